@@ -1,0 +1,4 @@
+// Command hookglass is the server, its administration and its client in one binary.
+package main
+
+func main() {}

@@ -1,0 +1,158 @@
+package hookglass
+
+import (
+	"bytes"
+	"strings"
+	"time"
+)
+
+// EventType is webhook or email.
+type EventType string
+
+// The event types.
+const (
+	EventWebhook EventType = "webhook"
+	EventEmail   EventType = "email"
+)
+
+// Methods are those that a webhook endpoint accepts (spec, "Ingress event, list form").
+var Methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+
+// SignatureStatus is the outcome of a signature check.
+type SignatureStatus string
+
+// The signature statuses.
+const (
+	SignatureVerified  SignatureStatus = "verified"
+	SignatureFailed    SignatureStatus = "failed"
+	SignatureUnchecked SignatureStatus = "unchecked"
+)
+
+// ResponseSource says where the answer to a sender came from.
+type ResponseSource string
+
+// The response sources.
+const (
+	SourceDefault   ResponseSource = "default"
+	SourceCustom    ResponseSource = "custom"
+	SourceHandshake ResponseSource = "handshake"
+	SourceTunnel    ResponseSource = "tunnel"
+)
+
+// UnknownProvider is the detected provider of an event that no rule recognised.
+const UnknownProvider = "unknown"
+
+// Reply is the exact answer that the sender of a webhook was given.
+type Reply struct {
+	Status  int
+	Headers Headers
+	Body    []byte
+	Source  ResponseSource
+	Delay   time.Duration // waited before it is sent
+}
+
+// Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8.
+type Event struct {
+	Seq         int64 // order of capture in the installation; never shown
+	ID          EventID
+	EndpointNum int64
+	EndpointID  EndpointID
+	Type        EventType
+	ReceivedAt  time.Time
+
+	Method      string // EMAIL for mail
+	Path        string // as received after the endpoint id; the receiving address for mail
+	RawQuery    string // without the question mark, as received
+	URL         string // the whole URL as the sender used it
+	Proto       string // HTTP/1.1, HTTP/1.0, HTTP/2.0
+	ContentType string
+	IP          string
+	Size        int64 // bytes of the body; of the raw message for mail
+
+	Provider        string // detected; UnknownProvider when not recognised
+	EventType       string // the provider's; empty when not known
+	EventRef        string // the provider's id of the event; empty when not known
+	DeliveryID      string // the provider's id of the delivery; empty when not known
+	SignatureStatus SignatureStatus
+	SignatureReason string // a stable code, when failed
+	Ignored         string // the reason; empty: not ignored
+	Tags            []string
+	From, To        string // mail
+	Subject         string // mail
+
+	*Payload // nil in the list form
+}
+
+// Payload is the part of an event that the list form leaves out.
+type Payload struct {
+	Headers  Headers
+	Trailers Headers
+	Body     []byte
+	Reply    *Reply // nil for mail
+}
+
+// Header is one field line as received.
+type Header struct{ Name, Value string }
+
+// Headers are field lines in the order received, spelled as received.
+type Headers []Header
+
+// Get returns the first value of the named field, "" when there is none. Names compare without case.
+func (h Headers) Get(name string) string {
+	for i := range h {
+		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
+			return h[i].Value
+		}
+	}
+	return ""
+}
+
+// Has reports whether the named field is present.
+func (h Headers) Has(name string) bool {
+	for i := range h {
+		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Values returns all values of the named field in order.
+func (h Headers) Values(name string) []string {
+	var values []string
+	for i := range h {
+		if strings.EqualFold(h[i].Name, name) {
+			values = append(values, h[i].Value)
+		}
+	}
+	return values
+}
+
+// AppendWire appends the fields in the form of HTTP/1.1 ("Name: value" CRLF). It is how headers are
+// stored: exact for any bytes, cheap to write and to read by eye.
+func (h Headers) AppendWire(dst []byte) []byte {
+	for i := range h {
+		dst = append(dst, h[i].Name...)
+		dst = append(dst, ':', ' ')
+		dst = append(dst, h[i].Value...)
+		dst = append(dst, '\r', '\n')
+	}
+	return dst
+}
+
+// ParseWire reads what AppendWire wrote. Lines without a colon are dropped.
+func ParseWire(wire []byte) Headers {
+	h := make(Headers, 0, bytes.Count(wire, []byte("\r\n")))
+	s := string(wire)
+	for s != "" {
+		line, rest, _ := strings.Cut(s, "\r\n")
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			h = append(h, Header{name, strings.TrimPrefix(value, " ")})
+		}
+		s = rest
+	}
+	return h
+}
+
+// IgnoreReasons are the reasons for which an event may be ignored (spec, "Step configurations"); the first is the default.
+var IgnoreReasons = []string{"noise", "mistake", "resolved", "test"}

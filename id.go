@@ -1,0 +1,107 @@
+package hookglass
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Ids are a prefix naming the kind of thing and 26 characters of lower-case
+// Crockford base32 (spec, "Identifier prefixes"). Each kind has a type of its own,
+// so that two of them can not be swapped.
+type (
+	// EndpointID is "ep_…". Its suffix is 128 random bits: knowing it is the right to send.
+	EndpointID string
+	// EventID is "req_…" for webhooks and "eml_…" for mail; its suffix sorts by time.
+	EventID string
+)
+
+// Prefixes of ids, without the underscore.
+const (
+	PrefixEndpoint     = "ep"
+	PrefixWebhookEvent = "req"
+	PrefixEmailEvent   = "eml"
+	PrefixTunnelKey    = "tk"
+	PrefixToken        = "hg"
+)
+
+const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+var idEncoding = base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding)
+
+// idSuffixLen is the length of 16 bytes in base32 without padding.
+const idSuffixLen = 26
+
+// NewRandomID returns prefix_ and 128 random bits. It is for ids that are
+// capabilities: endpoints, tunnel keys, tickets.
+func NewRandomID(prefix string) string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
+	return prefix + "_" + idEncoding.EncodeToString(b[:])
+}
+
+var lastSortable atomic.Uint64
+
+// NewSortableID returns prefix_ and a suffix that sorts by creation time within
+// this process: 48 bits of milliseconds, a 16-bit counter and 64 random bits.
+func NewSortableID(prefix string, now time.Time) string {
+	stamp := uint64(now.UnixMilli()) << 16
+	for {
+		last := lastSortable.Load()
+		next := max(stamp, last+1)
+		if lastSortable.CompareAndSwap(last, next) {
+			stamp = next
+			break
+		}
+	}
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], stamp)
+	rand.Read(b[8:])
+	return prefix + "_" + idEncoding.EncodeToString(b[:])
+}
+
+// NewEndpointID returns the id of a new endpoint.
+func NewEndpointID() EndpointID { return EndpointID(NewRandomID(PrefixEndpoint)) }
+
+// NewEventID returns the id of a new event of the given type.
+func NewEventID(t EventType, now time.Time) EventID {
+	if t == EventEmail {
+		return EventID(NewSortableID(PrefixEmailEvent, now))
+	}
+	return EventID(NewSortableID(PrefixWebhookEvent, now))
+}
+
+// ParseEventID accepts the ids that name an event, including the wr_ form of older
+// clients, which stands for req_ (decisions, section 3). It answers not_found for
+// anything else, because an id that can not exist is a thing that does not.
+func ParseEventID(s string) (EventID, error) {
+	if rest, ok := strings.CutPrefix(s, "wr_"); ok {
+		s = PrefixWebhookEvent + "_" + rest
+	}
+	if !hasID(s, PrefixWebhookEvent) && !hasID(s, PrefixEmailEvent) {
+		return "", NotFound("request")
+	}
+	return EventID(s), nil
+}
+
+// IsEndpointID reports whether s has the form of an endpoint id rather than of a custom id.
+func IsEndpointID(s string) bool { return hasID(s, PrefixEndpoint) }
+
+// IsTunnelKey reports whether s has the form of a temporary endpoint's key.
+func IsTunnelKey(s string) bool { return hasID(s, PrefixTunnelKey) }
+
+func hasID(s, prefix string) bool {
+	suffix, ok := strings.CutPrefix(s, prefix+"_")
+	if !ok || len(suffix) != idSuffixLen {
+		return false
+	}
+	for i := range len(suffix) {
+		if strings.IndexByte(idAlphabet, suffix[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}

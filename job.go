@@ -1,0 +1,31 @@
+package hookglass
+
+// Job is the argument of one piece of background work. It is enqueued in the transaction of the data that
+// it is about, and its worker lives in internal/job.
+type Job interface {
+	// Kind names the worker; stable, because it is stored.
+	Kind() string
+}
+
+// EventJob does everything that is to be done with a captured event. It is enqueued with the event when its
+// endpoint has work configured.
+type EventJob struct {
+	EventID EventID
+}
+
+// Kind implements Job.
+func (EventJob) Kind() string { return "event" }
+
+// PurgeJob deletes events past their retention, and temporary endpoints past their life.
+type PurgeJob struct{}
+
+// Kind implements Job.
+func (PurgeJob) Kind() string { return "purge" }
+
+// EraseJob deletes the events of a deleted endpoint, or a range of one that lives, piece by piece.
+type EraseJob struct {
+	EndpointNum int64
+}
+
+// Kind implements Job.
+func (EraseJob) Kind() string { return "erase" }

@@ -1,0 +1,126 @@
+package hookglass
+
+// Plan is what an account has bought; self-hosted accounts start with business.
+type Plan string
+
+// The plans.
+const (
+	PlanFree     Plan = "free"
+	PlanPro      Plan = "pro"
+	PlanTeam     Plan = "team"
+	PlanBusiness Plan = "business"
+)
+
+// Subscription is the state of an account's payments.
+type Subscription string
+
+// The subscription states.
+const (
+	SubscriptionNone     Subscription = "none"
+	SubscriptionTrialing Subscription = "trialing"
+	SubscriptionActive   Subscription = "active"
+	SubscriptionPastDue  Subscription = "past_due"
+	SubscriptionCanceled Subscription = "canceled"
+)
+
+// Plans and Subscriptions list what may be set.
+var (
+	Plans         = []Plan{PlanFree, PlanPro, PlanTeam, PlanBusiness}
+	Subscriptions = []Subscription{SubscriptionNone, SubscriptionTrialing, SubscriptionActive, SubscriptionPastDue, SubscriptionCanceled}
+)
+
+// Entitlements answers what an account may do. It is a view of the account, so that each
+// rule of the specification ("Plan limits", Actions rule 3, Replay rules 3 and 4) stands here once.
+type Entitlements struct {
+	plan         Plan
+	subscription Subscription
+	payment      bool
+}
+
+// Entitlements returns what the account is entitled to.
+func (a Account) Entitlements() Entitlements {
+	return Entitlements{a.Plan, a.Subscription, a.PaymentMethod}
+}
+
+// ActionsPerEndpoint is the greatest number of actions on one endpoint; -1 is without limit, 0 none.
+func (e Entitlements) ActionsPerEndpoint() int {
+	switch e.plan {
+	case PlanPro:
+		return 3
+	case PlanTeam:
+		return 5
+	case PlanBusiness:
+		return -1
+	}
+	return 0
+}
+
+// StepsPerAction is the greatest number of steps in one action; 0 is none.
+func (e Entitlements) StepsPerAction() int {
+	switch e.plan {
+	case PlanPro:
+		return 5
+	case PlanTeam:
+		return 10
+	case PlanBusiness:
+		return 20
+	}
+	return 0
+}
+
+// MayUseActions answers plan_required on the free plan.
+func (e Entitlements) MayUseActions() error {
+	if e.plan == PlanFree {
+		return Errorf(CodePlanRequired, "Actions need a Pro, Team or Business plan.")
+	}
+	return nil
+}
+
+// MayForward answers subscription_required unless a paid subscription is active; a trial is not enough.
+func (e Entitlements) MayForward() error {
+	if e.subscription != SubscriptionActive {
+		return Errorf(CodeSubscriptionRequired, "Forwarding needs an active paid subscription.")
+	}
+	return nil
+}
+
+// MayTransform answers plan_required below Business.
+func (e Entitlements) MayTransform() error {
+	if e.plan != PlanBusiness {
+		return Errorf(CodePlanRequired, "Transform steps need the Business plan.")
+	}
+	return nil
+}
+
+// MayRequestHTTP answers plan_required below Business and subscription_required without an active subscription.
+func (e Entitlements) MayRequestHTTP() error {
+	if e.plan != PlanBusiness {
+		return Errorf(CodePlanRequired, "HTTP Request steps need the Business plan.")
+	}
+	return e.MayForward()
+}
+
+// MayUseSecrets answers plan_required below Business (spec, "Workspace action secrets").
+func (e Entitlements) MayUseSecrets() error {
+	if e.plan != PlanBusiness {
+		return Errorf(CodePlanRequired, "Action secrets need the Business plan.")
+	}
+	return nil
+}
+
+// MayRegenerateOrResign answers payment_method_required without a payment method (spec, Replay rules 3 and 4).
+func (e Entitlements) MayRegenerateOrResign() error {
+	if !e.payment {
+		return Errorf(CodePaymentMethodRequired, "identity_mode regenerate and signature_mode resign need a payment method on the account.")
+	}
+	return nil
+}
+
+// MayConfigureSignature answers plan_required when a free account configures a provider other than
+// the one its endpoint is set to (spec, "Signature configs", plan rule). A Team account has what Pro has.
+func (e Entitlements) MayConfigureSignature(provider, endpointProvider string) error {
+	if e.plan == PlanFree && (endpointProvider == "" || provider != endpointProvider) {
+		return Errorf(CodePlanRequired, "On the free plan the provider of a signature config must be the endpoint's provider.")
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package hookglass
+
+import "time"
+
+// SignatureConfig says with which secrets deliveries of a provider to an endpoint are checked.
+// Secrets are sealed; in the clear they exist only where a check or a signature is made.
+type SignatureConfig struct {
+	ID          int64
+	EndpointNum int64
+	Provider    string
+	Enabled     bool
+	Options     GenericOptions // generic_hmac alone
+	Sealed      []byte         // the sealed secrets, see internal/seal
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// GenericOptions are the settings of generic_hmac (decisions, section 13).
+type GenericOptions struct {
+	Header           string // default X-Signature
+	Algorithm        string // sha1, sha256 (default), sha512
+	Encoding         string // hex (default), base64
+	Prefix           string // what stands before the value; a leading "sha256=" and the like is tolerated
+	PayloadTemplate  string // over {body} {timestamp} {id}; default {body}
+	TimestampHeader  string
+	TimestampUnit    string // s (default), ms
+	IDHeader         string // the header of {id}; also the delivery id
+	ToleranceSeconds int    // 0: no check
+	SecretEncoding   string // utf8 (default), base64, hex
+}
