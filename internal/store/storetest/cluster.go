@@ -1,0 +1,423 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+)
+
+// ErrNoPostgres says that PostgreSQL's server programs are not installed.
+var ErrNoPostgres = errors.New("storetest: PostgreSQL's initdb and postgres were not found in $PG_BIN, $PATH or /usr/lib/postgresql/*/bin")
+
+// startLimit bounds how long a server may take until it accepts a connection, recovery after a kill included.
+const startLimit = 60 * time.Second
+
+// Cluster is one private PostgreSQL server with a data directory of its own, reachable through a unix
+// socket alone. It is as durable as the server's defaults make it: fsync and synchronous_commit are on.
+//
+// Its methods are for one goroutine, but for CreateDatabase.
+type Cluster struct {
+	bin    string // directory of initdb and postgres
+	dir    string // holds data/ and log
+	socket string // directory of the socket; short, because a socket's path ends at 107 bytes
+	cred   *syscall.Credential
+
+	keeper      *exec.Cmd
+	keeperStdin io.Closer
+	server      *exec.Cmd
+	exited      chan struct{} // closed when server has been waited for
+	databases   atomic.Int64
+}
+
+// Start makes a cluster below dir and starts it; an empty dir means the fastest place there is: memory where
+// it is large enough, /tmp otherwise. The cluster goes with the process that started it, however that ends;
+// Stop ends it earlier. ErrNoPostgres is returned when the programs are missing.
+func Start(dir string) (*Cluster, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	cred, err := serverCredential()
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		dir = fastDir()
+	}
+	c := &Cluster{bin: bin, cred: cred}
+	if c.dir, err = os.MkdirTemp(dir, "hgpg"); err != nil {
+		return nil, fmt.Errorf("storetest: %w", err)
+	}
+	if c.socket, err = os.MkdirTemp("/tmp", "hgpg"); err != nil {
+		return nil, errors.Join(fmt.Errorf("storetest: %w", err), os.RemoveAll(c.dir))
+	}
+	if err := c.create(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) create() error {
+	if err := c.startKeeper(); err != nil {
+		return err
+	}
+	if c.cred != nil {
+		for _, dir := range []string{c.dir, c.socket} {
+			if err := os.Chown(dir, int(c.cred.Uid), int(c.cred.Gid)); err != nil {
+				return fmt.Errorf("storetest: %w", err)
+			}
+		}
+	}
+	initdb := c.command("initdb", "-D", c.data(), "-N", "-A", "trust", "-U", "hookglass",
+		"-E", "UTF8", "--locale=C", "--no-instructions")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("storetest: initdb: %w\n%s", err, out)
+	}
+	return c.Restart()
+}
+
+// startKeeper starts a shell that outlives this process by a moment: when the pipe that it reads closes, which
+// happens even if this process is killed, it stops the server and removes the directories.
+func (c *Cluster) startKeeper() error {
+	const script = `trap '' INT TERM HUP
+cat >/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+if [ -n "$pid" ] && kill -QUIT "$pid" 2>/dev/null; then
+	n=0
+	while kill -0 "$pid" 2>/dev/null && [ $n -lt 100 ]; do n=$((n+1)); sleep 0.1; done
+fi
+rm -rf "$1" "$2"`
+	c.keeper = exec.Command("/bin/sh", "-c", script, "keeper", c.dir, c.socket)
+	c.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stdin, err := c.keeper.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("storetest: keeper: %w", err)
+	}
+	if err := c.keeper.Start(); err != nil {
+		c.keeper = nil
+		return fmt.Errorf("storetest: keeper: %w", err)
+	}
+	c.keeperStdin = stdin
+	return nil
+}
+
+// Restart starts the server on its data directory, after Kill9 or Shutdown, and returns when it accepts connections.
+func (c *Cluster) Restart() error {
+	if c.running() {
+		return errors.New("storetest: the server is running")
+	}
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("storetest: %w", err)
+	}
+	defer log.Close()
+	server := c.command("postgres", "-D", c.data(), "-k", c.socket,
+		"-c", "listen_addresses=", "-c", "max_connections=200",
+		"-c", "shared_buffers=64MB", "-c", "max_wal_size=256MB", "-c", "min_wal_size=32MB",
+		"-c", "dynamic_shared_memory_type=mmap", "-c", "autovacuum_naptime=10s")
+	server.Stdout, server.Stderr = log, log
+	if err := server.Start(); err != nil {
+		return fmt.Errorf("storetest: postgres: %w", err)
+	}
+	exited := make(chan struct{})
+	c.server, c.exited = server, exited
+	go func() {
+		_ = server.Wait() // how it ended is in its log
+		close(exited)
+	}()
+	return c.ready()
+}
+
+// ready waits until the server accepts a connection.
+func (c *Cluster) ready() error {
+	db, err := sql.Open("pgx", c.dsn("postgres"))
+	if err != nil {
+		return fmt.Errorf("storetest: %w", err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := db.PingContext(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-c.exited:
+			return fmt.Errorf("storetest: postgres ended at its start:\n%s", c.logTail())
+		case <-ctx.Done():
+			return fmt.Errorf("storetest: postgres was not ready within %v: %w\n%s", startLimit, err, c.logTail())
+		case <-retry.C:
+		}
+	}
+}
+
+// DSN addresses the cluster's maintenance database.
+func (c *Cluster) DSN() string { return c.dsn("postgres") }
+
+// CreateDatabase makes a database and returns its DSN. It is a copy of the database that template addresses,
+// which nothing may be connected to, or empty when template is "".
+func (c *Cluster) CreateDatabase(template string) (dsn string, err error) {
+	source := "template0"
+	if template != "" {
+		u, err := url.Parse(template)
+		if err != nil {
+			return "", fmt.Errorf("storetest: template: %w", err)
+		}
+		source = strings.TrimPrefix(u.Path, "/")
+	}
+	name := fmt.Sprintf("t%d", c.databases.Add(1))
+	db, err := sql.Open("pgx", c.DSN())
+	if err != nil {
+		return "", fmt.Errorf("storetest: %w", err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(fmt.Sprintf(`create database %q template %q`, name, source)); err != nil {
+		return "", fmt.Errorf("storetest: create database: %w", err)
+	}
+	return c.dsn(name), nil
+}
+
+// DropDatabase removes a database that CreateDatabase made, with whoever is still connected to it.
+func (c *Cluster) DropDatabase(dsn string) error {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return fmt.Errorf("storetest: %w", err)
+	}
+	db, err := sql.Open("pgx", c.DSN())
+	if err != nil {
+		return fmt.Errorf("storetest: %w", err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(fmt.Sprintf(`drop database if exists %q with (force)`, strings.TrimPrefix(u.Path, "/"))); err != nil {
+		return fmt.Errorf("storetest: drop database: %w", err)
+	}
+	return nil
+}
+
+// Kill9 kills the postmaster and every process of it at once, as a power cut would end them, and returns when
+// they are gone. What the operating system has been handed stays written.
+func (c *Cluster) Kill9() error {
+	if !c.running() {
+		return errors.New("storetest: the server is not running")
+	}
+	pid := c.server.Process.Pid
+	// Stopped first, so that it starts no process that the list of children would miss.
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("storetest: stop postmaster: %w", err)
+	}
+	children, err := childrenOf(pid)
+	if err != nil {
+		return err
+	}
+	for _, p := range append(children, pid) {
+		if err := syscall.Kill(p, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("storetest: kill -9 %d: %w", p, err)
+		}
+	}
+	<-c.exited
+	return c.awaitGone(children)
+}
+
+// awaitGone returns when none of the processes lives; a server started before that would refuse the data
+// directory, because they still hold its shared memory.
+func (c *Cluster) awaitGone(pids []int) error {
+	deadline := time.After(startLimit)
+	retry := time.NewTicker(2 * time.Millisecond)
+	defer retry.Stop()
+	for slices.ContainsFunc(pids, alive) {
+		select {
+		case <-deadline:
+			return fmt.Errorf("storetest: killed processes remain after %v", startLimit)
+		case <-retry.C:
+		}
+	}
+	return nil
+}
+
+// Shutdown ends the server, not waiting for its clients; Restart starts it again.
+func (c *Cluster) Shutdown() error {
+	if !c.running() {
+		return nil
+	}
+	if err := c.server.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("storetest: stop postgres: %w", err)
+	}
+	select {
+	case <-c.exited:
+		return nil
+	case <-time.After(startLimit):
+		return fmt.Errorf("storetest: postgres did not end within %v\n%s", startLimit, c.logTail())
+	}
+}
+
+// Stop ends the server and removes everything of the cluster.
+func (c *Cluster) Stop() error {
+	err := c.Shutdown()
+	if c.keeper != nil {
+		err = errors.Join(err, c.keeperStdin.Close(), c.keeper.Wait())
+		c.keeper = nil
+	}
+	return errors.Join(err, os.RemoveAll(c.dir), os.RemoveAll(c.socket))
+}
+
+func (c *Cluster) running() bool {
+	if c.server == nil {
+		return false
+	}
+	select {
+	case <-c.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+func (c *Cluster) dsn(database string) string {
+	q := url.Values{"host": {c.socket}, "user": {"hookglass"}, "sslmode": {"disable"}}
+	return "postgres:///" + database + "?" + q.Encode()
+}
+
+// command prepares one of PostgreSQL's programs: as the unprivileged user that it insists on, out of reach of
+// a terminal's Ctrl-C, and in a directory that this user may enter.
+func (c *Cluster) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.bin, program), args...)
+	cmd.Dir = c.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.cred, Setsid: true}
+	return cmd
+}
+
+// logTail is the end of the server's log, for an error.
+func (c *Cluster) logTail() string {
+	const tail = 4 << 10
+	b, err := os.ReadFile(filepath.Join(c.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-tail):])
+}
+
+// binaries finds the directory that holds both initdb and postgres, the newest version first.
+func binaries() (string, error) {
+	var dirs []string
+	if dir := os.Getenv("PG_BIN"); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		// Distributions link initdb into the path, but not always what it starts.
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is valid
+	slices.SortFunc(installed, func(a, b string) int { return debianVersion(b) - debianVersion(a) })
+	for _, dir := range append(dirs, installed...) {
+		if executable(filepath.Join(dir, "initdb")) && executable(filepath.Join(dir, "postgres")) {
+			return dir, nil
+		}
+	}
+	return "", ErrNoPostgres
+}
+
+// debianVersion is 15 for /usr/lib/postgresql/15/bin.
+func debianVersion(bin string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin))) // 0 sorts last
+	return n
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// serverCredential is the user to run the server as when this process is root, whom PostgreSQL refuses.
+func serverCredential() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if uidErr == nil && gidErr == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		}
+	}
+	return nil, errors.New("storetest: PostgreSQL refuses to run as root, and there is neither a user postgres nor a user nobody")
+}
+
+// fastDir is where a cluster that has to last only for a test lies: in memory, so that the fsync that stays on
+// costs nothing, where that has room for a few databases and their log.
+func fastDir() string {
+	const memory, room = "/dev/shm", 2 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= room {
+		if probe, err := os.MkdirTemp(memory, "hgpg"); err == nil && os.Remove(probe) == nil {
+			return memory
+		}
+	}
+	return "/tmp"
+}
+
+// childrenOf lists the processes whose parent is pid.
+func childrenOf(pid int) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("storetest: %w", err)
+	}
+	var children []int
+	for _, e := range entries {
+		p, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if _, parent, ok := procStat(p); ok && parent == pid {
+			children = append(children, p)
+		}
+	}
+	return children, nil
+}
+
+// alive reports whether a process runs; one that ended and waits for its parent does not.
+func alive(pid int) bool {
+	state, _, ok := procStat(pid)
+	return ok && state != 'Z' && state != 'X'
+}
+
+// procStat reads a process's state and parent from proc(5); the fields follow the name, which may hold anything but ends at the last ')'.
+func procStat(pid int) (state byte, parent int, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, false
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0, false
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return fields[0][0], parent, err == nil
+}

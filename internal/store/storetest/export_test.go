@@ -1,0 +1,4 @@
+package storetest
+
+// Missing opens missing to the tests: a machine that has PostgreSQL can not be without it for a test.
+var Missing = missing

@@ -1,0 +1,225 @@
+package storetest_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("STORETEST_DIE") != "" {
+		dieWithCluster()
+	}
+	storetest.Main(m)
+}
+
+var migrated = storetest.Template(func(dsn string) error {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Exec(`create table rows (n int)`)
+	return err
+})
+
+func open(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func exec1(t *testing.T, db *sql.DB, text string) {
+	t.Helper()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func query[T any](t *testing.T, db *sql.DB, text string) T {
+	t.Helper()
+	var v T
+	if err := db.QueryRow(text).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
+	a, b := open(t, storetest.Postgres(t)), open(t, storetest.Postgres(t))
+	exec1(t, a, `create table rows (n int)`)
+	exec1(t, b, `create table rows (n int)`)
+}
+
+func TestTheServerIsDurable(t *testing.T) {
+	db := open(t, storetest.Postgres(t))
+	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+		if got := query[string](t, db, `show `+setting); got != "on" {
+			t.Errorf("%s = %s, want on", setting, got)
+		}
+	}
+}
+
+func TestCopiesOfATemplateAreSeparate(t *testing.T) {
+	for range 2 {
+		db := open(t, migrated(t))
+		if n := query[int](t, db, `select count(*) from rows`); n != 0 {
+			t.Fatalf("a fresh copy holds %d rows", n)
+		}
+		exec1(t, db, `insert into rows values (1)`)
+	}
+}
+
+func TestCommittedRowsOutliveKill9(t *testing.T) {
+	c := storetest.NewCluster(t)
+	dsn, err := c.CreateDatabase("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, dsn)
+	exec1(t, db, `create table rows (n int)`)
+	for round := 1; round <= 2; round++ {
+		exec1(t, db, `insert into rows values (1)`)
+		if err := c.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Ping(); err == nil {
+			t.Fatal("a killed server answers")
+		}
+		if err := c.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if n := query[int](t, db, `select count(*) from rows`); n != round {
+			t.Fatalf("round %d: %d rows", round, n)
+		}
+	}
+}
+
+func TestARunningServerIsNotStartedTwice(t *testing.T) {
+	c := storetest.NewCluster(t)
+	if err := c.Restart(); err == nil {
+		t.Fatal("started twice")
+	}
+	if err := c.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Kill9(); err == nil {
+		t.Fatal("killed what does not run")
+	}
+	if err := c.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dieWithCluster is the child of TestAKilledProcessLeavesNothing: it starts a cluster, says where, and is killed.
+func dieWithCluster() {
+	c, err := storetest.Start(os.Getenv("STORETEST_DIE"))
+	if err != nil {
+		os.Stderr.WriteString(err.Error())
+		os.Exit(1)
+	}
+	os.Stdout.WriteString(c.DSN() + "\n")
+	select {}
+}
+
+func TestAKilledProcessLeavesNothing(t *testing.T) {
+	storetest.Postgres(t) // skips or fails when there is no PostgreSQL
+	dir, err := os.MkdirTemp("/tmp", "storetest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "STORETEST_DIE="+dir)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	n, err := out.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, strings.TrimSpace(string(buf[:n])))
+	if err := db.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err == nil {
+		t.Fatal("the child ended by itself")
+	}
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("left behind: %v", left)
+		case <-tick.C:
+		}
+	}
+	if err := db.Ping(); err == nil {
+		t.Fatal("the server of a killed process answers")
+	}
+}
+
+// recorder is a testing.TB that notes how a test was ended.
+type recorder struct {
+	testing.TB
+	skipped, failed bool
+}
+
+func (r *recorder) Helper()     {}
+func (r *recorder) Skip(...any) { r.skipped = true; panic(errEnded) }
+func (r *recorder) Fatal(...any) {
+	r.failed = true
+	panic(errEnded)
+}
+
+var errEnded = errors.New("ended")
+
+func TestWithoutPostgresATestSkipsButFailsInCI(t *testing.T) {
+	for ci, want := range map[string]recorder{"": {skipped: true}, "true": {failed: true}} {
+		t.Setenv("CI", ci)
+		r := &recorder{TB: t}
+		func() {
+			defer func() {
+				if p := recover(); p != nil && p != errEnded {
+					panic(p)
+				}
+			}()
+			storetest.Missing(r, storetest.ErrNoPostgres)
+		}()
+		if r.skipped != want.skipped || r.failed != want.failed {
+			t.Errorf("CI=%q: skipped %t, failed %t", ci, r.skipped, r.failed)
+		}
+	}
+}
