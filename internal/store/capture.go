@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+
+	"hookglass"
+)
+
+// captureOp is one event on its way into the database.
+type captureOp struct {
+	event   *hookglass.Event
+	account int64
+	jobs    []hookglass.Job
+}
+
+// Capture stores the event with its payload and the jobs, durably, and sets its Seq. Events of one node are
+// in the order of their Seq; a reader never sees an event before one with a smaller Seq.
+//
+// It answers not_found when the endpoint was deleted meanwhile, and unavailable when the storage can not
+// take it now. When the context ends first the answer is unavailable and, rarely, the event is stored all
+// the same: the sender will try again, and an event more is better than one less.
+func (db *DB) Capture(ctx context.Context, account int64, event *hookglass.Event, jobs ...hookglass.Job) error {
+	return classify(db.engine.capture(ctx, &captureOp{event, account, jobs}))
+}
+
+// The statements of the hot path. bumpStats finds out as well whether the endpoint still lives: what
+// deletes an endpoint deletes this row first.
+const (
+	bumpStats = `UPDATE endpoint_stats SET event_count = event_count + cast($2 AS bigint),
+		last_event_at = CASE WHEN last_event_at > cast($3 AS bigint) THEN last_event_at ELSE cast($3 AS bigint) END
+		WHERE endpoint = $1`
+
+	insertEvent = `INSERT INTO events (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
+		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+
+	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+)
+
+func eventArgs(e *hookglass.Event) []any {
+	var status any
+	if e.Payload != nil && e.Reply != nil {
+		status = e.Reply.Status
+	}
+	return []any{
+		string(e.ID), e.EndpointNum, string(e.Type), e.ReceivedAt.UnixMicro(), e.Method, encodeText(e.Path), encodeText(e.RawQuery),
+		nullString(encodeText(e.ContentType)), nullString(e.IP), e.Size,
+		e.Provider, nullString(encodeText(e.EventType)), nullString(encodeText(e.EventRef)), nullString(encodeText(e.DeliveryID)),
+		string(e.SignatureStatus), nullString(e.SignatureReason), status,
+		nullString(encodeText(e.From)), nullString(encodeText(e.To)), nullString(encodeText(e.Subject)),
+	}
+}
+
+func payloadArgs(e *hookglass.Event) []any {
+	p := e.Payload
+	values := []any{e.Seq, encodeText(e.URL), e.Proto, p.Headers.AppendWire(nil), nil, p.Body, nil, nil, nil, nil, nil}
+	if len(p.Trailers) > 0 {
+		values[4] = p.Trailers.AppendWire(nil)
+	}
+	if r := p.Reply; r != nil {
+		values[6], values[7], values[8] = r.Status, string(r.Source), r.Delay.Milliseconds()
+		values[9], values[10] = r.Headers.AppendWire(nil), r.Body
+	}
+	return values
+}

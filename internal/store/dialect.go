@@ -1,0 +1,87 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// dialect bends what differs between the two databases; the SQL is one text in their common subset
+// with $N placeholders. A parameter that is used twice or in arithmetic is cast to bigint.
+type dialect int
+
+const (
+	sqliteDialect dialect = iota
+	postgres
+)
+
+func (d dialect) String() string {
+	if d == postgres {
+		return "postgres"
+	}
+	return "sqlite"
+}
+
+func (d dialect) viewOptions() *sql.TxOptions {
+	if d == postgres {
+		return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	}
+	return &sql.TxOptions{ReadOnly: true}
+}
+
+// forUpdate locks the rows of a SELECT. SQLite has one writer and needs no lock.
+func (d dialect) forUpdate() string {
+	if d == postgres {
+		return " FOR UPDATE"
+	}
+	return ""
+}
+
+// uniqueViolation reports whether err says that a row with a value of the named column exists already.
+func uniqueViolation(err error, column string) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "23505" && strings.Contains(pg.ConstraintName, column)
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		code := lite.Code()
+		return (code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY) &&
+			strings.Contains(lite.Error(), column)
+	}
+	return false
+}
+
+// storageTrouble reports whether err is about the storage (full, unreachable, busy) rather than about
+// the statement, so that the same request may succeed later.
+func storageTrouble(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code[:2] {
+		case "08", "53", "57", "58", "40", "55", "25": // connection, resources, intervention, system, rollback, not in state, transaction state
+			return true
+		}
+		return false
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff {
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
+			sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CORRUPT:
+			return true
+		}
+		return false
+	}
+	var netErr net.Error
+	var connErr *pgconn.ConnectError
+	return errors.As(err, &netErr) || errors.As(err, &connErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, sql.ErrConnDone) ||
+		strings.Contains(err.Error(), "conn closed")
+}

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"database/sql"
+)
+
+// Bounds of one group commit. More would make the first wait long, and memory large.
+const (
+	groupOps   = 512
+	groupBytes = 16 << 20
+)
+
+// queueLen bounds the work waiting for a writer. What does not fit is answered unavailable at once.
+const queueLen = 4096
+
+// op is one piece of work for a writer that commits in groups.
+type op struct {
+	ctx     context.Context
+	update  func(*sql.Tx) error // nil for a capture
+	capture *captureOp
+	state   atomic.Int32 // opWaiting, opTaken or opGivenUp
+	err     error
+	done    chan struct{}
+}
+
+const (
+	opWaiting = iota
+	opTaken
+	opGivenUp
+)
+
+// submit queues the op and waits for its commit. When the context ends while the op still waits it is
+// withdrawn; when the writer has it already the outcome is not known to the caller.
+func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
+	mu.RLock()
+	if *closed {
+		mu.RUnlock()
+		return unavailable("write", errors.New("the database is closing"))
+	}
+	select {
+	case ops <- o:
+		mu.RUnlock()
+	default:
+		mu.RUnlock()
+		return unavailable("write", errors.New("too much waits to be written"))
+	}
+	select {
+	case <-o.done:
+		return o.err
+	case <-o.ctx.Done():
+	}
+	o.state.CompareAndSwap(opWaiting, opGivenUp)
+	select {
+	case <-o.done:
+		return o.err
+	default:
+		return unavailable("write", context.Cause(o.ctx))
+	}
+}
+
+// take returns the first op and those that wait behind it. Yielding a few times lets senders that were
+// just answered come back with their next request, which fills the group at no cost to a lone one.
+func take(queue <-chan *op, first *op) []*op {
+	ops := make([]*op, 0, 64)
+	var bytes int64
+	add := func(o *op) {
+		if o.state.CompareAndSwap(opWaiting, opTaken) {
+			ops = append(ops, o)
+			if o.capture != nil {
+				bytes += o.capture.event.Size
+			}
+		}
+	}
+	add(first)
+	for yields := 0; len(ops) < groupOps && bytes < groupBytes; {
+		select {
+		case o, open := <-queue:
+			if !open {
+				return ops
+			}
+			add(o)
+		default:
+			if yields++; yields > 3 {
+				return ops
+			}
+			runtime.Gosched()
+		}
+	}
+	return ops
+}
+
+// retrySingly gives each op a transaction of its own after a group failed, because one op may have spoilt
+// it for all. Storage that fails as such ends this at once.
+func retrySingly(ops []*op, err error, run func(*op) error) {
+	for i, o := range ops {
+		if storageTrouble(err) {
+			for _, rest := range ops[i:] {
+				rest.err = err
+			}
+			return
+		}
+		if err = run(o); err != nil {
+			o.err = err
+		}
+	}
+}
+
+// settle answers the ops of a group that has ended, and announces what it captured.
+func settle(db *DB, ops []*op, began time.Time) {
+	topics := make(map[string]struct{}, 4)
+	var captures int
+	var bytes int64
+	for _, o := range ops {
+		if c := o.capture; c != nil && o.err == nil {
+			captures++
+			bytes += c.event.Size
+			topics[TopicEvents(c.event.EndpointNum)] = struct{}{}
+			if c.account != 0 {
+				topics[TopicAccount(c.account)] = struct{}{}
+			}
+			if len(c.jobs) > 0 {
+				topics[TopicJobs] = struct{}{}
+			}
+		}
+		close(o.done)
+	}
+	if captures == 0 {
+		return
+	}
+	names := make([]string, 0, len(topics))
+	for t := range topics {
+		names = append(names, t)
+	}
+	db.announce(names...)
+	db.onCapture(captures, bytes, time.Since(began))
+}
+
+func hasCaptures(ops []*op) bool {
+	return slices.ContainsFunc(ops, func(o *op) bool { return o.capture != nil })
+}
+
+type endpointGroup struct {
+	endpoint int64
+	last     time.Time
+	ops      []*op
+}
+
+// byEndpoint gathers captures by endpoint, each in the order in which they came. Groups are in the order of
+// their endpoints, so that two transactions take their row locks in the same order.
+func byEndpoint(ops []*op) []*endpointGroup {
+	var groups []*endpointGroup
+	index := make(map[int64]*endpointGroup)
+	for _, o := range ops {
+		if o.capture == nil {
+			continue
+		}
+		ev := o.capture.event
+		g := index[ev.EndpointNum]
+		if g == nil {
+			g = &endpointGroup{endpoint: ev.EndpointNum}
+			index[ev.EndpointNum] = g
+			groups = append(groups, g)
+		}
+		if ev.ReceivedAt.After(g.last) {
+			g.last = ev.ReceivedAt
+		}
+		g.ops = append(g.ops, o)
+	}
+	slices.SortFunc(groups, func(a, b *endpointGroup) int { return int(a.endpoint - b.endpoint) })
+	return groups
+}

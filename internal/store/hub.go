@@ -1,0 +1,94 @@
+package store
+
+import (
+	"strconv"
+	"sync"
+)
+
+// Topics of announcements.
+const (
+	// TopicEndpoints: an endpoint, its settings or its configs changed.
+	TopicEndpoints = "endpoints"
+	// TopicJobs: work was enqueued.
+	TopicJobs = "jobs"
+	// TopicTokens: a token or session was revoked.
+	TopicTokens = "tokens"
+)
+
+// TopicEvents is the topic of events captured, changed or deleted at one endpoint.
+func TopicEvents(endpointNum int64) string { return "e" + strconv.FormatInt(endpointNum, 10) }
+
+// TopicAccount is the topic of an account's activity, endpoints and settings.
+func TopicAccount(id int64) string { return "a" + strconv.FormatInt(id, 10) }
+
+// Subscription hears of topics. C receives a value some time after an announcement; several announcements may
+// come as one value. Close it when done.
+type Subscription struct {
+	C      <-chan struct{}
+	c      chan struct{}
+	hub    *hub
+	topics []string
+}
+
+// Close ends the subscription.
+func (s *Subscription) Close() { s.hub.remove(s) }
+
+type hub struct {
+	mu   sync.Mutex
+	subs map[string]map[*Subscription]struct{}
+}
+
+func newHub() *hub { return &hub{subs: make(map[string]map[*Subscription]struct{})} }
+
+func (h *hub) subscribe(topics ...string) *Subscription {
+	c := make(chan struct{}, 1)
+	s := &Subscription{C: c, c: c, hub: h, topics: topics}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range topics {
+		if h.subs[t] == nil {
+			h.subs[t] = make(map[*Subscription]struct{})
+		}
+		h.subs[t][s] = struct{}{}
+	}
+	return s
+}
+
+func (h *hub) remove(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range s.topics {
+		delete(h.subs[t], s)
+		if len(h.subs[t]) == 0 {
+			delete(h.subs, t)
+		}
+	}
+}
+
+func (h *hub) publish(topics ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range topics {
+		for s := range h.subs[t] {
+			s.wake()
+		}
+	}
+}
+
+// resync wakes every listener, after announcements may have been lost.
+func (h *hub) resync() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, subs := range h.subs {
+		for s := range subs {
+			s.wake()
+		}
+	}
+}
+
+func (s *Subscription) wake() {
+	select {
+	case s.c <- struct{}{}:
+	default: // a value is waiting already
+	}
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// Migrate brings the schema up to date. Nodes that start together wait for each other; a migration cut
+// off by a crash is repeated or continued by the next call.
+func (db *DB) Migrate(ctx context.Context) error {
+	unlock, err := db.engine.lockSchema(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	provider, err := db.migrations()
+	if err != nil {
+		return err
+	}
+	results, err := provider.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("store: migrate: %w", err)
+	}
+	for _, r := range results {
+		db.log.Info("schema migrated", "version", r.Source.Version, "took", r.Duration)
+	}
+	return db.queue.migrate(ctx)
+}
+
+// SchemaVersion returns the version of the schema in the database and the one this program needs.
+func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
+	provider, err := db.migrations()
+	if err != nil {
+		return 0, 0, err
+	}
+	have, need, err = provider.GetVersions(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("store: schema version: %w", err)
+	}
+	return have, need, nil
+}
+
+func (db *DB) migrations() (*goose.Provider, error) {
+	dir, err := fs.Sub(migrations, "migrations/"+db.dialect.String())
+	if err != nil {
+		return nil, err
+	}
+	dialect := goose.DialectSQLite3
+	if db.dialect == postgres {
+		dialect = goose.DialectPostgres
+	}
+	provider, err := goose.NewProvider(dialect, db.write, dir, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, fmt.Errorf("store: migrations: %w", err)
+	}
+	return provider, nil
+}

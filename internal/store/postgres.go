@@ -1,0 +1,457 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/riverqueue/river"
+
+	"hookglass"
+)
+
+// channel carries announcements between nodes.
+const channel = "hookglass"
+
+// Advisory locks, by arbitrary constants of ours.
+const (
+	schemaLock  = 0x686f6f6b01
+	captureLock = 0x686f6f6b02
+)
+
+// postgresEngine has a pool for views and updates, connections of its own for captures, so that slow
+// queries never delay a sender, and one connection that listens for announcements.
+//
+// Captures of all nodes commit one group after the other, under an advisory lock that lives as long as the
+// group's transaction. That is what makes a sequence number seen mean that none smaller is still to come,
+// so a reader's cursor is a number. The lock, the inserts and the commit travel in one round trip: a
+// node that freezes does not hold it.
+type postgresEngine struct {
+	db       *DB
+	pool     *pgxpool.Pool
+	captures *pgxpool.Pool
+	ops      chan *op
+	topics   chan string
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	mu       sync.RWMutex // guards closed against a send on ops
+	closed   bool
+}
+
+func (db *DB) openPostgres(ctx context.Context, url string) error {
+	pool, err := newPool(ctx, url, max(8, 4*runtime.NumCPU()), 15*time.Second)
+	if err != nil {
+		return err
+	}
+	if err := checkDurable(ctx, pool); err != nil {
+		pool.Close()
+		return err
+	}
+	captures, err := newPool(ctx, url, captureWriters+1, 6*time.Second)
+	if err != nil {
+		pool.Close()
+		return err
+	}
+	sqlDB := stdlib.OpenDBFromPool(pool)
+	db.dialect, db.read, db.write = postgres, sqlDB, sqlDB
+	if db.queue, err = postgresQueue(pool); err != nil {
+		captures.Close()
+		pool.Close()
+		return err
+	}
+	background, cancel := context.WithCancel(context.Background())
+	e := &postgresEngine{
+		db: db, pool: pool, captures: captures, cancel: cancel,
+		ops: make(chan *op, queueLen), topics: make(chan string, 1024),
+	}
+	db.engine = e
+	for range captureWriters {
+		e.wg.Go(func() { e.runCaptures() })
+	}
+	e.wg.Go(func() { e.runListen(background) })
+	e.wg.Go(func() { e.runAnnounce(background) })
+	return nil
+}
+
+// captureWriters commit groups in turn: while one waits for its commit the next group fills.
+const captureWriters = 2
+
+func newPool(ctx context.Context, url string, size int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("store: the database URL can not be read") // its text may hold a password
+	}
+	cfg.MaxConns = int32(size)
+	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	for name, value := range map[string]string{
+		"application_name":                    "hookglass",
+		"timezone":                            "UTC",
+		"synchronous_commit":                  "on", // over what role and database say
+		"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
+		"lock_timeout":                        strconv.FormatInt(statementTimeout.Milliseconds(), 10),
+		"idle_in_transaction_session_timeout": "10000",
+	} {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return pool, nil
+}
+
+// checkDurable refuses a server that does not write through to its disk.
+func checkDurable(ctx context.Context, pool *pgxpool.Pool) error {
+	facts, err := durability(ctx, pool)
+	if err != nil {
+		return fmt.Errorf("store: connect to PostgreSQL: %w", err)
+	}
+	if facts["fsync"] != "on" {
+		return errors.New("store: PostgreSQL runs with fsync off: a crash of its machine would lose events that were answered for; set fsync = on")
+	}
+	if facts["synchronous_commit"] == "off" {
+		return errors.New("store: PostgreSQL does not let synchronous_commit be turned on")
+	}
+	return nil
+}
+
+func durability(ctx context.Context, pool *pgxpool.Pool) (map[string]string, error) {
+	var fsync, commit, pages, version string
+	err := pool.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit'),
+		current_setting('full_page_writes'), current_setting('server_version')`).Scan(&fsync, &commit, &pages, &version)
+	return map[string]string{
+		"database": "postgres", "fsync": fsync, "synchronous_commit": commit, "full_page_writes": pages, "server_version": version,
+	}, err
+}
+
+func (e *postgresEngine) health(ctx context.Context) (map[string]string, error) {
+	facts, err := durability(ctx, e.pool)
+	if err == nil {
+		_, err = e.pool.Exec(ctx, "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat", now().UnixMicro())
+	}
+	return facts, classify(err)
+}
+
+func (e *postgresEngine) update(ctx context.Context, fn func(*sql.Tx) error) error {
+	tx, err := e.db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return unavailable("begin update", err)
+	}
+	defer tx.Rollback()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
+	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
+}
+
+func (e *postgresEngine) runCaptures() {
+	for first := range e.ops {
+		ops := take(e.ops, first)
+		if len(ops) > 0 {
+			e.group(ops)
+		}
+	}
+}
+
+func (e *postgresEngine) group(ops []*op) {
+	began := time.Now()
+	groups := byEndpoint(ops)
+	err := e.insert(groups)
+	if err != nil && len(ops) > 1 {
+		retrySingly(ops, err, func(o *op) error { return e.insert(byEndpoint([]*op{o})) })
+	} else if err != nil {
+		ops[0].err = err
+	}
+	settle(e.db, ops, began)
+}
+
+// insert commits all captures of the groups in one transaction and, without jobs, one round trip.
+func (e *postgresEngine) insert(groups []*endpointGroup) error {
+	// Not the context of any one op: the group commits for all of them. The server ends what hangs.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := e.captures.Acquire(ctx)
+	if err != nil {
+		return unavailable("connect", err)
+	}
+	defer conn.Release()
+
+	var jobs []hookglass.Job
+	var events []*hookglass.Event
+	for _, g := range groups {
+		for _, o := range g.ops {
+			o.err = nil
+			jobs = append(jobs, o.capture.jobs...)
+			events = append(events, o.capture.event)
+		}
+	}
+	if len(jobs) == 0 {
+		// pgx sends a batch outside a transaction as one implicit transaction: all or nothing.
+		return e.sendBatch(ctx, conn.Conn(), groups, events)
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return unavailable("begin capture", err)
+	}
+	defer tx.Rollback(ctx)
+	if err := e.db.queue.insertPgx(ctx, tx, jobParams(groups)); err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	if err := e.sendBatch(ctx, tx, groups, events); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+type batcher interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*endpointGroup, events []*hookglass.Event) (err error) {
+	batch := &pgx.Batch{}
+	batch.Queue("SELECT pg_advisory_xact_lock($1)", int64(captureLock))
+	for _, g := range groups {
+		batch.Queue(bumpStats, g.endpoint, int64(len(g.ops)), g.last.UnixMicro())
+	}
+	batch.Queue(insertEvents, eventColumns(events)...)
+	results := conn.SendBatch(ctx, batch)
+	defer func() { err = errors.Join(err, results.Close()) }()
+	if _, err := results.Exec(); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		tag, err := results.Exec()
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			for _, o := range g.ops {
+				o.err = hookglass.NotFound("endpoint")
+			}
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	seqs := make(map[string]int64, len(events))
+	for rows.Next() {
+		var seq int64
+		var id string
+		if err := rows.Scan(&seq, &id); err != nil {
+			return err
+		}
+		seqs[id] = seq
+	}
+	for _, ev := range events {
+		ev.Seq = seqs[string(ev.ID)]
+	}
+	return rows.Err()
+}
+
+// insertEvents stores whole columns of events and of their payloads, except those whose endpoint is gone.
+const insertEvents = `WITH input AS (
+		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
+			$11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[],
+			$21::text[], $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::text[], $27::bigint[], $28::bytea[], $29::bytea[])
+		WITH ORDINALITY AS i (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
+			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject,
+			url, proto, headers, trailers, body, reply_source, reply_delay, reply_headers, reply_body, n)
+		WHERE EXISTS (SELECT FROM endpoint_stats s WHERE s.endpoint = i.endpoint)
+	), stored AS (
+		INSERT INTO events (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
+			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject)
+		SELECT id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
+			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject
+		FROM input ORDER BY n RETURNING seq, id
+	), filled AS (
+		INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body)
+		SELECT s.seq, i.url, i.proto, i.headers, i.trailers, i.body, i.status, i.reply_source, i.reply_delay, i.reply_headers, i.reply_body
+		FROM stored s JOIN input i ON i.id = s.id
+	)
+	SELECT seq, id FROM stored`
+
+// eventColumns turns events into the arrays of insertEvents.
+func eventColumns(events []*hookglass.Event) []any {
+	const eventCols, payloadCols = 20, 11
+	columns := make([][]any, eventCols+payloadCols-2) // without seq and the status that events hold already
+	for _, ev := range events {
+		for i, v := range eventArgs(ev) {
+			columns[i] = append(columns[i], v)
+		}
+		p := payloadArgs(ev)
+		for i, v := range []any{p[1], p[2], p[3], p[4], p[5], p[7], p[8], p[9], p[10]} {
+			columns[eventCols+i] = append(columns[eventCols+i], v)
+		}
+	}
+	values := make([]any, len(columns))
+	for i, c := range columns {
+		values[i] = c
+	}
+	return values
+}
+
+func jobParams(groups []*endpointGroup) []river.InsertManyParams {
+	var jobs []hookglass.Job
+	for _, g := range groups {
+		for _, o := range g.ops {
+			jobs = append(jobs, o.capture.jobs...)
+		}
+	}
+	return insertParams(jobs)
+}
+
+// announce hands topics to the goroutine that tells other nodes. When that falls behind, one
+// announcement of everything replaces what does not fit.
+func (e *postgresEngine) announce(topics []string) {
+	for _, t := range topics {
+		select {
+		case e.topics <- t:
+		default:
+		}
+	}
+}
+
+// announceEvery bounds how often a node notifies: NOTIFY makes commits of all nodes wait for each other.
+const announceEvery = 10 * time.Millisecond
+
+func (e *postgresEngine) runAnnounce(ctx context.Context) {
+	for {
+		var first string
+		select {
+		case first = <-e.topics:
+		case <-ctx.Done():
+			return
+		}
+		pending := map[string]struct{}{first: {}}
+		pause := time.NewTimer(announceEvery)
+	gather:
+		for {
+			select {
+			case t := <-e.topics:
+				pending[t] = struct{}{}
+			case <-pause.C:
+				break gather
+			case <-ctx.Done():
+				pause.Stop()
+				return
+			}
+		}
+		payload := strings.Builder{}
+		for t := range pending {
+			if payload.Len()+len(t) > 7000 { // a payload may have 7,999 bytes
+				payload.Reset()
+				payload.WriteString("*")
+				break
+			}
+			payload.WriteString(t)
+			payload.WriteByte(' ')
+		}
+		if _, err := e.captures.Exec(ctx, "SELECT pg_notify($1, $2)", channel, payload.String()); err != nil && ctx.Err() == nil {
+			e.db.log.Debug("announcement lost", "error", err)
+		}
+	}
+}
+
+// runListen hears other nodes. After each gap in listening everything may have changed.
+func (e *postgresEngine) runListen(ctx context.Context) {
+	for wait := time.Duration(0); ctx.Err() == nil; {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		err := e.listen(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		e.db.log.Warn("listening for announcements was cut off, trying again", "error", err)
+		wait = min(max(2*wait, 100*time.Millisecond), 2*time.Second)
+	}
+}
+
+func (e *postgresEngine) listen(ctx context.Context) error {
+	cfg := e.pool.Config().ConnConfig.Copy()
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	e.db.hub.resync()
+	for {
+		// A connection whose other end vanished without a word is found by asking it.
+		heard, cancel := context.WithTimeout(ctx, 15*time.Second)
+		n, err := conn.WaitForNotification(heard)
+		cancel()
+		switch {
+		case err == nil && n.Payload == "*":
+			e.db.hub.resync()
+		case err == nil:
+			e.db.hub.publish(strings.Fields(n.Payload)...)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case heard.Err() != nil && !conn.IsClosed():
+			ping, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err := conn.Ping(ping)
+			cancel()
+			if err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func (e *postgresEngine) lockSchema(ctx context.Context) (func(), error) {
+	conn, err := pgx.ConnectConfig(ctx, e.pool.Config().ConnConfig.Copy())
+	if err != nil {
+		return nil, unavailable("connect", err)
+	}
+	if _, err := conn.Exec(ctx, "SET statement_timeout = 0; SET lock_timeout = 0"); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(schemaLock)); err != nil {
+		conn.Close(ctx)
+		return nil, fmt.Errorf("store: wait for the schema: %w", err)
+	}
+	return func() { conn.Close(context.WithoutCancel(ctx)) }, nil
+}
+
+func (e *postgresEngine) close(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.ops)
+	}
+	e.mu.Unlock()
+	e.cancel()
+	ended := make(chan struct{})
+	go func() { e.wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := e.db.write.Close()
+	e.captures.Close()
+	e.pool.Close()
+	return err
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"hookglass"
+)
+
+// queue inserts jobs. internal/job works them.
+type queue struct {
+	insert     func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error
+	insertPgx  func(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) error
+	migrate    func(ctx context.Context) error
+	newWorkers func(*river.Config) (Workers, error)
+}
+
+// Workers is a running set of job workers, see internal/job.
+type Workers interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	StopAndCancel(ctx context.Context) error
+}
+
+// NewWorkers returns workers on this database's queue. Only internal/job calls it.
+func (db *DB) NewWorkers(cfg *river.Config) (Workers, error) { return db.queue.newWorkers(cfg) }
+
+func sqliteQueue(db *sql.DB) (*queue, error) {
+	driver := riversqlite.New(db)
+	client, err := river.NewClient(driver, &river.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("store: job queue: %w", err)
+	}
+	return &queue{
+		insert: func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error {
+			_, err := client.InsertManyFastTx(ctx, tx, params)
+			return err
+		},
+		migrate: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
+		newWorkers: func(cfg *river.Config) (Workers, error) {
+			return river.NewClient(driver, cfg)
+		},
+	}, nil
+}
+
+func postgresQueue(pool *pgxpool.Pool) (*queue, error) {
+	client, err := river.NewClient(riverdatabasesql.New(nil), &river.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("store: job queue: %w", err)
+	}
+	driver := riverpgxv5.New(pool)
+	pgxClient, err := river.NewClient(driver, &river.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("store: job queue: %w", err)
+	}
+	return &queue{
+		insert: func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error {
+			_, err := client.InsertManyFastTx(ctx, tx, params)
+			return err
+		},
+		insertPgx: func(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) error {
+			_, err := pgxClient.InsertManyFastTx(ctx, tx, params)
+			return err
+		},
+		migrate: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
+		newWorkers: func(cfg *river.Config) (Workers, error) {
+			return river.NewClient(driver, cfg)
+		},
+	}, nil
+}
+
+func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []hookglass.Job) error {
+	if err := q.insert(ctx, tx, insertParams(jobs)); err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	return nil
+}
+
+func insertParams(jobs []hookglass.Job) []river.InsertManyParams {
+	params := make([]river.InsertManyParams, len(jobs))
+	for i, j := range jobs {
+		params[i].Args = j
+	}
+	return params
+}
+
+func migrateQueue[T any](ctx context.Context, driver riverdriver.Driver[T]) error {
+	migrator, err := rivermigrate.New(driver, nil)
+	if err != nil {
+		return fmt.Errorf("store: migrate job queue: %w", err)
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("store: migrate job queue: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"hookglass"
+)
+
+// sqliteEngine gives all writing to one goroutine, which commits in groups: whatever queued up while
+// the last commit was on its way to the disk is the next group. So a lone write waits for nothing, and
+// many share one fsync.
+type sqliteEngine struct {
+	db     *DB
+	ops    chan *op
+	stop   chan struct{}
+	done   chan struct{}
+	mu     sync.RWMutex // guards closed against a send on ops
+	closed bool
+	insert *captureStatements
+}
+
+func (db *DB) openSQLite(ctx context.Context, path string) error {
+	if strings.ContainsAny(path, "?#") {
+		return fmt.Errorf("store: the path of the database may not contain ? or #")
+	}
+	pragmas := func(readOnly bool) string {
+		v := url.Values{}
+		if readOnly {
+			v.Add("_pragma", "query_only(1)")
+			v.Add("_pragma", "cache_size(-16384)")
+		} else {
+			v.Add("_pragma", "page_size(8192)")
+			v.Add("_pragma", "auto_vacuum(incremental)")
+			v.Add("_pragma", "journal_mode(WAL)")
+			v.Add("_pragma", "synchronous(FULL)")
+			v.Add("_pragma", "wal_autocheckpoint(4000)")
+			v.Add("_pragma", "journal_size_limit(67108864)")
+			v.Add("_pragma", "cache_size(-32768)")
+			v.Set("_txlock", "immediate")
+		}
+		v.Add("_pragma", "busy_timeout(5000)")
+		v.Add("_pragma", "foreign_keys(1)")
+		v.Add("_pragma", "temp_store(memory)")
+		return "file:" + path + "?" + v.Encode()
+	}
+	write, err := sql.Open("sqlite", pragmas(false))
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	write.SetMaxOpenConns(1)
+	if err := write.PingContext(ctx); err != nil {
+		write.Close()
+		return fmt.Errorf("store: open %s: %w", path, err)
+	}
+	read, err := sql.Open("sqlite", pragmas(true))
+	if err != nil {
+		write.Close()
+		return fmt.Errorf("store: %w", err)
+	}
+	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
+	read.SetMaxIdleConns(4)
+	db.dialect, db.read, db.write = sqliteDialect, read, write
+	if db.queue, err = sqliteQueue(write); err != nil {
+		read.Close()
+		write.Close()
+		return err
+	}
+	e := &sqliteEngine{
+		db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
+		insert: &captureStatements{db: write},
+	}
+	db.engine = e
+	go e.run()
+	return nil
+}
+
+func (e *sqliteEngine) update(ctx context.Context, fn func(*sql.Tx) error) error {
+	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, update: fn, done: make(chan struct{})})
+}
+
+func (e *sqliteEngine) capture(ctx context.Context, c *captureOp) error {
+	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
+}
+
+func (e *sqliteEngine) run() {
+	defer close(e.done)
+	foreign := time.NewTicker(500 * time.Millisecond)
+	defer foreign.Stop()
+	var version int64
+	for {
+		select {
+		case first := <-e.ops:
+			e.group(first)
+		case <-foreign.C:
+			// Administration writes from processes of its own, which can not announce to this one.
+			var v int64
+			if err := e.db.write.QueryRow("PRAGMA data_version").Scan(&v); err == nil && v != version {
+				if version != 0 {
+					e.db.hub.resync()
+				}
+				version = v
+			}
+		case <-e.stop:
+			for {
+				select {
+				case first := <-e.ops:
+					e.group(first)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// group takes what waits, runs it in one transaction and answers each op.
+func (e *sqliteEngine) group(first *op) {
+	ops := take(e.ops, first)
+	if len(ops) == 0 {
+		return
+	}
+	began := time.Now()
+	err := e.transact(ops)
+	if err != nil && len(ops) > 1 {
+		retrySingly(ops, err, func(o *op) error { return e.transact([]*op{o}) })
+	} else if err != nil {
+		ops[0].err = err
+	}
+	settle(e.db, ops, began)
+}
+
+func (e *sqliteEngine) transact(ops []*op) error {
+	// Not the context of any one op: the group commits for all of them.
+	ctx := context.Background()
+	if hasCaptures(ops) {
+		if err := e.insert.prepare(ctx); err != nil { // before the transaction takes the one connection
+			return err
+		}
+	}
+	tx, err := e.db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	for _, o := range ops {
+		o.err = nil
+	}
+	if err := e.insert.run(ctx, tx, ops, e.db.queue); err != nil {
+		return err
+	}
+	for _, o := range ops {
+		if o.update == nil {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, "SAVEPOINT op"); err != nil {
+			return err
+		}
+		o.err = o.update(tx)
+		if o.err != nil {
+			if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "RELEASE op"); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func (e *sqliteEngine) announce([]string) {}
+
+func (e *sqliteEngine) lockSchema(context.Context) (func(), error) { return func() {}, nil }
+
+// health proves that a write reaches the disk.
+func (e *sqliteEngine) health(ctx context.Context) (map[string]string, error) {
+	facts := map[string]string{"database": "sqlite", "synchronous": "FULL", "journal_mode": "WAL"}
+	err := e.update(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat", now().UnixMicro())
+		return err
+	})
+	return facts, classify(err)
+}
+
+func (e *sqliteEngine) close(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	close(e.stop)
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	e.insert.close()
+	return errors.Join(e.db.read.Close(), e.db.write.Close())
+}
+
+// captureStatements are the prepared statements of the hot path.
+type captureStatements struct {
+	db      *sql.DB
+	bump    *sql.Stmt
+	event   *sql.Stmt
+	payload *sql.Stmt
+}
+
+// prepare does nothing once it has succeeded. It fails as long as the schema is not there.
+func (s *captureStatements) prepare(ctx context.Context) error {
+	if s.bump != nil {
+		return nil
+	}
+	var err error
+	prepare := func(query string) *sql.Stmt {
+		if err != nil {
+			return nil
+		}
+		var stmt *sql.Stmt
+		stmt, err = s.db.PrepareContext(ctx, query)
+		return stmt
+	}
+	bump, event, payload := prepare(bumpStats), prepare(insertEvent), prepare(insertPayload)
+	if err != nil {
+		return err
+	}
+	s.bump, s.event, s.payload = bump, event, payload
+	return nil
+}
+
+func (s *captureStatements) close() {
+	for _, stmt := range []*sql.Stmt{s.bump, s.event, s.payload} {
+		if stmt != nil {
+			stmt.Close()
+		}
+	}
+}
+
+// run stores the captures among the ops. A capture whose endpoint is gone gets not_found; an error is
+// of the whole group.
+func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *queue) error {
+	groups := byEndpoint(ops)
+	if len(groups) == 0 {
+		return nil
+	}
+	bump, event, payload := tx.StmtContext(ctx, s.bump), tx.StmtContext(ctx, s.event), tx.StmtContext(ctx, s.payload)
+	var jobs []hookglass.Job
+	for _, g := range groups {
+		res, err := bump.ExecContext(ctx, g.endpoint, len(g.ops), g.last.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil {
+			return err
+		} else if n == 0 {
+			for _, o := range g.ops {
+				o.err = hookglass.NotFound("endpoint")
+			}
+			continue
+		}
+		for _, o := range g.ops {
+			ev := o.capture.event
+			res, err := event.ExecContext(ctx, eventArgs(ev)...)
+			if err != nil {
+				return err
+			}
+			if ev.Seq, err = res.LastInsertId(); err != nil {
+				return err
+			}
+			if _, err := payload.ExecContext(ctx, payloadArgs(ev)...); err != nil {
+				return err
+			}
+			jobs = append(jobs, o.capture.jobs...)
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return q.enqueue(ctx, tx, jobs)
+}

@@ -1,0 +1,329 @@
+// Package store is the only SQL of the service: schema, the two databases, tenant scoping,
+// transactions, jobs enqueued on commit and announcements made on commit. It holds no policy.
+//
+// # The seam
+//
+// [DB.View] reads a consistent snapshot, [DB.Update] reads and writes in one transaction, and
+// [DB.Capture] stores one event on a path of its own. Each of the first two is opened for a
+// [hookglass.Principal], and what is not the principal's does not exist in it: a look-up answers
+// not_found, a list leaves it out.
+//
+// # Durability
+//
+// Update and Capture return after the commit is on disk (SQLite with synchronous=FULL, PostgreSQL
+// with fsync and synchronous_commit). Work that waits together commits together: on SQLite one
+// goroutine takes all that queue up, runs each in a savepoint and commits once; on PostgreSQL
+// captures share a round trip and Updates have transactions of their own.
+//
+// # Announcements
+//
+// A commit is announced to this process and, on PostgreSQL, to all others. An announcement is a hint
+// that a topic changed and carries nothing else; whoever hears it reads the table. Announcements can
+// be lost, so a listener also looks now and then without one.
+//
+// # Concurrency
+//
+// All methods of DB are safe for concurrent use. A View or Tx belongs to its function.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"hookglass"
+)
+
+// Config says which database to open.
+type Config struct {
+	// Path is the SQLite file. It is used when URL is empty.
+	Path string
+	// URL is a postgres:// address.
+	URL string
+	// Log receives what an operator should know. nil discards.
+	Log *slog.Logger
+	// OnCapture observes each group of captures: how many, their bytes, how long the commit took. nil: nobody does.
+	OnCapture func(events int, bytes int64, took time.Duration)
+}
+
+// DB is an open database.
+type DB struct {
+	log       *slog.Logger
+	dialect   dialect
+	read      *sql.DB
+	write     *sql.DB
+	hub       *hub
+	queue     *queue
+	engine    engine
+	onCapture func(int, int64, time.Duration)
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// engine is what differs between the two databases in running transactions.
+type engine interface {
+	// update runs fn in a transaction and commits it.
+	update(ctx context.Context, fn func(*sql.Tx) error) error
+	// capture stores one event and sets its Seq.
+	capture(ctx context.Context, c *captureOp) error
+	// announce tells other processes; this one knows already.
+	announce(topics []string)
+	// health answers nil when the database accepts writes, and describes its durability settings.
+	health(ctx context.Context) (map[string]string, error)
+	// lockSchema keeps other processes from migrating at the same time.
+	lockSchema(ctx context.Context) (unlock func(), err error)
+	close(ctx context.Context) error
+}
+
+// Open opens the database, creating an SQLite file when it is missing. It does not migrate: see [DB.Migrate].
+// A PostgreSQL server that runs with fsync off is refused.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	db := &DB{log: log, hub: newHub(), onCapture: cfg.OnCapture}
+	if db.onCapture == nil {
+		db.onCapture = func(int, int64, time.Duration) {}
+	}
+	var err error
+	if cfg.URL != "" {
+		err = db.openPostgres(ctx, cfg.URL)
+	} else {
+		err = db.openSQLite(ctx, cfg.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// Close ends the background work, waits for transactions under way and closes the database.
+func (db *DB) Close() error {
+	db.closeOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		db.closeErr = db.engine.close(ctx)
+	})
+	return db.closeErr
+}
+
+// Health answers nil when the database accepts writes. The map describes the database and its
+// durability settings, for /readyz.
+func (db *DB) Health(ctx context.Context) (map[string]string, error) { return db.engine.health(ctx) }
+
+// Postgres reports whether the database is PostgreSQL, which several nodes may share.
+func (db *DB) Postgres() bool { return db.dialect == postgres }
+
+// View runs fn on a consistent snapshot of what the principal may see. Errors of fn come back as they are.
+func (db *DB) View(ctx context.Context, who hookglass.Principal, fn func(*View) error) error {
+	tx, err := db.read.BeginTx(ctx, db.dialect.viewOptions())
+	if err != nil {
+		return unavailable("begin view", err)
+	}
+	defer tx.Rollback()
+	if err := fn(&View{ctx: ctx, q: tx, dialect: db.dialect, who: who}); err != nil {
+		return classify(err)
+	}
+	return nil
+}
+
+// Update runs fn in a transaction and commits it durably. When fn returns an error nothing of it is
+// kept. fn must be quick and must not wait for anything: other writers stand behind it.
+func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
+	var topics []string
+	err := db.engine.update(ctx, func(sqlTx *sql.Tx) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("store: panic in update: %v", r)
+			}
+		}()
+		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who}, sqlTx: sqlTx, queue: db.queue, Now: now()}
+		if err := fn(tx); err != nil {
+			return err
+		}
+		if err := tx.flushJobs(); err != nil {
+			return err
+		}
+		topics = tx.topics
+		return nil
+	})
+	if err != nil {
+		return classify(err)
+	}
+	db.announce(topics...)
+	return nil
+}
+
+func (db *DB) announce(topics ...string) {
+	if len(topics) == 0 {
+		return
+	}
+	db.hub.publish(topics...)
+	db.engine.announce(topics)
+}
+
+// Listen returns a subscription to topics. See [Topic...] functions for their names.
+func (db *DB) Listen(topics ...string) *Subscription { return db.hub.subscribe(topics...) }
+
+// querier is the part of sql.DB, sql.Tx and sql.Conn that statements need.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// View reads what one principal may see.
+type View struct {
+	ctx     context.Context
+	q       querier
+	dialect dialect
+	who     hookglass.Principal
+}
+
+// Tx reads and writes for one principal.
+type Tx struct {
+	View
+	Now    time.Time // one time for the whole transaction
+	sqlTx  *sql.Tx
+	queue  *queue
+	topics []string
+	jobs   []hookglass.Job
+}
+
+// Who returns the principal that the view was opened for.
+func (v *View) Who() hookglass.Principal { return v.who }
+
+// Announce makes the commit tell the topics.
+func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
+
+// Enqueue makes the job part of the transaction.
+func (tx *Tx) Enqueue(jobs ...hookglass.Job) { tx.jobs = append(tx.jobs, jobs...) }
+
+func (tx *Tx) flushJobs() error {
+	if len(tx.jobs) == 0 {
+		return nil
+	}
+	tx.Announce(TopicJobs)
+	return tx.queue.enqueue(tx.ctx, tx.sqlTx, tx.jobs)
+}
+
+func (v *View) exec(query string, args ...any) (int64, error) {
+	res, err := v.q.ExecContext(v.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// queryRow scans one row; kind names what is missing when there is none.
+func (v *View) queryRow(kind, query string, args []any, dest ...any) error {
+	err := v.q.QueryRowContext(v.ctx, query, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return hookglass.NotFound(kind)
+	}
+	return err
+}
+
+// queryAll scans each row by scan.
+func queryAll[T any](v *View, scan func(func(...any) error) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := v.q.QueryContext(v.ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := []T{}
+	for rows.Next() {
+		t, err := scan(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, rows.Err()
+}
+
+// classify gives driver errors a code: what a retry may mend is unavailable, the rest stays internal.
+func classify(err error) error {
+	var coded *hookglass.Error
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || storageTrouble(err) {
+		return unavailable("storage", err)
+	}
+	return fmt.Errorf("store: %w", err)
+}
+
+func unavailable(doing string, err error) error {
+	return &hookglass.Error{
+		Code: hookglass.CodeUnavailable, Message: "The storage can not answer now. Try again shortly.",
+		RetryAfter: 5 * time.Second, Err: fmt.Errorf("store: %s: %w", doing, err),
+	}
+}
+
+// args numbers the placeholders of a statement that is put together.
+type args struct{ values []any }
+
+// add returns the placeholder of a value.
+func (a *args) add(v any) string {
+	a.values = append(a.values, v)
+	return fmt.Sprintf("$%d", len(a.values))
+}
+
+// list returns the placeholders of several values, for IN.
+func addAll[T any](a *args, vs []T) string {
+	if len(vs) == 0 {
+		return "NULL"
+	}
+	marks := make([]string, len(vs))
+	for i, v := range vs {
+		marks[i] = a.add(v)
+	}
+	return strings.Join(marks, ", ")
+}
+
+// now is the time as the store keeps it: UTC, whole microseconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// micros is a time as a column; the zero time is NULL.
+func micros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros reads a column written by micros.
+func fromMicros(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(n.Int64).UTC()
+}
+
+func nullString(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func nullInt(n int64) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+func boolInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
