@@ -1,0 +1,227 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+const endpointColumns = `e.num, e.id, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0), e.name, e.kind, e.custom_id, e.provider,
+	e.provider_config, e.email_local_part, e.enabled, e.response, e.expires_at, e.created_at, e.updated_at,
+	s.event_count, s.refused_count, s.last_event_at`
+
+const endpointTables = ` FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num`
+
+func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
+	var e hookglass.Endpoint
+	var customID, provider, localPart, response sql.NullString
+	var enabled int64
+	var config string
+	var expires, last sql.NullInt64
+	var created, updated int64
+	err := scan(&e.Num, &e.ID, &e.AccountID, &e.WorkspaceID, &e.Name, &e.Kind, &customID, &provider,
+		&config, &localPart, &enabled, &response, &expires, &created, &updated,
+		&e.EventCount, &e.RefusedCount, &last)
+	if err != nil {
+		return e, err
+	}
+	e.CustomID, e.Provider, e.EmailLocalPart = customID.String, provider.String, localPart.String
+	e.Enabled = enabled != 0
+	e.ExpiresAt, e.LastEventAt = fromMicros(expires), fromMicros(last)
+	e.CreatedAt, e.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+	if err := json.Unmarshal([]byte(config), &e.ProviderConfig); err != nil {
+		return e, fmt.Errorf("provider_config of %s: %w", e.ID, err)
+	}
+	if response.Valid {
+		e.Response = new(hookglass.Response)
+		if err := json.Unmarshal([]byte(response.String), e.Response); err != nil {
+			return e, fmt.Errorf("response of %s: %w", e.ID, err)
+		}
+	}
+	return e, nil
+}
+
+// endpointScope limits a statement over endpoints e to those that live and that the principal may see.
+func (v *View) endpointScope(a *args) string {
+	var b strings.Builder
+	b.WriteString(" e.deleted_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > " + a.add(now().UnixMicro()) + ")")
+	switch {
+	case v.who.System:
+	case v.who.Endpoint != "":
+		b.WriteString(" AND e.id = " + a.add(string(v.who.Endpoint)))
+	default:
+		b.WriteString(" AND e.account_id = " + a.add(v.who.Account))
+		if v.who.Workspace != 0 {
+			b.WriteString(" AND e.workspace_id = " + a.add(v.who.Workspace))
+		}
+	}
+	return b.String()
+}
+
+// Endpoint returns the endpoint with the id or custom id. It answers not_found.
+func (v *View) Endpoint(ref string) (hookglass.Endpoint, error) {
+	column := "custom_id"
+	if hookglass.IsEndpointID(ref) {
+		column = "id"
+	} else if !hookglass.ValidCustomID(ref) {
+		return hookglass.Endpoint{}, hookglass.NotFound("endpoint")
+	}
+	a := &args{}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.` + column + ` = ` + a.add(ref) + ` AND` + v.endpointScope(a)
+	return v.oneEndpoint(query, a)
+}
+
+// EndpointByNum returns the endpoint of a row number. It answers not_found.
+func (v *View) EndpointByNum(num int64) (hookglass.Endpoint, error) {
+	a := &args{}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.num = ` + a.add(num) + ` AND` + v.endpointScope(a)
+	return v.oneEndpoint(query, a)
+}
+
+// EndpointByAddress returns the email endpoint with the local part. It answers not_found.
+func (v *View) EndpointByAddress(localPart string) (hookglass.Endpoint, error) {
+	a := &args{}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.email_local_part = ` + a.add(localPart) + ` AND` + v.endpointScope(a)
+	return v.oneEndpoint(query, a)
+}
+
+func (v *View) oneEndpoint(query string, a *args) (hookglass.Endpoint, error) {
+	found, err := queryAll(v, scanEndpoint, query, a.values...)
+	if err != nil {
+		return hookglass.Endpoint{}, err
+	}
+	if len(found) == 0 {
+		return hookglass.Endpoint{}, hookglass.NotFound("endpoint")
+	}
+	return found[0], nil
+}
+
+// Endpoints lists endpoints, oldest first, those with a row number above after; limit 0 is all.
+func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
+	a := &args{}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.num > ` + a.add(after) + ` AND` + v.endpointScope(a) + ` ORDER BY e.num`
+	if limit > 0 {
+		query += ` LIMIT ` + a.add(limit)
+	}
+	return queryAll(v, scanEndpoint, query, a.values...)
+}
+
+// EndpointsDue lists endpoints to be erased or expired: the row numbers of temporary ones past their life.
+func (v *View) EndpointsDue(at time.Time, limit int) ([]int64, error) {
+	return queryAll(v, scanNum, `SELECT num FROM endpoints WHERE deleted_at IS NULL AND expires_at <= $1 ORDER BY num LIMIT $2`, at.UnixMicro(), limit)
+}
+
+func scanNum(scan func(...any) error) (n int64, err error) {
+	err = scan(&n)
+	return n, err
+}
+
+// CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is of a temporary
+// endpoint's key, nil for others. A custom id or local part in use is validation_failed.
+func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error {
+	config, response, err := endpointJSON(e)
+	if err != nil {
+		return err
+	}
+	e.CreatedAt, e.UpdatedAt = tx.Now, tx.Now
+	var key any
+	if tunnelKeyHash != nil {
+		key = tunnelKeyHash
+	}
+	err = tx.q.QueryRowContext(tx.ctx, `INSERT INTO endpoints (id, account_id, workspace_id, name, kind, custom_id, provider, provider_config,
+		email_local_part, enabled, response, tunnel_key_hash, expires_at, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14) RETURNING num`,
+		string(e.ID), nullInt(e.AccountID), nullInt(e.WorkspaceID), e.Name, string(e.Kind), nullString(e.CustomID), nullString(e.Provider), config,
+		nullString(e.EmailLocalPart), boolInt(e.Enabled), response, key, micros(e.ExpiresAt), tx.Now.UnixMicro()).Scan(&e.Num)
+	if err != nil {
+		return endpointConflict(err)
+	}
+	if _, err := tx.exec(`INSERT INTO endpoint_stats (endpoint, event_count, ignored_count, refused_count, floor_seq) VALUES ($1, 0, 0, 0, 0)`, e.Num); err != nil {
+		return err
+	}
+	tx.announceEndpoint(e)
+	return nil
+}
+
+// SaveEndpoint stores what people set on an endpoint.
+func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
+	config, response, err := endpointJSON(e)
+	if err != nil {
+		return err
+	}
+	e.UpdatedAt = tx.Now
+	n, err := tx.exec(`UPDATE endpoints SET name = $2, custom_id = $3, provider = $4, provider_config = $5, enabled = $6, response = $7,
+		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11 WHERE num = $1 AND deleted_at IS NULL`,
+		e.Num, e.Name, nullString(e.CustomID), nullString(e.Provider), config, boolInt(e.Enabled), response,
+		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro())
+	if err != nil {
+		return endpointConflict(err)
+	}
+	if n == 0 {
+		return hookglass.NotFound("endpoint")
+	}
+	tx.announceEndpoint(e)
+	return nil
+}
+
+// DeleteEndpoint makes the endpoint unseen at once and frees its custom id and address; a job erases it and
+// its events. From its commit on no capture for it succeeds.
+func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
+	if _, err := tx.exec(`DELETE FROM endpoint_stats WHERE endpoint = $1`, e.Num); err != nil {
+		return err
+	}
+	n, err := tx.exec(`UPDATE endpoints SET deleted_at = $2, custom_id = NULL, email_local_part = NULL, tunnel_key_hash = NULL WHERE num = $1 AND deleted_at IS NULL`,
+		e.Num, tx.Now.UnixMicro())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return hookglass.NotFound("endpoint")
+	}
+	tx.Enqueue(hookglass.EraseJob{EndpointNum: e.Num})
+	tx.announceEndpoint(e)
+	tx.Announce(TopicEvents(e.Num), TopicTokens)
+	return nil
+}
+
+// CountRefused adds to the arrivals that were refused for their size.
+func (tx *Tx) CountRefused(endpointNum, n int64) error {
+	_, err := tx.exec(`UPDATE endpoint_stats SET refused_count = refused_count + cast($2 AS bigint) WHERE endpoint = $1`, endpointNum, n)
+	return err
+}
+
+func (tx *Tx) announceEndpoint(e *hookglass.Endpoint) {
+	tx.Announce(TopicEndpoints)
+	if e.AccountID != 0 {
+		tx.Announce(TopicAccount(e.AccountID))
+	}
+}
+
+func endpointJSON(e *hookglass.Endpoint) (config string, response any, err error) {
+	c, err := json.Marshal(e.ProviderConfig)
+	if err != nil {
+		return "", nil, err
+	}
+	if e.Response == nil {
+		return string(c), nil, nil
+	}
+	r, err := json.Marshal(e.Response)
+	if err != nil {
+		return "", nil, err
+	}
+	return string(c), string(r), nil
+}
+
+func endpointConflict(err error) error {
+	switch {
+	case uniqueViolation(err, "custom_id"):
+		return hookglass.Invalid("endpoint.custom_id", "is taken")
+	case uniqueViolation(err, "email_local_part"):
+		return hookglass.Invalid("endpoint.email_local_part", "is taken")
+	}
+	return err
+}

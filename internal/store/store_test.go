@@ -1,0 +1,234 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// newEndpoint stores an endpoint that belongs to nobody.
+func newEndpoint(t testing.TB, db *store.DB) hookglass.Endpoint {
+	t.Helper()
+	e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: hookglass.KindWebhook, Enabled: true}
+	err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newEvent(e hookglass.Endpoint, body string) *hookglass.Event {
+	at := time.Now()
+	return &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook,
+		ReceivedAt: at, Method: "POST", Path: "/", URL: "http://localhost/hooks/" + string(e.ID), Proto: "HTTP/1.1", IP: "127.0.0.1",
+		Size: int64(len(body)), Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+		Payload: &hookglass.Payload{
+			Headers: hookglass.Headers{{Name: "X-Test", Value: "caf\xe9"}}, Body: []byte(body),
+			Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}},
+		},
+	}
+}
+
+func TestCapturesThatComeTogetherAreStoredOnceEach(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		const senders, each = 20, 25
+		var mu sync.Mutex
+		seqs := make(map[int64]bool)
+		var wg sync.WaitGroup
+		for s := range senders {
+			wg.Go(func() {
+				last := int64(0)
+				for i := range each {
+					ev := newEvent(e, fmt.Sprintf("%d-%d", s, i))
+					if err := db.Capture(t.Context(), 0, ev); err != nil {
+						t.Error(err)
+						return
+					}
+					if ev.Seq <= last {
+						t.Errorf("a later capture has the smaller seq: %d after %d", ev.Seq, last)
+					}
+					last = ev.Seq
+					mu.Lock()
+					seqs[ev.Seq] = true
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		if len(seqs) != senders*each {
+			t.Errorf("%d different seqs for %d captures", len(seqs), senders*each)
+		}
+		got, err := endpointNow(t, db, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.EventCount != senders*each || got.LastEventAt.IsZero() {
+			t.Errorf("the endpoint counts %d events, the last at %v", got.EventCount, got.LastEventAt)
+		}
+	})
+}
+
+func TestACaptureForADeletedEndpointIsNotFound(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		gone, other := newEndpoint(t, db), newEndpoint(t, db)
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteEndpoint(&gone) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Both at once, so that they may share a group: one must not spoil the other.
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if err := db.Capture(t.Context(), 0, newEvent(gone, "late")); !hookglass.Is(err, hookglass.CodeNotFound) {
+					t.Errorf("capture for the deleted endpoint: %v", err)
+				}
+			})
+			wg.Go(func() {
+				if err := db.Capture(t.Context(), 0, newEvent(other, "fine")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := endpointNow(t, db, gone); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("the deleted endpoint: %v", err)
+		}
+	})
+}
+
+func TestACaptureAndItsJobsCommitTogether(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		sub := db.Listen(store.TopicJobs)
+		defer sub.Close()
+		ev := newEvent(e, "with work")
+		if err := db.Capture(t.Context(), 0, ev, hookglass.EventJob{EventID: ev.ID}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-sub.C:
+		case <-time.After(5 * time.Second):
+			t.Error("nobody was told of the job")
+		}
+		if ev.Seq == 0 {
+			t.Error("the event has no seq")
+		}
+	})
+}
+
+func TestAnUpdateThatFailsLeavesNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: hookglass.KindWebhook}
+		boom := errors.New("boom")
+		for name, end := range map[string]func() error{
+			"error": func() error { return boom },
+			"panic": func() error { panic("boom") },
+		} {
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				e.ID = hookglass.NewEndpointID()
+				if err := tx.CreateEndpoint(&e, nil); err != nil {
+					return err
+				}
+				return end()
+			})
+			if err == nil {
+				t.Errorf("%s: the update says that it succeeded", name)
+			}
+			if _, err := endpointNow(t, db, e); !hookglass.Is(err, hookglass.CodeNotFound) {
+				t.Errorf("%s: the endpoint: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestAnAnnouncementReachesListeners(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		sub, other := db.Listen(store.TopicEvents(e.Num)), db.Listen(store.TopicEvents(e.Num+1))
+		defer sub.Close()
+		defer other.Close()
+		drain(other)
+		if err := db.Capture(t.Context(), 0, newEvent(e, "x")); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-sub.C:
+		case <-time.After(5 * time.Second):
+			t.Error("no announcement")
+		}
+	})
+}
+
+func TestACaptureGivesUpWithItsContext(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := db.Capture(ctx, 0, newEvent(e, "late")); err != nil && !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestAClosedDatabaseRefusesWork(t *testing.T) {
+	db := storetest.SQLite(t)
+	e := newEndpoint(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Capture(t.Context(), 0, newEvent(e, "x")); !hookglass.Is(err, hookglass.CodeUnavailable) {
+		t.Errorf("capture: %v", err)
+	}
+}
+
+func TestPostgresSessionsAreDurableWhateverTheDatabaseSays(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	sqlDB, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sqlDB.Close()
+	// What a role or database says against durability is overruled for our sessions.
+	if _, err := sqlDB.Exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), store.Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := db.Health(t.Context())
+	if err != nil || facts["synchronous_commit"] != "on" || facts["fsync"] != "on" {
+		t.Errorf("health: %v %v", facts, err)
+	}
+}
+
+func endpointNow(t testing.TB, db *store.DB, e hookglass.Endpoint) (found hookglass.Endpoint, err error) {
+	err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+		found, err = v.Endpoint(string(e.ID))
+		return err
+	})
+	return found, err
+}
+
+func drain(s *store.Subscription) {
+	select {
+	case <-s.C:
+	default:
+	}
+}

@@ -1,0 +1,50 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"hookglass/internal/store"
+)
+
+// migrated copies a database that is migrated once for all tests of the process.
+var migrated = Template(func(dsn string) error {
+	db, err := store.Open(context.Background(), store.Config{URL: dsn})
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Migrate(context.Background()), db.Close())
+})
+
+// Each runs the test on a fresh, migrated database of each kind.
+func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, store.Config{URL: migrated(t)})) })
+}
+
+// SQLite returns a fresh, migrated embedded database.
+func SQLite(tb testing.TB) *store.DB {
+	tb.Helper()
+	return Open(tb, store.Config{Path: filepath.Join(tb.TempDir(), "hookglass.db")})
+}
+
+// Open opens and migrates a database and closes it when the test ends.
+func Open(tb testing.TB, cfg store.Config) *store.DB {
+	tb.Helper()
+	db, err := store.Open(context.Background(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	if err := db.Migrate(context.Background()); err != nil {
+		tb.Fatal(err)
+	}
+	return db
+}
