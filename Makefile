@@ -1,0 +1,43 @@
+# `make` lists what there is to do. The work is in script/, which can be run by hand as well.
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test race check fmt generate fuzz bench need clean
+
+BIN     := bin/hookglass
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build, and start the service for one person on this machine (ARGS="--listen 127.0.0.1:0")
+	@./$(BIN) dev $(ARGS)
+
+build: ## build ./bin/hookglass, one static binary
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X hookglass.Version=$(VERSION)' -o $(BIN) ./cmd/hookglass
+
+test: need ## every test, on SQLite and PostgreSQL; the first run installs what a test needs, if it may
+	@script/test
+
+race: need ## every test under the race detector (needs a C compiler)
+	@script/test -race
+
+check: ## format, vet, lint, generated files, go.mod, known vulnerabilities
+	@script/check
+
+fmt: ## format the Go and templ files
+	@script/fmt
+
+generate: ## write the Go files of the templ pages
+	@script/generate
+
+fuzz: ## every fuzz target for a while (FUZZTIME=10s each)
+	@script/fuzz
+
+bench: build ## measure, print the tables and write docs/performance.md (ARGS="-short" for a smoke run)
+	@go run ./bench -binary $(BIN) $(ARGS)
+
+need: ## install PostgreSQL's programs and a headless browser for the tests, when missing and when it may
+	@script/need
+
+clean: ## remove what was built
+	@rm -rf bin dist
