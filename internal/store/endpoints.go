@@ -120,6 +120,24 @@ func scanNum(scan func(...any) error) (n int64, err error) {
 	return n, err
 }
 
+// HomeWorkspace returns the workspace in which the principal creates: the one with the id or, for 0, its own
+// or its account's oldest. It answers not_found for a workspace of others.
+func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
+	if id == 0 {
+		id = v.who.Workspace
+	}
+	if v.who.Workspace != 0 && id != v.who.Workspace {
+		return hookglass.Workspace{}, hookglass.NotFound("workspace")
+	}
+	var w hookglass.Workspace
+	var created int64
+	err := v.queryRow("workspace", `SELECT id, account_id, name, created_at FROM workspaces
+		WHERE account_id = $1 AND (cast($2 AS bigint) = 0 OR id = cast($2 AS bigint)) ORDER BY id LIMIT 1`,
+		[]any{v.who.Account, id}, &w.ID, &w.AccountID, &w.Name, &created)
+	w.CreatedAt = time.UnixMicro(created).UTC()
+	return w, err
+}
+
 // CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is of a temporary
 // endpoint's key, nil for others. A custom id or local part in use is validation_failed.
 func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error {

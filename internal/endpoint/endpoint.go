@@ -1,0 +1,254 @@
+// Package endpoint creates, changes and deletes endpoints. It hides which fields go together, how an
+// address or a custom id is chosen, and what a temporary endpoint is.
+package endpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// TemporaryLife is how long a temporary endpoint lives (decisions, section 5).
+const TemporaryLife = 24 * time.Hour
+
+// Bounds of what people set. A name is shown in one line; the response must fit an answer.
+const (
+	maxName         = 200
+	maxResponseBody = 1 << 20
+	maxHeaders      = 50
+	maxDelay        = 30 * time.Second
+)
+
+// Service is the capability. It is safe for concurrent use.
+type Service struct {
+	db *store.DB
+}
+
+// New returns the service.
+func New(db *store.DB) *Service { return &Service{db} }
+
+// Draft is what a caller sets. A nil field is not named: default on create, unchanged on update.
+// A pointer to "" clears where the field may be null.
+type Draft struct {
+	Name           *string
+	Kind           *hookglass.EndpointKind // create alone
+	CustomID       *string
+	Provider       *string
+	ProviderConfig *hookglass.ProviderConfig
+	EmailLocalPart *string // create alone
+	Enabled        *bool
+	Response       **hookglass.Response // pointer to nil clears
+	WorkspaceID    *int64               // create alone
+}
+
+// Create stores a new endpoint for the principal. An account principal that names no workspace gets its oldest.
+// It answers validation_failed with the fields at fault.
+func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft) (hookglass.Endpoint, error) {
+	e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Kind: hookglass.KindWebhook, Enabled: true}
+	var faults []hookglass.FieldError
+	if d.Name == nil {
+		faults = append(faults, hookglass.FieldError{Field: "endpoint.name", Message: "is required"})
+	}
+	if d.Kind != nil {
+		e.Kind = *d.Kind
+		if e.Kind != hookglass.KindWebhook && e.Kind != hookglass.KindEmail {
+			faults = append(faults, hookglass.FieldError{Field: "endpoint.kind", Message: "must be webhook or email"})
+		}
+	}
+	if d.EmailLocalPart != nil && *d.EmailLocalPart != "" {
+		switch {
+		case e.Kind != hookglass.KindEmail:
+			faults = append(faults, hookglass.FieldError{Field: "endpoint.email_local_part", Message: "applies to email endpoints only"})
+		case !hookglass.ValidLocalPart(*d.EmailLocalPart):
+			faults = append(faults, hookglass.FieldError{Field: "endpoint.email_local_part", Message: "must be 2 to 50 of a-z, 0-9, dot, hyphen and underscore"})
+		}
+		e.EmailLocalPart = *d.EmailLocalPart
+	} else if e.Kind == hookglass.KindEmail {
+		e.EmailLocalPart = strings.TrimPrefix(hookglass.NewRandomID(""), "_")[:12]
+	}
+	faults = append(faults, d.apply(&e)...)
+	if len(faults) > 0 {
+		return e, hookglass.InvalidFields(faults)
+	}
+	err := s.db.Update(ctx, who, func(tx *store.Tx) error {
+		w, err := tx.HomeWorkspace(deref(d.WorkspaceID))
+		if err != nil {
+			if hookglass.Is(err, hookglass.CodeNotFound) && d.WorkspaceID != nil {
+				return hookglass.Invalid("endpoint.workspace_id", "is no workspace of yours")
+			}
+			return err
+		}
+		e.AccountID, e.WorkspaceID = w.AccountID, w.ID
+		return tx.CreateEndpoint(&e, nil)
+	})
+	if err != nil {
+		return e, fmt.Errorf("create endpoint: %w", err)
+	}
+	return e, nil
+}
+
+// CreateTemporary stores an endpoint of nobody that lives for [TemporaryLife], and returns its key,
+// which is kept hashed and never shown again.
+func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, key string, err error) {
+	key = hookglass.NewRandomID(hookglass.PrefixTunnelKey)
+	hash := KeyHash(key)
+	e = hookglass.Endpoint{
+		ID: hookglass.NewEndpointID(), Name: "Temporary endpoint", Kind: hookglass.KindWebhook, Enabled: true,
+		ExpiresAt: time.Now().UTC().Add(TemporaryLife).Truncate(time.Microsecond),
+	}
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, hash) })
+	if err != nil {
+		return e, "", fmt.Errorf("create temporary endpoint: %w", err)
+	}
+	return e, key, nil
+}
+
+// KeyHash is how a tunnel key is stored. The key has 128 random bits, so a plain hash can not be searched.
+func KeyHash(key string) []byte {
+	h := sha256.Sum256([]byte(key))
+	return h[:]
+}
+
+// Update changes what the draft names.
+func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref string, d Draft) (e hookglass.Endpoint, err error) {
+	if err := mayManage(who); err != nil {
+		return e, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if e, err = tx.Endpoint(ref); err != nil {
+			return err
+		}
+		if faults := d.apply(&e); len(faults) > 0 {
+			return hookglass.InvalidFields(faults)
+		}
+		return tx.SaveEndpoint(&e)
+	})
+	return e, err
+}
+
+// Delete deletes the endpoint and all its events, for good.
+func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref string) (e hookglass.Endpoint, err error) {
+	if err := mayManage(who); err != nil {
+		return e, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if e, err = tx.Endpoint(ref); err != nil {
+			return err
+		}
+		return tx.DeleteEndpoint(&e)
+	})
+	return e, err
+}
+
+// mayManage: a tunnel key reads and deletes its events, and nothing else (decisions, section 13).
+func mayManage(who hookglass.Principal) error {
+	if who.Endpoint != "" {
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	return nil
+}
+
+// apply sets what the draft names and returns what is wrong with it.
+func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, hookglass.FieldError{Field: "endpoint." + field, Message: fmt.Sprintf(format, args...)})
+	}
+	if d.Name != nil {
+		e.Name = strings.TrimSpace(*d.Name)
+		if n := utf8.RuneCountInString(e.Name); n == 0 || n > maxName {
+			fault("name", "must have 1 to %d characters", maxName)
+		}
+		if strings.ContainsFunc(e.Name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
+			fault("name", "may not hold control characters")
+		}
+	}
+	if d.CustomID != nil {
+		e.CustomID = *d.CustomID
+		if e.CustomID != "" && !hookglass.ValidCustomID(e.CustomID) {
+			fault("custom_id", "must be 2 to 63 of a-z, 0-9 and hyphen, beginning with a letter or digit")
+		}
+	}
+	if d.Provider != nil {
+		e.Provider = *d.Provider
+		switch {
+		case e.Provider == "":
+		case e.Kind == hookglass.KindEmail:
+			fault("provider", "applies to webhook endpoints only")
+		case !slices.Contains(hookglass.EndpointProviders, e.Provider):
+			fault("provider", "must be one of %s", strings.Join(hookglass.EndpointProviders, ", "))
+		}
+	}
+	if d.ProviderConfig != nil {
+		e.ProviderConfig = *d.ProviderConfig
+		switch e.ProviderConfig.ResponseMode {
+		case "", hookglass.ResponseStatic, hookglass.ResponseTunnel:
+		default:
+			fault("provider_config.response_mode", "must be static or tunnel")
+		}
+	}
+	if d.Enabled != nil {
+		e.Enabled = *d.Enabled
+	}
+	if d.Response != nil {
+		e.Response = *d.Response
+		if e.Response != nil {
+			for _, f := range responseFaults(e.Response) {
+				fault("response."+f.Field, "%s", f.Message)
+			}
+		}
+	}
+	return faults
+}
+
+// responseFaults checks a custom answer (decisions, section 4). Framing and connection headers are ours to set.
+func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	if r.Status < 200 || r.Status > 599 {
+		fault("status", "must be 200 to 599")
+	}
+	if len(r.Body) > maxResponseBody {
+		fault("body", "may have %d bytes at most", maxResponseBody)
+	}
+	if r.Delay < 0 || r.Delay > maxDelay {
+		fault("delay_ms", "must be 0 to %d", maxDelay.Milliseconds())
+	}
+	if len(r.Headers) > maxHeaders {
+		fault("headers", "may have %d entries at most", maxHeaders)
+	}
+	for name, value := range r.Headers {
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			fault("headers", "has the invalid name %q", name)
+		case slices.Contains(ownHeaders, textproto.CanonicalMIMEHeaderKey(name)):
+			fault("headers", "may not set %s", name)
+		case !httpguts.ValidHeaderFieldValue(value):
+			fault("headers", "has an invalid value for %s", name)
+		}
+	}
+	return faults
+}
+
+// ownHeaders frame the answer, or would reach into the web app, which may share the host: the server alone sets them.
+var ownHeaders = []string{
+	"Connection", "Content-Length", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Trailer", "Te", "Proxy-Connection", "Date",
+	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security",
+}
+
+func deref[T any](p *T) (t T) {
+	if p != nil {
+		t = *p
+	}
+	return t
+}
