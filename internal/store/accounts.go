@@ -1,0 +1,188 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"hookglass"
+)
+
+// accountScope is the condition that rows belong to the principal. account and workspace name the columns
+// that say whose a row is; an empty workspace means that the rows are above workspaces.
+func (v *View) accountScope(a *args, account, workspace string) string {
+	switch {
+	case v.who.System:
+		return "1 = 1"
+	case v.who.Account == 0:
+		return "1 = 0"
+	case v.who.Workspace == 0 || workspace == "":
+		return account + " = " + a.add(v.who.Account)
+	default:
+		return account + " = " + a.add(v.who.Account) + " AND " + workspace + " = " + a.add(v.who.Workspace)
+	}
+}
+
+const userColumns = "u.id, u.email, u.name, u.created_at"
+
+func scanUser(scan func(...any) error) (u hookglass.User, err error) {
+	var created sql.NullInt64
+	err = scan(&u.ID, &u.Email, &u.Name, &created)
+	u.CreatedAt = fromMicros(created)
+	return u, err
+}
+
+// userScope is the condition that the principal shares an account with user u.
+func (v *View) userScope(a *args) string {
+	if v.who.System {
+		return "1 = 1"
+	}
+	return "EXISTS (SELECT 1 FROM members m WHERE m.user_id = u.id AND " + v.accountScope(a, "m.account_id", "") + ")"
+}
+
+// User answers not_found for a user who shares no account with the principal.
+func (v *View) User(id int64) (hookglass.User, error) {
+	var a args
+	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u.id = "+a.add(id)+" AND "+v.userScope(&a), &a)
+}
+
+// UserByEmail finds a user by the address as it is stored.
+func (v *View) UserByEmail(email string) (hookglass.User, error) {
+	var a args
+	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u.email = "+a.add(email)+" AND "+v.userScope(&a), &a)
+}
+
+// PasswordHash returns what SetPasswordHash stored, "" for a user without a password.
+func (v *View) PasswordHash(user int64) (string, error) {
+	var a args
+	var hash sql.NullString
+	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + v.userScope(&a)
+	err := v.queryRow("user", query, a.values, &hash)
+	return hash.String, err
+}
+
+// CreateUser stores a new user and sets its ID. An address in use answers validation_failed.
+func (tx *Tx) CreateUser(u *hookglass.User, passwordHash string) error {
+	u.CreatedAt = tx.Now
+	err := tx.queryRow("user", `INSERT INTO users (email, name, password, created_at) VALUES ($1, $2, $3, $4) RETURNING id`,
+		[]any{u.Email, u.Name, nullString(passwordHash), micros(u.CreatedAt)}, &u.ID)
+	if uniqueViolation(err, "email") {
+		return hookglass.Invalid("email", "is in use already")
+	}
+	return err
+}
+
+// SetPasswordHash replaces a user's password.
+func (tx *Tx) SetPasswordHash(user int64, hash string) error {
+	return tx.change("user", "UPDATE users SET password = $1 WHERE id = $2", nullString(hash), user)
+}
+
+const accountColumns = "c.id, c.name, c.plan, c.subscription, c.payment_method, c.retention, c.created_at"
+
+func scanAccount(scan func(...any) error) (c hookglass.Account, err error) {
+	var retention int64
+	var created sql.NullInt64
+	err = scan(&c.ID, &c.Name, &c.Plan, &c.Subscription, &c.PaymentMethod, &retention, &created)
+	c.Retention = time.Duration(retention) * time.Microsecond
+	c.CreatedAt = fromMicros(created)
+	return c, err
+}
+
+// Account answers not_found for an account that is not the principal's.
+func (v *View) Account(id int64) (hookglass.Account, error) {
+	var a args
+	return one(v, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+" AND "+v.accountScope(&a, "c.id", ""), &a)
+}
+
+// Accounts lists what the principal sees, oldest first.
+func (v *View) Accounts() ([]hookglass.Account, error) {
+	var a args
+	query := "SELECT " + accountColumns + " FROM accounts c WHERE " + v.accountScope(&a, "c.id", "") + " ORDER BY c.id"
+	return queryAll(v, scanAccount, query, a.values...)
+}
+
+// AccountsOf lists the accounts that a user is a member of, oldest first.
+func (v *View) AccountsOf(user int64) ([]hookglass.Account, error) {
+	var a args
+	query := "SELECT " + accountColumns + " FROM accounts c JOIN members m ON m.account_id = c.id WHERE m.user_id = " + a.add(user) +
+		" AND " + v.accountScope(&a, "c.id", "") + " ORDER BY c.id"
+	return queryAll(v, scanAccount, query, a.values...)
+}
+
+// CreateAccount stores a new account with its owner and sets its ID.
+func (tx *Tx) CreateAccount(c *hookglass.Account, owner int64) error {
+	c.CreatedAt = tx.Now
+	err := tx.queryRow("account", `INSERT INTO accounts (name, plan, subscription, payment_method, retention, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`,
+		[]any{c.Name, string(c.Plan), string(c.Subscription), boolInt(c.PaymentMethod), c.Retention.Microseconds(), micros(c.CreatedAt)}, &c.ID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("INSERT INTO members (account_id, user_id, role) VALUES ($1, $2, 'owner')", c.ID, owner)
+	return err
+}
+
+// UpdateAccount stores all of an account but when it was created.
+func (tx *Tx) UpdateAccount(c hookglass.Account) error {
+	var a args
+	query := "UPDATE accounts SET name = " + a.add(c.Name) + ", plan = " + a.add(string(c.Plan)) + ", subscription = " + a.add(string(c.Subscription)) +
+		", payment_method = " + a.add(boolInt(c.PaymentMethod)) + ", retention = " + a.add(c.Retention.Microseconds()) +
+		" WHERE id = " + a.add(c.ID) + " AND " + tx.accountScope(&a, "id", "")
+	tx.Announce(TopicAccount(c.ID), TopicEndpoints)
+	return tx.change("account", query, a.values...)
+}
+
+// RemoveMember takes a user out of an account. The user's tokens and sessions there end with it.
+func (tx *Tx) RemoveMember(account, user int64) error {
+	var a args
+	query := "DELETE FROM members WHERE account_id = " + a.add(account) + " AND user_id = " + a.add(user) + " AND " + tx.accountScope(&a, "account_id", "")
+	tx.Announce(TopicTokens)
+	return tx.change("member", query, a.values...)
+}
+
+const workspaceColumns = "w.id, w.account_id, w.name, w.created_at"
+
+func scanWorkspace(scan func(...any) error) (w hookglass.Workspace, err error) {
+	var created sql.NullInt64
+	err = scan(&w.ID, &w.AccountID, &w.Name, &created)
+	w.CreatedAt = fromMicros(created)
+	return w, err
+}
+
+// Workspace answers not_found for a workspace that is not the principal's.
+func (v *View) Workspace(id int64) (hookglass.Workspace, error) {
+	var a args
+	return one(v, "workspace", scanWorkspace, "SELECT "+workspaceColumns+" FROM workspaces w WHERE w.id = "+a.add(id)+
+		" AND "+v.accountScope(&a, "w.account_id", "w.id"), &a)
+}
+
+// Workspaces lists those of an account that the principal sees, oldest first.
+func (v *View) Workspaces(account int64) ([]hookglass.Workspace, error) {
+	var a args
+	query := "SELECT " + workspaceColumns + " FROM workspaces w WHERE w.account_id = " + a.add(account) +
+		" AND " + v.accountScope(&a, "w.account_id", "w.id") + " ORDER BY w.id"
+	return queryAll(v, scanWorkspace, query, a.values...)
+}
+
+// CreateWorkspace stores a new workspace and sets its ID. It answers not_found when there is no such account.
+func (tx *Tx) CreateWorkspace(w *hookglass.Workspace) error {
+	if _, err := tx.Account(w.AccountID); err != nil {
+		return err
+	}
+	w.CreatedAt = tx.Now
+	return tx.queryRow("workspace", "INSERT INTO workspaces (account_id, name, created_at) VALUES ($1, $2, $3) RETURNING id",
+		[]any{w.AccountID, w.Name, micros(w.CreatedAt)}, &w.ID)
+}
+
+// one scans the only row of a query; kind names what is missing when there is none.
+func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), query string, a *args) (T, error) {
+	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.values, dest...) })
+}
+
+// change runs a statement that must meet a row; kind names what is missing when it meets none.
+func (tx *Tx) change(kind, query string, values ...any) error {
+	n, err := tx.exec(query, values...)
+	if err == nil && n == 0 {
+		err = hookglass.NotFound(kind)
+	}
+	return err
+}

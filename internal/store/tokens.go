@@ -1,0 +1,81 @@
+package store
+
+import (
+	"database/sql"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+const tokenColumns = "t.id, t.user_id, t.account_id, t.workspace_id, t.name, t.level, t.scopes, t.hint, t.created_at, t.expires_at, t.last_used_at, t.revoked_at"
+
+func scanToken(scan func(...any) error) (t hookglass.Token, err error) {
+	var workspace, created, expires, used, revoked sql.NullInt64
+	var scopes string
+	err = scan(&t.ID, &t.UserID, &t.AccountID, &workspace, &t.Name, &t.Level, &scopes, &t.Hint, &created, &expires, &used, &revoked)
+	t.WorkspaceID = workspace.Int64
+	for _, s := range strings.Fields(scopes) {
+		t.Scopes = append(t.Scopes, hookglass.Scope(s))
+	}
+	t.CreatedAt, t.ExpiresAt, t.LastUsedAt, t.RevokedAt = fromMicros(created), fromMicros(expires), fromMicros(used), fromMicros(revoked)
+	return t, err
+}
+
+// Token answers not_found for a token that is not the principal's.
+func (v *View) Token(id int64) (hookglass.Token, error) {
+	var a args
+	return one(v, "token", scanToken, "SELECT "+tokenColumns+" FROM tokens t WHERE t.id = "+a.add(id)+
+		" AND "+v.accountScope(&a, "t.account_id", "t.workspace_id"), &a)
+}
+
+// Tokens lists a user's tokens that the principal sees, newest first, revoked and expired ones too.
+func (v *View) Tokens(user int64) ([]hookglass.Token, error) {
+	var a args
+	query := "SELECT " + tokenColumns + " FROM tokens t WHERE t.user_id = " + a.add(user) +
+		" AND " + v.accountScope(&a, "t.account_id", "t.workspace_id") + " ORDER BY t.id DESC"
+	return queryAll(v, scanToken, query, a.values...)
+}
+
+// TokenByHash finds the token with this SHA-256 while its user is a member of its account. It may be
+// revoked or expired.
+func (v *View) TokenByHash(hash []byte) (hookglass.Token, error) {
+	a := args{[]any{hash}}
+	return one(v, "token", scanToken, "SELECT "+tokenColumns+" FROM tokens t JOIN members m ON m.account_id = t.account_id AND m.user_id = t.user_id WHERE t.hash = $1", &a)
+}
+
+// CreateToken stores a new token by the SHA-256 of its text and sets its ID.
+func (tx *Tx) CreateToken(t *hookglass.Token, hash []byte) error {
+	names := make([]string, len(t.Scopes))
+	for i, s := range t.Scopes {
+		names[i] = string(s)
+	}
+	t.CreatedAt = tx.Now
+	return tx.queryRow("token", `INSERT INTO tokens (user_id, account_id, workspace_id, name, level, scopes, hash, hint, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+		[]any{t.UserID, t.AccountID, nullInt(t.WorkspaceID), t.Name, string(t.Level), strings.Join(names, " "), hash, t.Hint,
+			micros(t.CreatedAt), micros(t.ExpiresAt)}, &t.ID)
+}
+
+// RevokeToken ends a token. Revoking it again changes nothing.
+func (tx *Tx) RevokeToken(id int64) error {
+	var a args
+	query := "UPDATE tokens SET revoked_at = COALESCE(revoked_at, " + a.add(micros(tx.Now)) + ") WHERE id = " + a.add(id) +
+		" AND " + tx.accountScope(&a, "account_id", "workspace_id")
+	tx.Announce(TopicTokens)
+	return tx.change("token", query, a.values...)
+}
+
+// TouchToken notes that a token was used now.
+func (tx *Tx) TouchToken(id int64) error {
+	_, err := tx.exec("UPDATE tokens SET last_used_at = $1 WHERE id = $2", micros(tx.Now), id)
+	return err
+}
+
+// EndpointByTunnelKey finds the temporary endpoint whose key has this SHA-256 and that has not expired at
+// the given time.
+func (v *View) EndpointByTunnelKey(hash []byte, now time.Time) (id hookglass.EndpointID, err error) {
+	err = v.queryRow("endpoint", `SELECT id FROM endpoints WHERE tunnel_key_hash = $1 AND deleted_at IS NULL
+		AND (expires_at IS NULL OR expires_at > $2)`, []any{hash, micros(now)}, &id)
+	return id, err
+}
