@@ -1,0 +1,275 @@
+package capture
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/provider"
+	"hookglass/internal/store"
+)
+
+// perEndpoint bounds the arrivals of one endpoint that are under way. What comes beyond is told to come
+// back, so that a flood of one endpoint can not fill the queue that all share.
+const perEndpoint = 1024
+
+// Service is the capability. Run it, or it serves what it knew first for targetLife. Safe for concurrent use.
+type Service struct {
+	db      *store.DB
+	log     *slog.Logger
+	targets *targets
+	refused refusals
+}
+
+// New returns the service.
+func New(db *store.DB, log *slog.Logger) *Service {
+	return &Service{db: db, log: log, targets: newTargets(db)}
+}
+
+// Run keeps what is known of endpoints fresh and writes counts of refusals down, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	changed := s.db.Listen(store.TopicEndpoints)
+	defer changed.Close()
+	flush := time.NewTicker(time.Second)
+	defer flush.Stop()
+	for {
+		select {
+		case <-changed.C:
+			s.targets.forget()
+		case <-flush.C:
+			s.writeRefusals(ctx)
+		case <-ctx.Done():
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			s.writeRefusals(ctx)
+			cancel()
+			return nil
+		}
+	}
+}
+
+// Admit finds the endpoint of an id or custom id before the body is read. It answers not_found for one that
+// is unknown, deleted, expired or for mail; gone for a disabled one; rate_limited when too much of it is under way.
+func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {
+	t, err := s.targets.find(ctx, ref)
+	if err != nil {
+		return Target{}, err
+	}
+	e := &t.endpoint
+	switch {
+	case e.Kind != hookglass.KindWebhook || !e.ExpiresAt.IsZero() && !time.Now().Before(e.ExpiresAt):
+		return Target{}, hookglass.NotFound("endpoint")
+	case !e.Enabled:
+		return Target{}, hookglass.Errorf(hookglass.CodeGone, "This endpoint is disabled.")
+	case t.underWay.Load() >= perEndpoint:
+		return Target{}, tooMany()
+	}
+	return Target{Ref: ref, Endpoint: *e, known: t}, nil
+}
+
+// Capture stores the arrival and returns the reply to its sender. The reply may be given to the sender when this
+// returns: the event is on disk by then. It answers not_found when the endpoint was deleted meanwhile,
+// and unavailable when the storage can not take it.
+func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
+	if t.known.underWay.Add(1) > perEndpoint {
+		t.known.underWay.Add(-1)
+		return nil, tooMany()
+	}
+	defer t.known.underWay.Add(-1)
+
+	ev := s.judge(t, a)
+	ev.Reply = reply(t, a, ev)
+	if err := s.db.Capture(ctx, t.Endpoint.AccountID, ev); err != nil {
+		return nil, err
+	}
+	return ev.Reply, nil
+}
+
+// Refuse counts an arrival that was refused for its size.
+func (s *Service) Refuse(_ context.Context, t Target) { s.refused.add(t.Endpoint.Num) }
+
+func tooMany() error {
+	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests to this endpoint are under way.", RetryAfter: time.Second}
+}
+
+// judge makes an event of the arrival: who sent it, what it announces, and whether it is genuine.
+func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
+	now := time.Now()
+	ev := &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: t.Endpoint.Num, EndpointID: t.Endpoint.ID,
+		Type: hookglass.EventWebhook, ReceivedAt: a.At.UTC().Truncate(time.Microsecond),
+		Method: a.Method, Path: a.Path, RawQuery: a.RawQuery, URL: a.Scheme + "://" + a.Host + a.Target, Proto: a.Proto,
+		ContentType: a.Headers.Get("Content-Type"), IP: addrText(a.Client), Size: int64(len(a.Body)),
+		Payload: &hookglass.Payload{Headers: a.Headers, Trailers: a.Trailers, Body: a.Body},
+	}
+	req := request(t, a, ev)
+	found := provider.Detect(req)
+	verdict := provider.Verify(req, found, t.known.configs)
+	ev.Provider, ev.EventType, ev.EventRef, ev.DeliveryID = found.Provider, found.EventType, found.EventID, found.DeliveryID
+	ev.SignatureStatus, ev.SignatureReason = verdict.Status, verdict.Reason
+	return ev
+}
+
+func request(t Target, a *Arrival, ev *hookglass.Event) *provider.Request {
+	return &provider.Request{
+		Method: a.Method, URL: ev.URL, URLs: spellings(a), Path: a.Path, RawQuery: a.RawQuery,
+		Headers: a.Headers, Body: a.Body, ReceivedAt: a.At, Hint: t.Endpoint.Provider,
+	}
+}
+
+// spellings lists the URLs that a sender may have signed besides the one that was put together here: the
+// other scheme, and the host it named (reference, "Pitfalls", 9).
+func spellings(a *Arrival) []string {
+	hosts := []string{a.Host}
+	if h := a.Headers.Get("Host"); h != "" && h != a.Host {
+		hosts = append(hosts, h)
+	}
+	urls := make([]string, 0, 4)
+	for _, h := range hosts {
+		urls = append(urls, "https://"+h+a.Target, "http://"+h+a.Target)
+	}
+	return urls
+}
+
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.Unmap().WithZone("").String()
+}
+
+// target is what is known of one endpoint, shared by its arrivals.
+type target struct {
+	endpoint hookglass.Endpoint
+	configs  []provider.Config
+	underWay *atomic.Int64
+	until    time.Time
+}
+
+const (
+	// targetLife bounds how stale an endpoint may be where an announcement was lost.
+	targetLife = 2 * time.Second
+	// maxTargets bounds the memory of what is known, unknown references included.
+	maxTargets = 10_000
+)
+
+// targets remembers endpoints by reference, so that an arrival costs no query.
+type targets struct {
+	db *store.DB
+
+	mu       sync.RWMutex
+	known    map[string]*target // nil: known not to exist
+	missing  map[string]time.Time
+	underWay map[int64]*atomic.Int64
+	age      int // counts forget, so that a look-up that began before it is not kept
+}
+
+func newTargets(db *store.DB) *targets {
+	return &targets{db: db, known: make(map[string]*target), missing: make(map[string]time.Time), underWay: make(map[int64]*atomic.Int64)}
+}
+
+func (ts *targets) forget() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	clear(ts.known)
+	clear(ts.missing)
+	for num, n := range ts.underWay {
+		if n.Load() == 0 {
+			delete(ts.underWay, num)
+		}
+	}
+	ts.age++
+}
+
+func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
+	now := time.Now()
+	ts.mu.RLock()
+	t, age := ts.known[ref], ts.age
+	missing, isMissing := ts.missing[ref]
+	ts.mu.RUnlock()
+	if t != nil && now.Before(t.until) {
+		return t, nil
+	}
+	if isMissing && now.Before(missing) {
+		return nil, hookglass.NotFound("endpoint")
+	}
+	fresh := &target{until: now.Add(targetLife)}
+	err := ts.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		fresh.endpoint, err = v.Endpoint(ref)
+		return err
+	})
+	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+		if t != nil {
+			return t, nil // the storage is in trouble; what was known serves until it recovers
+		}
+		return nil, err
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if len(ts.known)+len(ts.missing) >= maxTargets {
+		clear(ts.known)
+		clear(ts.missing)
+	}
+	if err != nil {
+		delete(ts.known, ref)
+		if ts.age == age {
+			ts.missing[strings.Clone(ref)] = fresh.until
+		}
+		return nil, err
+	}
+	n := ts.underWay[fresh.endpoint.Num]
+	if n == nil {
+		n = new(atomic.Int64)
+		ts.underWay[fresh.endpoint.Num] = n
+	}
+	fresh.underWay = n
+	if ts.age == age {
+		ts.known[strings.Clone(ref)] = fresh
+	}
+	return fresh, nil
+}
+
+// refusals counts refused arrivals until they are written down.
+type refusals struct {
+	mu     sync.Mutex
+	counts map[int64]int64
+}
+
+func (r *refusals) add(endpoint int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts == nil {
+		r.counts = make(map[int64]int64)
+	}
+	r.counts[endpoint]++
+}
+
+func (r *refusals) take() map[int64]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := r.counts
+	r.counts = nil
+	return counts
+}
+
+func (s *Service) writeRefusals(ctx context.Context) {
+	counts := s.refused.take()
+	if len(counts) == 0 {
+		return
+	}
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		for endpoint, n := range counts {
+			if err := tx.CountRefused(endpoint, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.log.Warn("counts of refused requests were lost", "error", err)
+	}
+}
