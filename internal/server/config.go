@@ -1,0 +1,125 @@
+// Package server puts the service together: configuration, wiring, lifecycle. It is the only package that
+// reads flags and environment for serve and dev, and it hides the order in which parts start and stop.
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Storage says where the data is; every command that opens the database has it.
+type Storage struct {
+	Data          string `name:"data" env:"HOOKGLASS_DATA" default:"./hookglass-data" type:"path" placeholder:"DIR" help:"Directory of the embedded database and the keys; created when missing."`
+	DatabaseURL   string `name:"database-url" env:"HOOKGLASS_DATABASE_URL" placeholder:"URL" help:"postgres://… for one or many nodes instead of the embedded database."`
+	SecretKeyFile string `name:"secret-key-file" env:"HOOKGLASS_SECRET_KEY_FILE" type:"path" placeholder:"FILE" help:"Keyset that encrypts secrets at rest (default: keys.json in the data directory)."`
+}
+
+// KeyFile is the path of the keyset.
+func (s Storage) KeyFile() string {
+	if s.SecretKeyFile != "" {
+		return s.SecretKeyFile
+	}
+	return filepath.Join(s.Data, "keys.json")
+}
+
+// Config is everything that can be set about a server (decisions, section 2).
+type Config struct {
+	Storage
+
+	Listen             string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one."`
+	SMTPListen         string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off."`
+	MetricsListen      string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`
+	PublicURL          string        `name:"public-url" env:"HOOKGLASS_PUBLIC_URL" placeholder:"URL" help:"What URLs in answers are built from (default: from --listen)."`
+	MailDomain         string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses."`
+	TrustedProxies     []string      `env:"HOOKGLASS_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-* and Forwarded headers are believed."`
+	OutboundAllow      []string      `env:"HOOKGLASS_OUTBOUND_ALLOW" placeholder:"CIDR" help:"Networks that outbound requests may reach besides public addresses."`
+	Retention          time.Duration `env:"HOOKGLASS_RETENTION" default:"720h" help:"Age at which events are purged; an account may set its own."`
+	MaxBodyBytes       int64         `env:"HOOKGLASS_MAX_BODY_BYTES" default:"26214400" help:"Largest webhook body and mail."`
+	Signup             string        `env:"HOOKGLASS_SIGNUP" default:"closed" enum:"open,closed" help:"Whether anyone may create an account in the web app (${enum})."`
+	TemporaryEndpoints string        `env:"HOOKGLASS_TEMPORARY_ENDPOINTS" default:"on" enum:"on,off" help:"Whether anyone may make an endpoint that lives 24 hours (${enum})."`
+	LogFormat          string        `env:"HOOKGLASS_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of the log (${enum})."`
+	LogLevel           string        `env:"HOOKGLASS_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What is logged (${enum})."`
+}
+
+// checked is a Config after Validate, in the types that the parts take.
+type checked struct {
+	Config
+	publicURL *url.URL // nil: derived from the listener
+	proxies   []netip.Prefix
+	level     slog.Level
+}
+
+var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`)
+
+// Validate returns the configuration in its final types, or every fault that it has.
+func (c Config) Validate() (*checked, error) {
+	out := &checked{Config: c}
+	var faults []error
+	fault := func(flag, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("--"+flag+": "+format, args...))
+	}
+	address := func(flag, addr string) {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			fault(flag, "%q is not host:port", addr)
+		}
+	}
+	address("listen", c.Listen)
+	if c.SMTPListen != "off" {
+		address("smtp-listen", c.SMTPListen)
+	}
+	if c.MetricsListen != "" {
+		address("metrics-listen", c.MetricsListen)
+	}
+	if c.DatabaseURL != "" && !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://") {
+		fault("database-url", "must begin with postgres://") // the value may hold a password
+	}
+	if c.PublicURL != "" {
+		u, err := url.Parse(strings.TrimRight(c.PublicURL, "/"))
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+			fault("public-url", "%q is not an http or https address", c.PublicURL)
+		}
+		out.publicURL = u
+	}
+	if !domainPattern.MatchString(c.MailDomain) {
+		fault("mail-domain", "%q is not a domain", c.MailDomain)
+	}
+	for _, p := range c.TrustedProxies {
+		prefix, err := parsePrefix(p)
+		if err != nil {
+			fault("trusted-proxies", "%q is not a network such as 10.0.0.0/8", p)
+		}
+		out.proxies = append(out.proxies, prefix)
+	}
+	for _, p := range c.OutboundAllow {
+		if _, err := parsePrefix(p); err != nil {
+			fault("outbound-allow", "%q is not a network such as 10.0.0.0/8", p)
+		}
+	}
+	if c.Retention < time.Minute {
+		fault("retention", "must be a minute or more")
+	}
+	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 1<<30 {
+		fault("max-body-bytes", "must be 1 KiB to 1 GiB")
+	}
+	if err := out.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		fault("log-level", "must be debug, info, warn or error")
+	}
+	return out, errors.Join(faults...)
+}
+
+// parsePrefix reads a network, or a single address as a network of one.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	return p.Masked(), err
+}
