@@ -1,0 +1,140 @@
+package ingest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"hookglass"
+)
+
+// freeBytes is how large a body may be without asking the budget: ordinary webhooks never wait.
+const freeBytes = 64 << 10
+
+var errBusy = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too many large bodies are being received.", RetryAfter: 5 * time.Second}
+
+// budget shares memory among large bodies, first come first served.
+//
+// Bodies take their shares piece by piece, as the bytes come, so a body that is announced and not sent
+// holds next to nothing. Piecewise taking alone would end in all of them holding some and waiting for
+// more; so the first that waits may go over the budget, one body at a time. It ends, gives all it
+// holds to the others, and the next may. The budget is therefore exceeded by one body at most.
+type budget struct {
+	mu    sync.Mutex
+	free  int64
+	over  *lease // the one that may go over the budget
+	queue []*claim
+}
+
+// lease is what one body holds. The zero lease of a budget holds nothing.
+type lease struct {
+	budget *budget
+	held   int64 // taken from free
+	size   int64 // held, and what is over the budget
+}
+
+type claim struct {
+	lease *lease
+	n     int64
+	done  chan error // buffered
+}
+
+func newBudget(n int64) *budget { return &budget{free: max(n, 0)} }
+
+// grow raises what the lease holds to size, waiting at most so long for it. It answers unavailable.
+func (l *lease) grow(size int64, wait time.Duration) error {
+	n := size - l.size
+	if n <= 0 {
+		return nil
+	}
+	c := &claim{l, n, make(chan error, 1)}
+	l.budget.ask(c)
+	select {
+	case err := <-c.done:
+		return err
+	default:
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case err := <-c.done:
+		return err
+	case <-timer.C:
+		l.budget.withdraw(c)
+		return <-c.done
+	}
+}
+
+// release gives everything back.
+func (l *lease) release() {
+	if l.size == 0 {
+		return
+	}
+	b := l.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += l.held
+	if b.over == l {
+		b.over = nil
+	}
+	l.held, l.size = 0, 0
+	b.advance()
+}
+
+func (b *budget) ask(c *claim) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over == c.lease {
+		b.grantOver(c) // whoever it waited for could be waiting for it
+		return
+	}
+	b.queue = append(b.queue, c)
+	b.advance()
+}
+
+// advance grants claims in order for as long as the first of them can be granted.
+func (b *budget) advance() {
+	for len(b.queue) > 0 {
+		c := b.queue[0]
+		switch {
+		case c.n <= b.free:
+			b.free -= c.n
+			c.lease.held += c.n
+			c.lease.size += c.n
+			c.done <- nil
+		case b.over == nil:
+			b.grantOver(c)
+		default:
+			return
+		}
+		b.queue = slices.Delete(b.queue, 0, 1)
+	}
+}
+
+func (b *budget) grantOver(c *claim) {
+	b.over = c.lease
+	c.lease.size += c.n
+	c.done <- nil
+}
+
+// withdraw refuses a claim unless it was granted meanwhile.
+func (b *budget) withdraw(c *claim) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.queue, c); i >= 0 {
+		b.queue = slices.Delete(b.queue, i, i+1)
+		c.done <- errBusy
+		b.advance()
+	}
+}
+
+// refuseWaiting refuses every claim that waits. It is called when storage has stopped answering: those
+// in line would be told the same, only later than they can wait.
+func (b *budget) refuseWaiting() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.queue {
+		c.done <- errBusy
+	}
+	b.queue = nil
+}

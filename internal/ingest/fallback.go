@@ -1,0 +1,152 @@
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+)
+
+// Handler returns a handler that receives hooks by net/http's own view of them and passes every other
+// request to next. Header lines come in the order of their names, spelled as net/http spells them; all else
+// is as in the front.
+func (f *Front) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, path, _, _ := splitTarget(r.RequestURI)
+		if !isHook(path) {
+			if path = r.URL.Path; !isHook(path) { // /%68ooks/ is /hooks/ as well
+				next.ServeHTTP(w, r)
+				return
+			}
+			path = r.URL.EscapedPath()
+			path = "/hooks" + path[indexNth(path, '/', 2):]
+		}
+		f.serveFallback(w, r, path)
+	})
+}
+
+// indexNth returns the offset of the n-th b in s, or the length of s.
+func indexNth(s string, b byte, n int) int {
+	for i := range len(s) {
+		if s[i] == b {
+			if n--; n == 0 {
+				return i
+			}
+		}
+	}
+	return len(s)
+}
+
+func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path string) {
+	l := lease{budget: f.budget}
+	defer l.release()
+	reply, err := f.receiveFallback(w, r, path, &l)
+	if err != nil {
+		reply = refusalOf(err).reply()
+	} else if reply.Delay > 0 {
+		l.release()
+		f.delay(reply.Delay)
+	}
+	header := w.Header()
+	for _, h := range reply.Headers {
+		if capture.Sendable(h) {
+			header.Add(h.Name, h.Value)
+		}
+	}
+	if header["Content-Type"] == nil {
+		header["Content-Type"] = nil // net/http would guess one
+	}
+	w.WriteHeader(reply.Status)
+	if !neverBody(reply.Status) && r.Method != http.MethodHead {
+		w.Write(reply.Body)
+	}
+}
+
+func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path string, l *lease) (*hookglass.Reply, error) {
+	_, _, query, hasQuery := splitTarget(r.RequestURI)
+	a := &capture.Arrival{
+		Method:   r.Method,
+		RawQuery: query,
+		HasQuery: hasQuery,
+		Target:   r.URL.RequestURI(),
+		Proto:    r.Proto,
+		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, flatten(r.Header)...),
+		At:       time.Now(),
+	}
+	if strings.HasPrefix(r.RequestURI, "/") {
+		a.Target = r.RequestURI
+	}
+	var ref string
+	ref, a.Path = splitHook(path)
+	var p peer
+	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		p = f.peerOf(ap.Addr().WithZone(""))
+	}
+	f.origin(a, p, r.Host)
+
+	store := f.newStorage(a.At)
+	defer func() { store.end() }()
+	t, err := store.admit(a.Method, ref)
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > f.cfg.MaxBodyBytes {
+		f.capturer.Refuse(store.ctx, t)
+		return nil, errTooLarge
+	}
+	if r.ContentLength != 0 {
+		body := &fallbackBody{r: r.Body, control: http.NewResponseController(w), pace: f.newPace(a.At)}
+		a.Body, err = f.collect(body, r.ContentLength, l, func(d time.Duration) { body.pace.stood(d, largeRate*f.cfg.MinBodyRate) })
+		store.resume()
+		if err != nil {
+			if err == error(errTooLarge) {
+				f.capturer.Refuse(store.ctx, t)
+			}
+			return nil, err
+		}
+		body.control.SetReadDeadline(time.Time{})
+		a.Trailers = flatten(r.Trailer)
+	}
+	return store.capture(t, a)
+}
+
+// flatten returns header lines in the order of their names.
+func flatten(header http.Header) hookglass.Headers {
+	var fields hookglass.Headers
+	for name, values := range header {
+		for _, v := range values {
+			fields = append(fields, hookglass.Header{Name: name, Value: v})
+		}
+	}
+	slices.SortStableFunc(fields, func(a, b hookglass.Header) int { return cmp.Compare(a.Name, b.Name) })
+	return fields
+}
+
+// fallbackBody reads a body from net/http, which must come at the same pace as any other.
+type fallbackBody struct {
+	r       io.Reader
+	control *http.ResponseController
+	pace    pace
+}
+
+func (b *fallbackBody) Read(p []byte) (int, error) {
+	b.control.SetReadDeadline(b.pace.due)
+	n, err := b.r.Read(p)
+	b.pace.came(n, time.Now())
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case isTimeout(err):
+		return n, errSlow
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return n, errCutShort
+	}
+	return n, malformed("The body is malformed.")
+}

@@ -1,0 +1,309 @@
+// Package ingest receives webhooks: it owns the HTTP/1.x connections of the listener, serves /hooks/...
+// by itself, and hands every other request to a net/http server.
+//
+// It hides how a request is read from a socket and how its answer is written: framing, limits, slow and
+// hostile senders, proxies, pipelining. What it gives away is a capture.Arrival holding exactly what was
+// sent (net/http would lose the spelling and the order of header lines), and what it takes back is a
+// hookglass.Reply.
+//
+// # Wiring
+//
+//	front := ingest.New(ingest.Config{MaxBodyBytes: n, TrustedProxies: cidrs}, capturer, log)
+//	rest := &http.Server{Handler: front.Handler(mux), ReadHeaderTimeout: ..., ErrorLog: ...}
+//	err := front.Serve(listener, rest) // blocks; http.ErrServerClosed after Shutdown
+//	...
+//	err = front.Shutdown(ctx) // drains both; do not call rest.Shutdown as well
+//
+// Serve chains rest.ConnState, so set that before. Handler is the same reception as a plain http.Handler:
+// it catches hook requests that net/http sees because the front passed the connection through without
+// looking (HTTP/2, requests that only net/http understands), and must stand before any mux that redirects.
+// Streams that would never end by themselves (SSE) must end when rest's RegisterOnShutdown functions run,
+// and the owner of hijacked connections (WebSockets) ends those: Shutdown does not wait for them.
+//
+// # One connection, two servers
+//
+// A goroutine for each connection reads heads and serves hooks. At the first other request the
+// connection goes to net/http for good, but its Read knows where requests end: asked for bytes at such a
+// boundary, once net/http has finished the answer before it (http.StateIdle), it takes the next head from
+// the socket itself, and serves it in place if it is a hook. Answers are never reordered and header
+// order is never lost, in whatever way a client mixes requests on one connection.
+//
+// # What is answered by the front
+//
+// Fields that a reply does not hold and the front adds: Date, Content-Length (not with 204 and 304), and
+// Connection where the protocol needs it. Refusals are {"error", "message"} as JSON; 429 and 503 carry
+// Retry-After. A refusal that leaves a body unread is followed by a lingering close, so that the sender can read it.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+)
+
+// Capturer is what stands behind reception. All methods must return soon after their context ends; the
+// context does not end when the sender hangs up.
+type Capturer interface {
+	// Admit finds the endpoint before the body is read. Errors: not_found, gone, rate_limited, unavailable.
+	Admit(ctx context.Context, ref string) (capture.Target, error)
+	// Capture stores the arrival durably and returns the reply to its sender. Errors: unavailable,
+	// not_found when the endpoint was deleted meanwhile, rate_limited.
+	Capture(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
+	// Refuse counts an arrival that was refused for its size.
+	Refuse(ctx context.Context, t capture.Target)
+}
+
+// Config holds the limits of reception. Zero values mean the defaults.
+type Config struct {
+	MaxBodyBytes   int64         // larger bodies are 413; default 25 MiB (decisions, section 2)
+	MaxHeaderBytes int           // request line and header lines; beyond it 414 or 431; default 64 KiB
+	MaxHeaders     int           // header lines; beyond it 431; default 256
+	HeaderTimeout  time.Duration // for a head, and for the first byte of a connection; default 10 s
+	IdleTimeout    time.Duration // between requests; default 2 min
+	BodyGrace      time.Duration // how long a body may stay behind MinBodyRate; default 10 s
+	MinBodyRate    int64         // bytes a second, 16 times that once a body takes from the budget; default 1 KiB
+	WriteTimeout   time.Duration // for an answer to be taken by the sender; default 30 s
+	MaxConns       int           // open connections, all kinds; beyond it 503; default 16,384
+	InFlightBytes  int64         // memory for bodies over 64 KiB until they are answered; default 128 MiB
+	BudgetWait     time.Duration // for a share of InFlightBytes, then 503; default 30 s
+	CaptureTimeout time.Duration // for Admit and Capture together, then 503; default 6 s
+	TrustedProxies []netip.Prefix
+	PublicURL      *url.URL // gives the scheme where the sender used its host, and the host to a sender that named none
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxBodyBytes = or(c.MaxBodyBytes, 25<<20)
+	c.MaxHeaderBytes = or(c.MaxHeaderBytes, 64<<10)
+	c.MaxHeaders = or(c.MaxHeaders, 256)
+	c.HeaderTimeout = or(c.HeaderTimeout, 10*time.Second)
+	c.IdleTimeout = or(c.IdleTimeout, 2*time.Minute)
+	c.BodyGrace = or(c.BodyGrace, 10*time.Second)
+	c.MinBodyRate = or(c.MinBodyRate, 1<<10)
+	c.WriteTimeout = or(c.WriteTimeout, 30*time.Second)
+	c.MaxConns = or(c.MaxConns, 1<<14)
+	c.InFlightBytes = or(c.InFlightBytes, 128<<20)
+	c.BudgetWait = or(c.BudgetWait, 30*time.Second)
+	c.CaptureTimeout = or(c.CaptureTimeout, 6*time.Second)
+	return c
+}
+
+func or[T int | int64 | time.Duration](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// Front receives webhooks. Its methods may be called at any time from any goroutine.
+type Front struct {
+	cfg      Config
+	capturer Capturer
+	log      *slog.Logger
+	budget   *budget
+	clock    clock
+	readBufs sync.Pool // *readBuf
+	outBufs  sync.Pool // *[]byte
+
+	draining atomic.Bool
+	drain    chan struct{} // closed when draining starts
+
+	mu      sync.Mutex
+	serving []*serving
+	conns   map[*conn]struct{}
+	waited  int           // connections that Shutdown waits for: all but the hijacked
+	drained chan struct{} // closed when draining and none of them is left
+}
+
+// serving is one listener with the server behind it.
+type serving struct {
+	ln      net.Listener
+	rest    *http.Server
+	handoff *handoff
+}
+
+// New returns a front that gives arrivals to the capturer.
+func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
+	cfg = cfg.withDefaults()
+	return &Front{
+		cfg:      cfg,
+		capturer: capturer,
+		log:      log,
+		budget:   newBudget(cfg.InFlightBytes - cfg.MaxBodyBytes),
+		drain:    make(chan struct{}),
+		conns:    make(map[*conn]struct{}),
+		drained:  make(chan struct{}),
+	}
+}
+
+// Serve accepts connections until Shutdown, and then answers http.ErrServerClosed. Requests that are
+// not hooks go to rest, whose ConnState it chains.
+func (f *Front) Serve(ln net.Listener, rest *http.Server) error {
+	s := &serving{ln, rest, newHandoff(ln.Addr())}
+	then := rest.ConnState
+	rest.ConnState = func(nc net.Conn, state http.ConnState) {
+		if c, ok := nc.(*conn); ok {
+			c.connState(state)
+		}
+		if then != nil {
+			then(nc, state)
+		}
+	}
+	f.mu.Lock()
+	if f.draining.Load() {
+		f.mu.Unlock()
+		ln.Close()
+		return http.ErrServerClosed
+	}
+	f.serving = append(f.serving, s)
+	f.mu.Unlock()
+
+	rested := make(chan struct{})
+	go func() {
+		defer close(rested)
+		if err := rest.Serve(s.handoff); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			f.log.Error("the server behind reception stopped", "error", err)
+		}
+	}()
+	err := f.accept(s)
+	if !f.draining.Load() {
+		s.handoff.Close()
+	}
+	<-rested
+	return err
+}
+
+func (f *Front) accept(s *serving) error {
+	var pause time.Duration
+	for {
+		nc, err := s.ln.Accept()
+		if f.draining.Load() {
+			if err == nil {
+				nc.Close()
+			}
+			return http.ErrServerClosed
+		}
+		if err != nil {
+			// The process may be short of descriptors; those in use will be given back.
+			var ne net.Error
+			if !errors.As(err, &ne) || errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			f.log.Error("accept failed", "error", err, "retry_in", pause)
+			select {
+			case <-time.After(pause):
+			case <-f.drain:
+			}
+			continue
+		}
+		pause = 0
+		c := newConn(f, s, nc)
+		if !f.admitConn(c) {
+			f.turnAway(nc)
+			continue
+		}
+		go c.run()
+	}
+}
+
+// turnAway tells a sender that there are too many connections. It must not block the accept loop; the
+// answer fits in the socket's empty buffer.
+func (f *Front) turnAway(nc net.Conn) {
+	nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	r := refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "There are too many connections.").reply()
+	nc.Write(appendReply(nil, r, replyForm{minor: 1, close: true, date: f.clock.date(time.Now())}))
+	nc.Close()
+}
+
+func (f *Front) admitConn(c *conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.conns) >= f.cfg.MaxConns || f.draining.Load() {
+		return false
+	}
+	f.conns[c] = struct{}{}
+	f.waited++
+	return true
+}
+
+// forget takes a closed connection off the books.
+func (f *Front) forget(c *conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.conns[c]; !ok {
+		return
+	}
+	delete(f.conns, c)
+	f.unwait(c)
+}
+
+// letGo stops waiting for a connection that was hijacked; it counts against MaxConns until it is closed.
+func (f *Front) letGo(c *conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unwait(c)
+}
+
+func (f *Front) unwait(c *conn) {
+	if c.letGo {
+		return
+	}
+	c.letGo = true
+	f.waited--
+	if f.waited == 0 && f.draining.Load() {
+		close(f.drained)
+	}
+}
+
+// Shutdown stops accepting, closes idle connections, lets the requests that have begun be answered
+// (each answer closes its connection), and shuts the servers behind down. When ctx ends first it closes
+// what is left and returns the context's error.
+func (f *Front) Shutdown(ctx context.Context) error {
+	f.mu.Lock()
+	if f.draining.Load() {
+		f.mu.Unlock()
+		return nil
+	}
+	f.draining.Store(true)
+	close(f.drain)
+	if f.waited == 0 {
+		close(f.drained)
+	}
+	serving := f.serving
+	conns := make([]*conn, 0, len(f.conns))
+	for c := range f.conns {
+		conns = append(conns, c)
+	}
+	f.mu.Unlock()
+
+	var rests sync.WaitGroup
+	errs := make([]error, len(serving))
+	for i, s := range serving {
+		s.ln.Close()
+		rests.Go(func() { errs[i] = s.rest.Shutdown(ctx) })
+	}
+	for _, c := range conns {
+		c.nudge()
+	}
+	var err error
+	select {
+	case <-f.drained:
+	case <-ctx.Done():
+		err = ctx.Err()
+		for _, c := range conns {
+			c.kill()
+		}
+	}
+	rests.Wait()
+	return errors.Join(append(errs, err)...)
+}

@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+// Codes of refusals that HTTP itself asks for, beside those of decisions, section 3.
+const (
+	codeBadRequest       hookglass.Code = "bad_request"
+	codeRequestTimeout   hookglass.Code = "request_timeout"
+	codeURITooLong       hookglass.Code = "uri_too_long"
+	codeExpectation      hookglass.Code = "expectation_failed"
+	codeHeadersTooLarge  hookglass.Code = "headers_too_large"
+	defaultRetry                        = 5 * time.Second
+	messageNotFound                     = "There is no such endpoint."
+	messageBodyTooLarge                 = "The body is larger than this service accepts."
+	messageNotCaptured                  = "The webhook could not be stored now."
+	messageInternalError                = "Something went wrong here; it has been recorded."
+)
+
+var (
+	errNotFound        = refuse(http.StatusNotFound, hookglass.CodeNotFound, messageNotFound)
+	errMethod          = refuse(http.StatusMethodNotAllowed, hookglass.CodeMethodNotAllowed, "An endpoint does not accept this method.")
+	errTooLarge        = refuse(http.StatusRequestEntityTooLarge, hookglass.CodePayloadTooLarge, messageBodyTooLarge)
+	errURITooLong      = &refusal{status: http.StatusRequestURITooLong, code: codeURITooLong, message: "The request line is too long.", close: true}
+	errHeadersTooLarge = &refusal{status: http.StatusRequestHeaderFieldsTooLarge, code: codeHeadersTooLarge, message: "The headers are too large or too many.", close: true}
+	errExpectation     = refuse(http.StatusExpectationFailed, codeExpectation, "The only expectation understood is 100-continue.")
+	errSlow            = &refusal{status: http.StatusRequestTimeout, code: codeRequestTimeout, message: "The request did not come in time.", close: true}
+	errCutShort        = malformed("The body ended before its length was reached.")
+	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: messageInternalError, close: true}
+)
+
+// refusal is an answer other than a reply. It is an error, so that a body's reader can fail with one.
+type refusal struct {
+	status     int
+	code       hookglass.Code
+	message    string
+	retryAfter time.Duration
+	close      bool // the connection can not be read any further
+}
+
+func (r *refusal) Error() string { return string(r.code) + ": " + r.message }
+
+func refuse(status int, code hookglass.Code, message string) *refusal {
+	return &refusal{status: status, code: code, message: message}
+}
+
+func malformed(message string) *refusal {
+	return &refusal{status: http.StatusBadRequest, code: codeBadRequest, message: message, close: true}
+}
+
+// refusalOf says how the capturer's error is told to the sender. All that is not found is told in the same
+// words, whatever it was.
+func refusalOf(err error) *refusal {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	var e *hookglass.Error
+	if !errors.As(err, &e) {
+		e = &hookglass.Error{Code: hookglass.CodeInternal}
+	}
+	switch e.Code {
+	case hookglass.CodeNotFound:
+		return errNotFound
+	case hookglass.CodeGone:
+		return refuse(http.StatusGone, e.Code, otherwise(e.Message, "This endpoint is disabled."))
+	case hookglass.CodePayloadTooLarge:
+		return errTooLarge
+	case hookglass.CodeRateLimited:
+		return &refusal{status: http.StatusTooManyRequests, code: e.Code, message: otherwise(e.Message, "Too many requests."), retryAfter: or(e.RetryAfter, time.Second)}
+	case hookglass.CodeUnavailable:
+		return &refusal{status: http.StatusServiceUnavailable, code: e.Code, message: otherwise(e.Message, messageNotCaptured), retryAfter: or(e.RetryAfter, defaultRetry)}
+	}
+	return errInternal
+}
+
+func otherwise(s, alternative string) string {
+	if s == "" {
+		return alternative
+	}
+	return s
+}
+
+// reply returns the refusal in the form of decisions, section 3.
+func (r *refusal) reply() *hookglass.Reply {
+	retry := r.retryAfter
+	if r.status == http.StatusServiceUnavailable {
+		retry = or(retry, defaultRetry)
+	}
+	seconds := int64(math.Ceil(retry.Seconds()))
+	body, _ := json.Marshal(struct {
+		Error      hookglass.Code `json:"error"`
+		Message    string         `json:"message"`
+		RetryAfter int64          `json:"retry_after,omitempty"`
+	}{r.code, r.message, seconds}) // strings and a number: it can not fail
+	headers := hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}
+	if r.status == http.StatusMethodNotAllowed {
+		headers = append(headers, hookglass.Header{Name: "Allow", Value: strings.Join(hookglass.Methods, ", ")})
+	}
+	if seconds > 0 {
+		headers = append(headers, hookglass.Header{Name: "Retry-After", Value: strconv.FormatInt(seconds, 10)})
+	}
+	return &hookglass.Reply{Status: r.status, Headers: headers, Body: body}
+}

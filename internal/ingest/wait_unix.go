@@ -1,0 +1,69 @@
+//go:build unix
+
+package ingest
+
+import (
+	"io"
+	"net"
+	"syscall"
+)
+
+// waiter reads from a socket holding a buffer only while there is something to read: thousands of
+// connections that say nothing cost no buffers.
+type waiter struct {
+	conn *conn
+	raw  syscall.RawConn
+	read func(fd uintptr) bool // readable, bound once
+	n    int
+	err  error
+}
+
+// init binds the waiter to its connection. What is no socket is read with a buffer held.
+func (w *waiter) init(c *conn) {
+	w.conn = c
+	tcp, ok := c.nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	w.raw, w.read = raw, w.readable
+}
+
+// readable reads into the connection's buffer. It answers false, without a buffer held, when it has to be
+// called again once there is something to read.
+func (w *waiter) readable(fd uintptr) bool {
+	w.conn.ready()
+	for {
+		w.n, w.err = syscall.Read(int(fd), w.conn.space())
+		switch w.err {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			w.conn.park()
+			return false
+		}
+		return true
+	}
+}
+
+// fill reads once into the connection's buffer, waiting for the socket's read deadline at most.
+func (w *waiter) fill() (int, error) {
+	if w.raw == nil {
+		w.conn.ready()
+		return w.conn.nc.Read(w.conn.space())
+	}
+	err := w.raw.Read(w.read)
+	switch {
+	case err != nil:
+		w.conn.ready()
+		return 0, err
+	case w.err != nil:
+		return 0, w.err
+	case w.n == 0:
+		return 0, io.EOF
+	}
+	return w.n, nil
+}
