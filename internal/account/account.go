@@ -1,0 +1,250 @@
+// Package account decides who a caller is and what is theirs: users and their passwords, accounts,
+// workspaces, API tokens and browser sessions. It hides how secrets are made, kept and compared: passwords
+// as argon2id, everything else as SHA-256 of enough random bits.
+//
+// What an account may do is [hookglass.Entitlements].
+//
+// A Service is safe for concurrent use.
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"log/slog"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Service is the capability.
+type Service struct {
+	db     *store.DB
+	log    *slog.Logger
+	hasher hasher
+	used   chan int64 // tokens whose use is to be noted
+}
+
+// New returns the service. Without [Service.Run] the last use of tokens is not noted.
+func New(db *store.DB, log *slog.Logger) *Service {
+	return &Service{db: db, log: log, hasher: newHasher(), used: make(chan int64, 64)}
+}
+
+// Run notes when tokens were used, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	noted := make(map[int64]time.Time)
+	for {
+		select {
+		case id := <-s.used:
+			now := time.Now()
+			if now.Sub(noted[id]) < useGrain {
+				continue
+			}
+			if len(noted) >= maxNoted {
+				clear(noted)
+			}
+			noted[id] = now
+			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.TouchToken(id) })
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("the use of a token was not noted", "token", id, "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Purge deletes what has expired: sessions, login links and rate limits.
+func (s *Service) Purge(ctx context.Context) error {
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		if err := tx.PurgeSessions(); err != nil {
+			return err
+		}
+		return tx.PurgeRateLimits()
+	})
+}
+
+// Registration is what a new user brings.
+type Registration struct {
+	Email       string
+	Password    string // empty: signs in by link alone
+	AccountName string // empty: the email address
+}
+
+// Registered is what a registration made.
+type Registered struct {
+	User      hookglass.User
+	Account   hookglass.Account
+	Workspace hookglass.Workspace
+}
+
+// Register creates a user with an account and its default workspace. The account has every right (decisions,
+// section 2: plan business, subscription active, payment method). It answers validation_failed for an address
+// that is none or is taken, and for a password out of bounds.
+func (s *Service) Register(ctx context.Context, r Registration) (Registered, error) {
+	email, err := canonicalEmail(r.Email)
+	if err != nil {
+		return Registered{}, err
+	}
+	if r.AccountName == "" {
+		r.AccountName = email
+	}
+	if err := checkName("account", r.AccountName); err != nil {
+		return Registered{}, err
+	}
+	var hash string
+	if r.Password != "" {
+		if hash, err = s.hasher.hash(ctx, r.Password); err != nil {
+			return Registered{}, err
+		}
+	}
+	var made Registered
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		name, _, _ := strings.Cut(email, "@")
+		made = Registered{
+			User:      hookglass.User{Email: email, Name: name},
+			Account:   hookglass.Account{Name: r.AccountName, Plan: hookglass.PlanBusiness, Subscription: hookglass.SubscriptionActive, PaymentMethod: true},
+			Workspace: hookglass.Workspace{Name: "Default"},
+		}
+		if err := tx.CreateUser(&made.User, hash); err != nil {
+			return err
+		}
+		if err := tx.CreateAccount(&made.Account, made.User.ID); err != nil {
+			return err
+		}
+		made.Workspace.AccountID = made.Account.ID
+		return tx.CreateWorkspace(&made.Workspace)
+	})
+	return made, err
+}
+
+// SetPassword replaces a user's password and ends the user's browser sessions.
+func (s *Service) SetPassword(ctx context.Context, user int64, password string) error {
+	hash, err := s.hasher.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		if err := tx.SetPasswordHash(user, hash); err != nil {
+			return err
+		}
+		return tx.DeleteSessionsOf(user)
+	})
+}
+
+// UserByEmail finds a user by address, however it is spelled. It is for administration.
+func (s *Service) UserByEmail(ctx context.Context, email string) (hookglass.User, error) {
+	var user hookglass.User
+	email, err := canonicalEmail(email)
+	if err != nil {
+		return user, err
+	}
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		user, err = v.UserByEmail(email)
+		return err
+	})
+	return user, err
+}
+
+// CreateWorkspace adds a workspace to an account. A principal of one workspace may not.
+func (s *Service) CreateWorkspace(ctx context.Context, who hookglass.Principal, account int64, name string) (hookglass.Workspace, error) {
+	w := hookglass.Workspace{AccountID: account, Name: name}
+	if who.Workspace != 0 {
+		return w, hookglass.Errorf(hookglass.CodeForbidden, "A workspace's token can not create workspaces.")
+	}
+	if err := checkName("name", name); err != nil {
+		return w, err
+	}
+	err := s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.CreateWorkspace(&w) })
+	return w, err
+}
+
+// Change names what to set of an account; nil leaves it.
+type Change struct {
+	Plan          *hookglass.Plan
+	Subscription  *hookglass.Subscription
+	PaymentMethod *bool
+	Retention     *time.Duration // 0: the installation's
+}
+
+// minRetention is the shortest retention of an account (decisions, section 14, "Operation").
+const minRetention = time.Minute
+
+// SetAccount changes what an account has bought. It is for administration.
+func (s *Service) SetAccount(ctx context.Context, id int64, c Change) (hookglass.Account, error) {
+	var faults []hookglass.FieldError
+	if c.Plan != nil && !slices.Contains(hookglass.Plans, *c.Plan) {
+		faults = append(faults, hookglass.FieldError{Field: "plan", Message: "must be free, pro, team or business"})
+	}
+	if c.Subscription != nil && !slices.Contains(hookglass.Subscriptions, *c.Subscription) {
+		faults = append(faults, hookglass.FieldError{Field: "subscription", Message: "must be none, trialing, active, past_due or canceled"})
+	}
+	if c.Retention != nil && *c.Retention != 0 && *c.Retention < minRetention {
+		faults = append(faults, hookglass.FieldError{Field: "retention", Message: "must be at least 1m, or 0 for the installation's"})
+	}
+	var account hookglass.Account
+	if err := hookglass.InvalidFields(faults); err != nil {
+		return account, err
+	}
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		if account, err = tx.Account(id); err != nil {
+			return err
+		}
+		set(&account.Plan, c.Plan)
+		set(&account.Subscription, c.Subscription)
+		set(&account.PaymentMethod, c.PaymentMethod)
+		set(&account.Retention, c.Retention)
+		return tx.UpdateAccount(account)
+	})
+	return account, err
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// maxEmail is the longest address that mail can carry (RFC 5321, section 4.5.3.1.3, less the brackets).
+const maxEmail = 254
+
+// canonicalEmail is an address as it is stored: in lower case, so that one person has one user.
+func canonicalEmail(s string) (string, error) {
+	s = strings.ToLower(strings.TrimSpace(s))
+	parsed, err := mail.ParseAddress(s)
+	if err != nil || parsed.Address != s || len(s) > maxEmail || strings.ContainsFunc(s, unfit) {
+		return "", hookglass.Invalid("email", "must be an email address")
+	}
+	return s, nil
+}
+
+// maxName bounds names that people give to things.
+const maxName = 100
+
+func checkName(field, s string) error {
+	if strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxName || !utf8.ValidString(s) || strings.ContainsFunc(s, unfit) {
+		return hookglass.Invalid(field, "must be 1 to %d characters without control characters", maxName)
+	}
+	return nil
+}
+
+// unfit finds what no name or address holds: control characters, and the code points that the store keeps
+// for bytes that are not text.
+func unfit(r rune) bool { return unicode.IsControl(r) || r >= 0x10FF00 }
+
+// newSecret returns 200 random bits as 40 characters: so many that showing a few as a hint leaves enough.
+func newSecret() string {
+	return strings.ToLower(rand.Text() + rand.Text()[:14]) // 5 bits a character
+}
+
+// digest is how secrets with enough random bits are kept: there is nothing to guess, so nothing to slow down.
+func digest(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}

@@ -1,0 +1,132 @@
+package account
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	sessionLife = 30 * 24 * time.Hour
+	linkLife    = 10 * time.Minute
+)
+
+// Attempts to sign in, right or wrong. The bound of an address stops one guesser, that of a user many.
+const (
+	signInPeriod     = 15 * time.Minute
+	signInsByAddress = 40
+	signInsByUser    = 20
+)
+
+// Session is a browser that is signed in. Its secret is for the browser's cookie alone.
+type Session struct {
+	Secret    string
+	ExpiresAt time.Time
+}
+
+// SignIn starts a session for who knows the password. It answers unauthorized, the same and after the same
+// time, for a wrong password and an unknown address, and rate_limited after too many attempts from the peer's
+// address or for the user.
+func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Session, error) {
+	canonical, err := canonicalEmail(email)
+	if err != nil {
+		canonical = "" // nobody's
+	}
+	// Hashed, because a key should be short whatever was sent, and addresses of people are no names for rows.
+	if err := s.db.Allow(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod); err != nil {
+		return Session{}, err
+	}
+	if err := s.db.Allow(ctx, "signin-as:"+hex.EncodeToString(digest(canonical)), signInsByUser, signInPeriod); err != nil {
+		return Session{}, err
+	}
+	var user hookglass.User
+	var stored string
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		if user, err = v.UserByEmail(canonical); err != nil {
+			return err
+		}
+		stored, err = v.PasswordHash(user.ID)
+		return err
+	})
+	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+		return Session{}, err
+	}
+	ok, err := s.hasher.matches(ctx, stored, password)
+	if err != nil {
+		return Session{}, err
+	}
+	if !ok {
+		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "The email address or the password is wrong.")
+	}
+	var session Session
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		session, err = newSession(tx, store.SessionBrowser, user.ID, sessionLife)
+		return err
+	})
+	return session, err
+}
+
+// LoginLink returns the secret of a link that signs a user in once, within ten minutes.
+func (s *Service) LoginLink(ctx context.Context, user int64) (string, error) {
+	var link Session
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		link, err = newSession(tx, store.SessionLink, user, linkLife)
+		return err
+	})
+	return link.Secret, err
+}
+
+// FollowLink starts a session by a link's secret. A link that was followed, has expired or never was answers unauthorized.
+func (s *Service) FollowLink(ctx context.Context, secret string) (Session, error) {
+	var session Session
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		user, err := tx.TakeSession(store.SessionLink, digest(secret))
+		if err != nil {
+			return err
+		}
+		session, err = newSession(tx, store.SessionBrowser, user, sessionLife)
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "This link was used already or has expired.")
+	}
+	return session, err
+}
+
+// Resume finds who a browser's session is: its user, in the user's oldest account, with every scope. It
+// answers unauthorized when the session has ended.
+func (s *Service) Resume(ctx context.Context, secret string) (hookglass.Principal, hookglass.User, error) {
+	var who hookglass.Principal
+	var user hookglass.User
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		if user, err = v.SessionUser(store.SessionBrowser, digest(secret), time.Now()); err != nil {
+			return err
+		}
+		accounts, err := v.AccountsOf(user.ID)
+		if err != nil {
+			return err
+		}
+		if len(accounts) == 0 {
+			return hookglass.NotFound("account")
+		}
+		who = hookglass.Principal{Account: accounts[0].ID, User: user.ID, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel}}
+		return nil
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		err = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
+	}
+	return who, user, err
+}
+
+// SignOut ends a session at once, on all nodes.
+func (s *Service) SignOut(ctx context.Context, secret string) error {
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DeleteSession(digest(secret)) })
+}
+
+func newSession(tx *store.Tx, kind store.SessionKind, user int64, life time.Duration) (Session, error) {
+	s := Session{Secret: newSecret(), ExpiresAt: tx.Now.Add(life)}
+	return s, tx.CreateSession(kind, digest(s.Secret), user, s.ExpiresAt)
+}

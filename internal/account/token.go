@@ -1,0 +1,192 @@
+package account
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	useGrain = time.Minute // the last use of a token is noted no more often
+	maxNoted = 10_000      // tokens remembered as noted
+)
+
+// hintLen is how much of a token its list shows: the prefix and 25 of 200 random bits.
+const hintLen = len(hookglass.PrefixToken) + 1 + 5
+
+// maxBearer bounds what is looked at as a token; none is longer.
+const maxBearer = 128
+
+// TokenRequest is what a new token shall be.
+type TokenRequest struct {
+	User      int64
+	Account   int64 // 0: the user's oldest
+	Workspace int64 // with level workspace; 0: the account's oldest
+	Level     hookglass.TokenLevel
+	Name      string
+	Scopes    []hookglass.Scope
+	ExpiresIn time.Duration // 0: never
+}
+
+// CreateToken makes a token and returns its text, which is nowhere else. Only administration makes tokens of
+// other users; nobody makes one with more rights than their own.
+func (s *Service) CreateToken(ctx context.Context, who hookglass.Principal, r TokenRequest) (string, hookglass.Token, error) {
+	if err := r.check(who); err != nil {
+		return "", hookglass.Token{}, err
+	}
+	secret := hookglass.PrefixToken + "_" + newSecret()
+	var token hookglass.Token
+	err := s.db.Update(ctx, who, func(tx *store.Tx) error {
+		account, workspace, err := r.place(&tx.View)
+		if err != nil {
+			return err
+		}
+		token = hookglass.Token{
+			UserID: r.User, AccountID: account, WorkspaceID: workspace,
+			Name: r.Name, Level: r.Level, Scopes: r.Scopes, Hint: secret[:hintLen],
+		}
+		if r.ExpiresIn > 0 {
+			token.ExpiresAt = tx.Now.Add(r.ExpiresIn)
+		}
+		return tx.CreateToken(&token, digest(secret))
+	})
+	if err != nil {
+		return "", hookglass.Token{}, err
+	}
+	return secret, token, nil
+}
+
+func (r TokenRequest) check(who hookglass.Principal) error {
+	if !who.System && (who.User != r.User || who.Workspace != 0 && r.Level != hookglass.LevelWorkspace) {
+		return hookglass.Errorf(hookglass.CodeForbidden, "A token can not reach further than who creates it.")
+	}
+	for _, scope := range r.Scopes {
+		if err := who.May(scope); err != nil {
+			return err
+		}
+	}
+	var faults []hookglass.FieldError
+	fault := func(field, message string) {
+		faults = append(faults, hookglass.FieldError{Field: field, Message: message})
+	}
+	if r.Name != "" && checkName("name", r.Name) != nil {
+		fault("name", "must be at most 100 characters without control characters")
+	}
+	if len(r.Scopes) == 0 {
+		fault("scopes", "must name at least one of read, write and tunnel")
+	}
+	switch {
+	case r.Level != hookglass.LevelAccount && r.Level != hookglass.LevelWorkspace:
+		fault("level", "must be account or workspace")
+	case r.Level == hookglass.LevelAccount && r.Workspace != 0:
+		fault("workspace", "is for tokens of level workspace")
+	}
+	if r.ExpiresIn < 0 {
+		fault("expires_in", "must not be negative")
+	}
+	if err := hookglass.InvalidFields(faults); err != nil {
+		return err
+	}
+	return nil
+}
+
+// place finds the account, and the workspace of a workspace's token. Both must be the user's.
+func (r TokenRequest) place(v *store.View) (account, workspace int64, err error) {
+	accounts, err := v.AccountsOf(r.User)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(accounts) == 0 {
+		return 0, 0, hookglass.NotFound("user with an account")
+	}
+	account = accounts[0].ID
+	if r.Workspace != 0 {
+		w, err := v.Workspace(r.Workspace)
+		if err != nil {
+			return 0, 0, err
+		}
+		account, workspace = w.AccountID, w.ID
+		if r.Account != 0 && r.Account != account {
+			return 0, 0, hookglass.NotFound("workspace")
+		}
+	} else if r.Account != 0 {
+		account = r.Account
+	}
+	if !slices.ContainsFunc(accounts, func(a hookglass.Account) bool { return a.ID == account }) {
+		return 0, 0, hookglass.NotFound("account of this user")
+	}
+	if r.Level == hookglass.LevelWorkspace && workspace == 0 {
+		workspaces, err := v.Workspaces(account)
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(workspaces) == 0 {
+			return 0, 0, hookglass.NotFound("workspace")
+		}
+		workspace = workspaces[0].ID
+	}
+	return account, workspace, nil
+}
+
+// RevokeToken ends a token at once, on all nodes. Its sockets hear of it by [store.TopicTokens].
+func (s *Service) RevokeToken(ctx context.Context, who hookglass.Principal, id int64) error {
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.RevokeToken(id) })
+}
+
+// Authenticate finds who a bearer token is: an API token's holder, or a temporary endpoint's key, which reads
+// and deletes at that endpoint alone. Whatever is wrong with the token, the answer is the same unauthorized.
+func (s *Service) Authenticate(ctx context.Context, bearer string) (hookglass.Principal, error) {
+	if len(bearer) > maxBearer {
+		return hookglass.Principal{}, unauthorized()
+	}
+	hash, now := digest(bearer), time.Now()
+	var who hookglass.Principal
+	var token hookglass.Token
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		if hookglass.IsTunnelKey(bearer) {
+			id, err := v.EndpointByTunnelKey(hash, now)
+			who = hookglass.Principal{Endpoint: id, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite}}
+			return err
+		}
+		var err error
+		token, err = v.TokenByHash(hash)
+		who = hookglass.Principal{Account: token.AccountID, Workspace: token.WorkspaceID, User: token.UserID, Token: token.ID, Scopes: token.Scopes}
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && token.ID != 0 && !token.Usable(now) {
+		return hookglass.Principal{}, unauthorized()
+	}
+	if err != nil {
+		return hookglass.Principal{}, err
+	}
+	if token.ID != 0 && now.Sub(token.LastUsedAt) >= useGrain {
+		select {
+		case s.used <- token.ID:
+		default: // the next use will be noted
+		}
+	}
+	return who, nil
+}
+
+// Verify returns the user and the account of a principal, for GET /auth/verify. The key of a temporary
+// endpoint is nobody's: forbidden.
+func (s *Service) Verify(ctx context.Context, who hookglass.Principal) (user hookglass.User, account hookglass.Account, err error) {
+	if who.User == 0 {
+		return user, account, hookglass.Errorf(hookglass.CodeForbidden, "This key belongs to an endpoint, not to a user.")
+	}
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if user, err = v.User(who.User); err != nil {
+			return err
+		}
+		account, err = v.Account(who.Account)
+		return err
+	})
+	return user, account, err
+}
+
+func unauthorized() error {
+	return hookglass.Errorf(hookglass.CodeUnauthorized, "The API token is missing or not valid.")
+}
