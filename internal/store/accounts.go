@@ -131,14 +131,6 @@ func (tx *Tx) UpdateAccount(c hookglass.Account) error {
 	return tx.change("account", query, a.values...)
 }
 
-// RemoveMember takes a user out of an account. The user's tokens and sessions there end with it.
-func (tx *Tx) RemoveMember(account, user int64) error {
-	var a args
-	query := "DELETE FROM members WHERE account_id = " + a.add(account) + " AND user_id = " + a.add(user) + " AND " + tx.accountScope(&a, "account_id", "")
-	tx.Announce(TopicTokens)
-	return tx.change("member", query, a.values...)
-}
-
 const workspaceColumns = "w.id, w.account_id, w.name, w.created_at"
 
 func scanWorkspace(scan func(...any) error) (w hookglass.Workspace, err error) {

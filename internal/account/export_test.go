@@ -1,0 +1,7 @@
+package account
+
+// ReadPHC reads and writes a stored password.
+func ReadPHC(s string) (string, bool) {
+	p, ok := parsePHC(s)
+	return p.String(), ok
+}
