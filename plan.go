@@ -42,6 +42,11 @@ func (a Account) Entitlements() Entitlements {
 	return Entitlements{a.Plan, a.Subscription, a.PaymentMethod}
 }
 
+// paid reports whether the plan is above free; one that does not exist is not.
+func (e Entitlements) paid() bool {
+	return e.plan == PlanPro || e.plan == PlanTeam || e.plan == PlanBusiness
+}
+
 // ActionsPerEndpoint is the greatest number of actions on one endpoint; -1 is without limit, 0 none.
 func (e Entitlements) ActionsPerEndpoint() int {
 	switch e.plan {
@@ -70,7 +75,7 @@ func (e Entitlements) StepsPerAction() int {
 
 // MayUseActions answers plan_required on the free plan.
 func (e Entitlements) MayUseActions() error {
-	if e.plan == PlanFree {
+	if !e.paid() {
 		return Errorf(CodePlanRequired, "Actions need a Pro, Team or Business plan.")
 	}
 	return nil
@@ -119,7 +124,7 @@ func (e Entitlements) MayRegenerateOrResign() error {
 // MayConfigureSignature answers plan_required when a free account configures a provider other than
 // the one its endpoint is set to (spec, "Signature configs", plan rule). A Team account has what Pro has.
 func (e Entitlements) MayConfigureSignature(provider, endpointProvider string) error {
-	if e.plan == PlanFree && (endpointProvider == "" || provider != endpointProvider) {
+	if !e.paid() && (endpointProvider == "" || provider != endpointProvider) {
 		return Errorf(CodePlanRequired, "On the free plan the provider of a signature config must be the endpoint's provider.")
 	}
 	return nil
