@@ -8,6 +8,8 @@
 package provider
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -97,6 +99,34 @@ type Info struct {
 
 // SampleEvent names one of the embedded samples.
 type SampleEvent struct {
-	Provider string
-	Event    string // the name used with Sample
+	Provider  string
+	Event     string // the name used with Sample
+	EventType string // what Detect will say; empty where the sender names none
+}
+
+// Known describes the provider with the given id.
+func Known(id string) (Info, bool) {
+	s := table().byID[id]
+	if s == nil {
+		return Info{}, false
+	}
+	return s.info(), true
+}
+
+// Providers describes all providers, by id.
+func Providers() []Info {
+	var all []Info
+	for _, s := range table().all {
+		all = append(all, s.info())
+	}
+	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+func (s *sender) info() Info {
+	return Info{
+		ID: s.ID, Name: s.Name, FirstClass: s.firstClass, SignatureHeaders: slices.Clone(s.Strip),
+		Verifiable: len(s.Signatures) > 0 || s.check != nil || s.ID == GenericHMAC,
+		Signable:   s.signable(),
+	}
 }

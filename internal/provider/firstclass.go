@@ -1,0 +1,27 @@
+package provider
+
+// firstClass gives the providers of the specification the code of their own files; the facts beside it stand in the table.
+func firstClass(s *sender) error {
+	s.firstClass = true
+	switch s.ID {
+	case "github":
+		s.Signatures = githubSchemes()
+	case "stripe":
+		s.Signatures = stripeSchemes()
+	case "shopify":
+		s.Signatures = shopifySchemes()
+	case "slack":
+		s.Signatures, s.describe = slackSchemes(), describeSlack
+	case "twilio":
+		s.describe, s.check, s.seal = describeTwilio, checkTwilio, sealTwilio
+	case GenericHMAC:
+	default:
+		s.firstClass = false
+	}
+	for _, sc := range s.Signatures {
+		if err := sc.prepare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+)
+
+// pair is one name and value of a form or query, decoded.
+type pair struct{ name, value string }
+
+// parseForm reads application/x-www-form-urlencoded as browsers and Node do: pairs at "&", "+" is a blank, an
+// escape that is none stays as it is. Only the ampersand separates. It never fails.
+func parseForm(s string) []pair {
+	var pairs []pair
+	for s != "" {
+		var part string
+		part, s, _ = strings.Cut(s, "&")
+		if part == "" {
+			continue
+		}
+		name, val, _ := strings.Cut(part, "=")
+		pairs = append(pairs, pair{unescapeForm(name), unescapeForm(val)})
+	}
+	return pairs
+}
+
+func unescapeForm(s string) string {
+	if !strings.ContainsAny(s, "%+") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '+':
+			b = append(b, ' ')
+		case s[i] == '%' && i+2 < len(s) && unhex(s[i+1]) >= 0 && unhex(s[i+2]) >= 0:
+			b = append(b, byte(unhex(s[i+1])<<4|unhex(s[i+2])))
+			i += 2
+		default:
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
+}
+
+func unhex(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// formValue returns the first value of a name.
+func formValue(pairs []pair, name string) (string, bool) {
+	for _, p := range pairs {
+		if p.name == name {
+			return p.value, true
+		}
+	}
+	return "", false
+}
+
+// sortedParams joins names and values without separators as Twilio and its imitators sign them: names in byte order,
+// the distinct values of a name in byte order, empty ones included (providers.md section 3, 10).
+func sortedParams(pairs []pair) string {
+	sorted := slices.Clone(pairs)
+	slices.SortFunc(sorted, func(a, b pair) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.value, b.value)
+	})
+	var b strings.Builder
+	for _, p := range slices.Compact(sorted) {
+		b.WriteString(p.name)
+		b.WriteString(p.value)
+	}
+	return b.String()
+}

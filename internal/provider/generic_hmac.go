@@ -1,0 +1,81 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"hookglass"
+)
+
+// genericScheme is the scheme that a generic_hmac config describes (decisions, section 13). Beside the options it
+// understands lists as other senders use them: with a prefix, the entries of a list that have it count; an entry t= is
+// the timestamp where the template asks for one and no header is named; one word and "=" before the digest is tolerated.
+func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
+	text := orDefault(o.PayloadTemplate, "{body}")
+	s := &scheme{
+		Headers: []string{orDefault(o.Header, "X-Signature")}, Hash: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, List: ",",
+		Payload: []string{strings.ReplaceAll(text, "{timestamp}", "{time}")}, IDHeader: o.IDHeader, Key: o.SecretEncoding,
+		TimeHeader: o.TimestampHeader, TimeUnit: o.TimestampUnit, lenient: o.Prefix == "",
+	}
+	if strings.HasSuffix(o.Prefix, ",") {
+		s.List = " " // v1,<base64>: the list of Standard Webhooks
+	}
+	if s.IDHeader == "" && strings.Contains(text, "{id}") {
+		s.IDHeader = "webhook-id"
+	}
+	if s.TimeHeader == "" && strings.Contains(text, "{timestamp}") {
+		s.TimeField = "t"
+	}
+	return s, s.prepare()
+}
+
+// ValidateOptions answers validation_failed for settings of generic_hmac that can not be used; fields are named below prefix.
+func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
+	var wrong []hookglass.FieldError
+	oneOf := func(field, got string, words ...string) {
+		if got != "" && !slices.Contains(words, got) {
+			wrong = append(wrong, hookglass.FieldError{Field: prefix + field, Message: "must be one of " + strings.Join(words, ", ")})
+		}
+	}
+	oneOf("algorithm", o.Algorithm, "sha1", "sha256", "sha512")
+	oneOf("encoding", o.Encoding, "hex", "base64")
+	oneOf("timestamp_unit", o.TimestampUnit, "s", "ms")
+	oneOf("secret_encoding", o.SecretEncoding, "utf8", "base64", "hex")
+	for _, h := range []struct{ field, name string }{{"header", o.Header}, {"timestamp_header", o.TimestampHeader}, {"id_header", o.IDHeader}} {
+		if strings.IndexFunc(h.name, notToken) >= 0 || len(h.name) > 200 {
+			wrong = append(wrong, hookglass.FieldError{Field: prefix + h.field, Message: "must be the name of a header"})
+		}
+	}
+	if len(o.Prefix) > 200 {
+		wrong = append(wrong, hookglass.FieldError{Field: prefix + "prefix", Message: "must not be longer than 200 characters"})
+	}
+	if o.ToleranceSeconds < 0 {
+		wrong = append(wrong, hookglass.FieldError{Field: prefix + "tolerance_seconds", Message: "must not be negative"})
+	}
+	if t := o.PayloadTemplate; t != "" && (!strings.Contains(t, "{body}") || !validTemplate(t) || len(t) > 500) {
+		wrong = append(wrong, hookglass.FieldError{Field: prefix + "payload_template", Message: "must hold {body}, may hold {timestamp} and {id}, and no other braces"})
+	}
+	if err := hookglass.InvalidFields(wrong); err != nil {
+		return err
+	}
+	return nil
+}
+
+func validTemplate(t string) bool {
+	for _, source := range []string{"{body}", "{timestamp}", "{id}"} {
+		t = strings.ReplaceAll(t, source, "")
+	}
+	return !strings.ContainsAny(t, "{}")
+}
+
+// notToken reports whether r may not stand in the name of a header (RFC 9110 section 5.6.2).
+func notToken(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+}
+
+func orDefault(s, value string) string {
+	if s == "" {
+		return value
+	}
+	return s
+}

@@ -1,0 +1,205 @@
+package provider
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"hookglass"
+)
+
+// maxChallenge bounds what is echoed to a sender; the longest that are known have a few hundred bytes.
+const maxChallenge = 4096
+
+// Handshake returns the answer by which a sender makes sure of a new endpoint, and whether the request is such a question
+// (providers.md section 4). Answers that need a secret are given when a config has it. What a sender fetches itself
+// or what needs a request of our own (Amazon SNS) is no answer and not here.
+func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
+	in := &input{Request: r}
+	switch r.Method {
+	case "GET":
+		return handshakeGET(in, configs)
+	case "OPTIONS":
+		return handshakeOptions(in)
+	case "POST":
+	default:
+		return Answer{}, false
+	}
+	if strings.Contains(r.RawQuery, "validationToken=") { // Microsoft Graph
+		if token, ok := formValue(in.queryParams(), "validationToken"); ok {
+			return echo(token)
+		}
+	}
+	switch d.Provider {
+	case "slack":
+		if d.EventType == "url_verification" {
+			return echo(in.at([]string{"challenge"}).text())
+		}
+	case "zoom":
+		if d.EventType == "endpoint.url_validation" {
+			return zoomValidation(in, configs)
+		}
+	case "azure_event_grid":
+		if in.at([]string{"0", "eventType"}).text() == "Microsoft.EventGrid.SubscriptionValidationEvent" {
+			code := in.at([]string{"0", "data", "validationCode"}).text()
+			return answerJSON(map[string]string{"validationResponse": code}), code != ""
+		}
+	case "asana":
+		if secret := r.Headers.Get("X-Hook-Secret"); secret != "" {
+			return Answer{Status: 200, Headers: hookglass.Headers{{Name: "X-Hook-Secret", Value: secret}}}, true
+		}
+	case "twitch":
+		if strings.EqualFold(r.Headers.Get("Twitch-Eventsub-Message-Type"), "webhook_callback_verification") {
+			return echo(in.at([]string{"challenge"}).text())
+		}
+	case "discord":
+		return discordPing(in, d, configs)
+	case "xero":
+		return xeroIntent(in, d, configs)
+	case "adyen":
+		if in.at(adyenItems).present() {
+			return answerText("[accepted]"), true
+		}
+	}
+	return Answer{}, false
+}
+
+// handshakeGET answers questions that stand in the query; senders of these have no header to know them by.
+func handshakeGET(in *input, configs []Config) (Answer, bool) {
+	if in.RawQuery == "" {
+		return Answer{}, false
+	}
+	query := in.queryParams()
+	switch mode, _ := formValue(query, "hub.mode"); mode {
+	case "subscribe", "unsubscribe": // Meta, WebSub
+		challenge, _ := formValue(query, "hub.challenge")
+		return echo(challenge)
+	}
+	if token, ok := formValue(query, "crc_token"); ok { // X
+		if secret := secretOf("x_twitter", configs); secret != "" && len(token) <= maxChallenge {
+			digest := hmacSHA256(secret, token)
+			return answerJSON(map[string]string{"response_token": "sha256=" + base64.StdEncoding.EncodeToString(digest)}), true
+		}
+		return Answer{}, false
+	}
+	if challenge, ok := formValue(query, "challenge"); ok && len(query) == 1 { // Dropbox, Nylas
+		return echo(challenge)
+	}
+	if token, ok := formValue(query, "validationToken"); ok { // Microsoft Graph
+		return echo(token)
+	}
+	return Answer{}, false
+}
+
+// handshakeOptions answers the abuse protection of CloudEvents (HTTP Webhook 1.0, section 4).
+func handshakeOptions(in *input) (Answer, bool) {
+	origin := in.Headers.Get("WebHook-Request-Origin")
+	if origin == "" || !printableHeader(origin) {
+		return Answer{}, false
+	}
+	rate := in.Headers.Get("WebHook-Request-Rate")
+	if rate == "" || !printableHeader(rate) {
+		rate = "*"
+	}
+	return Answer{Status: 200, Headers: hookglass.Headers{
+		{Name: "Allow", Value: "POST"},
+		{Name: "WebHook-Allowed-Origin", Value: origin},
+		{Name: "WebHook-Allowed-Rate", Value: rate},
+	}}, true
+}
+
+func zoomValidation(in *input, configs []Config) (Answer, bool) {
+	token := in.at([]string{"payload", "plainToken"}).text()
+	secret := secretOf("zoom", configs)
+	if token == "" || secret == "" || len(token) > maxChallenge {
+		return Answer{}, false
+	}
+	return answerJSON(map[string]string{"plainToken": token, "encryptedToken": hex.EncodeToString(hmacSHA256(secret, token))}), true
+}
+
+// discordPing answers both kinds of PING. Discord also sends some with a bad signature and wants 401 for these.
+func discordPing(in *input, d Detection, configs []Config) (Answer, bool) {
+	kind := in.at([]string{"type"}).text()
+	event := kind == "0" && !in.at([]string{"event"}).present()
+	if !event && kind != "1" || !in.at([]string{"application_id"}).present() {
+		return Answer{}, false
+	}
+	switch {
+	case Verify(in.Request, d, configs).Status == hookglass.SignatureFailed:
+		return answerText("invalid request signature", 401), true
+	case event:
+		return Answer{Status: 204}, true
+	}
+	return Answer{Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}, Body: []byte(`{"type":1}`)}, true
+}
+
+// xeroIntent answers Xero's "intent to receive": a delivery without events, some of them wrongly signed on purpose.
+func xeroIntent(in *input, d Detection, configs []Config) (Answer, bool) {
+	events := in.at([]string{"events"})
+	if len(events) < 2 || events[0] != '[' || events[skipSpace(events, 1)] != ']' {
+		return Answer{}, false
+	}
+	switch Verify(in.Request, d, configs).Status {
+	case hookglass.SignatureVerified:
+		return Answer{Status: 200}, true
+	case hookglass.SignatureFailed:
+		return Answer{Status: 401}, true
+	}
+	return Answer{}, false
+}
+
+// secretOf returns the first secret of the provider's first config.
+func secretOf(provider string, configs []Config) string {
+	for _, c := range configs {
+		if c.Provider != provider {
+			continue
+		}
+		for _, s := range c.Secrets {
+			if s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+func hmacSHA256(secret, text string) []byte {
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// echo answers with a sender's own text. It is served so that no browser takes it for a page.
+func echo(text string) (Answer, bool) {
+	if text == "" || len(text) > maxChallenge {
+		return Answer{}, false
+	}
+	return answerText(text), true
+}
+
+func answerText(text string, status ...int) Answer {
+	a := Answer{Status: 200, Body: []byte(text), Headers: hookglass.Headers{
+		{Name: "Content-Type", Value: "text/plain"},
+		{Name: "X-Content-Type-Options", Value: "nosniff"},
+	}}
+	if len(status) > 0 {
+		a.Status = status[0]
+	}
+	return a
+}
+
+func answerJSON(v any) Answer {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return Answer{Status: 500}
+	}
+	return Answer{Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}, Body: body}
+}
+
+// printableHeader reports whether a value may be sent back in a header.
+func printableHeader(s string) bool {
+	return len(s) <= maxChallenge && strings.IndexFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e }) < 0
+}

@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"strings"
+)
+
+const (
+	hintBytes  = 1 << 20 // of a body are looked at for hints and event types; the signature always covers all
+	fieldBytes = 512     // is the longest event type or id that is kept
+)
+
+// input is a request with the readings of its body, made when first asked for and kept. It serves one call.
+type input struct {
+	*Request
+	didJSON, didForm, didQuery bool
+	json                       value
+	top                        fields
+	form, query                []pair
+}
+
+// fields are the members of a JSON object at the top of a body, scanned once.
+type fields struct {
+	known   int
+	members [32]struct{ name, value []byte }
+	more    bool // there are more members than fit
+}
+
+func (in *input) contentType() string {
+	ct, _, _ := strings.Cut(in.Headers.Get("Content-Type"), ";")
+	return strings.TrimSpace(ct)
+}
+
+func (in *input) isForm() bool {
+	return strings.EqualFold(in.contentType(), "application/x-www-form-urlencoded")
+}
+
+// hint returns the beginning of the body, decompressed.
+func (in *input) hint() []byte {
+	body := in.Body
+	if enc := in.Headers.Get("Content-Encoding"); enc != "" && len(body) > 0 {
+		body = decode(body, enc)
+	}
+	return body[:min(len(body), hintBytes)]
+}
+
+// decode decompresses at most hintBytes of body; what it can not decode it returns as it is.
+func decode(body []byte, encoding string) []byte {
+	var r io.Reader
+	var err error
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate": // zlib by RFC 9110, raw deflate by habit
+		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
+			r, err = flate.NewReader(bytes.NewReader(body)), nil
+		}
+	default:
+		return body
+	}
+	if err != nil {
+		return body
+	}
+	decoded, err := io.ReadAll(io.LimitReader(r, hintBytes))
+	if err != nil && len(decoded) == 0 {
+		return body
+	}
+	return decoded
+}
+
+// doc returns the JSON value of the body, nil when there is none.
+func (in *input) doc() value {
+	if !in.didJSON {
+		in.didJSON = true
+		in.json = parseJSON(in.hint())
+		f := &in.top
+		members(in.json, 0, func(name []byte, start, end int) bool {
+			if f.known == len(f.members) {
+				f.more = true
+				return false
+			}
+			f.members[f.known].name = name
+			f.members[f.known].value = in.json[start:end]
+			f.known++
+			return true
+		})
+	}
+	return in.json
+}
+
+// at returns the value of the body at a pointer's tokens.
+func (in *input) at(tokens []string) value {
+	doc := in.doc()
+	if len(tokens) == 0 || len(doc) == 0 || doc[0] != '{' {
+		return doc.at(tokens)
+	}
+	for i := range in.top.known {
+		if m := &in.top.members[i]; nameIs(m.name, tokens[0]) {
+			return value(m.value).at(tokens[1:])
+		}
+	}
+	if in.top.more {
+		return doc.at(tokens)
+	}
+	return nil
+}
+
+// params returns the form of the body; none when the body is no form.
+func (in *input) params() []pair {
+	if !in.didForm {
+		in.didForm = true
+		if in.isForm() {
+			in.form = parseForm(string(in.hint()))
+		}
+	}
+	return in.form
+}
+
+// queryParams returns the pairs of the query string.
+func (in *input) queryParams() []pair {
+	if !in.didQuery {
+		in.didQuery = true
+		in.query = parseForm(in.RawQuery)
+	}
+	return in.query
+}

@@ -1,0 +1,281 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// Scanning of JSON in place. The scanner is lenient: it serves hints about bodies of any bytes and answers
+// "absent" where it can not read on. It does not recurse, so depth costs nothing. What must be valid JSON
+// (Regenerate) is validated before.
+
+// skipSpace returns the index of the first byte at or after i that is not white space.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// skipString returns the index after the string that starts at i, which holds a quotation mark; -1 if it does not end.
+func skipString(b []byte, i int) int {
+	for i++; ; {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		escaped := 0
+		for b[i-1-escaped] == '\\' { // ends at the opening mark at the latest
+			escaped++
+		}
+		i++
+		if escaped%2 == 0 {
+			return i
+		}
+	}
+}
+
+// skipValue returns the index after the value that starts at i; -1 if it does not end.
+func skipValue(b []byte, i int) int {
+	if i >= len(b) {
+		return -1
+	}
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		depth := 0
+		for i < len(b) {
+			switch b[i] {
+			case '"':
+				if i = skipString(b, i); i < 0 {
+					return -1
+				}
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return -1
+	}
+	start := i
+	for i < len(b) && strings.IndexByte(",]} \n\r\t", b[i]) < 0 {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
+
+// members calls fn for each member of the object that starts at i: the name with its quotation marks, and where the
+// value starts and ends. It stops when fn returns false or when the text can not be read on.
+func members(b []byte, i int, fn func(name []byte, start, end int) bool) {
+	if i >= len(b) || b[i] != '{' {
+		return
+	}
+	i = skipSpace(b, i+1)
+	for i < len(b) && b[i] == '"' {
+		nameEnd := skipString(b, i)
+		if nameEnd < 0 {
+			return
+		}
+		name := b[i:nameEnd]
+		i = skipSpace(b, nameEnd)
+		if i >= len(b) || b[i] != ':' {
+			return
+		}
+		start := skipSpace(b, i+1)
+		end := skipValue(b, start)
+		if end < 0 || !fn(name, start, end) {
+			return
+		}
+		if i = skipSpace(b, end); i >= len(b) || b[i] != ',' {
+			return
+		}
+		i = skipSpace(b, i+1)
+	}
+}
+
+// elements calls fn for each element of the array that starts at i, like members.
+func elements(b []byte, i int, fn func(n, start, end int) bool) {
+	if i >= len(b) || b[i] != '[' {
+		return
+	}
+	i = skipSpace(b, i+1)
+	for n := 0; i < len(b) && b[i] != ']'; n++ {
+		end := skipValue(b, i)
+		if end < 0 || !fn(n, i, end) {
+			return
+		}
+		if i = skipSpace(b, end); i >= len(b) || b[i] != ',' {
+			return
+		}
+		i = skipSpace(b, i+1)
+	}
+}
+
+// nameIs reports whether a quoted member name means want.
+func nameIs(quoted []byte, want string) bool {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner) == want
+	}
+	name, ok := unquote(quoted)
+	return ok && name == want
+}
+
+// unquote returns the text of a quoted string.
+func unquote(quoted []byte) (string, bool) {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), true
+	}
+	var s string
+	if json.Unmarshal(quoted, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// value is a JSON value in its text; nil when it is absent.
+type value []byte
+
+// child returns the member or element that a reference token of RFC 6901 names. The first of duplicates counts.
+func (v value) child(token string) value {
+	var found value
+	switch {
+	case len(v) == 0:
+	case v[0] == '{':
+		members(v, 0, func(name []byte, start, end int) bool {
+			if nameIs(name, token) {
+				found = value(v[start:end])
+			}
+			return found == nil
+		})
+	case v[0] == '[':
+		index, ok := arrayIndex(token)
+		if !ok {
+			return nil
+		}
+		elements(v, 0, func(n, start, end int) bool {
+			if n == index {
+				found = value(v[start:end])
+			}
+			return n < index
+		})
+	}
+	return found
+}
+
+// arrayIndex reads an index as RFC 6901 section 4 spells it.
+func arrayIndex(token string) (int, bool) {
+	if token == "" || len(token) > 6 || token[0] == '0' && len(token) > 1 {
+		return 0, false
+	}
+	n := 0
+	for i := range len(token) {
+		if token[i] < '0' || token[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(token[i]-'0')
+	}
+	return n, true
+}
+
+// at returns the value that the tokens lead to.
+func (v value) at(tokens []string) value {
+	for _, t := range tokens {
+		if v = v.child(t); v == nil {
+			return nil
+		}
+	}
+	return v
+}
+
+// text returns a scalar as text: a string without marks, a number or boolean as spelled; "" for all else.
+func (v value) text() string {
+	switch {
+	case len(v) == 0 || v[0] == '{' || v[0] == '[' || v[0] == 'n':
+		return ""
+	case v[0] == '"':
+		s, _ := unquote(v)
+		return s
+	}
+	return string(v)
+}
+
+// present reports whether there is a value other than null.
+func (v value) present() bool { return len(v) > 0 && v[0] != 'n' }
+
+// isNumber reports whether the value is a number.
+func (v value) isNumber() bool {
+	return len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9')
+}
+
+// isInteger reports whether the value is an integer spelled without fraction and exponent.
+func (v value) isInteger() bool {
+	digits := bytes.TrimPrefix(v, []byte("-"))
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(digits) > 0
+}
+
+// parseJSON returns the JSON value that body seems to hold; nil when it does not start like an object or array.
+func parseJSON(body []byte) value {
+	i := skipSpace(body, 0)
+	if i >= len(body) || body[i] != '{' && body[i] != '[' {
+		return nil
+	}
+	return value(body[i:])
+}
+
+// tokens splits a pointer of RFC 6901.
+func tokens(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	parts := strings.Split(pointer[1:], "/")
+	for i, p := range parts {
+		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(p)
+	}
+	return parts
+}
+
+// printable returns s cut to n bytes at a character and with control characters and invalid UTF-8 replaced, for values that
+// end up in columns, filters and logs.
+func printable(s string, n int) string {
+	clean := true
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] >= 0x7f {
+			clean = false
+			break
+		}
+	}
+	if clean && len(s) <= n {
+		return s
+	}
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}

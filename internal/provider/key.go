@@ -1,0 +1,66 @@
+package provider
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"strings"
+)
+
+// How a secret, as a person pastes it, becomes a key.
+const (
+	keyUTF8           = "utf8"             // its bytes
+	keyHex            = "hex"              // hex digits
+	keyBase64         = "base64"           // base64
+	keyStandard       = "standard"         // Standard Webhooks: an optional whsec_, then base64
+	keyStandardOrUTF8 = "standard_or_utf8" // likewise with whsec_, else its bytes
+	keyPublic         = "public"           // a public key: PEM, base64 or hex
+)
+
+// standardPrefix marks a secret of Standard Webhooks. Stripe's secrets start with it too but are used whole.
+const standardPrefix = "whsec_"
+
+// deriveKeys returns the keys that a secret may stand for, most likely first; none when it can not be read or is empty, because
+// an empty key would let anybody sign.
+func deriveKeys(kind, secret string) [][]byte {
+	var keys [][]byte
+	add := func(key []byte, err error) {
+		if err == nil && len(key) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	switch kind {
+	case keyHex:
+		add(hex.DecodeString(strings.TrimSpace(secret)))
+	case keyBase64:
+		add(decodeBase64(strings.TrimPrefix(secret, standardPrefix)))
+	case keyStandard, keyStandardOrUTF8:
+		text, marked := strings.CutPrefix(secret, standardPrefix)
+		if marked || kind == keyStandard {
+			add(decodeBase64(text))
+		}
+		if !marked && len(keys) == 0 {
+			add([]byte(secret), nil)
+		}
+	case keyPublic:
+		if block, _ := pem.Decode([]byte(secret)); block != nil {
+			add(block.Bytes, nil)
+			break
+		}
+		secret = strings.Join(strings.Fields(secret), "")
+		add(hex.DecodeString(secret))
+		if len(keys) == 0 {
+			add(decodeBase64(secret))
+		}
+	default:
+		add([]byte(secret), nil)
+	}
+	return keys
+}
+
+// decodeBase64 reads the standard or the URL alphabet, with or without padding.
+func decodeBase64(text string) ([]byte, error) {
+	text = strings.TrimRight(strings.TrimSpace(text), "=")
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(text)
+	return base64.RawStdEncoding.DecodeString(text)
+}

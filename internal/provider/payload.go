@@ -1,0 +1,111 @@
+package provider
+
+import (
+	"io"
+	"slices"
+	"strings"
+)
+
+// filling writes the bytes that a scheme signs, without copying the body.
+type filling struct {
+	in     *input
+	parts  []payloadPart
+	scheme *scheme
+	url    string
+	time   string
+	id     string
+	secret string
+}
+
+func (f *filling) write(w io.Writer) {
+	if f.scheme.Kind == "contentful" {
+		writeContentful(w, f.in, f.url)
+		return
+	}
+	for _, p := range f.parts {
+		switch p.source {
+		case "":
+			io.WriteString(w, p.literal)
+		case "body":
+			w.Write(f.in.Body)
+		case "time":
+			io.WriteString(w, f.time)
+		case "id":
+			io.WriteString(w, f.id)
+		case "url":
+			io.WriteString(w, f.url)
+		case "base_url":
+			base, _, _ := strings.Cut(f.url, "?")
+			io.WriteString(w, base)
+		case "sorted_url":
+			io.WriteString(w, sortedURL(f.url, f.in.params()))
+		case "method":
+			io.WriteString(w, f.in.Method)
+		case "secret":
+			io.WriteString(w, f.secret)
+		case "params":
+			io.WriteString(w, sortedParams(f.in.params()))
+		default:
+			text, _ := formValue(f.in.params(), strings.TrimPrefix(p.source, "form:"))
+			io.WriteString(w, text)
+		}
+	}
+}
+
+// urls returns the spellings of the URL that a sender may have signed: those given, in order, each as it is, with and
+// without the default port (providers.md section 3, 9). A port of its own may be left out too, as the official
+// libraries of Twilio do.
+func (in *input) urls() []string {
+	var all []string
+	add := func(u string) {
+		if u != "" && !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	for _, u := range append([]string{in.URL}, in.URLs...) {
+		u, _, _ = strings.Cut(u, "#")
+		add(u)
+		scheme, rest, ok := strings.Cut(u, "://")
+		if !ok {
+			continue
+		}
+		end := strings.IndexAny(rest, "/?")
+		if end < 0 {
+			end = len(rest)
+		}
+		host, tail := rest[:end], rest[end:]
+		port := strings.LastIndexByte(host, ':')
+		switch {
+		case port > strings.LastIndexByte(host, ']'):
+			add(scheme + "://" + host[:port] + tail)
+		case strings.EqualFold(scheme, "https"):
+			add(scheme + "://" + host + ":443" + tail)
+		case strings.EqualFold(scheme, "http"):
+			add(scheme + "://" + host + ":80" + tail)
+		}
+	}
+	return all
+}
+
+// sortedURL is what Plivo's third version signs: the URL with its query sorted, then the parameters of the form sorted.
+func sortedURL(url string, params []pair) string {
+	base, rawQuery, _ := strings.Cut(url, "?")
+	query := parseForm(rawQuery)
+	slices.SortStableFunc(query, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	var b strings.Builder
+	b.WriteString(base)
+	if len(query) > 0 || len(params) > 0 {
+		b.WriteByte('?')
+	}
+	for i, p := range query {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(p.name + "=" + p.value)
+	}
+	if len(query) > 0 && len(params) > 0 {
+		b.WriteByte('.')
+	}
+	b.WriteString(sortedParams(params))
+	return b.String()
+}

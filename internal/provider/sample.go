@@ -1,0 +1,96 @@
+package provider
+
+import (
+	"cmp"
+	"embed"
+	"encoding/json"
+	"path"
+	"strings"
+	"sync"
+
+	"hookglass"
+)
+
+//go:embed samples
+var sampleFiles embed.FS
+
+// sample is an entry of samples/samples.json; its body is a file beside it, exact to the byte.
+type sample struct {
+	Provider, Name, Event, Method, Query string
+	Headers                              [][2]string
+	Body                                 string
+}
+
+var samples = sync.OnceValue(func() []sample {
+	text, err := sampleFiles.ReadFile("samples/samples.json")
+	var all []sample
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		panic("internal/provider/samples: " + err.Error())
+	}
+	return all
+})
+
+// Samples lists the embedded samples, by provider in the order of the specification.
+func Samples() []SampleEvent {
+	var all []SampleEvent
+	for _, s := range samples() {
+		all = append(all, SampleEvent{Provider: s.Provider, Event: s.Name, EventType: s.Event})
+	}
+	return all
+}
+
+// Sample returns a sample event of a provider as a request to target, not signed yet (see Sign). event is the sample's name
+// or the provider's event type, in any spelling of its separators: "pull_request", "pull_request.opened" and
+// "pull_request-opened" name the same; an empty one names the provider's first sample. It answers not_found.
+func Sample(providerID, event, target string) (Outgoing, error) {
+	wanted := plain(event)
+	var named, typed *sample
+	for i := range samples() {
+		s := &samples()[i]
+		if s.Provider != providerID {
+			continue
+		}
+		if named == nil && plain(s.Name) == wanted {
+			named = s
+		}
+		if typed == nil && (event == "" || plain(s.Event) == wanted) {
+			typed = s
+		}
+	}
+	chosen := cmp.Or(named, typed)
+	if chosen == nil {
+		return Outgoing{}, hookglass.NotFound("sample event")
+	}
+	body, err := sampleFiles.ReadFile(path.Join("samples", chosen.Body))
+	if err != nil {
+		return Outgoing{}, err
+	}
+	o := Outgoing{Method: chosen.Method, URL: target, Body: body}
+	if chosen.Query != "" {
+		joint := "?"
+		if strings.Contains(target, "?") {
+			joint = "&"
+		}
+		o.URL += joint + chosen.Query
+	}
+	for _, h := range chosen.Headers {
+		o.Headers = append(o.Headers, hookglass.Header{Name: h[0], Value: h[1]})
+	}
+	return o, nil
+}
+
+// plain reduces a name to its letters and digits in lower case.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return -1
+	}, name)
+}

@@ -1,0 +1,465 @@
+package provider
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"hash"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// scheme is one way to sign a delivery. The kinds are a closed set; everything else is a parameter.
+//
+//	hmac     HMAC with the shared secret (the default)     token    the secret itself is sent
+//	digest   a plain hash, {secret} being in the payload    ed25519, ecdsa, rsa   the secret is the sender's public key
+//	adyen, contentful, mailgun, netlify   what only that provider does; see the file of that name
+type scheme struct {
+	Kind     string   `json:"kind"`
+	Headers  []string `json:"headers"`  // where the signature stands; a final * stands for anything
+	Hash     string   `json:"hash"`     // sha256 (default), sha1, sha512
+	Encoding string   `json:"encoding"` // hex (default), base64, any
+	Prefix   string   `json:"prefix"`   // stands before the digest
+	List     string   `json:"list"`     // separates the entries of a list; entries without the prefix do not count
+	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {sorted_url} {method} {secret} {params} {form:name}
+	Key      string   `json:"key"`      // how the secret is read; see key.go
+	IDHeader string   `json:"id_header"`
+
+	TimeHeader string `json:"time_header"`
+	TimeField  string `json:"time_field"` // the entry of the list that holds the time
+	TimeBody   string `json:"time_body"`  // a pointer into the body
+	TimeUnit   string `json:"time_unit"`  // s (default), ms, rfc3339, http
+	Tolerance  int64  `json:"tolerance"`  // seconds; 0: none is checked
+	PastOnly   bool   `json:"past_only"`  // a time in the future is accepted
+
+	exact    bool // blanks around entries are not trimmed
+	lenient  bool // any word and "=" may stand before the digest (generic_hmac)
+	payloads [][]payloadPart
+	timePath []string
+}
+
+type payloadPart struct{ literal, source string }
+
+// prepare checks and completes a scheme.
+func (s *scheme) prepare() error {
+	defaults := func(field *string, words ...string) error {
+		if *field == "" {
+			*field = words[0]
+		}
+		for _, w := range words {
+			if *field == w {
+				return nil
+			}
+		}
+		return fmt.Errorf("bad word %q in a signature", *field)
+	}
+	for _, err := range []error{
+		defaults(&s.Kind, "hmac", "digest", "token", "ed25519", "ecdsa", "rsa", "adyen", "contentful", "mailgun", "netlify"),
+		defaults(&s.Hash, "sha256", "sha1", "sha512"),
+		defaults(&s.Encoding, "hex", "base64", "any"),
+		defaults(&s.TimeUnit, "s", "ms", "rfc3339", "http"),
+		defaults(&s.Key, keyUTF8, keyHex, keyBase64, keyStandard, keyStandardOrUTF8, keyPublic),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if len(s.Payload) == 0 {
+		s.Payload = []string{"{body}"}
+	}
+	s.payloads = s.payloads[:0]
+	for _, text := range s.Payload {
+		parts, err := parsePayload(text)
+		if err != nil {
+			return err
+		}
+		s.payloads = append(s.payloads, parts)
+	}
+	if s.TimeBody != "" {
+		s.timePath = tokens(s.TimeBody)
+	}
+	return nil
+}
+
+func parsePayload(text string) ([]payloadPart, error) {
+	var parts []payloadPart
+	for text != "" {
+		literal, rest, found := strings.Cut(text, "{")
+		if literal != "" {
+			parts = append(parts, payloadPart{literal: literal})
+		}
+		if !found {
+			break
+		}
+		source, after, closed := strings.Cut(rest, "}")
+		switch {
+		case !closed:
+			return nil, fmt.Errorf("bad payload near %q", rest)
+		case source == "body", source == "time", source == "id", source == "url", source == "base_url", source == "sorted_url",
+			source == "method", source == "secret", source == "params", strings.HasPrefix(source, "form:"):
+		default:
+			return nil, fmt.Errorf("unknown source {%s}", source)
+		}
+		parts = append(parts, payloadPart{source: source})
+		text = after
+	}
+	return parts, nil
+}
+
+// uses reports whether a payload of the scheme holds a source whose name ends in suffix.
+func (s *scheme) uses(suffix string) bool {
+	for _, parts := range s.payloads {
+		for _, p := range parts {
+			if strings.HasSuffix(p.source, suffix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// presented reports whether a request carries this scheme's signature.
+func (s *scheme) presented(in *input) bool {
+	switch s.Kind {
+	case "adyen", "mailgun":
+		return s.presentedInBody(in)
+	}
+	for i := range in.Headers {
+		if s.isHeader(in.Headers[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scheme) isHeader(name string) bool {
+	for _, h := range s.Headers {
+		if headerMatches(h, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// headerMatches compares names without case; a final * of the pattern stands for anything.
+func headerMatches(pattern, name string) bool {
+	if p, wild := strings.CutSuffix(pattern, "*"); wild {
+		return len(name) >= len(p) && strings.EqualFold(name[:len(p)], p)
+	}
+	return len(pattern) == len(name) && strings.EqualFold(pattern, name)
+}
+
+// claim is a signature as presented, decoded.
+type claim struct {
+	digests [][]byte
+	time    string // as spelled
+	id      string
+}
+
+// verify checks the signature of a request with one secret. tolerance is in seconds; negative: the time is not judged.
+func (s *scheme) verify(in *input, secret string, tolerance, at int64) reason {
+	switch s.Kind {
+	case "adyen":
+		return s.verifyAdyen(in, secret)
+	case "mailgun":
+		return s.verifyMailgun(in, secret)
+	case "netlify":
+		return s.verifyNetlify(in, secret)
+	}
+	worst, seen := missingSignature, 0
+	for i := range in.Headers {
+		if !s.isHeader(in.Headers[i].Name) {
+			continue
+		}
+		if seen++; seen > maxPresents {
+			break
+		}
+		got := s.verifyValue(in, in.Headers[i].Value, secret, tolerance, at)
+		if got == verified {
+			return verified
+		}
+		worst = max(worst, got)
+	}
+	return worst
+}
+
+func (s *scheme) verifyValue(in *input, header, secret string, tolerance, at int64) reason {
+	if s.Kind == "token" {
+		if secret == "" || header == "" {
+			return signatureMismatch
+		}
+		if subtle.ConstantTimeCompare([]byte(header), []byte(secret)) != 1 {
+			return signatureMismatch
+		}
+		return verified
+	}
+	c, why := s.parse(in, header)
+	if why != verified {
+		return why
+	}
+	var stamp int64
+	if c.time != "" {
+		var ok bool
+		if stamp, ok = readTime(c.time, s.TimeUnit); !ok {
+			if s.TimeHeader == "" {
+				return malformedSignature
+			}
+			return malformedTimestamp
+		}
+	}
+	keys := deriveKeys(s.Key, secret)
+	if len(keys) == 0 {
+		return unusableSecret
+	}
+	for _, key := range keys {
+		if s.matches(in, c, key, secret) {
+			if c.time != "" && tolerance > 0 && outside(stamp, at, tolerance, s.PastOnly) {
+				return timestampOutOfTolerance
+			}
+			return verified
+		}
+	}
+	return signatureMismatch
+}
+
+// parse reads what the sender presents.
+func (s *scheme) parse(in *input, header string) (claim, reason) {
+	var c claim
+	if s.IDHeader != "" {
+		if c.id = in.Headers.Get(s.IDHeader); c.id == "" && s.uses("id") {
+			return c, missingID
+		}
+	}
+	switch {
+	case s.TimeHeader != "":
+		if c.time = in.Headers.Get(s.TimeHeader); c.time == "" {
+			return c, missingTimestamp
+		}
+	case s.timePath != nil:
+		if c.time = in.at(s.timePath).text(); c.time == "" {
+			return c, missingTimestamp
+		}
+	}
+	malformed := false
+	rest := header
+	for more := true; more && len(c.digests) < maxEntries; {
+		entry := rest
+		if more = false; s.List != "" {
+			entry, rest, more = strings.Cut(rest, s.List)
+		}
+		if !s.exact {
+			entry = strings.TrimSpace(entry)
+		}
+		if s.TimeField != "" {
+			if t, ok := strings.CutPrefix(entry, s.TimeField+"="); ok {
+				c.time = t
+				continue
+			}
+		}
+		text, ok := strings.CutPrefix(entry, s.Prefix)
+		if !ok {
+			malformed = malformed || s.List == ""
+			continue
+		}
+		digest, ok := decodeDigest(nil, text, s.Encoding)
+		if !ok && s.lenient {
+			if _, after, cut := strings.Cut(text, "="); cut {
+				digest, ok = decodeDigest(nil, after, s.Encoding)
+			}
+		}
+		if !ok {
+			malformed = true
+			continue
+		}
+		c.digests = append(c.digests, digest)
+	}
+	switch {
+	case s.TimeField != "" && s.TimeHeader == "" && c.time == "":
+		return c, malformedSignature
+	case len(c.digests) > 0:
+		return c, verified
+	case otherVersion(header, s.Prefix):
+		return c, noSupportedScheme
+	case malformed || s.List == "" || s.TimeField == "" && !strings.Contains(header, s.List):
+		return c, malformedSignature
+	}
+	return c, noSupportedScheme
+}
+
+// otherVersion reports whether a value names another version of a versioned scheme: v1= where v0= is known.
+func otherVersion(header, prefix string) bool {
+	return len(prefix) == 3 && prefix[0] == 'v' && prefix[2] == '=' &&
+		len(header) > 3 && header[0] == 'v' && header[1] >= '0' && header[1] <= '9' && header[2] == '='
+}
+
+// matches reports whether one of the presented digests is right for the key.
+func (s *scheme) matches(in *input, c claim, key []byte, secret string) bool {
+	if !s.uses("url") {
+		return s.matchesURL(in, c, key, secret, "")
+	}
+	for _, u := range in.urls() {
+		if s.matchesURL(in, c, key, secret, u) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scheme) matchesURL(in *input, c claim, key []byte, secret, url string) bool {
+	for _, parts := range s.payloads {
+		fill := filling{in: in, parts: parts, scheme: s, url: url, time: c.time, id: c.id, secret: secret}
+		if publicKeyKind(s.Kind) {
+			var message strings.Builder
+			fill.write(&message)
+			for _, d := range c.digests {
+				if verifyPublic(s.Kind, s.Hash, key, []byte(message.String()), d) {
+					return true
+				}
+			}
+			continue
+		}
+		var sum [sha512.Size]byte
+		want := s.digest(sum[:0], key, fill)
+		for _, d := range c.digests {
+			if hmac.Equal(d, want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// digest appends the symmetric signature of a payload.
+func (s *scheme) digest(dst, key []byte, fill filling) []byte {
+	var h hash.Hash
+	if s.Kind == "digest" {
+		h = newHash(s.Hash)()
+	} else {
+		h = hmac.New(newHash(s.Hash), key)
+	}
+	fill.write(h)
+	return h.Sum(dst)
+}
+
+func newHash(name string) func() hash.Hash {
+	switch name {
+	case "sha1":
+		return sha1.New
+	case "sha512":
+		return sha512.New
+	}
+	return sha256.New
+}
+
+func publicKeyKind(kind string) bool { return kind == "ed25519" || kind == "ecdsa" || kind == "rsa" }
+
+// verifyPublic checks a signature made with the private key of the sender. key is a public key in the form of its kind:
+// 32 bytes for Ed25519, PKIX for the others.
+func verifyPublic(kind, hashName string, key, message, signature []byte) bool {
+	if kind == "ed25519" {
+		if len(key) != ed25519.PublicKeySize {
+			pub, _ := parsePKIX(key).(ed25519.PublicKey)
+			key = pub
+		}
+		return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, signature)
+	}
+	h := newHash(hashName)()
+	h.Write(message)
+	sum := h.Sum(nil)
+	switch pub := parsePKIX(key).(type) {
+	case *ecdsa.PublicKey:
+		return kind == "ecdsa" && ecdsa.VerifyASN1(pub, sum, signature)
+	case *rsa.PublicKey:
+		id := crypto.SHA256
+		if hashName == "sha1" {
+			id = crypto.SHA1
+		}
+		return kind == "rsa" && rsa.VerifyPKCS1v15(pub, id, sum, signature) == nil
+	}
+	return false
+}
+
+func parsePKIX(der []byte) crypto.PublicKey {
+	if block, _ := pem.Decode(der); block != nil {
+		der = block.Bytes
+	}
+	pub, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return nil
+	}
+	return pub
+}
+
+// decodeDigest appends the bytes of a digest in text: hex in either case, or base64 of the standard alphabet with padding.
+func decodeDigest(dst []byte, text, encoding string) ([]byte, bool) {
+	if text == "" {
+		return dst, false
+	}
+	switch encoding {
+	case "hex":
+		d, err := hex.AppendDecode(dst, []byte(text))
+		return d, err == nil
+	case "any":
+		if d, ok := decodeDigest(dst, text, "hex"); ok {
+			return d, true
+		}
+	}
+	if strings.ContainsAny(text, "\r\n") {
+		return dst, false // the decoder would skip them
+	}
+	d, err := base64.StdEncoding.AppendDecode(dst, []byte(text))
+	return d, err == nil
+}
+
+func encodeDigest(digest []byte, encoding string) string {
+	if encoding == "base64" {
+		return base64.StdEncoding.EncodeToString(digest)
+	}
+	return hex.EncodeToString(digest)
+}
+
+const (
+	httpTime    = "Mon, 02 Jan 2006 15:04:05 GMT" // RFC 9110 section 5.6.7
+	maxEntries  = 32                              // signatures in one header that are looked at
+	maxPresents = 16                              // headers with signatures that are looked at
+)
+
+// readTime reads a timestamp as milliseconds since 1970.
+func readTime(text, unit string) (int64, bool) {
+	switch unit {
+	case "rfc3339":
+		t, err := time.Parse(time.RFC3339Nano, text)
+		return t.UnixMilli(), err == nil
+	case "http":
+		t, err := time.Parse(httpTime, text)
+		return t.UnixMilli(), err == nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	const bound = 1 << 42 // far beyond any clock, far from overflow
+	if err != nil || n < 0 || n > bound*1000 || unit == "s" && n > bound {
+		return 0, false
+	}
+	if unit == "s" {
+		n *= 1000
+	}
+	return n, true
+}
+
+// outside reports whether a time in milliseconds is further from now than the tolerance in seconds.
+func outside(stamp, now, tolerance int64, pastOnly bool) bool {
+	// Compared in whole seconds: every library does, and a request at the edge must not depend on when in its second it came.
+	age := now/1000 - stamp/1000
+	return age > tolerance || !pastOnly && -age > tolerance
+}

@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+// Sign signs o as the config's provider would, with the first secret of c and the given time (providers.md section 6). Old
+// signatures are replaced in place, in the spelling that they came in; a provider that signs the URL signs o.URL, which
+// may gain a query parameter. It answers validation_failed for a provider that can not be signed for, and for a config
+// without a usable secret.
+func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
+	s := table().byID[c.Provider]
+	if s == nil || !s.signable() {
+		name := c.Provider
+		if s != nil {
+			name = s.Name
+		}
+		return o, hookglass.Invalid("signature_mode", "can not be resign: deliveries of %s can not be signed here", name)
+	}
+	j := newJudge(&c)
+	secret := ""
+	for _, text := range c.Secrets {
+		if secret = text; secret != "" {
+			break
+		}
+	}
+	if j == nil || secret == "" {
+		return o, hookglass.Invalid("signature_mode", "can not be resign: the signature config is not usable")
+	}
+	if s.seal != nil {
+		s.seal(&o, secret)
+		return o, nil
+	}
+	chosen := j.toSign(&o, secret)
+	for _, sc := range chosen {
+		if err := sc.sign(&o, secret, at); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func (s *sender) signable() bool {
+	if s.ID == GenericHMAC || s.seal != nil {
+		return true
+	}
+	return len(s.Signatures) > 0 && !s.Unsigned && !publicKeyKind(s.Signatures[0].Kind)
+}
+
+// toSign returns the schemes to sign with: the preferred one always, an older one only where it was captured. Of schemes
+// any of which may count (GitLab's token and signature), those captured, else the one that the secret is made for.
+func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
+	in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
+	var captured []*scheme
+	for _, sc := range j.schemes {
+		if sc.presented(in) {
+			captured = append(captured, sc)
+		}
+	}
+	switch {
+	case j.ID == "github": // the new signature always, the old one where it was
+		if len(captured) == 1 && captured[0] == j.schemes[1] {
+			return j.schemes
+		}
+	case j.Any && len(captured) == 0 && !strings.HasPrefix(secret, standardPrefix):
+		return j.schemes[len(j.schemes)-1:]
+	}
+	if len(captured) > 0 {
+		return captured
+	}
+	for _, sc := range j.schemes {
+		if len(sc.Headers) > 0 { // a signature in the body would change it
+			return []*scheme{sc}
+		}
+	}
+	return nil
+}
+
+// sign makes one signature and puts it into the headers.
+func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
+	if len(s.Headers) == 0 {
+		return hookglass.Invalid("signature_mode", "can not be resign: the signature of this provider stands in the body")
+	}
+	stamp, ok := s.stampFor(o, at)
+	if !ok {
+		return hookglass.Invalid("signature_mode", "can not be resign: the timestamp that is signed stands in the body and is missing")
+	}
+	if s.TimeHeader != "" {
+		o.Headers = setHeader(o.Headers, s.TimeHeader, stamp)
+	}
+	var id string
+	if s.IDHeader != "" {
+		if id = o.Headers.Get(s.IDHeader); id == "" && s.uses("id") {
+			sum := sha256.Sum256(append([]byte(stamp+"."), o.Body...))
+			id = "msg_" + hex.EncodeToString(sum[:12])
+			o.Headers = setHeader(o.Headers, s.IDHeader, id)
+		}
+	}
+	text := secret
+	if s.Kind != "token" {
+		keys := deriveKeys(s.Key, secret)
+		if len(keys) == 0 {
+			return hookglass.Invalid("signature_mode", "can not be resign: the configured secret can not be used as a key")
+		}
+		in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
+		in.URL, _, _ = strings.Cut(in.URL, "#")
+		var sum [sha512.Size]byte
+		fill := filling{in: in, parts: s.payloads[0], scheme: s, url: in.URL, time: stamp, id: id, secret: secret}
+		text = s.Prefix + encodeDigest(s.digest(sum[:0], keys[0], fill), s.Encoding)
+		if s.TimeField != "" {
+			text = s.TimeField + "=" + stamp + s.List + text
+		}
+	}
+	s.place(o, text)
+	return nil
+}
+
+// stampFor returns the time to sign, spelled as the scheme does.
+func (s *scheme) stampFor(o *Outgoing, at time.Time) (string, bool) {
+	if s.timePath != nil {
+		in := &input{Request: &Request{Headers: o.Headers, Body: o.Body}}
+		stamp := in.at(s.timePath).text()
+		return stamp, stamp != ""
+	}
+	switch s.TimeUnit {
+	case "ms":
+		return strconv.FormatInt(at.UnixMilli(), 10), true
+	case "rfc3339":
+		return at.UTC().Format(time.RFC3339Nano), true
+	case "http":
+		return at.UTC().Format(httpTime), true
+	}
+	return strconv.FormatInt(at.Unix(), 10), true
+}
+
+// place puts a signature where the old ones stood. Where the names are spellings of one signature all that were captured get
+// it; further ones of a family (other keys, an older secret) go, because only the signing secret is known.
+func (s *scheme) place(o *Outgoing, text string) {
+	if family := s.Headers[len(s.Headers)-1]; strings.HasSuffix(family, "*") {
+		name := s.Headers[0]
+		for _, f := range o.Headers {
+			if headerMatches(family, f.Name) && !strings.EqualFold(f.Name, name) {
+				o.Headers = dropHeader(o.Headers, f.Name)
+			}
+		}
+		o.Headers = setHeader(o.Headers, name, text)
+		return
+	}
+	placed := false
+	for _, name := range s.Headers {
+		if o.Headers.Has(name) {
+			o.Headers, placed = setHeader(o.Headers, name, text), true
+		}
+	}
+	if !placed {
+		o.Headers = setHeader(o.Headers, s.Headers[0], text)
+	}
+}

@@ -1,0 +1,208 @@
+package provider
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed table.json
+var tableJSON []byte
+
+// table is the parsed table.json. It is the program's own data: a mistake in it is found by any test.
+var table = sync.OnceValue(func() *senders {
+	t, err := parseTable(tableJSON)
+	if err != nil {
+		panic("internal/provider/table.json: " + err.Error())
+	}
+	return t
+})
+
+// row is a provider in table.json. README of the format: condition.go (match, hint), scheme.go (signatures).
+type row struct {
+	ID         string       `json:"id"`
+	Name       string       `json:"name"`
+	Match      []string     `json:"match"`       // any of these conjunctions names the provider
+	Hint       []string     `json:"hint"`        // ... or of these, on an endpoint configured for it
+	Event      []string     `json:"event"`       // the event type: the first template that yields something
+	EventID    []string     `json:"event_id"`    // likewise
+	DeliveryID []string     `json:"delivery_id"` // likewise
+	Flavour    []string     `json:"flavour"`     // likewise
+	Signatures []*scheme    `json:"signatures"`  // the first whose header is present counts, so that none can be downgraded
+	Any        bool         `json:"any"`         // ... any of them may count
+	Unsigned   bool         `json:"unsigned"`    // deliveries can be verified but not signed here
+	Strip      []string     `json:"strip"`       // signature headers; a final * stands for anything
+	Regenerate regeneration `json:"regenerate"`
+}
+
+// regeneration says what a new delivery identity changes (providers.md section 5).
+type regeneration struct {
+	Headers []string `json:"headers"` // get the new UUID where present
+	Present bool     `json:"present"` // when none is present, none is added
+	Body    []string `json:"body"`    // pointers that get the suffix when no header was changed or added; * is any element; "common": common id fields
+}
+
+// sender is a row ready for use.
+type sender struct {
+	row
+	hints                    []conjunction
+	event, eventID, delivery []template
+	flavour                  []template
+	firstClass               bool
+	describe                 func(in *input, d *Detection)         // instead of the templates
+	check                    func(in *input, secret string) reason // instead of signatures
+	seal                     func(o *Outgoing, secret string)      // signs, instead of signatures
+	bodies                   [][]string
+}
+
+// rule is one conjunction of one sender in the order of precedence.
+type rule struct {
+	when   conjunction
+	sender *sender
+	order  int // strength × 10000 + position in the table
+}
+
+// Strengths, weaker ones greater (providers.md section 1).
+const (
+	byOrdered = iota // headers of a provider whose headers others copy, in their settled order
+	byHeader
+	byAgent
+	byBody
+	byGeneric
+	strengths
+)
+
+// senders is the table indexed for detection.
+type senders struct {
+	all     []*sender
+	byID    map[string]*sender
+	headers map[string][]rule // by lower-case name of a header that must be present
+	members map[string][]rule // rules on the body alone, by a member that must be present
+	arrays  []rule            // rules on a body that is an array
+	forms   []rule            // rules on a form
+	relays  map[string]string // by lower-case header name
+	strip   []string          // signature headers of all providers
+}
+
+func parseTable(text []byte) (*senders, error) {
+	var file struct {
+		Ordered, Named, Generic []row
+		Relays                  []struct {
+			ID      string
+			Headers []string
+		}
+	}
+	dec := json.NewDecoder(strings.NewReader(string(text)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&file); err != nil {
+		return nil, err
+	}
+	t := &senders{byID: map[string]*sender{}, headers: map[string][]rule{}, members: map[string][]rule{}, relays: map[string]string{}}
+	for i, group := range [][]row{file.Ordered, file.Named, file.Generic} {
+		strength := []int{byOrdered, byHeader, byGeneric}[i]
+		for _, r := range group {
+			if err := t.add(r, strength); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.ID, err)
+			}
+		}
+	}
+	for _, r := range file.Relays {
+		for _, h := range r.Headers {
+			t.relays[strings.ToLower(h)] = r.ID
+		}
+	}
+	slices.Sort(t.strip)
+	t.strip = slices.DeleteFunc(slices.Compact(t.strip), func(h string) bool { return h == "authorization" })
+	return t, nil
+}
+
+func (t *senders) add(r row, strength int) error {
+	if r.ID == "" || r.Name == "" || t.byID[r.ID] != nil {
+		return fmt.Errorf("id or name is missing, or the id is there twice")
+	}
+	s := &sender{row: r}
+	t.byID[r.ID] = s
+	t.all = append(t.all, s)
+	for i, text := range r.Match {
+		when, err := parseConjunction(text)
+		if err != nil {
+			return err
+		}
+		t.index(rule{when, s, len(t.all)*64 + i}, strength)
+	}
+	for _, text := range r.Hint {
+		when, err := parseConjunction(text)
+		if err != nil {
+			return err
+		}
+		s.hints = append(s.hints, when)
+	}
+	for _, set := range []struct {
+		from []string
+		to   *[]template
+	}{{r.Event, &s.event}, {r.EventID, &s.eventID}, {r.DeliveryID, &s.delivery}, {r.Flavour, &s.flavour}} {
+		for _, text := range set.from {
+			tmpl, err := parseTemplate(text)
+			if err != nil {
+				return err
+			}
+			*set.to = append(*set.to, tmpl)
+		}
+	}
+	for _, b := range r.Regenerate.Body {
+		if b != commonFields {
+			s.bodies = append(s.bodies, tokens(b))
+		}
+	}
+	for _, h := range r.Strip {
+		t.strip = append(t.strip, strings.ToLower(h))
+	}
+	return firstClass(s)
+}
+
+// index files a rule where detection finds it: under a header of its own, else under the User-Agent or Content-Type, else
+// under what its body must hold. Its strength follows from that.
+func (t *senders) index(r rule, strength int) {
+	var shared, own string
+	for _, c := range r.when {
+		switch name := strings.ToLower(c.header); {
+		case name == "" || c.absent:
+		case name == "user-agent" || name == "content-type":
+			shared = name
+		case own == "":
+			own = name
+		}
+	}
+	under := own
+	if own == "" {
+		under = shared
+		if strength != byGeneric {
+			strength = byAgent
+		}
+	}
+	if under != "" {
+		r.order += strength * 10000
+		t.headers[under] = append(t.headers[under], r)
+		return
+	}
+	if strength != byGeneric {
+		strength = byBody
+	}
+	r.order += strength * 10000
+	switch c := r.when[0]; {
+	case c.form != "":
+		t.forms = append(t.forms, r)
+	case isIndex(c.pointer[0]):
+		t.arrays = append(t.arrays, r)
+	default:
+		t.members[c.pointer[0]] = append(t.members[c.pointer[0]], r)
+	}
+}
+
+func isIndex(token string) bool {
+	_, ok := arrayIndex(token)
+	return ok
+}

@@ -1,0 +1,158 @@
+package provider
+
+import (
+	"strings"
+
+	"hookglass"
+)
+
+// GenericHMAC is the id of the provider that is configured, never detected.
+const GenericHMAC = "generic_hmac"
+
+// Verify checks the signature of a request against the enabled configs of its endpoint (providers.md section 2): verified
+// if any secret of any config of the detected provider matches, failed when all of them fail, unchecked when there is
+// none. generic_hmac configs are used when no other config is of the detected provider. Where no rule names the sender,
+// a config whose signature matches proves it.
+func Verify(r *Request, d Detection, configs []Config) Verdict {
+	in := &input{Request: r}
+	best, judged := reason(-1), (*judge)(nil)
+	try := func(j *judge) (Verdict, bool) {
+		why, index := j.verify(in)
+		if why == verified {
+			return Verdict{Status: hookglass.SignatureVerified, ConfigID: j.config.ID, SecretIndex: index}, true
+		}
+		if judged == nil || why > best {
+			best, judged = why, j
+		}
+		return Verdict{}, false
+	}
+	for _, generic := range [...]bool{false, true} {
+		for i := range configs {
+			c := &configs[i]
+			if generic != (c.Provider == GenericHMAC) || !generic && c.Provider != d.Provider && c.Provider != d.Relay {
+				continue
+			}
+			if j := newJudge(c); j != nil {
+				if v, ok := try(j); ok {
+					return v
+				}
+			}
+		}
+		if judged != nil {
+			break
+		}
+	}
+	if judged == nil {
+		for i := range configs {
+			if j := newJudge(&configs[i]); j != nil && kin(configs[i].Provider, d.Provider) && j.presented(in) {
+				if v, ok := try(j); ok {
+					return v
+				}
+			}
+		}
+		return Verdict{Status: hookglass.SignatureUnchecked}
+	}
+	return Verdict{Status: hookglass.SignatureFailed, Reason: best.code(), Message: best.message(judged.Name, judged.where())}
+}
+
+// kin reports whether a config of one provider may vouch for a request detected as another: when nobody is detected, and
+// between senders that share a scheme and are told apart by the body alone (Svix, Standard Webhooks).
+func kin(configured, detected string) bool {
+	if detected == hookglass.UnknownProvider {
+		return true
+	}
+	a, b := table().byID[configured], table().byID[detected]
+	return a != nil && b != nil && len(a.Signatures) > 0 && len(b.Signatures) > 0 &&
+		a.Signatures[0].IDHeader != "" && a.Signatures[0].IDHeader == b.Signatures[0].IDHeader
+}
+
+// judge checks requests against one config.
+type judge struct {
+	*sender
+	config  *Config
+	schemes []*scheme
+}
+
+// newJudge returns nil for a provider whose signatures can not be checked.
+func newJudge(c *Config) *judge {
+	s := table().byID[c.Provider]
+	if s == nil {
+		return nil
+	}
+	j := &judge{sender: s, config: c, schemes: s.Signatures}
+	if c.Provider == GenericHMAC {
+		generic, err := genericScheme(c.Options)
+		if err != nil {
+			return nil
+		}
+		j.schemes = []*scheme{generic}
+	}
+	if len(j.schemes) == 0 && s.check == nil {
+		return nil
+	}
+	return j
+}
+
+func (j *judge) presented(in *input) bool {
+	for _, s := range j.schemes {
+		if s.presented(in) {
+			return true
+		}
+	}
+	return false
+}
+
+// where names the headers that hold the signature.
+func (j *judge) where() string {
+	var names []string
+	for _, s := range j.schemes {
+		names = append(names, s.Headers...)
+	}
+	if len(names) == 0 {
+		return "in the body"
+	}
+	return strings.Join(names, ", ")
+}
+
+// verify tries all secrets of the config and returns the most telling outcome.
+func (j *judge) verify(in *input) (reason, int) {
+	best := unusableSecret
+	for i, secret := range j.config.Secrets {
+		if secret == "" {
+			continue
+		}
+		why := j.verifyWith(in, secret)
+		if why == verified {
+			return verified, i
+		}
+		best = max(best, why)
+	}
+	return best, 0
+}
+
+func (j *judge) verifyWith(in *input, secret string) reason {
+	at := in.ReceivedAt.UnixMilli()
+	if j.check != nil {
+		return j.check(in, secret)
+	}
+	best := missingSignature
+	for _, s := range j.schemes {
+		if !s.presented(in) {
+			continue
+		}
+		why := s.verify(in, secret, j.tolerance(s), at)
+		if why == verified || !j.Any {
+			return why
+		}
+		best = max(best, why)
+	}
+	return best
+}
+
+// tolerance is the scheme's own unless the config says otherwise; negative there means that the time is not judged.
+func (j *judge) tolerance(s *scheme) int64 {
+	if t := j.config.Options.ToleranceSeconds; t != 0 {
+		return int64(t)
+	}
+	return s.Tolerance
+}
