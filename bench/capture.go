@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// noop is the name of the ceiling in the report.
+const noop = "net/http, no-op"
+
+// system is one thing that is loaded in the capture part.
+type system struct {
+	name    string
+	url     string
+	service *service // nil: not ours
+	seen    outcome  // of all loads together
+}
+
+// captureRow is what the capture part found for one system at one number of connections: medians of the rounds.
+type captureRow struct {
+	system    string
+	conns     int
+	perSecond float64
+	ratio     float64 // to the no-op of the same round
+	p50, p99  time.Duration
+	p99Ratio  float64
+	failed    int64
+}
+
+// measureCapture loads the systems one after another, round by round, so that a noisy machine is noisy for all of them.
+func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err error) {
+	ceiling, err := startNoop(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ceiling.kill()) }()
+	systems := []*system{{name: noop, url: ceiling.base + "/hooks/ep_noop"}}
+	for _, database := range p.databases {
+		s, err := p.service(ctx, dir, database)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.remove()) }()
+		systems = append(systems, &system{name: "hookglass, " + title(database), url: s.hook, service: s})
+	}
+	for _, peer := range p.peers {
+		systems = append(systems, &system{name: peer.name, url: peer.url})
+	}
+	for _, conns := range p.conns {
+		rounds := make([][]outcome, len(systems))
+		for round := range p.rounds {
+			for i, s := range systems {
+				o, err := p.capture(ctx, dir, s.url, conns)
+				if err != nil {
+					return fmt.Errorf("%s: %w", s.name, err)
+				}
+				p.log("capture: round %d of %d, %3d connections, %-22s %8.0f/s  p50 %v  p99 %v", round+1, p.rounds, conns, s.name, o.perSecond, o.p50, o.p99)
+				if o.failed > 0 {
+					p.log("capture: %s: %d requests failed: %s", s.name, o.failed, o.firstFail)
+				}
+				rounds[i] = append(rounds[i], o)
+				s.seen.acked += o.acked
+				s.seen.unsure += o.unsure
+				s.seen.failed += o.failed
+			}
+		}
+		for i, s := range systems {
+			r.captures = append(r.captures, captureMedians(s.name, conns, rounds[i], rounds[0]))
+		}
+	}
+	for _, s := range systems {
+		if s.service == nil {
+			continue
+		}
+		if err := s.service.checkStored(ctx, 0, s.seen); err != nil {
+			return err
+		}
+		r.checked = append(r.checked, fmt.Sprintf("%s acknowledged %s events and holds them all", s.name, thousands(s.seen.acked)))
+	}
+	return nil
+}
+
+// captureMedians sums up the rounds of one system beside those of the ceiling.
+func captureMedians(name string, conns int, rounds, ceiling []outcome) captureRow {
+	row := captureRow{system: name, conns: conns}
+	row.perSecond = medianOf(rounds, func(_ int, o outcome) float64 { return o.perSecond })
+	row.ratio = medianOf(rounds, func(i int, o outcome) float64 { return o.perSecond / ceiling[i].perSecond })
+	row.p50 = time.Duration(medianOf(rounds, func(_ int, o outcome) float64 { return float64(o.p50) }))
+	row.p99 = time.Duration(medianOf(rounds, func(_ int, o outcome) float64 { return float64(o.p99) }))
+	row.p99Ratio = medianOf(rounds, func(i int, o outcome) float64 { return float64(o.p99) / float64(ceiling[i].p99) })
+	for _, o := range rounds {
+		row.failed += o.failed
+	}
+	return row
+}
+
+func medianOf(rounds []outcome, value func(int, outcome) float64) float64 {
+	var all []float64
+	for i, o := range rounds {
+		all = append(all, value(i, o))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

@@ -1,0 +1,221 @@
+// Command bench measures a built hookglass from outside, as a sender and as a reader: how fast it captures with the
+// event on disk before the answer, how long lists and searches take when there are many events, how soon it is ready,
+// and what memory it takes. Only the ratios to the no-op server of the same run carry over to another machine, and
+// nothing that is measured on loopback with the load beside it says what a network would show.
+//
+// It needs the binary and PostgreSQL's programs; it reaches no address but loopback, unless a peer is named.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// plan is what one run of the benchmark does.
+type plan struct {
+	binary    string
+	dir       string
+	out       string
+	databases []string
+	parts     []string
+	load      string
+	conns     []int
+	rounds    int
+	warm      time.Duration
+	time      time.Duration
+	sizes     []int
+	samples   int
+	starts    int
+	bodies    int
+	bodyBytes int
+	settle    time.Duration
+	peers     []peer
+	log       func(format string, args ...any)
+}
+
+// peer is another service to load beside ours.
+type peer struct{ name, url string }
+
+// The parts of a run.
+const (
+	partCapture = "capture"
+	partRead    = "read"
+	partStart   = "start"
+	partMemory  = "memory"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == noopCommand {
+		exitOn(serveNoop(os.Args[2]))
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	p, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	exitOn(err)
+	report, err := p.run(ctx)
+	exitOn(err)
+	fmt.Println(report)
+	if p.out != "" {
+		exitOn(writeBetweenMarkers(p.out, report))
+	}
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (*plan, error) {
+	p := &plan{log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	short := fs.Bool("short", false, "a smoke run: everything once and tiny; figures mean nothing, and no file is written unless -out says so")
+	fs.StringVar(&p.binary, "binary", "bin/hookglass", "the built program")
+	fs.StringVar(&p.dir, "dir", "/var/tmp", "directory on a real disk for the databases; about 8 GB at full size")
+	fs.StringVar(&p.out, "out", "docs/performance.md", "file whose part between the markers is written; empty for none")
+	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
+	databases := fs.String("databases", "sqlite,postgres", "which to measure")
+	parts := fs.String("parts", strings.Join([]string{partCapture, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
+	conns := fs.String("conns", "16,64,256", "connections of the capture part")
+	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
+	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture part; medians are reported")
+	fs.DurationVar(&p.time, "time", 5*time.Second, "length of one load")
+	fs.DurationVar(&p.warm, "warm", time.Second, "load before each measured one")
+	fs.Func("peer", "name=url of another service to load with the same requests; may be repeated", func(s string) error {
+		name, url, ok := strings.Cut(s, "=")
+		if !ok || name == "" || !strings.HasPrefix(url, "http://") {
+			return errors.New("want name=http://host:port/path")
+		}
+		p.peers = append(p.peers, peer{name, url})
+		return nil
+	})
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected %q", fs.Arg(0))
+	}
+	p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 200, 5, 100, 10<<20, 5*time.Second
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if *short {
+		shorten := func(name string, set func()) {
+			if !given[name] {
+				set()
+			}
+		}
+		shorten("out", func() { p.out = "" })
+		shorten("conns", func() { *conns = "8" })
+		shorten("sizes", func() { *sizes = "200" })
+		shorten("rounds", func() { p.rounds = 1 })
+		shorten("time", func() { p.time = 300 * time.Millisecond })
+		shorten("warm", func() { p.warm = 100 * time.Millisecond })
+		p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 10, 1, 8, 1<<20, 200*time.Millisecond
+	}
+	p.databases, p.parts = strings.Split(*databases, ","), strings.Split(*parts, ",")
+	for _, d := range p.databases {
+		if d != sqlite && d != postgres {
+			return nil, fmt.Errorf("-databases: %q is neither %s nor %s", d, sqlite, postgres)
+		}
+	}
+	for _, part := range p.parts {
+		if !slices.Contains([]string{partCapture, partRead, partStart, partMemory}, part) {
+			return nil, fmt.Errorf("-parts: no part %q", part)
+		}
+	}
+	var err error
+	if p.conns, err = numbers(*conns); err != nil {
+		return nil, fmt.Errorf("-conns: %w", err)
+	}
+	if p.sizes, err = numbers(*sizes); err != nil {
+		return nil, fmt.Errorf("-sizes: %w", err)
+	}
+	if !slices.IsSorted(p.sizes) {
+		return nil, errors.New("-sizes: want ascending numbers, because each fills up what the one before left")
+	}
+	if p.binary, err = filepath.Abs(p.binary); err != nil {
+		return nil, err
+	}
+	if p.rounds < 1 || p.time <= 0 {
+		return nil, errors.New("-rounds and -time must be positive")
+	}
+	return p, p.chooseLoad()
+}
+
+func numbers(s string) ([]int, error) {
+	var out []int
+	for _, field := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a positive number", field)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// run measures the parts that are asked for and returns the report.
+func (p *plan) run(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp(p.dir, "hookglass-bench")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	r := report{plan: p, facts: machine()}
+	if r.version, err = p.version(ctx); err != nil {
+		return "", err
+	}
+	if slices.Contains(p.parts, partCapture) {
+		if err := p.measureCapture(ctx, dir, &r); err != nil {
+			return "", fmt.Errorf("capture: %w", err)
+		}
+	}
+	if slices.Contains(p.parts, partRead) || slices.Contains(p.parts, partStart) || slices.Contains(p.parts, partMemory) {
+		for _, database := range p.databases {
+			if err := p.measureOne(ctx, dir, database, &r); err != nil {
+				return "", fmt.Errorf("%s: %w", database, err)
+			}
+		}
+	}
+	return r.String(), nil
+}
+
+// measureOne measures reading, starting and memory on one database, which it makes, fills and removes.
+func (p *plan) measureOne(ctx context.Context, dir, database string, r *report) (err error) {
+	s, err := p.service(ctx, dir, database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.remove()) }()
+	if slices.Contains(p.parts, partRead) {
+		if err := p.measureReads(ctx, s, r); err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+	}
+	if slices.Contains(p.parts, partStart) {
+		if err := p.measureStarts(ctx, s, r); err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+	}
+	if slices.Contains(p.parts, partMemory) {
+		if err := p.measureMemory(ctx, s, r); err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+	}
+	return nil
+}
