@@ -68,6 +68,7 @@ type Event struct {
 	ContentType string
 	IP          string
 	Size        int64 // bytes of the body; of the raw message for mail
+	Status      int   // that the sender was given, as stored; 0 for mail
 
 	Provider        string // detected; UnknownProvider when not recognised
 	EventType       string // the provider's; empty when not known

@@ -1,0 +1,219 @@
+package query
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"hookglass"
+)
+
+// fault is what is wrong with a term: where, in bytes, and what was expected there.
+type fault struct {
+	at       int
+	expected string
+}
+
+func expected(at int, what string) *fault { return &fault{at, "expected " + what} }
+
+// fields are the names that a term may begin with.
+var fields = map[string]Field{
+	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature_status": Signature,
+	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
+	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "from": From, "to": To, "subject": Subject,
+	"after": Received, "before": Received, "size": Size, "is": Ignored, "id": ID,
+}
+
+// names is what an error lists of them.
+const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, " +
+	"from, to, subject, after, before, size, is and id"
+
+// compile makes a term of what was written at byte "at": a field's name, what stood behind a dot, with the dot, and a value.
+func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {
+	field, known := fields[name]
+	if !known {
+		return Term{}, expected(at, "a field or text: there is no field "+strconv.Quote(name)+", but "+names+"; quote text that has a colon")
+	}
+	t := Term{Field: field}
+	switch field {
+	case Header, Parameter, Body:
+		t.Name = strings.TrimPrefix(arg, ".")
+		if fault := checkArgument(&t, at+len(name)+1, arg); fault != nil {
+			return t, fault
+		}
+	default:
+		if arg != "" {
+			return t, expected(at+len(name), "a colon behind "+strconv.Quote(name))
+		}
+	}
+	return t, t.compare(name, v, p.now)
+}
+
+func checkArgument(t *Term, at int, arg string) *fault {
+	switch {
+	case t.Field == Body && !strings.HasPrefix(t.Name, "/"), t.Field == Body && !jsontext.Pointer(t.Name).IsValid():
+		return expected(at, "a JSON Pointer, as in body./data/id:in_1")
+	case t.Name == "" && t.Field == Header:
+		return expected(at, "the name of a header, as in header.x-request-id:7")
+	case t.Name == "":
+		return expected(at, "the name of a query parameter, as in query.page:2")
+	case t.Field == Header:
+		t.Name = foldString(t.Name)
+	}
+	return nil
+}
+
+// compare sets what the field is compared with.
+func (t *Term) compare(name string, v operand, now time.Time) *fault {
+	switch t.Field {
+	case Signature:
+		return t.oneOf(v, string(hookglass.SignatureVerified), string(hookglass.SignatureFailed), string(hookglass.SignatureUnchecked))
+	case Method:
+		return t.oneOf(v, append(slices.Clone(hookglass.Methods), "EMAIL")...)
+	case Status:
+		return t.status(v)
+	case Received:
+		return t.received(name, v, now)
+	case Size:
+		return t.size(v)
+	case Ignored:
+		if foldString(v.text) == "ignored" {
+			return nil
+		}
+		t.Field = Kind
+		if fault := t.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail)); fault != nil {
+			return expected(v.at, "ignored, webhook or email")
+		}
+		return nil
+	case ContentType:
+		if name == "type" {
+			kind := Term{Field: Kind}
+			if kind.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail)) == nil {
+				*t = kind
+				return nil
+			}
+		}
+		t.contentType(v)
+		return nil
+	case Path:
+		t.path(v)
+		return nil
+	case From, To, Subject:
+		t.within(v)
+		return nil
+	case ID:
+		if id, err := hookglass.ParseEventID(v.text); err == nil {
+			t.Pattern = literal(string(id))
+			return nil
+		}
+	}
+	t.Pattern = glob(v.parts...)
+	return nil
+}
+
+func (t *Term) oneOf(v operand, words ...string) *fault {
+	for _, w := range words {
+		if foldString(v.text) == foldString(w) {
+			t.Pattern = literal(w)
+			return nil
+		}
+	}
+	return expected(v.at, strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1])
+}
+
+// within finds the value anywhere in the text, unless it has wildcards.
+func (t *Term) within(v operand) {
+	t.Pattern = glob(v.parts...)
+	if !v.wild() {
+		t.Pattern = glob("", v.text, "")
+	}
+}
+
+// path finds a value that begins like a path at the beginning, any other anywhere.
+func (t *Term) path(v operand) {
+	t.within(v)
+	if !v.wild() && strings.HasPrefix(v.text, "/") {
+		t.Pattern = glob(v.text, "")
+	}
+}
+
+// contentType takes a value with a slash for a media type, whatever parameters follow it, and finds any other anywhere.
+func (t *Term) contentType(v operand) {
+	if !strings.Contains(v.text, "/") {
+		t.within(v)
+		if v.wild() {
+			t.Pattern = glob(append(slices.Clone(v.parts), "")...)
+		}
+		return
+	}
+	parts := slices.Clone(v.parts)
+	parts[len(parts)-1] += ";"
+	t.Pattern = glob(append(parts, "")...)
+}
+
+// status takes 404 and 4xx.
+func (t *Term) status(v operand) *fault {
+	s := foldString(v.text)
+	if class, ok := strings.CutSuffix(s, "xx"); ok && len(class) == 1 && '1' <= class[0] && class[0] <= '5' {
+		t.Min = int64(class[0]-'0') * 100
+		t.Max = t.Min + 99
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || len(s) != 3 || n < 100 || n > 599 {
+		return expected(v.at, "a status as 404 or a class as 4xx")
+	}
+	t.Min, t.Max = int64(n), int64(n)
+	return nil
+}
+
+// received takes a bound in time, which itself is not included.
+func (t *Term) received(name string, v operand, now time.Time) *fault {
+	at, err := ParseTime(v.text, now)
+	if err != nil {
+		return expected(v.at, timeForms)
+	}
+	t.Min, t.Max = math.MinInt64, math.MaxInt64
+	if name == "after" {
+		t.Min = at.UnixMicro() + 1
+	} else {
+		t.Max = at.Add(time.Microsecond-1).UnixMicro() - 1 // of a bound between two microseconds the lower is before it
+	}
+	return nil
+}
+
+// size takes a number of bytes, with k, m or g for powers of 1,024, and a comparison before it.
+func (t *Term) size(v operand) *fault {
+	number := strings.TrimLeft(v.text, "<>=")
+	sign := v.text[:len(v.text)-len(number)]
+	shift := 0
+	if number != "" {
+		if i := strings.IndexByte("kmg", lower(number[len(number)-1])); i >= 0 {
+			shift = 10 * (i + 1)
+			number = number[:len(number)-1]
+		}
+	}
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || !slices.Contains([]string{"", "=", "<", "<=", ">", ">="}, sign) {
+		return expected(v.at, "a size in bytes as 512, >10k or <=1m")
+	}
+	size := int64(n) << shift
+	t.Min, t.Max = 0, math.MaxInt64
+	switch sign {
+	case ">":
+		t.Min = size + 1
+	case ">=":
+		t.Min = size
+	case "<":
+		t.Max = size - 1
+	case "<=":
+		t.Max = size
+	default:
+		t.Min, t.Max = size, size
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+// Filter holds the filters of lists, exports and streams (decisions, section 6) by their wire names, as they were
+// sent; an empty one was not. All must hold, and Q besides.
+type Filter struct {
+	Type, Method, Provider, EventType, SignatureStatus, Status, Tag, ContentType, Before, After string
+	Ignored                                                                                     string // false, which is the default, true or any
+	Q                                                                                           string
+}
+
+// Parse makes one query of the filters. It answers validation_failed naming every filter that is wrong.
+// Ignored events are left out unless Ignored, or an is: in Q where Ignored is not given, asks for them.
+func (f Filter) Parse(now time.Time) (Query, error) {
+	q, err := Parse(f.Q, now)
+	if err != nil {
+		return Query{}, err
+	}
+	var faults []hookglass.FieldError
+	terms := q.terms[:len(q.terms):len(q.terms)]
+	for _, given := range []struct {
+		field Field
+		name  string
+		value string
+	}{
+		{Kind, "type", f.Type}, {Method, "method", f.Method}, {Provider, "provider", f.Provider}, {EventType, "event_type", f.EventType},
+		{Signature, "signature_status", f.SignatureStatus}, {Status, "status", f.Status}, {Tag, "tag", f.Tag},
+		{ContentType, "content_type", f.ContentType}, {Received, "before", f.Before}, {Received, "after", f.After},
+	} {
+		if given.value == "" {
+			continue
+		}
+		if len(given.value) > MaxLength {
+			faults = append(faults, hookglass.FieldError{Field: given.name, Message: fmt.Sprintf("may have %d bytes at most", MaxLength)})
+			continue
+		}
+		t := Term{Field: given.field}
+		v := operand{text: given.value, parts: strings.Split(given.value, "*")}
+		var wrong *fault
+		if given.field == Kind {
+			wrong = t.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail))
+		} else {
+			wrong = t.compare(given.name, v, now)
+		}
+		if wrong != nil {
+			faults = append(faults, hookglass.FieldError{Field: given.name, Message: "must be " + strings.TrimPrefix(wrong.expected, "expected ")})
+		}
+		terms = append(terms, t)
+	}
+	switch f.Ignored {
+	case "":
+		if !q.mentions(Ignored) {
+			terms = append(terms, Term{Field: Ignored, Not: true})
+		}
+	case "false":
+		terms = append(terms, Term{Field: Ignored, Not: true})
+	case "true":
+		terms = append(terms, Term{Field: Ignored})
+	case "any":
+	default:
+		faults = append(faults, hookglass.FieldError{Field: "ignored", Message: "must be false, true or any"})
+	}
+	if err := hookglass.InvalidFields(faults); err != nil {
+		return Query{}, err
+	}
+	return Query{terms}, nil
+}
+
+// Between means the events received after one time and before another, neither included; a zero time is no bound.
+func Between(after, before time.Time) Query {
+	t := Term{Field: Received, Min: math.MinInt64, Max: math.MaxInt64}
+	if !after.IsZero() {
+		t.Min = after.UnixMicro() + 1
+	}
+	if !before.IsZero() {
+		t.Max = before.Add(time.Microsecond-1).UnixMicro() - 1
+	}
+	return Query{[]Term{t}}
+}

@@ -1,0 +1,88 @@
+package query_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+func TestFilters(t *testing.T) {
+	for name, c := range map[string]struct {
+		filter        query.Filter
+		invoice, mail bool
+	}{
+		"none":                 {query.Filter{}, true, false}, // the mail is ignored
+		"ignored false":        {query.Filter{Ignored: "false"}, true, false},
+		"ignored true":         {query.Filter{Ignored: "true"}, false, true},
+		"ignored any":          {query.Filter{Ignored: "any"}, true, true},
+		"q asks for ignored":   {query.Filter{Q: "is:ignored"}, false, true},
+		"q and false disagree": {query.Filter{Q: "is:ignored", Ignored: "false"}, false, false},
+		"type":                 {query.Filter{Type: "email", Ignored: "any"}, false, true},
+		"method":               {query.Filter{Method: "POST"}, true, false},
+		"provider":             {query.Filter{Provider: "github"}, false, false},
+		"event_type":           {query.Filter{EventType: "invoice.payment_failed"}, true, false},
+		"event_type, wildcard": {query.Filter{EventType: "invoice.*"}, true, false},
+		"signature_status":     {query.Filter{SignatureStatus: "verified"}, false, false},
+		"status":               {query.Filter{Status: "502"}, true, false},
+		"status class":         {query.Filter{Status: "2xx"}, false, false},
+		"tag":                  {query.Filter{Tag: "needs care"}, true, false},
+		"content_type":         {query.Filter{ContentType: "application/json"}, true, false},
+		"before":               {query.Filter{Before: "2026-11-20T11:00:00Z", Ignored: "any"}, false, true},
+		"after":                {query.Filter{After: "2026-11-20T11:00:00Z", Ignored: "any"}, false, false},
+		"all together":         {query.Filter{Method: "post", Tag: "billing", Q: "provider:stripe"}, true, false},
+	} {
+		q, err := c.filter.Parse(now)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if q.Match(invoice()) != c.invoice || q.Match(mail()) != c.mail {
+			t.Errorf("%s: the invoice %t, the mail %t", name, q.Match(invoice()), q.Match(mail()))
+		}
+	}
+}
+
+func TestEveryBadFilterIsNamed(t *testing.T) {
+	long := strings.Repeat("x", query.MaxLength+1)
+	_, err := query.Filter{
+		Type: "fax", Method: "BREW", Provider: long, SignatureStatus: "maybe", Status: "200 OK", Before: "x", After: "tomorrow", Ignored: "no",
+	}.Parse(now)
+	var e *hookglass.Error
+	if !errors.As(err, &e) || e.Code != hookglass.CodeValidationFailed {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, d := range e.Details {
+		fields = append(fields, d.Field)
+		if !strings.HasPrefix(d.Message, "must be ") && !strings.HasPrefix(d.Message, "may have ") {
+			t.Errorf("%s %s", d.Field, d.Message)
+		}
+	}
+	if got := strings.Join(fields, " "); got != "type method provider signature_status status before after ignored" {
+		t.Error(got)
+	}
+	if _, err := (query.Filter{Q: `"`}).Parse(now); !errors.As(err, &e) || e.Details[0].Field != "q" {
+		t.Error(err)
+	}
+}
+
+func TestBetweenExcludesItsBounds(t *testing.T) {
+	at := now.Add(-time.Hour)
+	for _, c := range []struct {
+		after, before time.Time
+		want          bool
+	}{
+		{time.Time{}, time.Time{}, true},
+		{at, time.Time{}, false},
+		{time.Time{}, at, false},
+		{at.Add(-time.Microsecond), at.Add(time.Microsecond), true},
+	} {
+		if got := query.Between(c.after, c.before).Match(invoice()); got != c.want {
+			t.Errorf("between %v and %v: %t", c.after, c.before, got)
+		}
+	}
+}

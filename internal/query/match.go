@@ -1,0 +1,195 @@
+package query
+
+import (
+	"bytes"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"hookglass"
+)
+
+// Match reports whether the query means the event. Terms on parts that [Query.Reads] names need the
+// event's payload; in the list form those parts are empty.
+func (q Query) Match(e *hookglass.Event) bool {
+	for _, t := range q.terms {
+		if t.holds(e) == t.Not {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Term) holds(e *hookglass.Event) bool {
+	switch t.Field {
+	case Text:
+		return t.inText(e)
+	case Kind:
+		return t.Pattern.Match(string(e.Type))
+	case Provider:
+		return t.Pattern.Match(e.Provider)
+	case EventType:
+		return t.Pattern.Match(e.EventType)
+	case Signature:
+		return t.Pattern.Match(string(e.SignatureStatus))
+	case Method:
+		return t.Pattern.Match(e.Method)
+	case Status:
+		return e.Status != 0 && t.includes(int64(e.Status))
+	case Path:
+		return t.Pattern.Match(e.Path)
+	case Header:
+		return t.inHeaders(e)
+	case Parameter:
+		return t.inQuery(e.RawQuery)
+	case Body:
+		return t.inBody(e)
+	case ContentType:
+		return e.ContentType != "" && t.Pattern.Match(e.ContentType+";")
+	case IP:
+		return t.Pattern.Match(e.IP)
+	case Tag:
+		for _, tag := range e.Tags {
+			if t.Pattern.Match(tag) {
+				return true
+			}
+		}
+		return false
+	case From:
+		return t.Pattern.Match(e.From)
+	case To:
+		return t.Pattern.Match(e.To)
+	case Subject:
+		return t.Pattern.Match(e.Subject)
+	case Received:
+		return t.includes(e.ReceivedAt.UnixMicro())
+	case Size:
+		return t.includes(e.Size)
+	case Ignored:
+		return e.Ignored != ""
+	case ID:
+		return t.Pattern.Match(string(e.ID))
+	}
+	return false
+}
+
+func (t *Term) includes(n int64) bool { return t.Min <= n && n <= t.Max }
+
+func (t *Term) inText(e *hookglass.Event) bool {
+	for _, s := range []string{e.Path, e.RawQuery, e.Subject, e.From, e.To} {
+		if t.Pattern.contained([]byte(s)) {
+			return true
+		}
+	}
+	if e.Payload == nil {
+		return false
+	}
+	return t.Pattern.contained(e.Headers.AppendWire(nil)) || t.Pattern.contained(e.Body)
+}
+
+func (t *Term) inHeaders(e *hookglass.Event) bool {
+	if e.Payload == nil {
+		return false
+	}
+	for _, h := range e.Headers {
+		if len(h.Name) == len(t.Name) && foldString(h.Name) == t.Name && t.present(strings.Trim(h.Value, " \t")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Term) inQuery(raw string) bool {
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if pair != "" && unescape(name) == t.Name && t.present(unescape(value)) {
+			return true
+		}
+	}
+	return false
+}
+
+// present is Match for what is there even when it is empty: a lone wildcard matches it.
+func (t *Term) present(value string) bool { return t.Pattern.matchFolded(foldString(value)) }
+
+// unescape decodes what a sender may have encoded wrongly: then it is taken as it stands.
+func unescape(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+func (t *Term) inBody(e *hookglass.Event) bool {
+	if e.Payload == nil {
+		return false
+	}
+	value, ok := valueAt(e.Body, t.Name)
+	return ok && t.present(value)
+}
+
+// valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as it is written.
+// It reads no further than that value, so the rest need not be JSON.
+func valueAt(body []byte, pointer string) (string, bool) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for token := range jsontext.Pointer(pointer).Tokens() {
+		switch d.PeekKind() {
+		case '{':
+			if !enterMember(d, token) {
+				return "", false
+			}
+		case '[':
+			if !enterElement(d, token) {
+				return "", false
+			}
+		default:
+			return "", false
+		}
+	}
+	if d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return "", false
+		}
+		return token.String(), true
+	}
+	value, err := d.ReadValue()
+	return string(value), err == nil
+}
+
+func enterMember(d *jsontext.Decoder, name string) bool {
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		if token.String() == name {
+			return true
+		}
+		if d.SkipValue() != nil {
+			return false
+		}
+	}
+	return false
+}
+
+func enterElement(d *jsontext.Decoder, index string) bool {
+	n, err := strconv.Atoi(index)
+	if err != nil || strconv.Itoa(n) != index || n < 0 { // RFC 6901, section 4: no sign, no leading zero
+		return false
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for ; n > 0; n-- {
+		if d.PeekKind() == ']' || d.SkipValue() != nil {
+			return false
+		}
+	}
+	return d.PeekKind() != ']' && d.PeekKind() != 0
+}

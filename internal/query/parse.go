@@ -1,0 +1,196 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+)
+
+// Parse reads a query; times in it that are durations count back from now. An empty query means every
+// event. A bad one is validation_failed of the field "q"; the message and the member "position" of the error's
+// Extra say at which character, counted from 0, and what was expected there.
+func Parse(q string, now time.Time) (Query, error) {
+	p := parser{in: q, now: now}
+	if !utf8.ValidString(q) {
+		return Query{}, p.fail(invalidAt(q), "expected UTF-8")
+	}
+	if n := utf8.RuneCountInString(q); n > MaxLength {
+		return Query{}, p.fail(len(string([]rune(q)[:MaxLength])), "expected the end: a query has at most %d characters, this one %d", MaxLength, n)
+	}
+	var terms []Term
+	for {
+		p.skipSpace()
+		if p.at == len(p.in) {
+			return Query{terms}, nil
+		}
+		if len(terms) == MaxTerms {
+			return Query{}, p.fail(p.at, "expected the end: a query has at most %d terms", MaxTerms)
+		}
+		t, err := p.term()
+		if err != nil {
+			return Query{}, err
+		}
+		terms = append(terms, t)
+	}
+}
+
+type parser struct {
+	in  string
+	at  int // bytes
+	now time.Time
+}
+
+// operand is a value as it was written.
+type operand struct {
+	at    int
+	text  string   // without quotes and escapes, wildcards included
+	parts []string // between the wildcards
+}
+
+// whole reports whether the value has wildcards that are to cover the whole text.
+func (o operand) wild() bool { return len(o.parts) > 1 }
+
+func (p *parser) term() (Term, error) {
+	var not bool
+	if p.in[p.at] == '-' {
+		not = true
+		p.at++
+		if p.at == len(p.in) || isSpace(p.in[p.at]) {
+			return Term{}, p.fail(p.at, "expected a term behind the minus; quote a minus to search for it")
+		}
+	}
+	begin := p.at
+	name, arg, ok := p.fieldName()
+	if !ok {
+		value, err := p.value()
+		if err != nil {
+			return Term{}, err
+		}
+		if value.text == "" {
+			return Term{}, p.fail(begin, "expected text between the quotes")
+		}
+		return Term{Field: Text, Not: not, Pattern: literal(value.text)}, nil
+	}
+	if p.at == len(p.in) || isSpace(p.in[p.at]) {
+		return Term{}, p.fail(p.at, "expected a value behind %q", p.in[begin:p.at])
+	}
+	value, err := p.value()
+	if err != nil {
+		return Term{}, err
+	}
+	t, fault := p.compile(begin, name, arg, value)
+	if fault != nil {
+		return Term{}, p.fail(fault.at, "%s", fault.expected)
+	}
+	t.Not = not
+	return t, nil
+}
+
+// fieldName reads "name:" or "name.argument:". A word that has no such beginning is text, and so is a URL.
+func (p *parser) fieldName() (name, arg string, ok bool) {
+	rest := p.in[p.at:]
+	n := 0
+	for n < len(rest) && isNameByte(rest[n]) {
+		n++
+	}
+	if n == 0 || !isLetter(rest[0]) || n == len(rest) {
+		return "", "", false
+	}
+	name = foldString(rest[:n])
+	switch rest[n] {
+	case ':':
+	case '.':
+		end := strings.IndexFunc(rest[n:], func(r rune) bool { return r == ':' || r == '"' || r < utf8.RuneSelf && isSpace(byte(r)) })
+		if end < 0 || rest[n+end] != ':' {
+			return "", "", false
+		}
+		arg = rest[n : n+end]
+		n += end
+	default:
+		return "", "", false
+	}
+	if strings.HasPrefix(rest[n:], "://") {
+		return "", "", false
+	}
+	p.at += n + 1
+	return name, arg, true
+}
+
+// value reads a word or a quoted text.
+func (p *parser) value() (operand, error) {
+	o := operand{at: p.at}
+	if p.in[p.at] != '"' {
+		end := p.at
+		for end < len(p.in) && !isSpace(p.in[end]) {
+			end++
+		}
+		o.text = p.in[p.at:end]
+		o.parts = strings.Split(o.text, "*")
+		p.at = end
+		return o, nil
+	}
+	opening := p.at
+	var text, part strings.Builder
+	for p.at++; p.at < len(p.in); p.at++ {
+		c := p.in[p.at]
+		switch c {
+		case '"':
+			p.at++
+			if p.at < len(p.in) && !isSpace(p.in[p.at]) {
+				return o, p.fail(p.at, `expected a space behind the closing quote; a quote within quotes is written \"`)
+			}
+			o.text, o.parts = text.String(), append(o.parts, part.String())
+			return o, nil
+		case '*':
+			o.parts = append(o.parts, part.String())
+			part.Reset()
+			text.WriteByte(c)
+			continue
+		case '\\':
+			p.at++
+			if p.at == len(p.in) || !strings.ContainsRune(`"\*`, rune(p.in[p.at])) {
+				return o, p.fail(p.at, `expected ", \ or * behind the backslash`)
+			}
+			c = p.in[p.at]
+		}
+		text.WriteByte(c)
+		part.WriteByte(c)
+	}
+	return o, p.fail(p.at, "expected a closing quote for the one at character %d", p.offset(opening))
+}
+
+func (p *parser) skipSpace() {
+	for p.at < len(p.in) && isSpace(p.in[p.at]) {
+		p.at++
+	}
+}
+
+// offset is the character at a byte.
+func (p *parser) offset(at int) int { return utf8.RuneCountInString(p.in[:at]) }
+
+func (p *parser) fail(at int, format string, args ...any) error {
+	offset := p.offset(at)
+	err := hookglass.Invalid("q", "at character %d: %s", offset, fmt.Sprintf(format, args...))
+	err.Extra = map[string]any{"position": offset}
+	return err
+}
+
+func invalidAt(s string) int {
+	for i, r := range s {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return len(s)
+}
+
+func isSpace(c byte) bool  { return c == ' ' || '\t' <= c && c <= '\r' }
+func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
+func isNameByte(c byte) bool {
+	return isLetter(c) || '0' <= c && c <= '9' || c == '_' || c == '-'
+}

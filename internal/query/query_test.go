@@ -1,0 +1,384 @@
+package query_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// invoice is the webhook that most queries below look for.
+func invoice() *hookglass.Event {
+	return &hookglass.Event{
+		ID: "req_01jd4w6q2g000000000000000a", Type: hookglass.EventWebhook, ReceivedAt: now.Add(-time.Hour),
+		Method: "POST", Path: "/billing/Hook%20a", RawQuery: "page=2&tag=a+b&flag&bad=%zz", ContentType: "application/json; charset=utf-8",
+		IP: "203.0.113.7", Size: 2048, Status: 502, Provider: "stripe", EventType: "invoice.payment_failed",
+		SignatureStatus: hookglass.SignatureFailed, Tags: []string{"billing", "needs care"},
+		Payload: &hookglass.Payload{
+			Headers: hookglass.Headers{{Name: "User-Agent", Value: "Stripe/1.0 (+https://stripe.com)"}, {Name: "X-A", Value: "a"}, {Name: "x-a", Value: " b\t"}, {Name: "X-Empty", Value: ""}},
+			Body: []byte(`{"id":"evt_1","data":{"id":"in_1","list":[1,{"a/b":true}],"amount":12345678901234567890,"none":null,
+				"text":"50% off_now \\ \"Grüße\" for you"},"big":{"x":[1,2]}}`),
+		},
+	}
+}
+
+func mail() *hookglass.Event {
+	return &hookglass.Event{
+		ID: "eml_01jd4w6q2g000000000000000a", Type: hookglass.EventEmail, ReceivedAt: now.Add(-48 * time.Hour), Method: "EMAIL",
+		Path: "shop@mail.example", Size: 10, Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+		From: "Alice <alice@example.org>", To: "shop@mail.example, b@example.net", Subject: "Your ORDER is on its way", Ignored: "noise",
+		Payload: &hookglass.Payload{Body: []byte("Subject: =?x?\r\n\r\nhello\x00world\xff!")},
+	}
+}
+
+func TestTerms(t *testing.T) {
+	for _, c := range []struct {
+		q             string
+		invoice, mail bool
+	}{
+		{``, true, true},
+		{`  `, true, true},
+		{`provider:stripe`, true, false},
+		{`Provider:STRIPE`, true, false},
+		{`provider:"stripe"`, true, false},
+		{`provider:str`, false, false},
+		{`provider:str*`, true, false},
+		{`-provider:stripe`, false, true},
+		{`event:invoice.*`, true, false},
+		{`event:*.payment_failed`, true, false},
+		{`event:*`, true, false},
+		{`-event:*`, false, true},
+		{`event:invoice`, false, false},
+		{`event_type:i*.*_f*d`, true, false},
+		{`event:*i*i*i*i`, false, false},
+		{`sig:failed`, true, false},
+		{`-signature_status:failed`, false, true},
+		{`method:post`, true, false},
+		{`method:EMAIL`, false, true},
+		{`status:502`, true, false},
+		{`status:5xx`, true, false},
+		{`status:5XX`, true, false},
+		{`status:4xx`, false, false},
+		{`-status:4xx`, true, true},
+		{`path:/bill`, true, false},
+		{`path:/Hook`, false, false},
+		{`path:hook`, true, false},
+		{`path:*hook`, false, false},
+		{`path:/*/hook%20?`, false, false},
+		{`path:/*/hook%20*`, true, false},
+		{`path:mail.example`, false, true},
+		{`header.x-a:b`, true, false},
+		{`header.X-A:A`, true, false},
+		{`header.x-a:c`, false, false},
+		{`-header.x-a:c`, true, true},
+		{`header.x-a:*`, true, false},
+		{`header.x-empty:*`, true, false},
+		{`header.x-missing:*`, false, false},
+		{`header.user-agent:stripe/*`, true, false},
+		{`header.user-agent:"Stripe/1.0 (+*"`, true, false},
+		{`body./data/id:in_1`, true, false},
+		{`body./data/id:IN_1`, true, false},
+		{`body./data/id:in_2`, false, false},
+		{`body./data/list/0:1`, true, false},
+		{`body./data/list/00:1`, false, false},
+		{`body./data/list/-:*`, false, false},
+		{`body./data/list/2:*`, false, false},
+		{`body./data/list/1/a~1b:true`, true, false},
+		{`body./data/amount:12345678901234567890`, true, false},
+		{`body./data/none:null`, true, false},
+		{`body./data/none:*`, true, false},
+		{`body./data/missing:*`, false, false},
+		{`body./big:*`, true, false},
+		{`body./big/x:[1,2]`, true, false},
+		{`query.page:2`, true, false},
+		{`query.tag:"a b"`, true, false},
+		{`query.flag:*`, true, false},
+		{`query.bad:%zz`, true, false},
+		{`query.Page:2`, false, false},
+		{`content_type:application/json`, true, false},
+		{`content_type:application/js`, false, false},
+		{`content_type:application/*`, true, false},
+		{`content_type:*/json`, true, false},
+		{`content_type:"application/json; charset=utf-8"`, true, false},
+		{`type:JSON`, true, false},
+		{`type:j*n`, false, false},
+		{`type:*json`, true, false},
+		{`-type:xml`, true, true},
+		{`type:webhook`, true, false},
+		{`type:email`, false, true},
+		{`ip:203.0.113.7`, true, false},
+		{`ip:203.0.113.*`, true, false},
+		{`-ip:203.*`, false, true},
+		{`tag:billing`, true, false},
+		{`tag:"needs care"`, true, false},
+		{`tag:need`, false, false},
+		{`tag:need*`, true, false},
+		{`-tag:billing`, false, true},
+		{`from:alice@example.org`, false, true},
+		{`from:"Alice <*>"`, false, true},
+		{`to:B@EXAMPLE.NET`, false, true},
+		{`subject:order`, false, true},
+		{`subject:"order is"`, false, true},
+		{`after:2h`, true, false},
+		{`after:1h`, false, false}, // the bound itself is not included
+		{`after:61m`, true, false},
+		{`before:1h`, false, true},
+		{`before:59m`, true, true},
+		{`before:1d`, false, true},
+		{`after:2026-11-20`, true, false},
+		{`after:2026-11-20T12:00:00+01:00`, false, false},
+		{`after:2026-11-20T11:59:59+01:00`, true, false},
+		{`after:2026-11-20T10:59:59.9999999z`, true, false},
+		{`before:2026-11-20T11:00:00.0000001Z`, true, true},
+		{`before:2026-11-20T11:00`, false, true},
+		{`size:2048`, true, false},
+		{`size:2k`, true, false},
+		{`size:>2k`, false, false},
+		{`size:>=2k`, true, false},
+		{`size:<1M`, true, true},
+		{`size:<=10`, false, true},
+		{`size:<10`, false, false},
+		{`is:ignored`, false, true},
+		{`-is:ignored`, true, false},
+		{`is:email`, false, true},
+		{`is:Webhook`, true, false},
+		{`id:req_01jd4w6q2g000000000000000a`, true, false},
+		{`id:wr_01jd4w6q2g000000000000000a`, true, false},
+		{`id:*000a`, true, true},
+		{`id:unheard`, false, false},
+		{`evt_1`, true, false},
+		{`EVT_1`, true, false},
+		{`-evt_1`, false, true},
+		{`stripe/1.0`, true, false},
+		{`"User-Agent: Stripe"`, true, false},
+		{`page=2`, true, false},
+		{`hook%20a`, true, false},
+		{`50%`, true, false},
+		{`5%0`, false, false},
+		{`off_now`, true, false},
+		{`offxnow`, false, false},
+		{`%`, true, false},
+		{`*`, false, false},
+		{`"off_now \\\\ \\\"grüße"`, true, false},
+		{`GRÜSSE`, false, false},
+		{`order alice`, false, true},
+		{`order stripe`, false, false},
+		{`"order is on"`, false, true},
+		{`"is order"`, false, false},
+		{"\"hello\x00world\"", false, true},
+		{`https://stripe.com`, true, false},
+		{`12:30`, false, false},
+		{`{"id":"evt_1"`, true, false},
+		{`provider:stripe event:invoice.* sig:failed method:POST status:5xx path:/b header.x-a:b body./data/id:in_1 after:2h -tag:noise "for you"`, true, false},
+	} {
+		q, err := query.Parse(c.q, now)
+		if err != nil {
+			t.Errorf("%s: %v", c.q, err)
+			continue
+		}
+		if got := q.Match(invoice()); got != c.invoice {
+			t.Errorf("%s means the invoice: %t", c.q, got)
+		}
+		if got := q.Match(mail()); got != c.mail {
+			t.Errorf("%s means the mail: %t", c.q, got)
+		}
+	}
+}
+
+func TestABadQuerySaysWhere(t *testing.T) {
+	for _, c := range []struct {
+		q        string
+		position int
+		expected string
+	}{
+		{`"open`, 5, "closing quote for the one at character 0"},
+		{`é "open`, 7, "closing quote for the one at character 2"},
+		{`"a"b`, 3, "space behind the closing quote"},
+		{`"id":"evt_1"`, 4, `\"`},
+		{`"a\n"`, 3, "behind the backslash"},
+		{`"a\`, 3, "behind the backslash"},
+		{`""`, 0, "text between the quotes"},
+		{`-`, 1, "behind the minus"},
+		{`a - b`, 3, "behind the minus"},
+		{`provider:`, 9, "value"},
+		{`sig:failed provider: stripe`, 20, "value"},
+		{`nosuch:1`, 0, `no field "nosuch"`},
+		{`a -nosuch:1`, 3, `no field "nosuch"`},
+		{`X-Request:1`, 0, "quote text that has a colon"},
+		{`localhost:8080`, 0, "quote text that has a colon"},
+		{`provider.x:1`, 8, "colon"},
+		{`header:1`, 7, "header.x-request-id:7"},
+		{`header.:1`, 7, "header.x-request-id:7"},
+		{`query.:1`, 6, "query.page:2"},
+		{`body.data:1`, 5, "JSON Pointer"},
+		{`body./a~2:1`, 5, "JSON Pointer"},
+		{`body:1`, 5, "JSON Pointer"},
+		{`sig:fine`, 4, "verified, failed or unchecked"},
+		{`method:PROPFIND`, 7, "GET, POST"},
+		{`status:6xx`, 7, "404"},
+		{`status:0xx`, 7, "404"},
+		{`status:099`, 7, "404"},
+		{`status:600`, 7, "404"},
+		{`status:abc`, 7, "4xx"},
+		{`is:nice`, 3, "ignored, webhook or email"},
+		{`after:soon`, 6, "duration"},
+		{`after:2026-13-01`, 6, "duration"},
+		{`after:294277-01-01`, 6, "duration"},
+		{`after:-2h`, 6, "duration"},
+		{`before:99999999999999999999d`, 7, "duration"},
+		{`before:36501d`, 7, "duration"},
+		{`size:big`, 5, "bytes"},
+		{`size:=>1`, 5, "bytes"},
+		{`size:>`, 5, "bytes"},
+		{`size:-1`, 5, "bytes"},
+		{`size:99999999999`, 5, "bytes"},
+		{"a\xffb", 1, "UTF-8"},
+		{strings.Repeat("é", query.MaxLength+1), query.MaxLength, "at most 1000 characters"},
+		{strings.Repeat("a ", query.MaxTerms) + "b", 2 * query.MaxTerms, "at most 32 terms"},
+	} {
+		_, err := query.Parse(c.q, now)
+		var e *hookglass.Error
+		if !errors.As(err, &e) || e.Code != hookglass.CodeValidationFailed || len(e.Details) != 1 {
+			t.Errorf("%s: %v", c.q, err)
+			continue
+		}
+		where := fmt.Sprintf("at character %d: expected ", c.position)
+		if d := e.Details[0]; d.Field != "q" || !strings.HasPrefix(d.Message, where) || !strings.Contains(d.Message, c.expected) {
+			t.Errorf("%s: got %s %s, want %s…%s", c.q, d.Field, d.Message, where, c.expected)
+		}
+		if e.Extra["position"] != c.position {
+			t.Errorf("%s: the position is %v", c.q, e.Extra["position"])
+		}
+	}
+}
+
+func TestBoundsAreReached(t *testing.T) {
+	for _, q := range []string{
+		strings.Repeat("é", query.MaxLength),
+		strings.Repeat("a ", query.MaxTerms),
+		"before:36500d", "size:4294967295g",
+	} {
+		if _, err := query.Parse(q, now); err != nil {
+			t.Errorf("%.20s…: %v", q, err)
+		}
+	}
+}
+
+// A text is found wherever it stands in a body that is searched piece by piece.
+func TestTextIsFoundAnywhereInALargeBody(t *testing.T) {
+	for _, needle := range []string{"x", "Needle", strings.Repeat("ü", 900), strings.Repeat("a", 997) + "b"} {
+		q, err := query.Parse(`"`+needle+`"`, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := []byte(strings.Repeat("a", 40_000))
+		for at := 0; at+len(needle) <= len(body); at += 613 {
+			placed := append(append(append([]byte{}, body[:at]...), strings.ToUpper(needle[:1])+needle[1:]...), body[at:]...)
+			if needle[0] >= 0x80 {
+				copy(placed[at:], needle)
+			}
+			if !q.Match(&hookglass.Event{Payload: &hookglass.Payload{Body: placed}}) {
+				t.Fatalf("%.10s… was not found at %d", needle, at)
+			}
+		}
+		if needle != "x" && q.Match(&hookglass.Event{Payload: &hookglass.Payload{Body: body}}) {
+			t.Errorf("%.10s… was found where it is not", needle)
+		}
+	}
+}
+
+// What a sender and a user choose together must not make one event expensive.
+func TestHostileTextIsSearchedInLinearTime(t *testing.T) {
+	var hostile = func(q string, e *hookglass.Event) {
+		parsed, err := query.Parse(q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if parsed.Match(e) {
+			t.Errorf("%.20s… matches", q)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%.20s… took %v", q, took)
+		}
+	}
+	as := strings.Repeat("a", 8<<20)
+	hostile(strings.Repeat("a", 900)+"b", &hookglass.Event{Payload: &hookglass.Payload{Body: []byte(as)}})
+	hostile("path:"+strings.Repeat("a*", 400)+"b", &hookglass.Event{Path: as[:1<<20]})
+	hostile("body./x:y", &hookglass.Event{Payload: &hookglass.Payload{Body: []byte(strings.Repeat("[", 8<<20))}})
+	hostile("body"+strings.Repeat("/0", 400)+":y", &hookglass.Event{Payload: &hookglass.Payload{Body: []byte(strings.Repeat("[", 8<<20))}})
+}
+
+func TestReadsNamesTheParts(t *testing.T) {
+	for q, want := range map[string][2]bool{
+		`provider:x query.a:b`: {false, false},
+		`header.a:b`:           {true, false},
+		`body./a:b`:            {false, true},
+		`-x`:                   {true, true},
+	} {
+		parsed, err := query.Parse(q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, b := parsed.Reads(); h != want[0] || b != want[1] {
+			t.Errorf("%s reads headers %t, body %t", q, h, b)
+		}
+	}
+}
+
+func TestMatchingLeavesTheBodyAlone(t *testing.T) {
+	e := invoice()
+	before := string(e.Body)
+	for _, text := range []string{`body./data/text:x`, `EVT_1`, `body./big:x`} {
+		q, err := query.Parse(text, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Match(e)
+	}
+	if string(e.Body) != before {
+		t.Error("the body changed")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, q := range []string{`provider:stripe -tag:noise "free \" text" body./a~1b/0:x*y after:2h`, `header.`, `:`, `-`, `"`, `a.b:c`, "\xff", `size:>=1k`} {
+		f.Add(q, []byte(`{"a":[1,"x"]}`))
+	}
+	f.Fuzz(func(t *testing.T, text string, body []byte) {
+		q, err := query.Parse(text, now)
+		if err != nil {
+			var e *hookglass.Error
+			if !errors.As(err, &e) || e.Code != hookglass.CodeValidationFailed {
+				t.Fatalf("error %v", err)
+			}
+			if at, ok := e.Extra["position"].(int); !ok || at < 0 || at > len([]rune(text)) {
+				t.Fatalf("position %v in %q", e.Extra["position"], text)
+			}
+			return
+		}
+		if len(q.Terms()) > query.MaxTerms {
+			t.Fatalf("%d terms", len(q.Terms()))
+		}
+		e := invoice()
+		e.Body = body
+		kept := string(body)
+		got := q.Match(e)
+		if string(body) != kept {
+			t.Fatal("the body changed")
+		}
+		// Each term negated turns that term's answer around: all hold, or one negated does.
+		if len(q.Terms()) == 1 && !strings.HasPrefix(strings.TrimSpace(text), "-") {
+			negated, err := query.Parse("-"+strings.TrimLeft(text, " \t\n\v\f\r"), now)
+			if err == nil && negated.Match(e) == got {
+				t.Fatalf("%q and its negation agree", text)
+			}
+		}
+	})
+}
