@@ -21,14 +21,20 @@ const perEndpoint = 1024
 // Service is the capability. Run it, or it serves what it knew first for targetLife. Safe for concurrent use.
 type Service struct {
 	db      *store.DB
+	cfg     Config
 	log     *slog.Logger
 	targets *targets
 	refused refusals
 }
 
+// Config is what the service needs to know of its installation.
+type Config struct {
+	Retention time.Duration // age at which events are purged, where an account sets none
+}
+
 // New returns the service.
-func New(db *store.DB, log *slog.Logger) *Service {
-	return &Service{db: db, log: log, targets: newTargets(db)}
+func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db)}
 }
 
 // Run keeps what is known of endpoints fresh and writes counts of refusals down, until ctx ends.

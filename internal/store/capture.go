@@ -54,13 +54,22 @@ func eventArgs(e *hookglass.Event) []any {
 
 func payloadArgs(e *hookglass.Event) []any {
 	p := e.Payload
-	values := []any{e.Seq, encodeText(e.URL), e.Proto, p.Headers.AppendWire(nil), nil, p.Body, nil, nil, nil, nil, nil}
+	values := []any{e.Seq, encodeText(e.URL), e.Proto, wire(p.Headers), nil, p.Body, nil, nil, nil, nil, nil}
 	if len(p.Trailers) > 0 {
-		values[4] = p.Trailers.AppendWire(nil)
+		values[4] = wire(p.Trailers)
 	}
 	if r := p.Reply; r != nil {
 		values[6], values[7], values[8] = r.Status, string(r.Source), r.Delay.Milliseconds()
-		values[9], values[10] = r.Headers.AppendWire(nil), r.Body
+		values[9], values[10] = wire(r.Headers), r.Body
 	}
 	return values
+}
+
+// wire is headers as a column, never NULL.
+func wire(h hookglass.Headers) []byte {
+	size := 0
+	for i := range h {
+		size += len(h[i].Name) + len(h[i].Value) + len(": \r\n")
+	}
+	return h.AppendWire(make([]byte, 0, size))
 }

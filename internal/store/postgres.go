@@ -113,7 +113,7 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 func checkDurable(ctx context.Context, pool *pgxpool.Pool) error {
 	facts, err := durability(ctx, pool)
 	if err != nil {
-		return fmt.Errorf("store: connect to PostgreSQL: %w", err)
+		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
 	if facts["fsync"] != "on" {
 		return errors.New("store: PostgreSQL runs with fsync off: a crash of its machine would lose events that were answered for; set fsync = on")

@@ -1,0 +1,246 @@
+package capture_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// bench is a capture service with one endpoint, running.
+type bench struct {
+	t        *testing.T
+	db       *store.DB
+	captures *capture.Service
+	ep       hookglass.Endpoint
+}
+
+func newBench(t *testing.T, db *store.DB) *bench {
+	t.Helper()
+	b := &bench{t: t, db: db, captures: capture.New(db, capture.Config{Retention: time.Hour}, slog.New(slog.DiscardHandler))}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.captures.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	e, _, err := endpoint.New(db).CreateTemporary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ep = e
+	return b
+}
+
+// set changes the endpoint and waits until the service knows.
+func (b *bench) set(change func(*hookglass.Endpoint)) {
+	b.t.Helper()
+	change(&b.ep)
+	err := b.db.Update(b.t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.SaveEndpoint(&b.ep) })
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		target, err := b.captures.Admit(b.t.Context(), string(b.ep.ID))
+		if err != nil || target.Endpoint.UpdatedAt.Equal(b.ep.UpdatedAt) {
+			return
+		}
+	}
+	b.t.Fatal("the service did not hear of the change")
+}
+
+func (b *bench) post(method, target, body string, headers ...string) *hookglass.Reply {
+	b.t.Helper()
+	t, err := b.captures.Admit(b.t.Context(), string(b.ep.ID))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	path, query, has := strings.Cut(target, "?")
+	a := &capture.Arrival{
+		Method: method, Path: path, RawQuery: query, HasQuery: has, Target: "/hooks/" + string(b.ep.ID) + target, Proto: "HTTP/1.1",
+		Host: "hooks.test", Scheme: "http", Client: netip.MustParseAddr("192.0.2.7"), Body: []byte(body), At: time.Now(),
+	}
+	for i := 0; i < len(headers); i += 2 {
+		a.Headers = append(a.Headers, hookglass.Header{Name: headers[i], Value: headers[i+1]})
+	}
+	r, err := b.captures.Capture(b.t.Context(), t, a)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func TestTheDefaultAnswerNamesTheEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newBench(t, db).post("POST", "/", "{}")
+		var answer struct {
+			Received bool
+			ID       hookglass.EventID
+		}
+		if err := json.Unmarshal(r.Body, &answer); err != nil {
+			t.Fatal(err)
+		}
+		if r.Status != 200 || !answer.Received || !strings.HasPrefix(string(answer.ID), "req_") || r.Source != hookglass.SourceDefault {
+			t.Errorf("%d %s %s", r.Status, r.Source, r.Body)
+		}
+		if r.Headers.Get("content-type") != "application/json" {
+			t.Errorf("headers %v", r.Headers)
+		}
+	})
+}
+
+func TestAnAnswerToHEADHasNoBody(t *testing.T) {
+	if r := newBench(t, storetest.SQLite(t)).post("HEAD", "/", ""); r.Status != 200 || len(r.Body) != 0 {
+		t.Errorf("%d %q", r.Status, r.Body)
+	}
+}
+
+func TestTheCustomAnswerIsFilledIn(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	for _, c := range []struct {
+		name, kind, template, want string
+	}{
+		{"method and path", "text/plain", "{{request.method}} {{ request.path }}", "PUT /a%2Fb"},
+		{"header, without case", "text/plain", "{{request.header.x-name}}", `say "hi"`},
+		{"query", "text/plain", "{{request.query.q}}", "1 2"},
+		{"whole body", "text/plain", "{{request.body}}", `{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890}`},
+		{"pointer to a number keeps its spelling", "text/plain", "{{request.body/n}}", "12345678901234567890"},
+		{"pointer with escapes", "text/plain", "{{request.body/a/b~0c~1d/1}}", `x"y`},
+		{"pointer to an array", "text/plain", "{{request.body/a/b~0c~1d}}", `[1.50,"x\"y"]`},
+		{"no leading zero in an index", "text/plain", "{{request.body/a/b~0c~1d/01}}", ""},
+		{"what is not there is empty", "text/plain", "[{{request.body/zz}}{{request.header.none}}{{nonsense}}]", "[]"},
+		{"escaped inside a JSON string", "application/json", `{"v":"{{request.header.x-name}}","n":{{request.body/n}}}`, `{"v":"say \"hi\"","n":12345678901234567890}`},
+		{"what is filled in is no template", "text/plain", "{{request.header.x-template}}", "{{request.method}}"},
+		{"an open brace is text", "text/plain", "{{request.method", "{{request.method"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b.set(func(e *hookglass.Endpoint) {
+				e.Response = &hookglass.Response{Status: 201, Headers: map[string]string{"Content-Type": c.kind, "X-Echo": "{{request.header.x-name}}"}, Body: c.template}
+			})
+			r := b.post("PUT", "/a%2Fb?q=1+2", `{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890}`,
+				"X-Name", `say "hi"`, "X-Template", "{{request.method}}")
+			if r.Status != 201 || r.Source != hookglass.SourceCustom || string(r.Body) != c.want {
+				t.Errorf("%d %s %q, want %q", r.Status, r.Source, r.Body, c.want)
+			}
+			if got := r.Headers.Get("X-Echo"); got != `say "hi"` {
+				t.Errorf("X-Echo: %q", got)
+			}
+		})
+	}
+}
+
+func TestALineBreakOfTheSenderNeverSplitsAHeader(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Headers: map[string]string{"X-Echo": "{{request.body/v}}"}}
+	})
+	r := b.post("POST", "/", `{"v":"a\r\nSet-Cookie: x=1"}`)
+	if got := r.Headers.Get("X-Echo"); got != "a  Set-Cookie: x=1" || r.Headers.Has("Set-Cookie") {
+		t.Errorf("headers %q", r.Headers)
+	}
+}
+
+func TestAnAnswerThatABrowserRendersIsSandboxed(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	for kind, sandboxed := range map[string]bool{"text/html": true, "image/svg+xml": true, "application/xhtml+xml": true, "application/json": false, "text/plain": false} {
+		b.set(func(e *hookglass.Endpoint) {
+			e.Response = &hookglass.Response{Status: 200, Headers: map[string]string{"Content-Type": kind}, Body: "<script>1</script>"}
+		})
+		r := b.post("GET", "/", "")
+		if got := r.Headers.Get("Content-Security-Policy") == "sandbox"; got != sandboxed {
+			t.Errorf("%s: sandboxed %v", kind, got)
+		}
+	}
+}
+
+func TestWhoIsAdmitted(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		admit := func(ref string) hookglass.Code {
+			_, err := b.captures.Admit(t.Context(), ref)
+			if err == nil {
+				return ""
+			}
+			return hookglass.CodeOf(err)
+		}
+		for ref, want := range map[string]hookglass.Code{
+			string(b.ep.ID):                   "",
+			string(hookglass.NewEndpointID()): hookglass.CodeNotFound,
+			"":                                hookglass.CodeNotFound,
+			strings.Repeat("x", 10_000):       hookglass.CodeNotFound,
+			"\x00":                            hookglass.CodeNotFound,
+			strings.ToUpper(string(b.ep.ID)):  hookglass.CodeNotFound,
+			string(b.ep.ID) + "' OR '1'='1":   hookglass.CodeNotFound,
+		} {
+			if got := admit(ref); got != want {
+				t.Errorf("%.40q: %q, want %q", ref, got, want)
+			}
+		}
+		b.set(func(e *hookglass.Endpoint) { e.CustomID = "orders" })
+		if got := admit("orders"); got != "" {
+			t.Errorf("custom id: %q", got)
+		}
+		b.set(func(e *hookglass.Endpoint) { e.Enabled = false })
+		if got := admit("orders"); got != hookglass.CodeGone {
+			t.Errorf("disabled: %q", got)
+		}
+		b.set(func(e *hookglass.Endpoint) { e.Enabled = true })
+		for end := time.Now().Add(5 * time.Second); admit("orders") != "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+		b.set(func(e *hookglass.Endpoint) { e.ExpiresAt = time.Now().Add(-time.Second) })
+		if got := admit("orders"); got != hookglass.CodeNotFound {
+			t.Errorf("expired: %q", got)
+		}
+	})
+}
+
+func TestRefusalsAreCounted(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		target, err := b.captures.Admit(t.Context(), string(b.ep.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.captures.Refuse(t.Context(), target)
+		b.captures.Refuse(t.Context(), target)
+		var seen int64
+		for end := time.Now().Add(10 * time.Second); seen != 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				e, err := v.Endpoint(string(b.ep.ID))
+				seen = e.RefusedCount
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if seen != 2 {
+			t.Errorf("%d refusals", seen)
+		}
+	})
+}
+
+func FuzzFill(f *testing.F) {
+	f.Add("{{request.body/a}}", `{"a":"b"}`)
+	f.Add(`{"x":"{{request.body}}"}`, "\x00\"")
+	f.Fuzz(func(t *testing.T, template, body string) {
+		r := capture.FillForTest(template, body)
+		if len(r) > 8<<20 {
+			t.Errorf("an answer of %d bytes", len(r))
+		}
+		for _, h := range capture.HeaderForTest(template, body) {
+			if !capture.Sendable(h) {
+				t.Errorf("a header that can not be sent: %q", h)
+			}
+		}
+	})
+}

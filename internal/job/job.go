@@ -1,0 +1,109 @@
+// Package job works the queue: one small worker for each job struct of the root package, calling one
+// capability, and the schedule of what happens by the clock. It holds no rules. It hides the queue library,
+// its retries and how work that a dead process left behind is found.
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	// jobTimeout ends a job that hangs; no job of today sends anything, so none is long.
+	jobTimeout = 60 * time.Second
+	// rescueAfter is when work counts as orphaned by a dead node. With the rescuer's own round of 30 s it is
+	// taken over within the 60 s of decisions, section 14, plus jobTimeout.
+	rescueAfter = jobTimeout + 5*time.Second
+	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
+	purgeEvery = 25 * time.Second
+)
+
+// Captures is what the jobs of captured events need.
+type Captures interface {
+	// Purge deletes events past their retention and endpoints past their life.
+	Purge(ctx context.Context) error
+	// Erase deletes a part of what is left of a deleted endpoint, or of its deleted events, and reports
+	// whether that was the last.
+	Erase(ctx context.Context, endpointNum int64) (done bool, err error)
+}
+
+// Accounts is what the jobs of accounts need.
+type Accounts interface {
+	// Purge deletes sessions, links and rate limits that have expired.
+	Purge(ctx context.Context) error
+}
+
+// Workers work the queue of one node.
+type Workers struct {
+	workers store.Workers
+	stop    time.Duration
+}
+
+// New returns workers that are not started yet.
+func New(db *store.DB, captures Captures, accounts Accounts, log *slog.Logger) (*Workers, error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
+		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx))
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.EraseJob]) error {
+		done, err := captures.Erase(ctx, j.Args.EndpointNum)
+		if err == nil && !done {
+			return river.JobSnooze(0) // the rest when others have had their turn
+		}
+		return err
+	}))
+	poll := time.Second
+	if !db.Postgres() {
+		poll = 200 * time.Millisecond // nothing notifies on SQLite
+	}
+	w, err := db.NewWorkers(&river.Config{
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
+		Workers:              workers,
+		Logger:               log.With("part", "job"),
+		JobTimeout:           jobTimeout,
+		RescueStuckJobsAfter: rescueAfter,
+		FetchPollInterval:    poll,
+		FetchCooldown:        100 * time.Millisecond,
+		PeriodicJobs: []*river.PeriodicJob{
+			river.NewPeriodicJob(river.PeriodicInterval(purgeEvery), func() (river.JobArgs, *river.InsertOpts) {
+				// A run that finds nothing to do is not worth remembering, and two at once do nothing together.
+				return hookglass.PurgeJob{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: purgeEvery}}
+			}, &river.PeriodicJobOpts{RunOnStart: true}),
+		},
+		CompletedJobRetentionPeriod: 10 * time.Minute,
+		CancelledJobRetentionPeriod: 24 * time.Hour,
+		DiscardedJobRetentionPeriod: 7 * 24 * time.Hour,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("job: %w", err)
+	}
+	return &Workers{workers: w, stop: 10 * time.Second}, nil
+}
+
+// Run works jobs until ctx ends, then lets those under way finish for a while before it cancels them.
+func (w *Workers) Run(ctx context.Context) error {
+	// The queue's own context must outlive ctx: its end would cancel jobs at once.
+	if err := w.workers.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("job: start: %w", err)
+	}
+	<-ctx.Done()
+	soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.stop)
+	defer cancel()
+	if err := w.workers.Stop(soft); err == nil {
+		return nil
+	}
+	hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := w.workers.StopAndCancel(hard); err != nil {
+		return fmt.Errorf("job: stop: %w", err)
+	}
+	return nil
+}

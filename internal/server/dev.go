@@ -1,0 +1,198 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+)
+
+// DevCmd is `hookglass dev`: serve for one person on one machine.
+type DevCmd struct {
+	Config
+	JSON bool `name:"json" help:"Print one JSON object instead of text."`
+}
+
+// The owner of an installation made by dev.
+const devEmail = "dev@localhost"
+
+// devState is what dev must remember in the clear, in <data>/dev.json (decisions, section 2).
+type devState struct {
+	Token    string               `json:"token"`
+	Endpoint hookglass.EndpointID `json:"endpoint_id"`
+	Inbox    hookglass.EndpointID `json:"email_endpoint_id"`
+}
+
+// devInfo is what dev prints.
+type devInfo struct {
+	Web        string `json:"web"`
+	SignIn     string `json:"sign_in"`
+	WebhookURL string `json:"webhook_url"`
+	Email      string `json:"email"`
+	Token      string `json:"token"`
+	API        string `json:"api"`
+	MCP        string `json:"mcp"`
+	EndpointID string `json:"endpoint_id"`
+	Curl       string `json:"curl"`
+}
+
+// Dev creates what is missing (owner, token, endpoints), serves until ctx ends, and prints where everything is.
+func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
+	c.OutboundAllow = append(c.OutboundAllow, "127.0.0.0/8", "::1/128")
+	checked, err := c.Validate()
+	if err != nil {
+		return err
+	}
+	level := checked.level
+	if c.LogLevel == "info" {
+		level = slog.LevelWarn // the terminal is for what a person looks for
+	}
+	s, err := New(c.Config, newLogger(stderr, c.LogFormat, level))
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx, func(ctx context.Context) error {
+		info, err := s.prepareDev(ctx)
+		if err != nil {
+			return fmt.Errorf("dev: %w", err)
+		}
+		if c.JSON {
+			return json.NewEncoder(stdout).Encode(info)
+		}
+		_, err = io.WriteString(stdout, info.text())
+		return err
+	})
+}
+
+// prepareDev finds or creates the owner, the token and the endpoints. What an earlier start made is found again,
+// and what was deleted since is made anew.
+func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
+	path := filepath.Join(s.cfg.Data, "dev.json")
+	var state devState
+	switch data, err := os.ReadFile(path); {
+	case err == nil:
+		if err := json.Unmarshal(data, &state); err != nil {
+			return devInfo{}, fmt.Errorf("%s: %w", path, err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return devInfo{}, err
+	}
+
+	user, err := s.accounts.UserByEmail(ctx, devEmail)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		var made account.Registered
+		made, err = s.accounts.Register(ctx, account.Registration{Email: devEmail, AccountName: "Development"})
+		user = made.User
+	}
+	if err != nil {
+		return devInfo{}, err
+	}
+	who, err := s.accounts.Authenticate(ctx, state.Token)
+	if err != nil {
+		token, _, err := s.accounts.CreateToken(ctx, hookglass.System, account.TokenRequest{
+			User: user.ID, Level: hookglass.LevelAccount, Name: "hookglass dev",
+			Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+		})
+		if err != nil {
+			return devInfo{}, err
+		}
+		state.Token = token
+		if who, err = s.accounts.Authenticate(ctx, token); err != nil {
+			return devInfo{}, err
+		}
+	}
+	hooks, err := s.devEndpoint(ctx, who, state.Endpoint, "default", hookglass.KindWebhook)
+	if err != nil {
+		return devInfo{}, err
+	}
+	inbox, err := s.devEndpoint(ctx, who, state.Inbox, "inbox", hookglass.KindEmail)
+	if err != nil {
+		return devInfo{}, err
+	}
+	state.Endpoint, state.Inbox = hooks.ID, inbox.ID
+	if err := writePrivate(path, state); err != nil {
+		return devInfo{}, err
+	}
+	link, err := s.accounts.LoginLink(ctx, user.ID)
+	if err != nil {
+		return devInfo{}, err
+	}
+	hook := s.URL() + "/hooks/" + string(hooks.ID)
+	return devInfo{
+		Web: s.URL() + "/", SignIn: s.URL() + "/auth/link/" + link, WebhookURL: hook,
+		Email: inbox.EmailLocalPart + "@" + s.cfg.MailDomain, Token: state.Token, API: s.URL() + "/api/v1", MCP: s.URL() + "/mcp",
+		EndpointID: string(hooks.ID),
+		Curl:       `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
+	}, nil
+}
+
+// devEndpoint returns the remembered endpoint, else one of that name, else a new one.
+func (s *Server) devEndpoint(ctx context.Context, who hookglass.Principal, id hookglass.EndpointID, name string, kind hookglass.EndpointKind) (hookglass.Endpoint, error) {
+	var found hookglass.Endpoint
+	err := s.db.View(ctx, who, func(v *store.View) error {
+		all, err := v.Endpoints(0, 0)
+		for _, e := range all {
+			if e.ID == id || found.ID == "" && e.Name == name && e.Kind == kind {
+				found = e
+			}
+		}
+		return err
+	})
+	if err != nil || found.ID != "" {
+		return found, err
+	}
+	return s.endpoints.Create(ctx, who, endpoint.Draft{Name: &name, Kind: &kind})
+}
+
+// writePrivate replaces a file that only its owner may read; a crash leaves the old one or the new.
+func writePrivate(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := path + "." + rand.Text()[:8]
+	if err := os.WriteFile(tmp, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// text is what a person reads. The longest things stand alone on their lines, to be copied.
+func (i devInfo) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+  hookglass is running.
+
+  Open       %s
+             (a link for this browser, good once; later just %s)
+  Webhooks   %s
+  Email      %s
+  API token  %s
+
+  Try it:
+
+    %s
+
+  For an agent (MCP):
+
+    claude mcp add --transport http hookglass %s --header "Authorization: Bearer %s"
+
+    {"mcpServers":{"hookglass":{"type":"http","url":"%s","headers":{"Authorization":"Bearer %s"}}}}
+
+  Ctrl-C stops it.
+
+`, i.SignIn, i.Web, i.WebhookURL, i.Email, i.Token, i.Curl, i.MCP, i.Token, i.MCP, i.Token)
+	return b.String()
+}

@@ -1,0 +1,31 @@
+//go:build unix
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// errInUse says that another process serves from the directory.
+var errInUse = errors.New("the data directory is in use by another hookglass process")
+
+// lockData takes the directory for this process until the returned function is called, or the process ends in
+// whatever way.
+func lockData(dir string) (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errInUse
+		}
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	return func() { f.Close() }, nil
+}

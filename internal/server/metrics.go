@@ -1,0 +1,102 @@
+package server
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"hookglass"
+)
+
+// metrics are the figures of this process. No label holds an endpoint, an address or anything else that
+// senders choose: their number must stay small.
+type metrics struct {
+	registry *prometheus.Registry
+	captured prometheus.Counter
+	bytes    prometheus.Counter
+	group    prometheus.Histogram
+	commit   prometheus.Histogram
+	answers  *prometheus.CounterVec
+	ready    prometheus.Gauge
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		captured: prometheus.NewCounter(prometheus.CounterOpts{Name: "hookglass_events_captured_total", Help: "Events stored durably."}),
+		bytes:    prometheus.NewCounter(prometheus.CounterOpts{Name: "hookglass_events_captured_bytes_total", Help: "Bytes of the bodies stored."}),
+		group: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hookglass_capture_group_events", Help: "Events that shared one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+		}),
+		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hookglass_capture_commit_seconds", Help: "Time from the start of a group to its commit on disk.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookglass_http_requests_total", Help: "Requests answered, without captures, by method and class of status.",
+		}, []string{"method", "status"}),
+		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work."}),
+	}
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.ready,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
+			func() float64 { return 1 }))
+	return m
+}
+
+// captureGroup observes one group commit; see store.Config.OnCapture.
+func (m *metrics) captureGroup(events int, bytes int64, took time.Duration) {
+	m.captured.Add(float64(events))
+	m.bytes.Add(float64(bytes))
+	m.group.Observe(float64(events))
+	m.commit.Observe(took.Seconds())
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// private is the handler of --metrics-listen: figures, and profiles for whoever can reach that address.
+func (m *metrics) private() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.handler())
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// counted counts what the handler answers.
+func (m *metrics) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(c, r)
+		method := r.Method
+		switch method {
+		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+		default:
+			method = "other"
+		}
+		m.answers.WithLabelValues(method, strconv.Itoa(c.status/100)+"xx").Inc()
+	})
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,26 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// ServeCmd is `hookglass serve`.
+type ServeCmd struct {
+	Config
+}
+
+// Serve runs one node until ctx ends. It prints the address in use to stdout and logs to stderr.
+func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
+	checked, err := c.Validate()
+	if err != nil {
+		return err
+	}
+	s, err := New(c.Config, newLogger(stderr, c.LogFormat, checked.level))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "hookglass listens on http://%s\n", s.Addr())
+	return s.Run(ctx, nil)
+}

@@ -1,0 +1,293 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/ingest"
+	"hookglass/internal/job"
+	"hookglass/internal/store"
+)
+
+const (
+	drainTimeout = 20 * time.Second // for requests under way when the server stops; exit is within 30 s
+	databaseFile = "hookglass.db"
+)
+
+// Server is one node. New binds its listeners, Run serves until its context ends.
+type Server struct {
+	cfg      *checked
+	log      *slog.Logger
+	metrics  *metrics
+	gate     *gate
+	front    *ingest.Front
+	http     *http.Server
+	listener net.Listener
+	private  net.Listener // --metrics-listen, nil without
+	release  func()       // of the data directory
+	draining chan struct{}
+	public   *url.URL
+
+	// Set when the database is open.
+	db        *store.DB
+	accounts  *account.Service
+	endpoints *endpoint.Service
+	captures  *capture.Service
+}
+
+// New checks the configuration, takes the data directory and binds the listeners.
+func New(cfg Config, log *slog.Logger) (*Server, error) {
+	c, err := cfg.Validate()
+	if err != nil {
+		return nil, err
+	}
+	tuneMemory()
+	s := &Server{cfg: c, log: log, metrics: newMetrics(), gate: &gate{}, release: func() {}, draining: make(chan struct{})}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if c.DatabaseURL == "" {
+		if s.release, err = lockData(c.Data); err != nil {
+			return nil, err
+		}
+	}
+	if s.listener, err = net.Listen("tcp", c.Listen); err != nil {
+		s.release()
+		return nil, err
+	}
+	if c.MetricsListen != "" {
+		if s.private, err = net.Listen("tcp", c.MetricsListen); err != nil {
+			s.listener.Close()
+			s.release()
+			return nil, err
+		}
+	}
+	s.public = c.publicURL
+	if s.public == nil {
+		s.public = &url.URL{Scheme: "http", Host: reachable(s.listener.Addr())}
+	}
+	s.front = ingest.New(ingest.Config{
+		MaxBodyBytes: c.MaxBodyBytes, TrustedProxies: c.proxies, PublicURL: s.public,
+	}, s.gate, log.With("part", "ingest"))
+	s.http = &http.Server{
+		Handler:           s.front.Handler(s.root()),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.With("part", "http").Handler(), slog.LevelDebug),
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: nothing terminates TLS here
+	}
+	s.http.RegisterOnShutdown(func() { close(s.draining) })
+	return s, nil
+}
+
+// URL is the address of the service for people, without a slash at its end.
+func (s *Server) URL() string { return s.public.String() }
+
+// Addr is the address in use for HTTP.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run serves until ctx ends and everything that was accepted is answered and stored. opened is called once, when
+// the database is open and requests are served; nil is nobody.
+func (s *Server) Run(ctx context.Context, opened func(context.Context) error) error {
+	defer s.release()
+	run, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var parts sync.WaitGroup
+	background := func(name string, f func(context.Context) error) {
+		parts.Go(func() {
+			if err := f(run); err != nil && run.Err() == nil {
+				stop(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+
+	serving := make(chan error, 1)
+	go func() { serving <- s.front.Serve(s.listener, s.http) }()
+	s.log.Info("listening", "http", s.Addr(), "url", s.URL(), "version", hookglass.Version)
+	if s.private != nil {
+		metricsServer := &http.Server{Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second}
+		go metricsServer.Serve(s.private)
+		defer metricsServer.Close()
+		s.log.Info("listening for metrics", "http", s.private.Addr().String())
+	}
+
+	err := s.open(ctx, background)
+	if err == nil && opened != nil {
+		err = opened(ctx)
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			s.log.Info("stopping")
+		case <-run.Done():
+			err = context.Cause(run)
+		case err = <-serving:
+		}
+	} else if ctx.Err() != nil && hookglass.Is(err, hookglass.CodeUnavailable) {
+		err = nil // asked to stop while it waited for the database
+	}
+
+	// Readiness goes first, so that a load balancer looks elsewhere; then listeners drain, then the work
+	// behind them stops, and the database closes last.
+	s.gate.ready.Store(false)
+	s.metrics.ready.Set(0)
+	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if e := s.front.Shutdown(drain); e != nil {
+		s.log.Warn("connections were cut off", "error", e)
+	}
+	stop(nil)
+	parts.Wait()
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
+}
+
+// open opens the database, waiting for a PostgreSQL that does not answer yet, and lets requests in.
+func (s *Server) open(ctx context.Context, background func(string, func(context.Context) error)) error {
+	db, err := s.openDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	s.db = db
+	if err := db.Migrate(ctx); err != nil {
+		return err
+	}
+	s.accounts = account.New(db, s.log.With("part", "account"))
+	s.endpoints = endpoint.New(db)
+	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention}, s.log.With("part", "capture"))
+	workers, err := job.New(db, s.captures, s.accounts, s.log)
+	if err != nil {
+		return err
+	}
+	background("account", s.accounts.Run)
+	background("capture", s.captures.Run)
+	background("job", workers.Run)
+	s.gate.open(s.handler(), s.captures)
+	s.metrics.ready.Set(1)
+	return nil
+}
+
+func (s *Server) openDatabase(ctx context.Context) (*store.DB, error) {
+	cfg := store.Config{
+		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
+		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup,
+	}
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		db, err := store.Open(ctx, cfg)
+		if err == nil || !hookglass.Is(err, hookglass.CodeUnavailable) {
+			return db, err
+		}
+		s.log.Warn("waiting for the database", "error", err, "retry_in", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// root serves what must answer without a database, and all else through the gate.
+func (s *Server) root() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"status":"ok"}`+"\n")
+	})
+	mux.HandleFunc("GET /readyz", s.readyz)
+	if s.private == nil {
+		figures := s.metrics.handler()
+		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+			if !fromLoopback(r) {
+				http.NotFound(w, r)
+				return
+			}
+			figures.ServeHTTP(w, r)
+		})
+	}
+	mux.Handle("/", s.metrics.counted(s.gate))
+	return mux
+}
+
+// fromLoopback reports whether the request was made on this machine. One that a proxy passed on was not,
+// wherever the proxy runs.
+func fromLoopback(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() &&
+		r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""
+}
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	ready := readiness{Status: "starting"}
+	if s.gate.ready.Load() {
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		defer cancel()
+		facts, err := s.db.Health(ctx)
+		ready.Storage, ready.Status = facts, "ready"
+		if err != nil {
+			s.log.Warn("not ready", "error", err)
+			ready.Status = "unavailable"
+		}
+	} else if s.draining != nil {
+		select {
+		case <-s.draining:
+			ready.Status = "stopping"
+		default:
+		}
+	}
+	ready.write(w)
+}
+
+// reachable turns a listener's address into one that a person can open.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// tuneMemory lets the heap grow before it is collected, as far as a small machine bears: captures leave much
+// short-lived garbage, and a rarer collection gains as much as a faster database driver. The environment's own
+// settings stand above it.
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(300)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(384 << 20)
+	}
+}
+
+// newLogger writes to w in the configured form. What it is given never holds a secret: types that do have no
+// text of it.
+func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if strings.EqualFold(format, "json") {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
