@@ -1,0 +1,256 @@
+// Package seal encrypts the secrets that the database keeps: authenticated encryption
+// (XAES-256-GCM, by Tink) bound to the row that holds the secret, under a keyset in a file of its own. It
+// hides the keys, which it never prints, and knows bytes, not what they mean.
+//
+// The file is Tink's JSON keyset in the clear, mode 0600: whoever may read it can open every secret, so it
+// belongs beside the database neither in a repository nor in a place that more people reach. Nodes share it.
+//
+// Keys is safe for concurrent use.
+package seal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+	"github.com/tink-crypto/tink-go/v2/tink"
+)
+
+// ErrForeign says that no key of the keyset opens what was given, or that it was sealed for another row.
+var ErrForeign = errors.New("seal: no key of the keyset opens this, or it was sealed for another row")
+
+// maxFile bounds what is read as a keyset; a key takes about 200 bytes.
+const maxFile = 1 << 20
+
+// Keys is a keyset in use. It follows its file: what another process rotates is used from the next call on.
+type Keys struct {
+	path string
+
+	mu     sync.Mutex
+	seen   fs.FileInfo // the file as it was read last
+	handle *keyset.Handle
+	cipher tink.AEAD
+}
+
+// Load reads a keyset. The error is fs.ErrNotExist when there is no file, and says what to do when its mode
+// lets others read it or its content is no keyset.
+func Load(path string) (*Keys, error) {
+	k := &Keys{path: path}
+	if err := k.read(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// LoadOrCreate reads a keyset, making one where there is none. Of processes that make it at the same time
+// one succeeds and all use it.
+func LoadOrCreate(path string) (*Keys, error) {
+	k, err := Load(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	handle, err := keyset.NewHandle(aead.XAES256GCM192BitNonceKeyTemplate())
+	if err != nil {
+		return nil, fmt.Errorf("seal: new keyset: %w", err)
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // mode 0600
+	if err != nil {
+		return nil, fmt.Errorf("seal: new keyset: %w", err)
+	}
+	defer os.Remove(fresh.Name())
+	if err := writeTo(fresh, handle); err != nil {
+		return nil, err
+	}
+	// A link, unlike a rename, never replaces the keyset that another process made meanwhile.
+	if err := os.Link(fresh.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("seal: new keyset: %w", err)
+	}
+	if err := syncDir(path); err != nil {
+		return nil, err
+	}
+	return Load(path)
+}
+
+// Parse reads a keyset from the content of a file. It belongs to no file: it does not change.
+func Parse(content []byte) (*Keys, error) {
+	k := &Keys{}
+	if err := k.parse(content); err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	return k, nil
+}
+
+// Seal encrypts plaintext for one place: where names its table, column and row, and the same must be given to Open.
+func (k *Keys) Seal(plaintext []byte, where string) ([]byte, error) {
+	cipher, err := k.current()
+	if err != nil {
+		return nil, err // sealing with keys that are on no disk would lose the secret with the process
+	}
+	sealed, err := cipher.Encrypt(plaintext, []byte(where))
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	return sealed, nil
+}
+
+// Open decrypts what Seal made for the same place. It answers ErrForeign for anything else.
+func (k *Keys) Open(sealed []byte, where string) ([]byte, error) {
+	cipher, err := k.current()
+	if cipher == nil {
+		return nil, err
+	}
+	plaintext, err := cipher.Decrypt(sealed, []byte(where))
+	if err != nil {
+		return nil, ErrForeign
+	}
+	return plaintext, nil
+}
+
+// Rotate adds a key that seals from now on, in this process and in all that share the file. What older keys
+// sealed stays readable.
+func (k *Keys) Rotate() error {
+	// The new file is the lock as well: of two rotations at once, one would lose the other's key.
+	name := k.path + ".new"
+	fresh, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("seal: a rotation is under way; if none is, one was cut off: remove %s", name)
+	}
+	if err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.addKey(fresh); err != nil {
+		fresh.Close()
+		os.Remove(name) // before the rename it is ours; after it, the name may be another rotation's
+		return err
+	}
+	if err := os.Rename(name, k.path); err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
+	if err := syncDir(k.path); err != nil {
+		return err
+	}
+	return k.read()
+}
+
+// addKey writes the keyset with a new primary key.
+func (k *Keys) addKey(to *os.File) error {
+	if err := k.read(); err != nil {
+		return err
+	}
+	manager := keyset.NewManagerFromHandle(k.handle)
+	id, err := manager.Add(aead.XAES256GCM192BitNonceKeyTemplate())
+	if err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
+	if err := manager.SetPrimary(id); err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
+	handle, err := manager.Handle()
+	if err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
+	return writeTo(to, handle)
+}
+
+// Count is the number of keys.
+func (k *Keys) Count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.handle.Len()
+}
+
+// current returns the cipher of the file as it is now or, with an error, the last one that could be read.
+func (k *Keys) current() (tink.AEAD, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.path == "" {
+		return k.cipher, nil
+	}
+	now, err := os.Stat(k.path)
+	if err != nil {
+		return k.cipher, fmt.Errorf("seal: %w", err)
+	}
+	if os.SameFile(now, k.seen) && now.ModTime().Equal(k.seen.ModTime()) && now.Size() == k.seen.Size() && now.Mode() == k.seen.Mode() {
+		return k.cipher, nil
+	}
+	return k.cipher, k.read()
+}
+
+// read reads the file. When that fails the keys stay what they were.
+func (k *Keys) read() error {
+	f, err := os.Open(k.path)
+	if err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("seal: %s can be read by others (mode %04o): chmod 600 %s", k.path, mode, k.path)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	if err := k.parse(content); err != nil {
+		return fmt.Errorf("seal: %s: %w", k.path, err)
+	}
+	k.seen = info
+	return nil
+}
+
+// parse takes a keyset from the content of a file. What the library says of a broken one may hold parts of
+// it, so it is not passed on.
+func (k *Keys) parse(content []byte) error {
+	if len(content) > maxFile {
+		return errors.New("larger than any keyset; restore it from a backup")
+	}
+	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(content)))
+	if err != nil {
+		return errors.New("not a keyset, or a damaged one; restore it from a backup")
+	}
+	cipher, err := aead.New(handle)
+	if err != nil {
+		return errors.New("a keyset of another kind; restore the right one from a backup")
+	}
+	k.handle, k.cipher = handle, cipher
+	return nil
+}
+
+// writeTo writes the keyset through to the disk and closes the file.
+func writeTo(f *os.File, handle *keyset.Handle) error {
+	err := insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(f))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("seal: write keyset: %w", err)
+	}
+	return nil
+}
+
+// syncDir makes the name of a new file durable.
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil && runtime.GOOS != "windows" {
+		return fmt.Errorf("seal: %w", err)
+	}
+	return nil
+}
