@@ -226,10 +226,9 @@ func (c *conn) Close() error {
 	if gone {
 		return net.ErrClosed
 	}
-	err := c.nc.Close()
 	c.signal()
 	c.front.forget(c)
-	return err
+	return c.nc.Close()
 }
 
 // CloseWrite lets net/http end its side first, as it does where a client may still be sending.

@@ -1,0 +1,375 @@
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/ingest"
+)
+
+func TestPipelinedHooksAreAnsweredInOrder(t *testing.T) {
+	s := new(stub)
+	c := start(t, ingest.Config{}, s, nil).dial()
+	c.send(post(hook("/1"), "a") + chunkedPost(hook("/2"), "1\r\nb\r\n0\r\n\r\n") + get(hook("/3")))
+	for i := range 3 {
+		if a := c.want(200); a.body != fmt.Sprintf(`{"received":true,"id":"req_%d"}`, i+1) {
+			t.Errorf("answer %d is %s", i+1, a.body)
+		}
+	}
+	for i, a := range s.all() {
+		if a.Path != fmt.Sprintf("/%d", i+1) {
+			t.Errorf("arrival %d is %s", i+1, a.Path)
+		}
+	}
+}
+
+// odd is a hook request whose headers net/http would not keep as they are.
+func odd(sub string) string {
+	return "POST " + hook(sub) + " HTTP/1.1\r\nx-b: 1\r\nhOST: x\r\nX-a: 2\r\nContent-Length: 4\r\n\r\nbody"
+}
+
+const oddWire = "x-b: 1\r\nhOST: x\r\nX-a: 2\r\nContent-Length: 4\r\n"
+
+func TestOneConnectionServesBothKinds(t *testing.T) {
+	s := new(stub)
+	c := start(t, ingest.Config{}, s, nil).dial()
+	exchange := func(text string, status int, body string) {
+		t.Helper()
+		c.send(text)
+		if a := c.want(status); body != "" && a.body != body {
+			t.Fatalf("got %q, want %q", a.body, body)
+		}
+	}
+	exchange(odd("/1"), 200, "")
+	exchange(post("/api/a", "A"), 200, "POST /api/a A")
+	exchange(odd("/2"), 200, "")
+	exchange(get("/api/b"), 200, "GET /api/b ")
+	exchange(odd("/3"), 200, "")
+	exchange(odd("/4"), 200, "")
+	exchange(chunkedPost("/api/c", "1;e\r\nC\r\n3\r\nDEF\r\n0\r\nX-T: t\r\n\r\n"), 200, "POST /api/c CDEF")
+	exchange(chunkedPost("/api/c", "1;e\r\nC\r\n3\r\nDEF\r\n0\r\n\r\n"), 200, "POST /api/c CDEF")
+	exchange(odd("/5"), 200, "")
+	exchange(post("/hooks/unknown", "x"), 404, "")
+	exchange(post("/api/d", strings.Repeat("d", 100_000)), 200, "POST /api/d "+strings.Repeat("d", 100_000))
+	exchange(post(hook("/6"), strings.Repeat("d", 100_000)), 200, "")
+	exchange("GET /api/e HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 200, "GET /api/e ")
+	exchange("GET "+hook("/7")+" HTTP/1.0\r\n\r\n", 200, "")
+	c.wantEnd()
+
+	all := s.all()
+	if len(all) != 7 {
+		t.Fatalf("%d arrivals", len(all))
+	}
+	for i, a := range all[:5] {
+		if a.Path != fmt.Sprintf("/%d", i+1) || wire(a.Headers) != oddWire {
+			t.Errorf("arrival %d: %s %q", i+1, a.Path, wire(a.Headers))
+		}
+	}
+}
+
+func TestMixedPipelineIsAnsweredInOrder(t *testing.T) {
+	for _, order := range []string{"ahaahhaah", "haahhha", "aaahhh", "hhhaaa"} {
+		s := new(stub)
+		hold := make(chan struct{})
+		c := start(t, ingest.Config{}, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/api/0" {
+				<-hold // everything behind it has come by then
+			}
+			echo(w, r)
+		})).dial()
+		var all strings.Builder
+		for i, kind := range order {
+			switch {
+			case kind == 'h':
+				all.WriteString(odd(fmt.Sprintf("/%d", i)))
+			case i%3 == 1:
+				all.WriteString(chunkedPost(fmt.Sprintf("/api/%d", i), "3\r\nabc\r\n0\r\n\r\n"))
+			default:
+				all.WriteString(post(fmt.Sprintf("/api/%d", i), "abc"))
+			}
+		}
+		c.send(all.String())
+		close(hold)
+		hooks := 0
+		for i, kind := range order {
+			want := fmt.Sprintf("POST /api/%d abc", i)
+			if kind == 'h' {
+				hooks++
+				want = fmt.Sprintf(`{"received":true,"id":"req_%d"}`, hooks)
+			}
+			if a := c.want(200); a.body != want {
+				t.Fatalf("%s: answer %d is %q, want %q", order, i, a.body, want)
+			}
+		}
+		for _, a := range s.all() {
+			if wire(a.Headers) != oddWire {
+				t.Errorf("%s: %q", order, wire(a.Headers))
+			}
+		}
+	}
+}
+
+func TestSplitAnywhereOneConnectionIsReadTheSame(t *testing.T) {
+	text := odd("/1") + post("/api/a", "A") + odd("/2") + chunkedPost("/api/b", "1\r\nB\r\n0\r\n\r\n") + odd("/3")
+	s := new(stub)
+	sv := start(t, ingest.Config{}, s, nil)
+	for i := 1; i < len(text); i += 3 {
+		c := sv.dial()
+		c.send(text[:i])
+		c.send(text[i:])
+		for range 5 {
+			c.want(200)
+		}
+		c.nc.Close()
+	}
+	for _, a := range s.all() {
+		if wire(a.Headers) != oddWire || string(a.Body) != "body" {
+			t.Fatalf("got %q %q", wire(a.Headers), a.Body)
+		}
+	}
+}
+
+func TestWebSocketPassesThrough(t *testing.T) {
+	s := new(stub)
+	sv := start(t, ingest.Config{}, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/cable" {
+			echo(w, r)
+			return
+		}
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		for {
+			kind, b, err := ws.Read(r.Context())
+			if err != nil {
+				return
+			}
+			ws.Write(r.Context(), kind, b)
+		}
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ws, _, err := websocket.Dial(ctx, "ws://"+sv.addr+"/cable", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.CloseNow()
+	for _, text := range []string{"one", get(hook("")), strings.Repeat("long", 5000)} {
+		if err := ws.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := ws.Read(ctx); err != nil || string(got) != text {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	ws.Close(websocket.StatusNormalClosure, "")
+
+	// An upgrade that is refused leaves the connection as it was.
+	c := sv.dial()
+	c.send("GET /cable HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if a := c.read("GET"); a.StatusCode/100 != 4 {
+		t.Fatalf("answered %d", a.StatusCode)
+	}
+	c.send(odd("/1"))
+	c.want(200)
+	if wire(s.one(t).Headers) != oddWire {
+		t.Error("the headers are others")
+	}
+}
+
+func TestHijackerGetsWhatWasSentBehindTheRequest(t *testing.T) {
+	c := start(t, ingest.Config{}, new(stub), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		nc, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer nc.Close()
+		io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		io.Copy(nc, rw)
+	})).dial()
+	early := get(hook("/is/not/a/request/any/more"))
+	c.send("GET /up HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n" + early)
+	c.read("GET")
+	c.send("late")
+	c.nc.CloseWrite()
+	if got, _ := io.ReadAll(c.r); string(got) != early+"late" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestStreamsAndTheirEnd(t *testing.T) {
+	gone := make(chan struct{})
+	s := new(stub)
+	sv := start(t, ingest.Config{}, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 3 {
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			http.NewResponseController(w).Flush()
+		}
+		if r.URL.Path == "/ends" {
+			return
+		}
+		<-r.Context().Done()
+		close(gone)
+	}))
+	c := sv.dial()
+	c.send(odd("/1") + get("/ends") + odd("/2"))
+	c.want(200)
+	if a := c.want(200); a.body != "data: 0\n\ndata: 1\n\ndata: 2\n\n" {
+		t.Errorf("got %q", a.body)
+	}
+	c.want(200)
+
+	c.send(get("/stream"))
+	resp, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, len("data: 0\n\n")*3)); err != nil {
+		t.Fatal(err)
+	}
+	c.nc.Close()
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the handler was not told that the client is gone")
+	}
+}
+
+func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
+	s := new(stub)
+	sv := start(t, ingest.Config{MaxHeaderBytes: 8 << 10}, s, nil)
+	for text, status := range map[string]int{
+		"GET /api HTTP/1.1\r\n\r\n":                      400, // no Host
+		"GET /api HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n": 400,
+		"nonsense\r\n\r\n":                               400,
+		"GET /api HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n":               200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": 200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                                  501,
+		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":                     400,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":                    200, // echo ignores the error
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n":                      417,
+		"GET /api%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                                           400,
+		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                                       200,
+		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                                     200,
+		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                                          200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n":                200,
+	} {
+		c := sv.dial()
+		c.send(text)
+		if a := c.read("GET"); a.StatusCode != status {
+			t.Errorf("%.80q answered %d, want %d", text, a.StatusCode, status)
+		}
+	}
+	if a := s.one(t); a.Path != "/p" { // the escaped spelling, by the fallback
+		t.Errorf("got %+v", a)
+	}
+	c := sv.dial()
+	c.send("POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
+	c.want(100)
+	c.send("b")
+	c.want(200)
+	c.send(odd("/1"))
+	c.want(200)
+	if a := s.all()[1]; wire(a.Headers) != oddWire {
+		t.Errorf("got %q", wire(a.Headers))
+	}
+}
+
+func TestRawConnectionsReachTheFallback(t *testing.T) {
+	s := new(stub)
+	c := start(t, ingest.Config{MaxHeaderBytes: 8 << 10, MaxBodyBytes: 100}, s, nil).dial()
+	c.send("GET /api HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n") // raw from here
+	c.want(200)
+	c.send("POST " + hook("//a/../%2F?q;") + " HTTP/1.1\r\nHost: x\r\nx-b: 1\r\nX-A: 2\r\nContent-Length: 4\r\n\r\nbody")
+	c.want(200)
+	c.send(chunkedPost(hook(""), "4\r\nbody\r\n0\r\n\r\n"))
+	c.want(200)
+	c.send(get("/hooks/unknown"))
+	if a := c.want(404); a.body != `{"error":"not_found","message":"There is no such endpoint."}` {
+		t.Errorf("got %s", a.body)
+	}
+	c.send("PROPFIND " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n")
+	c.want(405)
+	all := s.all()
+	if a := all[0]; a.Path != "//a/../%2F" || a.RawQuery != "q;" || a.Target != hook("//a/../%2F?q;") || string(a.Body) != "body" || a.Client.String() != "127.0.0.1" {
+		t.Errorf("got %+v", a)
+	}
+	if got := wire(all[0].Headers); got != lines("Host: x", "Content-Length: 4", "X-A: 2", "X-B: 1") {
+		t.Errorf("got %q", got)
+	}
+	if string(all[1].Body) != "body" {
+		t.Errorf("chunked: %q", all[1].Body)
+	}
+	c.send(post(hook(""), strings.Repeat("b", 101)))
+	c.want(413)
+	if s.refusals() != 1 {
+		t.Errorf("%d refusals", s.refusals())
+	}
+}
+
+func TestPanicsAnswer500AndHurtNothingElse(t *testing.T) {
+	s := &stub{capture: func(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+		if a.Path == "/panic" {
+			panic("here")
+		}
+		return nil, nil
+	}}
+	sv := start(t, ingest.Config{}, s, nil)
+	other := sv.dial()
+	other.send(get(hook("")))
+	other.want(200)
+	c := sv.dial()
+	c.send(post(hook("/panic"), "body"))
+	if a := c.want(500); !a.Close || a.body != `{"error":"internal","message":"Something went wrong here; it has been recorded."}` {
+		t.Errorf("close %v, %s", a.Close, a.body)
+	}
+	c.wantEnd()
+	if !strings.Contains(sv.log.String(), "panic=here") {
+		t.Errorf("logged %q", sv.log)
+	}
+	other.send(get(hook("")))
+	other.want(200)
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	sv := start(t, ingest.Config{MaxConns: 2}, new(stub), nil)
+	a, b := sv.dial(), sv.dial()
+	a.send(get(hook("")))
+	a.want(200)
+	b.send(get("/api"))
+	b.want(200)
+	c := sv.dial()
+	if got := c.want(503); got.Header.Get("Retry-After") == "" || !got.Close {
+		t.Errorf("got %v", got.Header)
+	}
+	c.wantEnd()
+	a.send("GET " + hook("") + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	a.want(200)
+	a.wantEnd()
+	c = sv.dial()
+	c.send(get(hook("")))
+	c.want(200)
+}
+
+func TestHandlerAlone(t *testing.T) {
+	s := new(stub)
+	front := ingest.New(ingest.Config{}, s, nil)
+	w := httptest.NewRecorder()
+	front.Handler(nil).ServeHTTP(w, httptest.NewRequest("POST", "http://x"+hook("/p?q"), strings.NewReader("body")))
+	if a := s.one(t); w.Code != 200 || a.Path != "/p" || a.Target != hook("/p?q") || string(a.Body) != "body" || a.Host != "x" {
+		t.Errorf("answered %d to %+v", w.Code, a)
+	}
+}

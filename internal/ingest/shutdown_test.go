@@ -1,0 +1,133 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/ingest"
+)
+
+func (sv *service) shutdown() <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		done <- sv.front.Shutdown(ctx)
+	}()
+	return done
+}
+
+func TestShutdownAnswersWhatHasBegunAndEndsTheIdle(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	slow := func() { entered <- struct{}{}; <-leave }
+	s := &stub{capture: func(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+		if a.Path == "/slow" {
+			slow()
+		}
+		return nil, nil
+	}}
+	sv := start(t, ingest.Config{}, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			slow()
+		}
+		echo(w, r)
+	}))
+	silent, idle, idleRest := sv.dial(), sv.dial(), sv.dial()
+	idle.send(get(hook("")))
+	idle.want(200)
+	idleRest.send(get("/api"))
+	idleRest.want(200)
+
+	hookBusy, restBusy, mixedBusy := sv.dial(), sv.dial(), sv.dial()
+	hookBusy.send(get(hook("/slow")))
+	<-entered
+	restBusy.send(get("/slow"))
+	<-entered
+	mixedBusy.send(get("/api")) // net/http believes it idle while the hook is served
+	mixedBusy.want(200)
+	mixedBusy.send(get(hook("/slow")))
+	<-entered
+	halfBody := sv.dial()
+	halfBody.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo")
+
+	done := sv.shutdown()
+	silent.wantEnd()
+	idle.wantEnd()
+	idleRest.wantEnd()
+	select {
+	case err := <-done:
+		t.Fatalf("shut down before the requests were answered: %v", err)
+	default:
+	}
+	halfBody.send("dy")
+	close(leave)
+	for name, c := range map[string]*sender{"hook": hookBusy, "rest": restBusy, "mixed": mixedBusy, "half": halfBody} {
+		if a := c.want(200); !a.Close {
+			t.Errorf("%s: the answer does not end the connection", name)
+		}
+		c.wantEnd()
+	}
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if err := <-sv.done; !errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("serve: %v", err)
+	}
+	if got := len(s.all()); got != 4 {
+		t.Errorf("%d arrivals, want 4", got)
+	}
+}
+
+func TestShutdownCutsADelayShort(t *testing.T) {
+	captured := make(chan struct{}, 1)
+	s := &stub{capture: func(context.Context, capture.Target, *capture.Arrival) (*hookglass.Reply, error) {
+		captured <- struct{}{}
+		return &hookglass.Reply{Status: 200, Delay: 30 * time.Second}, nil
+	}}
+	sv := start(t, ingest.Config{}, s, nil)
+	c := sv.dial()
+	c.send(get(hook("")))
+	<-captured
+	done := sv.shutdown()
+	c.want(200)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShutdownGivesUpWhenItsTimeEnds(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := &stub{capture: func(context.Context, capture.Target, *capture.Arrival) (*hookglass.Reply, error) {
+		close(entered)
+		<-leave
+		return nil, nil
+	}}
+	sv := start(t, ingest.Config{}, s, nil)
+	c := sv.dial()
+	c.send(get(hook("")))
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := sv.front.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	close(leave)
+	if _, err := c.r.ReadByte(); err == nil {
+		t.Error("the connection was answered")
+	}
+}
+
+func TestServeAfterShutdown(t *testing.T) {
+	sv := start(t, ingest.Config{}, new(stub), nil)
+	if err := <-sv.shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sv.done; !errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("got %v", err)
+	}
+}
