@@ -13,8 +13,8 @@ import (
 func Detect(r *Request) Detection {
 	in := &input{Request: r}
 	t := table()
-	d := Detection{Provider: hookglass.UnknownProvider, Relay: t.relay(r.Headers)}
-	s := t.identify(in)
+	s, relay := t.identify(in)
+	d := Detection{Provider: hookglass.UnknownProvider, Relay: relay}
 	if s == nil {
 		return d
 	}
@@ -30,14 +30,20 @@ func Detect(r *Request) Detection {
 	return d
 }
 
-// identify returns the sender of a request, nil when no rule names one.
-func (t *senders) identify(in *input) *sender {
+// identify returns the sender of a request, nil when no rule names one, and the gateway that passed it on, "" when none shows.
+func (t *senders) identify(in *input) (*sender, string) {
 	best := rule{order: math.MaxInt}
-	hinted := best
+	hinted, relay := best, ""
 	var buf [64]byte
 	for i := range in.Headers {
-		name := lower(buf[:], in.Headers[i].Name)
-		for _, r := range t.headers[string(name)] {
+		known := t.headers[string(lower(buf[:], in.Headers[i].Name))]
+		if known == nil {
+			continue
+		}
+		if known.relay != "" && (relay == "" || known.relay < relay) {
+			relay = known.relay
+		}
+		for _, r := range known.rules {
 			if r.order < best.order && r.when.holds(in) {
 				best = r
 			}
@@ -48,21 +54,21 @@ func (t *senders) identify(in *input) *sender {
 	}
 	switch strength := best.order / 10000; {
 	case strength == byHeader && hinted.order/10000 == byHeader:
-		return hinted.sender // several providers' own headers: the endpoint's setting breaks the tie
+		return hinted.sender, relay // several providers' own headers: the endpoint's setting breaks the tie
 	case strength < byBody:
-		return best.sender
+		return best.sender, relay
 	}
 	if r, ok := t.byShape(in); ok {
-		return r.sender
+		return r.sender, relay
 	}
 	if s := t.byID[in.Hint]; s != nil {
 		for _, when := range s.hints {
 			if when.holds(in) {
-				return s
+				return s, relay
 			}
 		}
 	}
-	return best.sender
+	return best.sender, relay
 }
 
 // byShape applies the rules on the body alone.
@@ -89,18 +95,6 @@ func (t *senders) byShape(in *input) (rule, bool) {
 		}
 	}
 	return best, best.sender != nil
-}
-
-// relay names the gateway that passed the request on, "" when none shows.
-func (t *senders) relay(h hookglass.Headers) string {
-	var buf [64]byte
-	found := ""
-	for i := range h {
-		if id, ok := t.relays[string(lower(buf[:], h[i].Name))]; ok && (found == "" || id < found) {
-			found = id
-		}
-	}
-	return found
 }
 
 // lower returns name in lower case, in buf when it fits; longer names are no provider's.

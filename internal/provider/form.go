@@ -11,7 +11,10 @@ type pair struct{ name, value string }
 // parseForm reads application/x-www-form-urlencoded as browsers and Node do: pairs at "&", "+" is a blank, an
 // escape that is none stays as it is. Only the ampersand separates. It never fails.
 func parseForm(s string) []pair {
-	var pairs []pair
+	if s == "" {
+		return nil
+	}
+	pairs := make([]pair, 0, min(strings.Count(s, "&")+1, 1024))
 	for s != "" {
 		var part string
 		part, s, _ = strings.Cut(s, "&")
@@ -75,7 +78,12 @@ func sortedParams(pairs []pair) string {
 		}
 		return strings.Compare(a.value, b.value)
 	})
+	size := 0
+	for _, p := range sorted {
+		size += len(p.name) + len(p.value)
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for _, p := range slices.Compact(sorted) {
 		b.WriteString(p.name)
 		b.WriteString(p.value)

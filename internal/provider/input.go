@@ -19,7 +19,7 @@ type input struct {
 	*Request
 	didJSON, didForm, didQuery bool
 	json                       value
-	top                        fields
+	top                        *fields // nil until the body is read
 	form, query                []pair
 }
 
@@ -77,7 +77,8 @@ func (in *input) doc() value {
 	if !in.didJSON {
 		in.didJSON = true
 		in.json = parseJSON(in.hint())
-		f := &in.top
+		f := &fields{}
+		in.top = f
 		members(in.json, 0, func(name []byte, start, end int) bool {
 			if f.known == len(f.members) {
 				f.more = true

@@ -79,12 +79,17 @@ const (
 type senders struct {
 	all     []*sender
 	byID    map[string]*sender
-	headers map[string][]rule // by lower-case name of a header that must be present
+	headers map[string]*known // by lower-case name
 	members map[string][]rule // rules on the body alone, by a member that must be present
 	arrays  []rule            // rules on a body that is an array
 	forms   []rule            // rules on a form
-	relays  map[string]string // by lower-case header name
 	strip   []string          // signature headers of all providers
+}
+
+// known is what the presence of a header may mean.
+type known struct {
+	rules []rule // which need this header
+	relay string // the gateway that sends it
 }
 
 func parseTable(text []byte) (*senders, error) {
@@ -100,7 +105,7 @@ func parseTable(text []byte) (*senders, error) {
 	if err := dec.Decode(&file); err != nil {
 		return nil, err
 	}
-	t := &senders{byID: map[string]*sender{}, headers: map[string][]rule{}, members: map[string][]rule{}, relays: map[string]string{}}
+	t := &senders{byID: map[string]*sender{}, headers: map[string]*known{}, members: map[string][]rule{}}
 	for i, group := range [][]row{file.Ordered, file.Named, file.Generic} {
 		strength := []int{byOrdered, byHeader, byGeneric}[i]
 		for _, r := range group {
@@ -111,7 +116,7 @@ func parseTable(text []byte) (*senders, error) {
 	}
 	for _, r := range file.Relays {
 		for _, h := range r.Headers {
-			t.relays[strings.ToLower(h)] = r.ID
+			t.header(strings.ToLower(h)).relay = r.ID
 		}
 	}
 	slices.Sort(t.strip)
@@ -185,7 +190,8 @@ func (t *senders) index(r rule, strength int) {
 	}
 	if under != "" {
 		r.order += strength * 10000
-		t.headers[under] = append(t.headers[under], r)
+		k := t.header(under)
+		k.rules = append(k.rules, r)
 		return
 	}
 	if strength != byGeneric {
@@ -200,6 +206,16 @@ func (t *senders) index(r rule, strength int) {
 	default:
 		t.members[c.pointer[0]] = append(t.members[c.pointer[0]], r)
 	}
+}
+
+// header returns the entry of a header's lower-case name.
+func (t *senders) header(name string) *known {
+	k := t.headers[name]
+	if k == nil {
+		k = &known{}
+		t.headers[name] = k
+	}
+	return k
 }
 
 func isIndex(token string) bool {
