@@ -26,20 +26,9 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 		}
 		return Verdict{}, false
 	}
-	for _, generic := range [...]bool{false, true} {
-		for i := range configs {
-			c := &configs[i]
-			if generic != (c.Provider == GenericHMAC) || !generic && c.Provider != d.Provider && c.Provider != d.Relay {
-				continue
-			}
-			if j := newJudge(c); j != nil {
-				if v, ok := try(j); ok {
-					return v
-				}
-			}
-		}
-		if judged != nil {
-			break
+	for _, j := range judgesFor(d, configs) {
+		if v, ok := try(j); ok {
+			return v
 		}
 	}
 	if judged == nil {
@@ -53,6 +42,27 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 		return Verdict{Status: hookglass.SignatureUnchecked}
 	}
 	return Verdict{Status: hookglass.SignatureFailed, Reason: best.code(), Message: best.message(judged.Name, judged.where())}
+}
+
+// judgesFor returns the configs by which a request is judged: those of the detected provider or of the relay that passed it on,
+// else those of generic_hmac.
+func judgesFor(d Detection, configs []Config) []*judge {
+	var judges []*judge
+	for _, generic := range [...]bool{false, true} {
+		for i := range configs {
+			c := &configs[i]
+			if generic != (c.Provider == GenericHMAC) || !generic && c.Provider != d.Provider && c.Provider != d.Relay {
+				continue
+			}
+			if j := newJudge(c); j != nil {
+				judges = append(judges, j)
+			}
+		}
+		if len(judges) > 0 {
+			break
+		}
+	}
+	return judges
 }
 
 // kin reports whether a config of one provider may vouch for a request detected as another: when nobody is detected, and

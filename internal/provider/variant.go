@@ -1,0 +1,216 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// reencodeBytes bounds the bodies whose re-encodings are tried: each costs a copy and a hash.
+const reencodeBytes = 1 << 20
+
+// variant is a change that may have happened to a request between the signature and its reception, undone.
+type variant struct {
+	code    string
+	message string
+	body    []byte
+}
+
+// bodyVariants returns the bodies that the sender may have signed instead of the one received, likely ones first.
+func bodyVariants(in *input) []variant {
+	var all []variant
+	add := func(code, message string, body []byte) {
+		if body != nil && !bytes.Equal(body, in.Body) {
+			all = append(all, variant{code, message, body})
+		}
+	}
+	b := in.Body
+	trimmed := bytes.TrimRight(b, "\r\n")
+	add("body_newline_added", "A line end was added at the end of the body on its way: the signature covers the body without it.", trimmed)
+	add("body_newline_removed", "The line end of the body was lost on its way: the signature covers the body with a final newline.", join(b, "\n"))
+	add("body_newline_removed", "The line end of the body was lost on its way: the signature covers the body with a final CR LF.", join(b, "\r\n"))
+	if enc := in.Headers.Get("Content-Encoding"); enc != "" {
+		add("body_compressed", "The signature covers the body before it was compressed: something on its way, or the sender's client, compressed it after signing.", decode(b, enc))
+	}
+	add("body_empty", "The signature was made over an empty body: the sender signs before it writes the body, or something on the way lost or replaced it.", []byte{})
+	if len(b) > reencodeBytes {
+		return all
+	}
+	lf := bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
+	add("body_line_ends", "Line ends were changed on the way: the signature covers the body with LF instead of CR LF.", lf)
+	add("body_line_ends", "Line ends were changed on the way: the signature covers the body with CR LF instead of LF.", bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n")))
+	if rest, ok := bytes.CutPrefix(b, []byte("\xef\xbb\xbf")); ok {
+		add("body_charset", "A byte order mark was put before the body on its way.", rest)
+	}
+	add("body_charset", "The character set of the body was changed on its way, from ISO 8859-1 to UTF-8.", toLatin1(b))
+	add("body_charset", "The character set of the body was changed on its way, from UTF-8 to ISO 8859-1.", fromLatin1(b))
+	if in.isForm() {
+		add("body_form_reencoded", "The form was encoded anew on its way: the signature covers it with + for blanks.", bytes.ReplaceAll(b, []byte("%20"), []byte("+")))
+		add("body_form_reencoded", "The form was encoded anew on its way: the signature covers it with %20 for blanks.", bytes.ReplaceAll(b, []byte("+"), []byte("%20")))
+		if payload, ok := formValue(in.params(), "payload"); ok {
+			add("body_form_payload", "The signature was made over the JSON inside the form field payload. It has to cover the form as sent.", []byte(payload))
+		}
+		return all
+	}
+	if json.Valid(b) {
+		for _, layout := range layouts {
+			for _, spelling := range spellings {
+				if how := strings.Trim(layout.name+" and "+spelling.name, " and"); how != "" {
+					add("body_reencoded", fmt.Sprintf("The JSON was parsed and written anew on its way: the signature covers it %s. Sign and verify the bytes as they are sent.", how), spelling.apply(layout.apply(b)))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func join(b []byte, tail string) []byte { return append(bytes.Clone(b), tail...) }
+
+// The usual layouts of JSON, and the usual spellings of its strings.
+var (
+	layouts = []struct {
+		name  string
+		apply func([]byte) []byte
+	}{
+		{"", same},
+		{"without blanks", func(b []byte) []byte {
+			var buf bytes.Buffer
+			json.Compact(&buf, b) // b is valid
+			return buf.Bytes()
+		}},
+		{"indented by 2", func(b []byte) []byte { return indented(b, "  ") }},
+		{"indented by 4", func(b []byte) []byte { return indented(b, "    ") }},
+		{"indented by tabs", func(b []byte) []byte { return indented(b, "\t") }},
+		{"with a blank after each comma and colon", spaced},
+	}
+	spellings = []struct {
+		name  string
+		apply func([]byte) []byte
+	}{
+		{"", same},
+		{`with \/ for /`, func(b []byte) []byte { return respell(b, `\/`, false, false) }},
+		{`with / for \/`, func(b []byte) []byte { return respell(b, `/`, false, false) }},
+		{`with \u escapes`, func(b []byte) []byte { return respell(b, "", true, false) }},
+		{`with \u escapes and \/ for /`, func(b []byte) []byte { return respell(b, `\/`, true, false) }},
+		{`with UTF-8 for \u escapes`, func(b []byte) []byte { return respell(b, "", false, true) }},
+		{`with UTF-8 for \u escapes and / for \/`, func(b []byte) []byte { return respell(b, "/", false, true) }},
+		{`with <, > and & escaped`, escapeHTML},
+	}
+)
+
+func same(b []byte) []byte { return b }
+
+func indented(b []byte, by string) []byte {
+	var buf bytes.Buffer
+	json.Indent(&buf, b, "", by)
+	return buf.Bytes()
+}
+
+func escapeHTML(b []byte) []byte {
+	var buf bytes.Buffer
+	json.HTMLEscape(&buf, b)
+	return buf.Bytes()
+}
+
+func spaced(b []byte) []byte {
+	var buf bytes.Buffer
+	json.Compact(&buf, b)
+	compact := buf.Bytes()
+	out := make([]byte, 0, len(compact)+len(compact)/4)
+	for i := 0; i < len(compact); {
+		if compact[i] == '"' {
+			end := skipString(compact, i)
+			if end < 0 {
+				return nil
+			}
+			out = append(out, compact[i:end]...)
+			i = end
+			continue
+		}
+		out = append(out, compact[i])
+		if compact[i] == ',' || compact[i] == ':' {
+			out = append(out, ' ')
+		}
+		i++
+	}
+	return out
+}
+
+// respell rewrites valid JSON: slash is how a solidus is written ("": as it is), escape writes other than ASCII as \u,
+// unescape the reverse.
+func respell(b []byte, slash string, escape, unescape bool) []byte {
+	out := make([]byte, 0, len(b)+len(b)/8)
+	for i := 0; i < len(b); {
+		c := b[i]
+		switch {
+		case c == '\\' && i+1 < len(b):
+			size := 2
+			switch {
+			case b[i+1] == '/' && slash != "":
+				out = append(out, slash...)
+			case b[i+1] == 'u' && i+6 <= len(b):
+				size = 6
+				r := hexRune(b[i+2 : i+6])
+				if utf16.IsSurrogate(r) && i+12 <= len(b) && b[i+6] == '\\' && b[i+7] == 'u' {
+					r, size = utf16.DecodeRune(r, hexRune(b[i+8:i+12])), 12
+				}
+				if unescape && r > 0x7f && r != utf8.RuneError {
+					out = utf8.AppendRune(out, r)
+				} else {
+					out = append(out, b[i:i+size]...)
+				}
+			default:
+				out = append(out, b[i:i+2]...)
+			}
+			i += size
+		case c == '/' && slash != "":
+			out = append(out, slash...)
+			i++
+		case c >= utf8.RuneSelf && escape:
+			r, size := utf8.DecodeRune(b[i:])
+			if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
+				out = fmt.Appendf(out, `\u%04x\u%04x`, r1, r2)
+			} else {
+				out = fmt.Appendf(out, `\u%04x`, r)
+			}
+			i += size
+		default:
+			out = append(out, c)
+			i++
+		}
+	}
+	return out
+}
+
+func hexRune(digits []byte) rune {
+	var r rune
+	for _, c := range digits {
+		r = r<<4 | rune(unhex(c)&0xf)
+	}
+	return r
+}
+
+func toLatin1(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for _, r := range string(b) {
+		if r > 0xff {
+			return nil
+		}
+		out = append(out, byte(r))
+	}
+	return out
+}
+
+func fromLatin1(b []byte) []byte {
+	if utf8.Valid(b) {
+		return nil
+	}
+	out := make([]byte, 0, len(b)+16)
+	for _, c := range b {
+		out = utf8.AppendRune(out, rune(c))
+	}
+	return out
+}
