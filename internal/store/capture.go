@@ -30,39 +30,42 @@ const (
 		last_event_at = CASE WHEN last_event_at > cast($3 AS bigint) THEN last_event_at ELSE cast($3 AS bigint) END
 		WHERE endpoint = $1`
 
-	insertEvent = `INSERT INTO events (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
-		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+	insertEvent = `INSERT INTO events (seq, id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
+		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject) VALUES`
+	eventCols = 21
 
-	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body) VALUES`
+	payloadCols   = 11
 )
 
-func eventArgs(e *hookglass.Event) []any {
+// appendEventArgs appends the columns of insertEvent.
+func appendEventArgs(values []any, e *hookglass.Event) []any {
 	var status any
 	if e.Payload != nil && e.Reply != nil {
 		status = e.Reply.Status
 	}
-	return []any{
-		string(e.ID), e.EndpointNum, string(e.Type), e.ReceivedAt.UnixMicro(), e.Method, encodeText(e.Path), encodeText(e.RawQuery),
+	return append(values,
+		e.Seq, string(e.ID), e.EndpointNum, string(e.Type), e.ReceivedAt.UnixMicro(), e.Method, encodeText(e.Path), encodeText(e.RawQuery),
 		nullString(encodeText(e.ContentType)), nullString(e.IP), e.Size,
 		e.Provider, nullString(encodeText(e.EventType)), nullString(encodeText(e.EventRef)), nullString(encodeText(e.DeliveryID)),
 		string(e.SignatureStatus), nullString(e.SignatureReason), status,
-		nullString(encodeText(e.From)), nullString(encodeText(e.To)), nullString(encodeText(e.Subject)),
-	}
+		nullString(encodeText(e.From)), nullString(encodeText(e.To)), nullString(encodeText(e.Subject)))
 }
 
-func payloadArgs(e *hookglass.Event) []any {
+// appendPayloadArgs appends the columns of insertPayload.
+func appendPayloadArgs(values []any, e *hookglass.Event) []any {
 	p := e.Payload
-	values := []any{e.Seq, encodeText(e.URL), e.Proto, wire(p.Headers), nil, p.Body, nil, nil, nil, nil, nil}
+	values = append(values, e.Seq, encodeText(e.URL), e.Proto, wire(p.Headers))
 	if len(p.Trailers) > 0 {
-		values[4] = wire(p.Trailers)
+		values = append(values, wire(p.Trailers))
+	} else {
+		values = append(values, nil)
 	}
+	values = append(values, p.Body)
 	if r := p.Reply; r != nil {
-		values[6], values[7], values[8] = r.Status, string(r.Source), r.Delay.Milliseconds()
-		values[9], values[10] = wire(r.Headers), r.Body
+		return append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body)
 	}
-	return values
+	return append(values, nil, nil, nil, nil, nil)
 }
 
 // wire is headers as a column, never NULL.

@@ -226,7 +226,7 @@ func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*
 	for _, g := range groups {
 		batch.Queue(bumpStats, g.endpoint, int64(len(g.ops)), g.last.UnixMicro())
 	}
-	batch.Queue(insertEvents, eventColumns(events)...)
+	batch.Queue(insertEvents, captureColumns(events)...)
 	results := conn.SendBatch(ctx, batch)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	if _, err := results.Exec(); err != nil {
@@ -285,17 +285,25 @@ const insertEvents = `WITH input AS (
 	)
 	SELECT seq, id FROM stored`
 
-// eventColumns turns events into the arrays of insertEvents.
-func eventColumns(events []*hookglass.Event) []any {
-	const eventCols, payloadCols = 20, 11
-	columns := make([][]any, eventCols+payloadCols-2) // without seq and the status that events hold already
+// captureColumns turns events into the arrays of insertEvents: the columns of both tables without their seq, and
+// without the status of the reply, which events hold already.
+func captureColumns(events []*hookglass.Event) []any {
+	const replyStatus = 6
+	columns := make([][]any, eventCols-1+payloadCols-2)
+	var row []any
 	for _, ev := range events {
-		for i, v := range eventArgs(ev) {
-			columns[i] = append(columns[i], v)
+		row = appendEventArgs(row[:0], ev)
+		at := 0
+		for _, v := range row[1:] {
+			columns[at] = append(columns[at], v)
+			at++
 		}
-		p := payloadArgs(ev)
-		for i, v := range []any{p[1], p[2], p[3], p[4], p[5], p[7], p[8], p[9], p[10]} {
-			columns[eventCols+i] = append(columns[eventCols+i], v)
+		row = appendPayloadArgs(row[:0], ev)
+		for i, v := range row {
+			if i != 0 && i != replyStatus {
+				columns[at] = append(columns[at], v)
+				at++
+			}
 		}
 	}
 	values := make([]any, len(columns))

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"hookglass"
 )
 
 // sqliteEngine gives all writing to one goroutine, which commits in groups: whatever queued up while
@@ -204,85 +202,4 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 	}
 	e.insert.close()
 	return errors.Join(e.db.read.Close(), e.db.write.Close())
-}
-
-// captureStatements are the prepared statements of the hot path.
-type captureStatements struct {
-	db      *sql.DB
-	bump    *sql.Stmt
-	event   *sql.Stmt
-	payload *sql.Stmt
-}
-
-// prepare does nothing once it has succeeded. It fails as long as the schema is not there.
-func (s *captureStatements) prepare(ctx context.Context) error {
-	if s.bump != nil {
-		return nil
-	}
-	var err error
-	prepare := func(query string) *sql.Stmt {
-		if err != nil {
-			return nil
-		}
-		var stmt *sql.Stmt
-		stmt, err = s.db.PrepareContext(ctx, query)
-		return stmt
-	}
-	bump, event, payload := prepare(bumpStats), prepare(insertEvent), prepare(insertPayload)
-	if err != nil {
-		return err
-	}
-	s.bump, s.event, s.payload = bump, event, payload
-	return nil
-}
-
-func (s *captureStatements) close() {
-	for _, stmt := range []*sql.Stmt{s.bump, s.event, s.payload} {
-		if stmt != nil {
-			stmt.Close()
-		}
-	}
-}
-
-// run stores the captures among the ops. A capture whose endpoint is gone gets not_found; an error is
-// of the whole group.
-func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *queue) error {
-	groups := byEndpoint(ops)
-	if len(groups) == 0 {
-		return nil
-	}
-	bump, event, payload := tx.StmtContext(ctx, s.bump), tx.StmtContext(ctx, s.event), tx.StmtContext(ctx, s.payload)
-	var jobs []hookglass.Job
-	for _, g := range groups {
-		res, err := bump.ExecContext(ctx, g.endpoint, len(g.ops), g.last.UnixMicro())
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil {
-			return err
-		} else if n == 0 {
-			for _, o := range g.ops {
-				o.err = hookglass.NotFound("endpoint")
-			}
-			continue
-		}
-		for _, o := range g.ops {
-			ev := o.capture.event
-			res, err := event.ExecContext(ctx, eventArgs(ev)...)
-			if err != nil {
-				return err
-			}
-			if ev.Seq, err = res.LastInsertId(); err != nil {
-				return err
-			}
-			if _, err := payload.ExecContext(ctx, payloadArgs(ev)...); err != nil {
-				return err
-			}
-			jobs = append(jobs, o.capture.jobs...)
-		}
-	}
-	if len(jobs) == 0 {
-		return nil
-	}
-	return q.enqueue(ctx, tx, jobs)
 }

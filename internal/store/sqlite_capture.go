@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+
+	"hookglass"
+)
+
+// rowSizes are the numbers of rows that one statement inserts. A statement of many rows costs little more than
+// one of a single row; the sizes are few so that each is prepared once.
+var rowSizes = []int{32, 8, 1}
+
+// captureStatements are the prepared statements of the hot path. Only the writer uses them.
+type captureStatements struct {
+	db      *sql.DB
+	bump    *sql.Stmt // nil until prepared
+	nextSeq *sql.Stmt
+	event   []*sql.Stmt // for each of rowSizes
+	payload []*sql.Stmt
+}
+
+const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
+
+// prepare does nothing once it has succeeded. It fails as long as the schema is not there. It must be called
+// outside a transaction, which has the one connection.
+func (s *captureStatements) prepare(ctx context.Context) error {
+	if s.bump != nil {
+		return nil
+	}
+	var p captureStatements
+	var failed error
+	prepare := func(query string) *sql.Stmt {
+		stmt, err := s.db.PrepareContext(ctx, query)
+		failed = errors.Join(failed, err)
+		return stmt
+	}
+	for _, n := range rowSizes {
+		p.event = append(p.event, prepare(insertRows(insertEvent, eventCols, n)))
+		p.payload = append(p.payload, prepare(insertRows(insertPayload, payloadCols, n)))
+	}
+	p.nextSeq, p.bump = prepare(nextSeq), prepare(bumpStats)
+	if failed != nil {
+		p.close()
+		return failed
+	}
+	p.db, *s = s.db, p
+	return nil
+}
+
+func (s *captureStatements) close() {
+	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq}) {
+		if stmt != nil {
+			stmt.Close()
+		}
+	}
+}
+
+// insertRows completes an INSERT with n rows of placeholders. They have no names: the database finds each name
+// by going through all of them.
+func insertRows(insert string, cols, n int) string {
+	row := " (?" + strings.Repeat(",?", cols-1) + ")"
+	return insert + row + strings.Repeat(","+row, n-1)
+}
+
+// run stores the captures among the ops. A capture whose endpoint is gone gets not_found; an error is
+// of the whole group.
+func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *queue) error {
+	groups := byEndpoint(ops)
+	if len(groups) == 0 {
+		return nil
+	}
+	var jobs []hookglass.Job
+	events := make([]*hookglass.Event, 0, len(ops))
+	bump := tx.StmtContext(ctx, s.bump)
+	for _, g := range groups {
+		res, err := bump.ExecContext(ctx, g.endpoint, len(g.ops), g.last.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil {
+			return err
+		} else if n == 0 {
+			for _, o := range g.ops {
+				o.err = hookglass.NotFound("endpoint")
+			}
+			continue
+		}
+		for _, o := range g.ops {
+			events = append(events, o.capture.event)
+			jobs = append(jobs, o.capture.jobs...)
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	var seq int64
+	if err := tx.StmtContext(ctx, s.nextSeq).QueryRowContext(ctx).Scan(&seq); err != nil {
+		return err
+	}
+	for _, e := range events {
+		seq++
+		e.Seq = seq
+	}
+	if err := insertAll(ctx, tx, s.event, eventCols, events, appendEventArgs); err != nil {
+		return err
+	}
+	if err := insertAll(ctx, tx, s.payload, payloadCols, events, appendPayloadArgs); err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return q.enqueue(ctx, tx, jobs)
+}
+
+// insertAll stores one row for each event, many rows a statement.
+func insertAll(ctx context.Context, tx *sql.Tx, stmts []*sql.Stmt, cols int, events []*hookglass.Event, appendArgs func([]any, *hookglass.Event) []any) error {
+	values := make([]any, 0, cols*min(len(events), rowSizes[0]))
+	for i, n := range rowSizes {
+		for ; len(events) >= n; events = events[n:] {
+			values = values[:0]
+			for _, e := range events[:n] {
+				values = appendArgs(values, e)
+			}
+			if _, err := tx.StmtContext(ctx, stmts[i]).ExecContext(ctx, values...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
