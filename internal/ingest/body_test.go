@@ -288,9 +288,10 @@ func TestManyLargeBodiesStayWithinTheBudget(t *testing.T) {
 }
 
 func TestAnnouncedBodiesHoldNoBudgetAndWaitersAreToldToComeBack(t *testing.T) {
-	release := make(chan struct{})
+	entered, release := make(chan struct{}, 3), make(chan struct{})
 	s := &stub{capture: func(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
 		if len(a.Body) > 1<<20 {
+			entered <- struct{}{}
 			<-release
 		}
 		return nil, nil
@@ -305,6 +306,7 @@ func TestAnnouncedBodiesHoldNoBudgetAndWaitersAreToldToComeBack(t *testing.T) {
 	for range 2 {
 		c := sv.dial()
 		c.send(large)
+		<-entered
 		holders = append(holders, c)
 	}
 	c := sv.dial()
