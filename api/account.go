@@ -1,0 +1,39 @@
+package api
+
+import "hookglass"
+
+// Verification is the answer of GET /auth/verify: who the token's user is, at the described top level and in
+// the envelope that other clients read.
+type Verification struct {
+	Identity
+	Data Identity `json:"data"`
+}
+
+// Identity is a user in an account.
+type Identity struct {
+	User    User    `json:"user"`
+	Account Account `json:"account"`
+}
+
+// User is a person who can sign in.
+type User struct {
+	ID    int64  `json:"id" example:"1"`
+	Email string `json:"email" format:"email" example:"ada@example.com"`
+	Name  string `json:"name" example:"Ada"`
+}
+
+// Account owns workspaces and is what a plan applies to.
+type Account struct {
+	ID   int64  `json:"id" example:"1"`
+	Name string `json:"name" example:"Example Ltd"`
+	Plan string `json:"plan" enum:"free,pro,team,business" example:"business"`
+}
+
+// FromIdentity writes a user and an account.
+func FromIdentity(u hookglass.User, a hookglass.Account) Verification {
+	id := Identity{
+		User:    User{ID: u.ID, Email: u.Email, Name: u.Name},
+		Account: Account{ID: a.ID, Name: a.Name, Plan: string(a.Plan)},
+	}
+	return Verification{Identity: id, Data: id}
+}

@@ -1,0 +1,143 @@
+// Package api is the JSON contract of the REST API: what is sent and what is answered, as structs, and how
+// the nouns of the service are written in them. It holds no logic and hides nothing; the server's edges and
+// the Go client share it.
+//
+// The tags doc, example, enum, format and the bounds describe a field in the OpenAPI description, and null:"true"
+// marks a field of a request that may be null.
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// One is the envelope of a single thing.
+type One[T any] struct {
+	Data T `json:"data"`
+}
+
+// List is the envelope of a list. Data is never null.
+type List[T any] struct {
+	Data []T  `json:"data"`
+	Meta Page `json:"meta"`
+}
+
+// Page says how a list goes on.
+type Page struct {
+	NextCursor *string `json:"next_cursor" doc:"Give it as cursor to get what follows; null at the end." example:"b2Zmc2V0OjI1"`
+}
+
+// Deleted is the answer to a deletion.
+type Deleted struct {
+	ID      string `json:"id" doc:"What was deleted." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	Deleted bool   `json:"deleted" example:"true"`
+}
+
+// Error is the body of every answer that is not a success.
+type Error struct {
+	Error      string       `json:"error" doc:"A stable code." example:"validation_failed"`
+	Message    string       `json:"message,omitempty" doc:"One sentence for a person." example:"endpoint.name is required."`
+	Details    []FieldError `json:"details,omitempty" doc:"With validation_failed: what is wrong with which field."`
+	RetryAfter int          `json:"retry_after,omitempty" doc:"With rate_limited: seconds to wait." example:"6"`
+}
+
+// FieldError says what is wrong with one field of a request.
+type FieldError struct {
+	Field   string `json:"field" doc:"The field's name with those it lies in, or that of the query parameter." example:"endpoint.name"`
+	Message string `json:"message" doc:"What is wrong with it." example:"is required"`
+}
+
+// Time is written as RFC 3339 in UTC with microseconds.
+type Time struct{ time.Time }
+
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(make([]byte, 0, len(timeLayout)+2), `"`+timeLayout+`"`), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Time) UnmarshalJSON(b []byte) error { return t.Time.UnmarshalJSON(b) }
+
+// String is the time as it is written.
+func (t Time) String() string { return t.UTC().Format(timeLayout) }
+
+// at returns nil for the zero time.
+func at(t time.Time) *Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &Time{t}
+}
+
+// Optional is a field of a request that may be absent or null, which are different things in a change.
+type Optional[T any] struct {
+	Value T
+	Set   bool // it was sent
+	Null  bool // as null
+}
+
+// Some is an optional field with a value.
+func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
+
+// Null is an optional field that clears what it names.
+func Null[T any]() Optional[T] { return Optional[T]{Set: true, Null: true} }
+
+// IsZero reports whether the field is left out.
+func (o Optional[T]) IsZero() bool { return !o.Set }
+
+// MarshalJSON implements json.Marshaler.
+func (o Optional[T]) MarshalJSON() ([]byte, error) {
+	if !o.Set || o.Null {
+		return []byte("null"), nil
+	}
+	return json.Marshal(o.Value)
+}
+
+// UnmarshalJSONFrom reads the value with the strictness of the decoder.
+func (o *Optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	o.Set = true
+	if dec.PeekKind() == 'n' {
+		o.Null = true
+		_, err := dec.ReadToken()
+		return err
+	}
+	return jsonv2.UnmarshalDecode(dec, &o.Value)
+}
+
+// nonzero returns nil for a zero value, where the contract has null.
+func nonzero[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// text makes bytes as a sender wrote them into text. What is not UTF-8 is taken for Latin-1, as HTTP's field
+// values once were (RFC 9110, section 5.5): every byte stays visible, and nothing is replaced.
+func text(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(rune(s[i]))
+	}
+	return b.String()
+}
+
+// Addresses are what the URLs and mail addresses of answers are built from.
+type Addresses struct {
+	PublicURL  string // without a slash at its end
+	MailDomain string
+}
+
+func (a Addresses) hook(id string) string { return fmt.Sprintf("%s/hooks/%s", a.PublicURL, id) }

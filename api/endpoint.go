@@ -1,0 +1,121 @@
+package api
+
+import (
+	"time"
+
+	"hookglass"
+)
+
+// Endpoint is an address that catches webhooks or mail.
+type Endpoint struct {
+	ID             string         `json:"id" doc:"Prefix ep_." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	Name           string         `json:"name" doc:"A label for people." example:"Payments"`
+	Kind           string         `json:"kind" enum:"webhook,email" doc:"What it catches." example:"webhook"`
+	CustomID       *string        `json:"custom_id" doc:"Works as the id in every path and in the reception URL." example:"payments"`
+	Provider       *string        `json:"provider" enum:"github,stripe,shopify,slack,twilio" doc:"The intended source; detection does not need it. Null for email endpoints." example:"stripe"`
+	ProviderConfig ProviderConfig `json:"provider_config"`
+	WebhookURL     *string        `json:"webhook_url" format:"uri" doc:"Where webhooks are received; null for email endpoints." example:"https://hooks.example.com/hooks/ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	URL            *string        `json:"url" format:"uri" doc:"The same as webhook_url, for older clients." example:"https://hooks.example.com/hooks/ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	EmailAddress   *string        `json:"email_address" doc:"Where mail is received; null for webhook endpoints." example:"orders@mail.example.com"`
+	TunnelActive   bool           `json:"tunnel_active" doc:"Whether a local machine is connected." example:"false"`
+	Enabled        bool           `json:"enabled" doc:"A disabled endpoint answers 410." example:"true"`
+	Response       *Response      `json:"response" doc:"The custom answer to senders; null for the default one."`
+	WorkspaceID    *int64         `json:"workspace_id" doc:"Null for a temporary endpoint." example:"1"`
+	EventCount     int64          `json:"event_count" doc:"Events received, those deleted since included." example:"42"`
+	RefusedCount   int64          `json:"refused_count" doc:"Requests refused because their body was too large." example:"0"`
+	LastEventAt    *Time          `json:"last_event_at" example:"2026-11-20T10:15:30.123456Z"`
+	ExpiresAt      *Time          `json:"expires_at" doc:"When a temporary endpoint ends; null for others." example:"2026-11-21T10:15:30.123456Z"`
+	CreatedAt      Time           `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	UpdatedAt      Time           `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
+	TunnelKey      string         `json:"tunnel_key,omitempty" doc:"Reads and deletes the events of a temporary endpoint, as a bearer token. Only the answer that creates the endpoint has it." example:"tk_0a1b2c3d4e5f6g7h8j9k0m1n2p"`
+}
+
+// ProviderConfig are the settings of how an endpoint treats what providers send.
+type ProviderConfig struct {
+	_            struct{} `additionalProperties:"false"`
+	Handshake    *bool    `json:"handshake,omitempty" doc:"Whether a provider's handshakes are answered by themselves; default true." example:"true"`
+	ResponseMode string   `json:"response_mode,omitempty" enum:"static,tunnel" doc:"Whether the connected local machine's answer goes to the sender; default static." example:"static"`
+}
+
+// Response is an endpoint's custom answer. Body and header values may hold templates such as {{request.method}}.
+type Response struct {
+	_       struct{}          `additionalProperties:"false"`
+	Status  int               `json:"status" minimum:"200" maximum:"599" doc:"Any status that ends a request." example:"201"`
+	Headers map[string]string `json:"headers,omitempty" doc:"Fields that frame the answer or set cookies are refused."`
+	Body    string            `json:"body,omitempty" doc:"At most 1 MiB." example:"{\"ok\":true}"`
+	DelayMS int64             `json:"delay_ms,omitempty" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
+}
+
+// CreateEndpoint is the body of POST /endpoints.
+type CreateEndpoint struct {
+	_        struct{}     `additionalProperties:"false"`
+	Endpoint *NewEndpoint `json:"endpoint,omitempty" required:"true"`
+}
+
+// NewEndpoint is what a new endpoint shall be. Only the name is required.
+type NewEndpoint struct {
+	_              struct{}                 `additionalProperties:"false"`
+	Name           Optional[string]         `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Payments"`
+	Kind           Optional[string]         `json:"kind,omitzero" enum:"webhook,email" doc:"Default webhook." example:"webhook"`
+	Provider       Optional[string]         `json:"provider,omitzero" null:"true" enum:"github,stripe,shopify,slack,twilio" doc:"The intended source; for webhook endpoints only." example:"stripe"`
+	EmailLocalPart Optional[string]         `json:"email_local_part,omitzero" null:"true" pattern:"^[a-z0-9._-]{2,50}$" doc:"For email endpoints only; random when absent." example:"orders"`
+	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Unique in the installation." example:"payments"`
+	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero"`
+	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders."`
+	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	WorkspaceID    Optional[int64]          `json:"workspace_id,omitzero" null:"true" doc:"Where to create it; default the token's workspace, or the account's oldest." example:"1"`
+}
+
+// UpdateEndpoint is the body of PATCH /endpoints/{id}.
+type UpdateEndpoint struct {
+	_        struct{}        `additionalProperties:"false"`
+	Endpoint *EndpointChange `json:"endpoint,omitempty" required:"true"`
+}
+
+// EndpointChange names what to change; what is absent stays.
+type EndpointChange struct {
+	_              struct{}                 `additionalProperties:"false"`
+	Name           Optional[string]         `json:"name,omitzero" minLength:"1" maxLength:"200" example:"Payments, live"`
+	Provider       Optional[string]         `json:"provider,omitzero" null:"true" enum:"github,stripe,shopify,slack,twilio" doc:"Null clears it." example:"stripe"`
+	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Null clears it." example:"payments-live"`
+	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero" doc:"Replaces the whole object."`
+	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"Null brings back the default answer."`
+	Enabled        Optional[bool]           `json:"enabled,omitzero" example:"true"`
+}
+
+// FromEndpoint writes an endpoint.
+func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
+	out := Endpoint{
+		ID: string(e.ID), Name: e.Name, Kind: string(e.Kind), CustomID: nonzero(e.CustomID), Provider: nonzero(e.Provider),
+		ProviderConfig: ProviderConfig{Handshake: e.ProviderConfig.Handshake, ResponseMode: string(e.ProviderConfig.ResponseMode)},
+		TunnelActive:   e.TunnelActive, Enabled: e.Enabled, WorkspaceID: nonzero(e.WorkspaceID),
+		EventCount: e.EventCount, RefusedCount: e.RefusedCount, LastEventAt: at(e.LastEventAt), ExpiresAt: at(e.ExpiresAt),
+		CreatedAt: Time{e.CreatedAt}, UpdatedAt: Time{e.UpdatedAt},
+	}
+	if e.Kind == hookglass.KindEmail {
+		address := e.EmailLocalPart + "@" + addresses.MailDomain
+		out.EmailAddress = &address
+	} else {
+		url := addresses.hook(string(e.ID))
+		out.WebhookURL, out.URL = &url, &url
+	}
+	if r := e.Response; r != nil {
+		out.Response = &Response{Status: r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.Delay.Milliseconds()}
+	}
+	return out
+}
+
+// Domain is the custom answer in the service's terms. A delay that no duration can hold becomes a negative one,
+// which is refused as every other out of range.
+func (r Response) Domain() *hookglass.Response {
+	delay := time.Duration(-1)
+	if r.DelayMS >= 0 && r.DelayMS < 1<<32 {
+		delay = time.Duration(r.DelayMS) * time.Millisecond
+	}
+	return &hookglass.Response{Status: r.Status, Headers: r.Headers, Body: r.Body, Delay: delay}
+}
+
+// Domain are the settings in the service's terms.
+func (c ProviderConfig) Domain() hookglass.ProviderConfig {
+	return hookglass.ProviderConfig{Handshake: c.Handshake, ResponseMode: hookglass.ResponseMode(c.ResponseMode)}
+}

@@ -1,0 +1,208 @@
+package api
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass"
+)
+
+// Event is a captured webhook or mail in the list form.
+type Event struct {
+	ID                string             `json:"id" doc:"Prefix req_ for webhooks, eml_ for mail; wr_ is accepted for req_." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	EndpointID        string             `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	Type              string             `json:"type" enum:"webhook,email" example:"webhook"`
+	Method            string             `json:"method" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS,EMAIL" doc:"EMAIL for mail." example:"POST"`
+	Path              string             `json:"path" doc:"What followed the endpoint in the request path, as received; the receiving address for mail." example:"/orders"`
+	Status            *int               `json:"status" doc:"What the sender was answered; null for mail." example:"200"`
+	ContentType       *string            `json:"content_type" example:"application/json"`
+	IPAddress         *string            `json:"ip_address" doc:"The sender's; null for mail." example:"203.0.113.7"`
+	Size              int64              `json:"size" doc:"Bytes of the body; of the raw message for mail." example:"512"`
+	RequestedAt       Time               `json:"requested_at" example:"2026-11-20T10:15:30.123456Z"`
+	DetectedProvider  string             `json:"detected_provider" doc:"A provider's id, or unknown." example:"stripe"`
+	ProviderEventData *ProviderEventData `json:"provider_event_data,omitempty" doc:"Webhooks only."`
+	SignatureStatus   string             `json:"signature_status" enum:"verified,failed,unchecked" example:"verified"`
+	SignatureReason   *string            `json:"signature_reason" doc:"Why a check failed; null unless it did." example:"signature_mismatch"`
+	Tags              []string           `json:"tags" example:"[\"billing\"]"`
+	Ignored           bool               `json:"ignored" example:"false"`
+	IgnoredReason     *string            `json:"ignored_reason" enum:"noise,mistake,resolved,test" example:"noise"`
+	From              *string            `json:"from,omitempty" doc:"Mail only." example:"shop@example.com"`
+	To                *string            `json:"to,omitempty" doc:"Mail only." example:"orders@mail.example.com"`
+	Subject           *string            `json:"subject,omitempty" doc:"Mail only." example:"Order 1001"`
+}
+
+// ProviderEventData is what a provider said of its own event.
+type ProviderEventData struct {
+	EventType  *string `json:"event_type" example:"invoice.paid"`
+	EventID    *string `json:"event_id" example:"evt_1PqE"`
+	DeliveryID *string `json:"delivery_id" example:"72d3162e-cc78-11e3-81ab-4c9367dc0958"`
+}
+
+// EventDetail is a captured event with everything that was received and answered.
+type EventDetail struct {
+	Event
+	URL             string            `json:"url" doc:"The whole URL as the sender used it." example:"https://hooks.example.com/hooks/ep_7c1v9k2m4n6p8q0r2s4t6v8w0y/orders?page=2"`
+	Protocol        string            `json:"protocol" example:"HTTP/1.1"`
+	Headers         map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space; header_list has them one by one." example:"{\"Content-Type\":\"application/json\"}"`
+	HeaderList      [][2]string       `json:"header_list" doc:"Names and values in the order and spelling received." example:"[[\"Content-Type\",\"application/json\"]]"`
+	TrailerList     [][2]string       `json:"trailer_list" doc:"Trailer fields of a chunked body." example:"[]"`
+	QueryString     string            `json:"query_string" doc:"As received, without the question mark." example:"page=2"`
+	QueryParameters map[string]any    `json:"query_parameters" doc:"Strings, or arrays of strings where a name is repeated." example:"{\"page\":\"2\"}"`
+	QueryParams     map[string]string `json:"query_params" doc:"The same as strings, for older clients; repeated values are joined by a comma and a space." example:"{\"page\":\"2\"}"`
+	Body            *string           `json:"body" doc:"The body, or the raw message of mail. In base64 where it is not UTF-8; see body_encoding." example:"{\"amount\":100}"`
+	BodyEncoding    string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
+	SourceIP        *string           `json:"source_ip" doc:"The same as ip_address, for older clients." example:"203.0.113.7"`
+	ReceivedAt      Time              `json:"received_at" doc:"The same as requested_at, for older clients." example:"2026-11-20T10:15:30.123456Z"`
+
+	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"Webhooks only, as what follows: the answer that the sender was given." example:"200"`
+	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire; Date and Connection, which belong to the connection, are left out." example:"{\"Content-Type\":\"application/json\"}"`
+	ResponseHeaderList       [][2]string       `json:"response_header_list,omitempty" example:"[[\"Content-Type\",\"application/json\"]]"`
+	ResponseBodySent         *string           `json:"response_body_sent,omitempty" doc:"In base64 where it is not UTF-8; see response_body_encoding." example:"{\"received\":true}"`
+	ResponseBodySentEncoding string            `json:"response_body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
+	ResponseSource           string            `json:"response_source,omitempty" enum:"default,custom,handshake,tunnel" example:"default"`
+	ResponseDelayMS          *int64            `json:"response_delay_ms,omitempty" doc:"Milliseconds waited before the answer." example:"0"`
+}
+
+// EventList is the answer of GET /endpoints/{id}/requests.
+type EventList struct {
+	Data []Event  `json:"data"`
+	Meta EventsOf `json:"meta"`
+}
+
+// EventsOf says which part of the events a list shows.
+type EventsOf struct {
+	Total      int64   `json:"total" doc:"How many events the filters select." example:"42"`
+	Limit      int     `json:"limit" example:"25"`
+	Offset     int     `json:"offset" example:"0"`
+	NextCursor *string `json:"next_cursor" doc:"Give it as cursor to get what follows; null at the end." example:"Y3Vyc29y"`
+}
+
+// DeletedEvents is the answer of destroy_all.
+type DeletedEvents struct {
+	Deleted int64 `json:"deleted" doc:"How many." example:"42"`
+}
+
+// EventTags are the tags of one event.
+type EventTags struct {
+	Tags []string `json:"tags" example:"[\"billing\"]"`
+}
+
+// IgnoreEvent is the body of POST …/ignore.
+type IgnoreEvent struct {
+	_      struct{}         `additionalProperties:"false"`
+	Reason Optional[string] `json:"reason,omitzero" enum:"noise,mistake,resolved,test" doc:"Default noise." example:"noise"`
+}
+
+// FromEvent writes an event in the list form.
+func FromEvent(e *hookglass.Event) Event {
+	out := Event{
+		ID: string(e.ID), EndpointID: string(e.EndpointID), Type: string(e.Type), Method: e.Method, Path: text(e.Path),
+		ContentType: textOrNil(e.ContentType), IPAddress: nonzero(e.IP), Size: e.Size, RequestedAt: Time{e.ReceivedAt},
+		DetectedProvider: e.Provider, SignatureStatus: string(e.SignatureStatus), SignatureReason: nonzero(e.SignatureReason),
+		Tags: e.Tags, Ignored: e.Ignored != "", IgnoredReason: nonzero(e.Ignored),
+	}
+	if out.Tags == nil {
+		out.Tags = []string{}
+	}
+	if e.Type == hookglass.EventEmail {
+		from, to, subject := text(e.From), text(e.To), text(e.Subject)
+		out.From, out.To, out.Subject = &from, &to, &subject
+		return out
+	}
+	out.Status = nonzero(e.Status)
+	out.ProviderEventData = &ProviderEventData{
+		EventType: textOrNil(e.EventType), EventID: textOrNil(e.EventRef), DeliveryID: textOrNil(e.DeliveryID),
+	}
+	return out
+}
+
+// FromEventDetail writes an event with its payload.
+func FromEventDetail(e *hookglass.Event) EventDetail {
+	out := EventDetail{
+		Event: FromEvent(e), URL: text(e.URL), Protocol: e.Proto, QueryString: text(e.RawQuery),
+		SourceIP: nonzero(e.IP), ReceivedAt: Time{e.ReceivedAt}, BodyEncoding: "utf8",
+		Headers: map[string]string{}, HeaderList: [][2]string{}, TrailerList: [][2]string{},
+	}
+	out.QueryParameters, out.QueryParams = queryOf(e.RawQuery)
+	if e.Payload == nil {
+		return out
+	}
+	out.Headers, out.HeaderList = headersOf(e.Headers)
+	_, out.TrailerList = headersOf(e.Trailers)
+	body, encoding := bodyOf(e.Body)
+	out.Body, out.BodyEncoding = &body, encoding
+	if r := e.Reply; r != nil {
+		sent := r.Headers
+		if r.Status != 204 && r.Status != 304 { // which have no length (RFC 9110, sections 15.3.5 and 15.4.5)
+			sent = append(sent[:len(sent):len(sent)], hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
+		}
+		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(sent)
+		body, encoding := bodyOf(r.Body)
+		delay := r.Delay.Milliseconds()
+		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay
+		out.ResponseStatusSent, out.ResponseSource = &r.Status, string(r.Source)
+	}
+	return out
+}
+
+func textOrNil(s string) *string { return nonzero(text(s)) }
+
+// headersOf gives the fields as an object, under the spelling of the first of several, and as they came.
+func headersOf(headers hookglass.Headers) (map[string]string, [][2]string) {
+	object := make(map[string]string, len(headers))
+	spelling := make(map[string]string, len(headers))
+	list := make([][2]string, 0, len(headers))
+	for _, h := range headers {
+		name, value := text(h.Name), text(h.Value)
+		list = append(list, [2]string{name, value})
+		key, repeated := spelling[strings.ToLower(name)]
+		if repeated {
+			object[key] += ", " + value
+			continue
+		}
+		spelling[strings.ToLower(name)] = name
+		object[name] = value
+	}
+	return object, list
+}
+
+func bodyOf(b []byte) (body, encoding string) {
+	if utf8.Valid(b) {
+		return string(b), "utf8"
+	}
+	return base64.StdEncoding.EncodeToString(b), "base64"
+}
+
+// queryOf reads a query string as a form is written. What can not be decoded stays as it came: nothing that a
+// sender wrote is lost.
+func queryOf(raw string) (parameters map[string]any, joined map[string]string) {
+	parameters, joined = map[string]any{}, map[string]string{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, value = unescape(name), unescape(value)
+		switch before := parameters[name].(type) {
+		case nil:
+			parameters[name], joined[name] = value, value
+			continue
+		case string:
+			parameters[name] = []string{before, value}
+		case []string:
+			parameters[name] = append(before, value)
+		}
+		joined[name] += ", " + value
+	}
+	return parameters, joined
+}
+
+func unescape(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		s = u
+	}
+	return text(s)
+}

@@ -1,0 +1,147 @@
+package httpd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+)
+
+const (
+	internalMessage = "Something went wrong here; it has been recorded."
+	// defaultRetry is how long a caller should wait where the error does not say.
+	defaultRetry = 5 * time.Second
+)
+
+// Status is the HTTP status of a code (spec, "Errors"; decisions, section 3).
+func Status(code hookglass.Code) int {
+	switch code {
+	case hookglass.CodeInvalidJSON:
+		return http.StatusBadRequest
+	case hookglass.CodeUnauthorized:
+		return http.StatusUnauthorized
+	case hookglass.CodeInsufficientScope, hookglass.CodeForbidden,
+		hookglass.CodePlanRequired, hookglass.CodePaymentMethodRequired, hookglass.CodeSubscriptionRequired:
+		return http.StatusForbidden
+	case hookglass.CodeNotFound:
+		return http.StatusNotFound
+	case hookglass.CodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case hookglass.CodeConflict, hookglass.CodeStaleLockVersion, hookglass.CodeIdempotencyConflict,
+		hookglass.CodeSignatureConfigExists, hookglass.CodeSecretInUse:
+		return http.StatusConflict
+	case hookglass.CodeGone:
+		return http.StatusGone
+	case hookglass.CodePayloadTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case hookglass.CodeUnsupportedMediaType:
+		return http.StatusUnsupportedMediaType
+	case hookglass.CodeValidationFailed, hookglass.CodeTargetNotAllowed:
+		return http.StatusUnprocessableEntity
+	case hookglass.CodeRateLimited:
+		return http.StatusTooManyRequests
+	case hookglass.CodeUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// Failure is an error as it is answered. It is an error itself, with the methods by which the REST framework
+// finds its status, headers and media type.
+type Failure struct {
+	Status int
+	Header http.Header
+	Body   api.Error
+	extra  map[string]any
+}
+
+// Fail turns an error into its answer. What carries no code becomes "internal", and only that is logged, once,
+// here: its text never leaves. Unavailable is a warning, unless the caller went away.
+func Fail(ctx context.Context, err error) *Failure {
+	r := From(ctx)
+	var e *hookglass.Error
+	if !errors.As(err, &e) {
+		e = hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage)
+		r.log.ErrorContext(ctx, "a request failed", "error", err, "request", r.ID)
+	} else if e.Code == hookglass.CodeUnavailable && ctx.Err() == nil {
+		r.log.WarnContext(ctx, "a request could not be served", "error", err, "request", r.ID)
+	}
+	f := &Failure{
+		Status: Status(e.Code), Header: make(http.Header),
+		Body: api.Error{Error: string(e.Code), Message: e.Message}, extra: e.Extra,
+	}
+	for _, d := range e.Details {
+		f.Body.Details = append(f.Body.Details, api.FieldError{Field: d.Field, Message: d.Message})
+	}
+	switch e.Code {
+	case hookglass.CodeUnauthorized:
+		f.Header.Set("WWW-Authenticate", "Bearer")
+	case hookglass.CodeInsufficientScope:
+		f.Header.Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+	case hookglass.CodeRateLimited:
+		f.Body.RetryAfter = seconds(e.RetryAfter)
+		f.Header.Set("Retry-After", strconv.Itoa(f.Body.RetryAfter))
+	case hookglass.CodeUnavailable:
+		f.Header.Set("Retry-After", strconv.Itoa(seconds(e.RetryAfter)))
+	}
+	return f
+}
+
+// seconds rounds up, so that who waits that long has waited long enough.
+func seconds(d time.Duration) int {
+	if d <= 0 {
+		d = defaultRetry
+	}
+	return int(math.Ceil(d.Seconds()))
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Body.Error + ": " + f.Body.Message }
+
+// GetStatus tells the REST framework the status.
+func (f *Failure) GetStatus() int { return f.Status }
+
+// GetHeaders tells the REST framework the headers.
+func (f *Failure) GetHeaders() http.Header { return f.Header }
+
+// ContentType tells the REST framework the media type, whatever was negotiated.
+func (f *Failure) ContentType(string) string { return "application/json" }
+
+// MarshalJSON writes the error's members, and after them those that its kind adds.
+func (f *Failure) MarshalJSON() ([]byte, error) {
+	body, err := json.Marshal(f.Body)
+	if err != nil || len(f.extra) == 0 {
+		return body, err
+	}
+	extra, err := json.Marshal(f.extra)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(body[:len(body)-1], ','), extra[1:]...), nil
+}
+
+// WriteError answers a request with an error.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	f := Fail(r.Context(), err)
+	body, err := json.Marshal(f)
+	if err != nil {
+		From(r.Context()).log.Error("an error could not be written", "error", err)
+		body, f.Status = []byte(`{"error":"internal"}`), http.StatusInternalServerError
+	}
+	h := w.Header()
+	for name, values := range f.Header {
+		h[name] = values
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(f.Status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(append(body, '\n')) // nobody is left to tell
+	}
+}

@@ -1,0 +1,154 @@
+// Package httpd is what every HTTP edge stands on: who a request comes from, who asks by it, how an error is
+// answered, and what is noted of it. It hides the mapping of codes to statuses, the reading of bearer tokens
+// and of proxies' headers, and knows no resource.
+//
+// [Stack.Wrap] goes around all edges at once; behind it [From] finds what is known of a request.
+package httpd
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"hookglass"
+)
+
+// Config says how requests reach the service.
+type Config struct {
+	Log     *slog.Logger
+	Proxies Proxies // whose word about senders is believed
+}
+
+// Stack is the middleware that all edges share.
+type Stack struct {
+	log     *slog.Logger
+	proxies Proxies
+}
+
+// New returns the stack.
+func New(cfg Config) *Stack { return &Stack{cfg.Log, cfg.Proxies} }
+
+// Request is what is known of a request besides its bytes.
+type Request struct {
+	ID     string // shown to the caller as X-Request-Id, noted in the log
+	Client netip.Addr
+	Host   string // the authority that the caller used
+	Scheme string // http or https, as the caller used it
+	Who    hookglass.Principal
+
+	log *slog.Logger
+}
+
+type requestKey struct{}
+
+// From returns what is known of the request of this context. Outside of [Stack.Wrap] it knows nothing.
+func From(ctx context.Context) *Request {
+	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
+		return r
+	}
+	return &Request{log: slog.New(slog.DiscardHandler)}
+}
+
+// Caller names who asks, for rate limits: the token or, where there is none, the address. A network that is
+// given to one customer, an IPv6 /64, counts as one address.
+func (r *Request) Caller() string {
+	switch {
+	case r.Who.Token != 0:
+		return "token:" + strconv.FormatInt(r.Who.Token, 10)
+	case r.Who.Endpoint != "":
+		return "key:" + string(r.Who.Endpoint)
+	}
+	addr := r.Client
+	if addr.Is6() {
+		if p, err := addr.Prefix(64); err == nil {
+			addr = p.Addr()
+		}
+	}
+	return "addr:" + addr.String()
+}
+
+// Wrap gives each request an id and its caller's address, sets the headers that keep a browser from doing
+// harm with an answer, answers a panic with 500, and notes the request in the log at level debug: its path,
+// never its query or headers, which hold tickets and tokens.
+func (s *Stack) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		known := s.meet(r)
+		out := &response{ResponseWriter: w}
+		guard(out.Header(), known)
+		ctx := context.WithValue(r.Context(), requestKey{}, known)
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler {
+					panic(p)
+				}
+				s.log.Error("panic while answering", "panic", p, "request", known.ID, "path", r.URL.Path, "stack", string(debug.Stack()))
+				if out.status != 0 {
+					panic(http.ErrAbortHandler) // half an answer is out: it must not look whole
+				}
+				WriteError(out, r.WithContext(ctx), hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage))
+			}
+			s.log.DebugContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", out.status, "bytes", out.bytes,
+				"took", time.Since(began), "request", known.ID, "client", known.Client, "token", known.Who.Token)
+		}()
+		next.ServeHTTP(out, r.WithContext(ctx))
+	})
+}
+
+func (s *Stack) meet(r *http.Request) *Request {
+	peer := netip.Addr{}
+	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		peer = ap.Addr()
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	origin := s.proxies.Origin(peer, r.Host, scheme, func(name string) []string { return r.Header[name] })
+	return &Request{ID: hookglass.NewRandomID("rq"), Client: origin.Client, Host: origin.Host, Scheme: origin.Scheme, log: s.log}
+}
+
+// guard sets what an answer has unless its edge says otherwise: pages set a policy of their own.
+func guard(h http.Header, r *Request) {
+	h.Set("X-Request-Id", r.ID)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.Scheme == "https" {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// response notes what was answered. What else the connection can do, http.ResponseController finds by Unwrap.
+type response struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Flush is for libraries that look for http.Flusher alone.
+func (w *response) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,53 @@
+package httpd
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"hookglass"
+)
+
+// Mux routes by method and path as http.ServeMux does, and answers what it does not know in JSON: 404, or 405
+// with Allow. It never redirects: a path that is not clean is one that does not exist.
+type Mux struct{ mux *http.ServeMux }
+
+// NewMux returns an empty Mux.
+func NewMux() *Mux {
+	m := &Mux{http.NewServeMux()}
+	m.mux.HandleFunc("/", m.unknown)
+	return m
+}
+
+// HandleFunc registers a handler for a pattern of http.ServeMux, with a method.
+func (m *Mux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	m.mux.HandleFunc(pattern, handler)
+}
+
+// ServeHTTP implements http.Handler.
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != p && path.Clean(p)+"/" != p {
+		m.unknown(w, r)
+		return
+	}
+	m.mux.ServeHTTP(w, r)
+}
+
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// unknown tells a method that the path does not have from a path that does not exist.
+func (m *Mux) unknown(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range methods {
+		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+		if _, pattern := m.mux.Handler(probe); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 || path.Clean(r.URL.Path) != r.URL.Path {
+		WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
+}

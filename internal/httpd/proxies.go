@@ -1,0 +1,160 @@
+package httpd
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Proxies are the networks whose word about senders is believed.
+type Proxies []netip.Prefix
+
+// Trusts reports whether an address is a proxy's.
+func (p Proxies) Trusts(addr netip.Addr) bool {
+	for _, prefix := range p {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// Origin is where a request really comes from, and the address that its sender used.
+type Origin struct {
+	Client netip.Addr
+	Host   string
+	Scheme string // http or https
+}
+
+// Origin says who sent a request, to which authority and by which scheme. values returns the field values of
+// a canonical header name, in order.
+//
+// A trusted proxy's X-Forwarded-For is read from the right, the end that proxies append to: the first hop
+// that is not itself a trusted proxy is the sender. X-Forwarded-Host and -Proto are read at the same distance
+// from the right, where they hold several values. Forwarded (RFC 7239) is read in the same manner, when
+// there is no X-Forwarded-For: a proxy that sets one of the two and passes the other through would
+// let the sender choose its address.
+func (p Proxies) Origin(peer netip.Addr, host, scheme string, values func(name string) []string) Origin {
+	o := Origin{peer.Unmap().WithZone(""), host, scheme}
+	if !p.Trusts(o.Client) {
+		return o
+	}
+	fwdHost, fwdProto := "", ""
+	if hops := elements(values("X-Forwarded-For")); len(hops) > 0 {
+		back := p.walk(&o, hops)
+		fwdHost = fromRight(elements(values("X-Forwarded-Host")), back)
+		fwdProto = fromRight(elements(values("X-Forwarded-Proto")), back)
+	} else if forwarded := elements(values("Forwarded")); len(forwarded) > 0 {
+		hops := make([]string, len(forwarded))
+		for i, e := range forwarded {
+			hops[i] = parameter(e, "for")
+		}
+		e := fromRight(forwarded, p.walk(&o, hops))
+		fwdHost, fwdProto = parameter(e, "host"), parameter(e, "proto")
+	} else {
+		fwdHost = fromRight(elements(values("X-Forwarded-Host")), 0)
+		fwdProto = fromRight(elements(values("X-Forwarded-Proto")), 0)
+	}
+	if validHost(fwdHost) {
+		o.Host = fwdHost
+	}
+	if proto := strings.ToLower(fwdProto); proto == "http" || proto == "https" {
+		o.Scheme = proto
+	}
+	return o
+}
+
+// walk goes from the right over hops that are trusted proxies and names the sender. It returns how many hops
+// from the right that one stands. A hop that is no address (unknown, a name) ends the walk at the proxy that
+// reported it.
+func (p Proxies) walk(o *Origin, hops []string) (back int) {
+	for i := len(hops) - 1; i >= 0; i-- {
+		addr, ok := hopAddr(hops[i])
+		if !ok {
+			break
+		}
+		o.Client, back = addr, len(hops)-1-i
+		if !p.Trusts(addr) {
+			break
+		}
+	}
+	return back
+}
+
+// hopAddr reads an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80.
+func hopAddr(s string) (netip.Addr, bool) {
+	if addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
+		return addr.Unmap().WithZone(""), true
+	}
+	if ap, err := netip.ParseAddrPort(s); err == nil {
+		return ap.Addr().Unmap().WithZone(""), true
+	}
+	return netip.Addr{}, false
+}
+
+// elements returns the members of a list-valued field, in order (RFC 9110, section 5.6.1). A comma in a quoted
+// string separates nothing.
+func elements(values []string) []string {
+	var all []string
+	for _, v := range values {
+		all = splitUnquoted(all, v, ',')
+	}
+	return all
+}
+
+func splitUnquoted(dst []string, s string, sep byte) []string {
+	quoted, from := false, 0
+	for i := 0; i <= len(s); i++ {
+		if i == len(s) || s[i] == sep && !quoted {
+			if part := strings.Trim(s[from:i], " \t"); part != "" {
+				dst = append(dst, part)
+			}
+			from = i + 1
+			continue
+		}
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == '\\' && quoted:
+			i++
+			if i == len(s) {
+				return dst // the string never ends: nothing of it can be told
+			}
+		}
+	}
+	return dst
+}
+
+// fromRight returns the element so many places from the right, the leftmost when there are fewer.
+func fromRight(elements []string, back int) string {
+	if len(elements) == 0 {
+		return ""
+	}
+	return elements[max(len(elements)-1-back, 0)]
+}
+
+// parameter returns the value of a parameter of one element of Forwarded (RFC 7239, section 4).
+func parameter(element, name string) string {
+	for _, pair := range splitUnquoted(nil, element, ';') {
+		if k, v, ok := strings.Cut(pair, "="); ok && strings.EqualFold(k, name) {
+			if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
+				v = strings.ReplaceAll(v[1:len(v)-1], `\`, "")
+			}
+			return v
+		}
+	}
+	return ""
+}
+
+// validHost: letters, digits and what stands in names, addresses and ports.
+func validHost(host string) bool {
+	if host == "" || len(host) > 255 {
+		return false
+	}
+	for i := range len(host) {
+		c := host[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._:[]", c) >= 0) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,125 @@
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"hookglass"
+)
+
+const (
+	maxBody     = 2 << 20          // bytes of a request's JSON; the largest field, a response's body, has half of it
+	maxDepth    = 64               // of nested objects and arrays; the contract's own are far flatter
+	bodyTimeout = 30 * time.Second // for a body to arrive
+)
+
+// readBody reads a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 leaves them
+// open, and two readers could see two requests), exact spelling, nothing unknown.
+//
+// It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and
+// validation_failed, naming the field, where it is JSON of another shape. No message repeats a value.
+func readBody(w http.ResponseWriter, r *http.Request, v any) error {
+	if ct := r.Header.Get("Content-Type"); ct != "" {
+		media, params, err := mime.ParseMediaType(ct)
+		charset, given := params["charset"]
+		if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
+			return hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body must be application/json.")
+		}
+	}
+	text, err := receive(w, r)
+	if err != nil {
+		return err
+	}
+	return decode(text, v)
+}
+
+func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines has the server's
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body may have %d bytes at most.", maxBody)
+	case err != nil:
+		return nil, hookglass.Errorf(hookglass.CodeInvalidJSON, "The body did not arrive whole.")
+	}
+	return text, nil
+}
+
+func decode(text []byte, v any) error {
+	if err := checkSyntax(text); err != nil {
+		return err
+	}
+	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	var shape *json.SemanticError
+	if !errors.As(err, &shape) {
+		return fmt.Errorf("a body that is JSON could not be read: %w", err)
+	}
+	field := strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", ".")
+	if field == "" {
+		field = "body"
+	}
+	if errors.Is(shape.Err, json.ErrUnknownName) {
+		return hookglass.Invalid(field, "is not a known field")
+	}
+	return hookglass.Invalid(field, "must be %s", wanted(shape))
+}
+
+// checkSyntax reads the whole text before any of it is understood, so that what is no JSON is told so
+// whatever else is wrong with it.
+func checkSyntax(text []byte) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is empty; it must be JSON.")
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	for begun := false; !begun || dec.StackDepth() > 0; begun = true {
+		_, err := dec.ReadToken()
+		switch {
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			return hookglass.Errorf(hookglass.CodeInvalidJSON, "The body names a field twice, near byte %d.", dec.InputOffset())
+		case err != nil:
+			return hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is not JSON; the fault is near byte %d.", dec.InputOffset())
+		case dec.StackDepth() > maxDepth:
+			return hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is nested more than %d deep.", maxDepth)
+		}
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return hookglass.Errorf(hookglass.CodeInvalidJSON, "Something follows the JSON value, near byte %d.", dec.InputOffset())
+	}
+	return nil
+}
+
+// wanted names the JSON that a field takes.
+func wanted(e *json.SemanticError) string {
+	if e.GoType == nil {
+		return "of another type"
+	}
+	switch e.GoType.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Map, reflect.Struct, reflect.Pointer:
+		return "an object"
+	}
+	return "of another type"
+}

@@ -1,0 +1,184 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+)
+
+type endpointID struct {
+	ID string `path:"id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+}
+
+type endpointList struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
+	Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+}
+
+func (s *service) endpoints(t *table) {
+	const tag = "Endpoints"
+	handle(t, operation{
+		id: "list-endpoints", method: http.MethodGet, path: "/endpoints", tag: tag, summary: "List endpoints",
+		text: "Webhook and email endpoints, oldest first.", access: access{scope: hookglass.ScopeRead},
+	}, s.listEndpoints)
+	handleBody(t, operation{
+		id: "create-endpoint", method: http.MethodPost, path: "/endpoints", tag: tag, summary: "Create an endpoint",
+		access: access{scope: hookglass.ScopeWrite}, status: http.StatusCreated,
+	}, s.createEndpoint)
+	handle(t, operation{
+		id: "get-endpoint", method: http.MethodGet, path: "/endpoints/{id}", tag: tag, summary: "Read an endpoint",
+		access: access{scope: hookglass.ScopeRead, key: true},
+	}, s.getEndpoint)
+	handleBody(t, operation{
+		id: "update-endpoint", method: http.MethodPatch, path: "/endpoints/{id}", tag: tag, summary: "Change an endpoint",
+		text: "What the body does not name stays as it is.", access: access{scope: hookglass.ScopeWrite},
+	}, s.updateEndpoint)
+	handle(t, operation{
+		id: "delete-endpoint", method: http.MethodDelete, path: "/endpoints/{id}", tag: tag, summary: "Delete an endpoint",
+		text: "With all its events, for good.", access: access{scope: hookglass.ScopeWrite},
+	}, s.deleteEndpoint)
+	if s.TemporaryEndpoints {
+		handle(t, operation{
+			id: "create-temporary-endpoint", method: http.MethodPost, path: "/temporary_endpoints", tag: tag, summary: "Create a temporary endpoint",
+			text: "It lives 24 hours and belongs to nobody. Its tunnel_key is shown in this answer alone; as a bearer token it reads and " +
+				"deletes the endpoint's events. At most 10 a minute for one address.",
+			access: access{public: true}, status: http.StatusCreated, limit: rate{10, time.Minute},
+		}, s.createTemporaryEndpoint)
+	}
+}
+
+func (s *service) listEndpoints(ctx context.Context, in *endpointList) (out api.List[api.Endpoint], err error) {
+	after, limit, err := position(in.Limit, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	out.Data = []api.Endpoint{}
+	err = s.view(ctx, func(v *store.View) error {
+		ask := limit
+		if limit > 0 {
+			ask++ // one more tells whether the list goes on
+		}
+		found, err := v.Endpoints(after, ask)
+		if err != nil {
+			return err
+		}
+		if limit > 0 && len(found) > limit {
+			found = found[:limit]
+			out.Meta.NextCursor = cursor(found[limit-1].Num)
+		}
+		for _, e := range found {
+			out.Data = append(out.Data, s.endpoint(e))
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (s *service) createEndpoint(ctx context.Context, _ *struct{}, body *api.CreateEndpoint) (out api.One[api.Endpoint], err error) {
+	if body.Endpoint == nil {
+		return out, hookglass.Invalid("endpoint", "is required")
+	}
+	d, err := draft(body.Endpoint)
+	if err != nil {
+		return out, err
+	}
+	e, err := s.Endpoints.Create(ctx, asker(ctx), d)
+	out.Data = s.endpoint(e)
+	return out, err
+}
+
+func (s *service) getEndpoint(ctx context.Context, in *endpointID) (out api.One[api.Endpoint], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		e, err := v.Endpoint(in.ID)
+		out.Data = s.endpoint(e)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) updateEndpoint(ctx context.Context, in *endpointID, body *api.UpdateEndpoint) (out api.One[api.Endpoint], err error) {
+	c := body.Endpoint
+	if c == nil {
+		return out, hookglass.Invalid("endpoint", "is required")
+	}
+	d, err := draft(&api.NewEndpoint{
+		Name: c.Name, Provider: c.Provider, CustomID: c.CustomID, ProviderConfig: c.ProviderConfig, Response: c.Response, Enabled: c.Enabled,
+	})
+	if err != nil {
+		return out, err
+	}
+	e, err := s.Endpoints.Update(ctx, asker(ctx), in.ID, d)
+	out.Data = s.endpoint(e)
+	return out, err
+}
+
+func (s *service) deleteEndpoint(ctx context.Context, in *endpointID) (out api.One[api.Deleted], err error) {
+	e, err := s.Endpoints.Delete(ctx, asker(ctx), in.ID)
+	out.Data = api.Deleted{ID: string(e.ID), Deleted: true}
+	return out, err
+}
+
+func (s *service) createTemporaryEndpoint(ctx context.Context, _ *struct{}) (out api.One[api.Endpoint], err error) {
+	e, key, err := s.Endpoints.CreateTemporary(ctx)
+	out.Data = s.endpoint(e)
+	out.Data.TunnelKey = key
+	return out, err
+}
+
+func (s *service) endpoint(e hookglass.Endpoint) api.Endpoint {
+	return api.FromEndpoint(e, s.Addresses)
+}
+
+// draft tells what is absent from what is null, and refuses null where a field has none.
+func draft(e *api.NewEndpoint) (endpoint.Draft, error) {
+	var faults []hookglass.FieldError
+	d := endpoint.Draft{
+		Name:           given(&faults, "name", e.Name, false),
+		CustomID:       given(&faults, "custom_id", e.CustomID, true),
+		Provider:       given(&faults, "provider", e.Provider, true),
+		EmailLocalPart: given(&faults, "email_local_part", e.EmailLocalPart, true),
+		Enabled:        given(&faults, "enabled", e.Enabled, false),
+		WorkspaceID:    given(&faults, "workspace_id", e.WorkspaceID, true),
+	}
+	if kind := given(&faults, "kind", e.Kind, false); kind != nil {
+		d.Kind = (*hookglass.EndpointKind)(kind)
+	}
+	if config := given(&faults, "provider_config", e.ProviderConfig, false); config != nil {
+		c := config.Domain()
+		d.ProviderConfig = &c
+	}
+	if e.Response.Set {
+		var r *hookglass.Response
+		if !e.Response.Null {
+			r = e.Response.Value.Domain()
+		}
+		d.Response = &r
+	}
+	if d.WorkspaceID != nil && *d.WorkspaceID == 0 {
+		if e.WorkspaceID.Null {
+			d.WorkspaceID = nil
+		} else {
+			faults = append(faults, hookglass.FieldError{Field: "endpoint.workspace_id", Message: "is no workspace of yours"})
+		}
+	}
+	if len(faults) > 0 {
+		return d, hookglass.InvalidFields(faults)
+	}
+	return d, nil
+}
+
+// given returns the value of a field that was sent; null is the zero value where it is allowed.
+func given[T any](faults *[]hookglass.FieldError, name string, o api.Optional[T], nullable bool) *T {
+	if !o.Set {
+		return nil
+	}
+	if o.Null && !nullable {
+		*faults = append(*faults, hookglass.FieldError{Field: "endpoint." + name, Message: "may not be null"})
+	}
+	return &o.Value
+}

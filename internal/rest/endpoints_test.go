@@ -1,0 +1,147 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+)
+
+func TestANewEndpointHasTheDescribedRecord(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var answer struct{ Data map[string]json.RawMessage }
+		s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"Payments","provider":"stripe"}}`, &answer)
+		record := answer.Data
+		var id string
+		if err := json.Unmarshal(record["id"], &id); err != nil || !hookglass.IsEndpointID(id) {
+			t.Fatalf("id is %s", record["id"])
+		}
+		url := `"https://hooks.example.com/hooks/` + id + `"`
+		for name, want := range map[string]string{
+			"name": `"Payments"`, "kind": `"webhook"`, "custom_id": `null`, "provider": `"stripe"`, "provider_config": `{}`,
+			"webhook_url": url, "url": url, "email_address": `null`, "tunnel_active": `false`, "enabled": `true`, "response": `null`,
+			"workspace_id": strconv.FormatInt(s.owner.Workspace.ID, 10), "event_count": `0`, "last_event_at": `null`, "expires_at": `null`,
+		} {
+			if got := string(record[name]); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+		if _, shown := record["tunnel_key"]; shown {
+			t.Error("a permanent endpoint shows a tunnel_key")
+		}
+		for _, name := range []string{"created_at", "updated_at"} {
+			if !regexp.MustCompile(`^"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,9}Z"$`).Match(record[name]) {
+				t.Errorf("%s is %s, want RFC 3339 in UTC with milliseconds or finer", name, record[name])
+			}
+		}
+	})
+}
+
+func TestAnEmailEndpointHasAnAddressInsteadOfAURL(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint(`,"kind":"email","email_local_part":"orders"`)
+		if e.Kind != "email" || e.EmailAddress == nil || *e.EmailAddress != "orders@mail.example.com" || e.WebhookURL != nil || e.URL != nil {
+			t.Errorf("got %+v", e)
+		}
+		if e := s.newEndpoint(`,"kind":"email"`); e.EmailAddress == nil || !regexp.MustCompile(`^[a-z0-9]{2,50}@mail\.example\.com$`).MatchString(*e.EmailAddress) {
+			t.Errorf("a random address is %v", e.EmailAddress)
+		}
+	})
+}
+
+func TestAnEndpointIsChangedByWhatTheBodyNames(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint(`,"provider":"github","custom_id":"payments","response":{"status":201,"headers":{"X-A":"1"},"body":"ok","delay_ms":5}`)
+		if e.Response == nil || e.Response.Status != 201 || e.Response.Headers["X-A"] != "1" || e.Response.Body != "ok" || e.Response.DelayMS != 5 {
+			t.Fatalf("response is %+v", e.Response)
+		}
+		var got api.One[api.Endpoint]
+		s.want(200, "PATCH", "/endpoints/payments", `{"endpoint":{"enabled":false,"provider_config":{"handshake":false,"response_mode":"tunnel"}}}`, &got)
+		if got.Data.Enabled || got.Data.ProviderConfig.ResponseMode != "tunnel" || *got.Data.ProviderConfig.Handshake || *got.Data.Provider != "github" || got.Data.Response == nil {
+			t.Errorf("after the first change: %+v", got.Data)
+		}
+		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"provider":null,"custom_id":null,"response":null,"name":"New"}}`, &got)
+		if got.Data.Provider != nil || got.Data.CustomID != nil || got.Data.Response != nil || got.Data.Name != "New" || got.Data.Enabled {
+			t.Errorf("after clearing: %+v", got.Data)
+		}
+		s.want(404, "GET", "/endpoints/payments", "", nil)
+		var deleted api.One[api.Deleted]
+		s.want(200, "DELETE", "/endpoints/"+e.ID, "", &deleted)
+		if deleted.Data != (api.Deleted{ID: e.ID, Deleted: true}) {
+			t.Errorf("deleting answered %+v", deleted.Data)
+		}
+		s.want(404, "GET", "/endpoints/"+e.ID, "", nil)
+		s.want(404, "DELETE", "/endpoints/"+e.ID, "", nil)
+	})
+}
+
+func TestEndpointsAreListedWholeOrByPages(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var empty struct{ Data, Meta json.RawMessage }
+		s.want(200, "GET", "/endpoints", "", &empty)
+		if string(empty.Data) != "[]" || string(empty.Meta) != `{"next_cursor":null}` {
+			t.Errorf("an empty list is %s %s", empty.Data, empty.Meta)
+		}
+		var ids []string
+		for range 30 {
+			ids = append(ids, s.newEndpoint("").ID)
+		}
+		var all api.List[api.Endpoint]
+		s.want(200, "GET", "/endpoints", "", &all)
+		if len(all.Data) != 30 || all.Meta.NextCursor != nil {
+			t.Errorf("without limit: %d endpoints, next %v", len(all.Data), all.Meta.NextCursor)
+		}
+		var paged []string
+		for query := "?limit=7"; ; {
+			var page api.List[api.Endpoint]
+			s.want(200, "GET", "/endpoints"+query, "", &page)
+			for _, e := range page.Data {
+				paged = append(paged, e.ID)
+			}
+			if page.Meta.NextCursor == nil {
+				break
+			}
+			query = "?limit=7&cursor=" + *page.Meta.NextCursor
+		}
+		if len(paged) != 30 || paged[0] != ids[0] || paged[29] != ids[29] {
+			t.Errorf("pages hold %v, want %v", paged, ids)
+		}
+	})
+}
+
+func TestATemporaryEndpointShowsItsKeyOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var made api.One[api.Endpoint]
+		s.wantAs("", 201, "POST", "/temporary_endpoints", "", &made)
+		e := made.Data
+		if !hookglass.IsTunnelKey(e.TunnelKey) || e.WorkspaceID != nil || e.ExpiresAt == nil {
+			t.Fatalf("got %+v", e)
+		}
+		if left := time.Until(e.ExpiresAt.Time); left < 23*time.Hour+59*time.Minute || left > 24*time.Hour {
+			t.Errorf("it expires in %v, want 24 h", left)
+		}
+		var read api.One[api.Endpoint]
+		s.wantAs(e.TunnelKey, 200, "GET", "/endpoints/"+e.ID, "", &read)
+		if read.Data.ID != e.ID || read.Data.TunnelKey != "" {
+			t.Errorf("read by its key: %+v", read.Data)
+		}
+		s.want(404, "GET", "/endpoints/"+e.ID, "", nil)
+	})
+}
+
+func TestTemporaryEndpointsAreTenAMinuteForAnAddress(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for range 10 {
+			s.wantAs("", 201, "POST", "/temporary_endpoints", "", nil)
+		}
+		var refused api.Error
+		res := s.wantAs("", 429, "POST", "/temporary_endpoints", "", &refused)
+		if refused.Error != "rate_limited" || refused.RetryAfter < 1 || refused.RetryAfter > 60 || res.Header.Get("Retry-After") != strconv.Itoa(refused.RetryAfter) {
+			t.Errorf("the eleventh: %+v, Retry-After %q", refused, res.Header.Get("Retry-After"))
+		}
+	})
+}

@@ -1,0 +1,292 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/httpd"
+)
+
+// version is that of the API, not of the program (spec, "Versioning").
+const version = "1.0.0"
+
+func description(publicURL string) *huma.OpenAPI {
+	return &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "hookglass", Version: version,
+			Description: "Capture webhooks and mail, look at them, and use them again. " +
+				"A single thing is answered as {\"data\": {…}}, a list as {\"data\": […], \"meta\": {…}}, an error as {\"error\": \"code\", \"message\": \"…\"}. " +
+				"Times are RFC 3339 in UTC.",
+			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+		},
+		Servers: []*huma.Server{{URL: publicURL + Base}},
+		Components: &huma.Components{
+			Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				scheme: {Type: "http", Scheme: "bearer", Description: "An API token (hg_…) with the scope named, or, where an operation says so, the key of a temporary endpoint (tk_…)."},
+			},
+			Responses: failures(),
+		},
+	}
+}
+
+const (
+	scheme    = "token"
+	errorType = "Error"
+)
+
+// nameTypes tells the registry how the types that write themselves look.
+func nameTypes(r huma.Registry) {
+	alias := func(t, as reflect.Type) { r.RegisterTypeAlias(t, as) }
+	alias(reflect.TypeFor[api.Time](), reflect.TypeFor[time.Time]())
+	alias(reflect.TypeFor[api.Optional[string]](), reflect.TypeFor[string]())
+	alias(reflect.TypeFor[api.Optional[bool]](), reflect.TypeFor[bool]())
+	alias(reflect.TypeFor[api.Optional[int64]](), reflect.TypeFor[int64]())
+	alias(reflect.TypeFor[api.Optional[api.ProviderConfig]](), reflect.TypeFor[api.ProviderConfig]())
+	alias(reflect.TypeFor[api.Optional[api.Response]](), reflect.TypeFor[api.Response]())
+	r.Schema(reflect.TypeFor[api.Error](), true, errorType)
+}
+
+// reasons are the statuses of errors, each with what it means to a caller and the code of its example.
+var reasons = map[int]struct {
+	name, text string
+	example    error
+}{
+	400: {"InvalidJSON", "The body is not JSON.", hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is not JSON; the fault is near byte 12.")},
+	401: {"Unauthorized", "The token is missing or not valid.", hookglass.Errorf(hookglass.CodeUnauthorized, "The API token is missing or not valid.")},
+	403: {"Forbidden", "The token lacks the scope, or its account the right.", hookglass.Errorf(hookglass.CodeInsufficientScope, "This token lacks the scope \"write\".")},
+	404: {"NotFound", "There is no such thing for this token.", hookglass.NotFound("endpoint")},
+	409: {"Conflict", "The state of the thing does not allow it.", hookglass.Errorf(hookglass.CodeConflict, "The tag is in use.")},
+	413: {"PayloadTooLarge", "The body is too large.", hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body may have 2097152 bytes at most.")},
+	415: {"UnsupportedMediaType", "The body is not application/json.", hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body must be application/json.")},
+	422: {"ValidationFailed", "A parameter or a field is wrong; details says which.", hookglass.Invalid("endpoint.name", "is required")},
+	429: {"RateLimited", "Too many calls; retry_after says how long to wait.", &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests. Try again later.", RetryAfter: 6 * time.Second}},
+	500: {"Internal", "Something went wrong in the service.", hookglass.Errorf(hookglass.CodeInternal, "Something went wrong here; it has been recorded.")},
+	503: {"Unavailable", "The storage can not answer now; Retry-After says when to try again.", hookglass.Errorf(hookglass.CodeUnavailable, "The storage can not answer now. Try again shortly.")},
+}
+
+func failures() map[string]*huma.Response {
+	all := make(map[string]*huma.Response, len(reasons))
+	whole := &huma.Schema{Type: huma.TypeInteger}
+	for status, reason := range reasons {
+		f := httpd.Fail(context.Background(), reason.example)
+		r := &huma.Response{
+			Description: reason.text,
+			Content: map[string]*huma.MediaType{"application/json": {
+				Schema: &huma.Schema{Ref: "#/components/schemas/" + errorType}, Example: plain(f),
+			}},
+		}
+		switch status {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			r.Headers = map[string]*huma.Param{"WWW-Authenticate": {Schema: &huma.Schema{Type: huma.TypeString}}}
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			r.Headers = map[string]*huma.Param{"Retry-After": {Description: "Seconds to wait.", Schema: whole}}
+		}
+		all[reason.name] = r
+	}
+	return all
+}
+
+// responses are what an operation may answer besides what its types say.
+func (op operation) responses(media []string) map[string]*huma.Response {
+	statuses := append([]int{http.StatusInternalServerError, http.StatusServiceUnavailable}, op.errors...)
+	if !op.access.public {
+		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden)
+	}
+	if strings.Contains(op.path, "{") {
+		statuses = append(statuses, http.StatusNotFound)
+	}
+	if op.limit.calls > 0 {
+		statuses = append(statuses, http.StatusTooManyRequests)
+	}
+	all := make(map[string]*huma.Response, len(statuses)+1)
+	for _, status := range statuses {
+		all[strconv.Itoa(status)] = refusal(status)
+	}
+	if len(media) > 0 {
+		success := &huma.Response{Description: http.StatusText(http.StatusOK), Content: make(map[string]*huma.MediaType, len(media))}
+		for _, m := range media {
+			success.Content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+		}
+		all["200"] = success
+	}
+	return all
+}
+
+func refusal(status int) *huma.Response {
+	return &huma.Response{Ref: "#/components/responses/" + reasons[status].name}
+}
+
+func (op operation) security() []map[string][]string {
+	switch {
+	case op.access.public:
+		return nil
+	case op.access.scope == "":
+		return []map[string][]string{{scheme: {}}}
+	}
+	return []map[string][]string{{scheme: {string(op.access.scope)}}}
+}
+
+// requestBody describes the JSON of a body.
+func (t *table) requestBody(op operation, body any) *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(body).Elem(), true, op.id)},
+	}}
+}
+
+// complete finishes the description when all operations are known.
+func (t *table) complete() {
+	doc := t.api.OpenAPI()
+	schemas := doc.Components.Schemas.Map()
+	// The framework documents its own form of errors, which is never answered.
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
+	for name, s := range schemas {
+		if goType := doc.Components.Schemas.TypeFromRef("#/components/schemas/" + name); goType != nil {
+			markNull(s, goType)
+		}
+		for _, p := range s.Properties {
+			noNullArrays(p)
+		}
+	}
+	for _, tag := range t.tags {
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
+	}
+	for _, op := range t.operations {
+		if op.RequestBody != nil {
+			for _, status := range []int{400, 413, 415, 422} {
+				op.Responses[strconv.Itoa(status)] = refusal(status)
+			}
+			t.exemplify(op.RequestBody.Content)
+		}
+		for _, p := range op.Parameters {
+			if p.In == "query" {
+				op.Responses["422"] = refusal(422)
+			}
+			noNullArrays(p.Schema)
+			if p.Schema != nil && len(p.Schema.Examples) > 0 {
+				p.Example = p.Schema.Examples[0]
+			}
+		}
+		for status, r := range op.Responses {
+			if r.Ref == "" && status < "300" {
+				t.exemplify(r.Content)
+			}
+		}
+	}
+}
+
+// markNull says which members of a struct may be null: pointers that are always written, and the fields of
+// requests that are tagged so.
+func markNull(s *huma.Schema, t reflect.Type) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := s.Properties[name]
+		if p == nil {
+			continue
+		}
+		always := f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omit")
+		switch {
+		case !always && f.Tag.Get("null") != "true":
+			p.Nullable = false
+		case p.Ref != "":
+			s.Properties[name] = &huma.Schema{Description: p.Description, AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
+		default:
+			p.Nullable = true
+			if len(p.Enum) > 0 && !slices.Contains(p.Enum, any(nil)) {
+				p.Enum = append(p.Enum, nil)
+			}
+		}
+	}
+}
+
+// noNullArrays takes back the framework's assumption that an array may be null: ours never are.
+func noNullArrays(s *huma.Schema) {
+	if s != nil && s.Type == huma.TypeArray {
+		s.Nullable = false
+		noNullArrays(s.Items)
+	}
+}
+
+func (t *table) exemplify(content map[string]*huma.MediaType) {
+	for media, m := range content {
+		if media == "application/json" && m.Schema != nil && m.Example == nil {
+			m.Example = t.example(m.Schema)
+		}
+	}
+}
+
+// example puts a value together from the examples of the fields, so that it always fits the schema.
+func (t *table) example(s *huma.Schema) any {
+	if s.Ref != "" {
+		s = t.api.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
+	}
+	switch {
+	case len(s.Examples) > 0:
+		return s.Examples[0]
+	case len(s.AnyOf) > 0:
+		return nil
+	case s.Nullable && len(s.Properties) == 0:
+		return nil
+	}
+	switch s.Type {
+	case huma.TypeArray:
+		return []any{t.example(s.Items)}
+	case huma.TypeObject:
+		object := make(map[string]any, len(s.Properties))
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			object[name] = t.example(s.Properties[name])
+		}
+		return object
+	case huma.TypeBoolean:
+		return false
+	case huma.TypeInteger, huma.TypeNumber:
+		return 0
+	}
+	return ""
+}
+
+// plain is a value as JSON sees it.
+func plain(v any) any {
+	var out any
+	if b, err := json.Marshal(v); err == nil {
+		_ = json.Unmarshal(b, &out) // what was just written can be read
+	}
+	return out
+}
+
+// publish serves the description and the pages made of it.
+func (t *table) publish(mux *httpd.Mux) {
+	t.complete()
+	doc := t.api.OpenAPI()
+	asJSON, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		panic("the API can not be described: " + err.Error()) // a fault in the table, found by every test
+	}
+	asYAML, err := doc.YAML()
+	if err != nil {
+		panic("the API can not be described: " + err.Error())
+	}
+	serve := func(path, media string, body []byte) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			w.Header().Set("Cache-Control", "no-cache")
+			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+			_, _ = w.Write(body) // nobody is left to tell
+		})
+	}
+	serve(Base+"/openapi.json", "application/json", asJSON)
+	serve(Base+"/openapi.yaml", "application/yaml", asYAML)
+}

@@ -1,0 +1,66 @@
+// Package rest is the REST API: one table of operations, one file a resource, and the OpenAPI description and
+// the readable pages that are made of that table.
+//
+// An operation reads through store.View or calls one method of a capability, and answers with structs of
+// package api. What all operations share stands in the table's registration: who may call, how often, how a
+// body is read, and how an error is answered. A new operation can not forget any of it.
+//
+// The framework behind it (huma) parses parameters and derives schemas. Bodies are read by this package,
+// because they must be taken strictly: exact names, no duplicates, nothing unknown, numbers as they are.
+package rest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/account"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
+	"hookglass/internal/store"
+)
+
+// Deps are what the API stands on.
+type Deps struct {
+	DB        *store.DB
+	Accounts  *account.Service
+	Endpoints *endpoint.Service
+	Captures  *capture.Service
+	Addresses api.Addresses
+	// TemporaryEndpoints is whether anyone may make one.
+	TemporaryEndpoints bool
+	// Draining is closed when the server stops: streams end then.
+	Draining <-chan struct{}
+}
+
+// Base is the path of {base_url}.
+const Base = "/api/v1"
+
+// service holds what operations use.
+type service struct {
+	Deps
+	heartbeat time.Duration // between signs of life on a stream
+	poll      time.Duration // between looks at the table where no announcement came
+}
+
+// New returns the handler of everything below [Base] and of /docs. It stands behind [httpd.Stack.Wrap].
+func New(deps Deps) http.Handler {
+	s := &service{Deps: deps, heartbeat: 15 * time.Second, poll: 3 * time.Second}
+	mux := httpd.NewMux()
+	t := newTable(mux, deps)
+	s.account(t)
+	s.endpoints(t)
+	t.publish(mux)
+	return mux
+}
+
+// view opens a view for who asks.
+func (s *service) view(ctx context.Context, fn func(*store.View) error) error {
+	return s.DB.View(ctx, asker(ctx), fn)
+}
+
+// asker is who asks.
+func asker(ctx context.Context) hookglass.Principal { return httpd.From(ctx).Who }

@@ -1,0 +1,142 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/account"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
+	"hookglass/internal/rest"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// site is a running API with one account and its tokens.
+type site struct {
+	t        *testing.T
+	db       *store.DB
+	url      string // {base_url}
+	accounts *account.Service
+	captures *capture.Service
+	owner    account.Registered
+	token    string // of the owner's account, with every scope
+	drain    func()
+	log      *bytes.Buffer
+}
+
+// each runs the test against an API on each database.
+func each(t *testing.T, test func(t *testing.T, s *site)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
+}
+
+func open(t *testing.T, db *store.DB) *site {
+	t.Helper()
+	s := &site{t: t, db: db, log: new(bytes.Buffer)}
+	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s.accounts = account.New(db, log)
+	s.captures = capture.New(db, capture.Config{}, log)
+	draining := make(chan struct{})
+	handler := rest.New(rest.Deps{
+		DB: db, Accounts: s.accounts, Endpoints: endpoint.New(db), Captures: s.captures,
+		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
+		TemporaryEndpoints: true, Draining: draining,
+	})
+	server := httptest.NewUnstartedServer(httpd.New(httpd.Config{Log: log}).Wrap(handler))
+	server.Config.RegisterOnShutdown(func() { close(draining) })
+	server.Start()
+	s.drain = func() { _ = server.Config.Shutdown(t.Context()) }
+	t.Cleanup(server.Close)
+	s.url = server.URL + rest.Base
+	s.owner = s.register("ada@example.com")
+	s.token = s.newToken(s.owner, hookglass.LevelAccount, 0, hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel)
+	return s
+}
+
+func (s *site) register(email string) account.Registered {
+	s.t.Helper()
+	r, err := s.accounts.Register(s.t.Context(), account.Registration{Email: email})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *site) newToken(r account.Registered, level hookglass.TokenLevel, workspace int64, scopes ...hookglass.Scope) string {
+	s.t.Helper()
+	token, _, err := s.accounts.CreateToken(s.t.Context(), hookglass.System, account.TokenRequest{
+		User: r.User.ID, Account: r.Account.ID, Level: level, Workspace: workspace, Scopes: scopes,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return token
+}
+
+// call makes a request and returns status, header and body. body is JSON text, "" for none.
+func (s *site) call(token, method, path, body string) (*http.Response, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return s.do(req)
+}
+
+func (s *site) do(req *http.Request) (*http.Response, string) {
+	s.t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res, string(text)
+}
+
+// want makes a request with the owner's token, checks the status, and reads the answer's JSON into out unless it is nil.
+func (s *site) want(status int, method, path, body string, out any) *http.Response {
+	s.t.Helper()
+	return s.wantAs(s.token, status, method, path, body, out)
+}
+
+func (s *site) wantAs(token string, status int, method, path, body string, out any) *http.Response {
+	s.t.Helper()
+	res, text := s.call(token, method, path, body)
+	if res.StatusCode != status {
+		s.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, res.StatusCode, text, status)
+	}
+	if out != nil {
+		if err := json.Unmarshal([]byte(text), out); err != nil {
+			s.t.Fatalf("%s %s: %v in %s", method, path, err, text)
+		}
+	}
+	return res
+}
+
+// newEndpoint creates one with the owner's token; members are added to the endpoint's JSON.
+func (s *site) newEndpoint(members string) api.Endpoint {
+	s.t.Helper()
+	var made api.One[api.Endpoint]
+	s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"Payments"`+members+`}}`, &made)
+	return made.Data
+}

@@ -1,0 +1,217 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"hookglass"
+	"hookglass/internal/httpd"
+	"hookglass/internal/store"
+)
+
+// operation is one row of the table.
+type operation struct {
+	id      string // operationId, stable
+	method  string
+	path    string // below Base
+	tag     string // the resource, for readers
+	summary string
+	text    string // more for readers, when the summary does not say it all
+	access  access
+	limit   rate
+	status  int // of success; 200 when 0
+	errors  []int
+	strict  bool     // unknown query parameters are refused: a misspelt bound must not select everything
+	aliases []string // other paths of the same operation, kept for older clients
+}
+
+// access says who may call an operation (spec, "Authentication").
+type access struct {
+	public bool            // without a token
+	scope  hookglass.Scope // the token must have it; "" for any valid token
+	key    bool            // open to the key of a temporary endpoint as well
+}
+
+// rate bounds how often a caller may call; the zero rate does not.
+type rate struct {
+	calls int
+	per   time.Duration
+}
+
+// table registers operations.
+type table struct {
+	api          huma.API
+	db           *store.DB
+	authenticate httpd.Authenticator
+	operations   []*huma.Operation
+	tags         []string
+}
+
+func newTable(mux *httpd.Mux, deps Deps) *table {
+	cfg := huma.Config{
+		OpenAPI:       description(deps.Addresses.PublicURL),
+		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		DefaultFormat: "application/json",
+		Transformers:  []huma.Transformer{refuseParameters},
+	}
+	// Answers may gain fields; the structs of requests say for themselves that they may not.
+	cfg.AllowAdditionalPropertiesByDefault = true
+	t := &table{db: deps.DB, authenticate: deps.Accounts.Authenticate}
+	t.api = humago.NewWithPrefix(mux, Base, cfg)
+	nameTypes(t.api.OpenAPI().Components.Schemas)
+	return t
+}
+
+// handle registers an operation that takes parameters and answers with JSON.
+func handle[In, Out any](t *table, op operation, fn func(ctx context.Context, in *In) (Out, error)) {
+	register(t, op, t.admit(op), nil, answering(fn))
+}
+
+// handleBody registers an operation that takes parameters and a JSON body and answers with JSON.
+func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.Context, in *In, body *Body) (Out, error)) {
+	admit := t.admit(op)
+	type key struct{}
+	read := func(hc huma.Context, next func(huma.Context)) {
+		admit(hc, func(hc huma.Context) {
+			r, w := humago.Unwrap(hc)
+			body := new(Body)
+			if err := readBody(w, r, body); err != nil {
+				httpd.WriteError(w, r, err)
+				return
+			}
+			next(huma.WithValue(hc, key{}, body))
+		})
+	}
+	register(t, op, read, t.requestBody(op, new(Body)), answering(func(ctx context.Context, in *In) (Out, error) {
+		return fn(ctx, in, ctx.Value(key{}).(*Body))
+	}))
+}
+
+// handleRaw registers an operation that writes its answer itself, in one of the media types. An error returned
+// before anything was written is answered as every other.
+func handleRaw[In any](t *table, op operation, media []string, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
+	register(t, op, t.admit(op), nil, func(_ context.Context, in *In) (*raw, error) {
+		return &raw{func(hc huma.Context) {
+			r, w := humago.Unwrap(hc)
+			if err := fn(in, w, r); err != nil {
+				httpd.WriteError(w, r, err)
+			}
+		}}, nil
+	}, media...)
+}
+
+// answer and raw are the answers as the framework takes them.
+type answer[T any] struct{ Body T }
+
+type raw struct{ Body func(huma.Context) }
+
+func answering[In, Out any](fn func(context.Context, *In) (Out, error)) func(context.Context, *In) (*answer[Out], error) {
+	return func(ctx context.Context, in *In) (*answer[Out], error) {
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, httpd.Fail(ctx, err)
+		}
+		return &answer[Out]{out}, nil
+	}
+}
+
+// admit lets through who may call: the token first, then the rate, then the right.
+func (t *table) admit(op operation) func(huma.Context, func(huma.Context)) {
+	return func(hc huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(hc)
+		if err := t.mayCall(r, op); err != nil {
+			httpd.WriteError(w, r, err)
+			return
+		}
+		next(hc)
+	}
+}
+
+func (t *table) mayCall(r *http.Request, op operation) error {
+	var who hookglass.Principal
+	if !op.access.public {
+		var err error
+		if who, err = httpd.Authenticate(r, t.authenticate); err != nil {
+			return err
+		}
+	}
+	if op.limit.calls > 0 {
+		if err := t.db.Allow(r.Context(), op.id+" "+httpd.From(r.Context()).Caller(), op.limit.calls, op.limit.per); err != nil {
+			return err
+		}
+	}
+	switch {
+	case op.access.public:
+		return nil
+	case who.Endpoint != "" && !op.access.key:
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	case op.access.scope != "":
+		return who.May(op.access.scope)
+	}
+	return nil
+}
+
+func register[In, Out any](t *table, op operation, admit func(huma.Context, func(huma.Context)), body *huma.RequestBody, fn func(context.Context, *In) (*Out, error), media ...string) {
+	if !slices.Contains(t.tags, op.tag) {
+		t.tags = append(t.tags, op.tag)
+	}
+	for i, path := range append([]string{op.path}, op.aliases...) {
+		hop := &huma.Operation{
+			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.text,
+			Tags: []string{op.tag}, DefaultStatus: max(op.status, http.StatusOK), Responses: op.responses(media),
+			Security: op.security(), Middlewares: huma.Middlewares{admit}, RejectUnknownQueryParameters: op.strict,
+		}
+		if i > 0 {
+			hop.OperationID += "-" + strconv.Itoa(i+1)
+			hop.Summary += " (older path)"
+			hop.Deprecated = true
+		}
+		huma.Register(t.api, *hop, fn)
+		// The framework keeps its own copy. The body is described there only now, after it has decided that
+		// there is none for it to read.
+		kept := t.find(op.method, path)
+		kept.RequestBody = body
+		t.operations = append(t.operations, kept)
+	}
+}
+
+func (t *table) find(method, path string) *huma.Operation {
+	item := t.api.OpenAPI().Paths[path]
+	switch method {
+	case http.MethodGet:
+		return item.Get
+	case http.MethodPost:
+		return item.Post
+	case http.MethodPut:
+		return item.Put
+	case http.MethodPatch:
+		return item.Patch
+	}
+	return item.Delete
+}
+
+// refuseParameters turns the framework's account of wrong parameters into ours. It keeps where and what, and
+// leaves out the value: it may be a secret.
+func refuseParameters(hc huma.Context, _ string, v any) (any, error) {
+	model, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	var faults []hookglass.FieldError
+	for _, d := range model.Errors {
+		_, field, found := strings.Cut(d.Location, ".")
+		if !found {
+			field = d.Location
+		}
+		faults = append(faults, hookglass.FieldError{Field: field, Message: strings.Replace(d.Message, "expected ", "must be a ", 1)})
+	}
+	hc.SetHeader("Content-Type", "application/json")
+	return httpd.Fail(hc.Context(), hookglass.InvalidFields(faults)), nil
+}
