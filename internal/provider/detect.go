@@ -26,7 +26,10 @@ func Detect(r *Request) Detection {
 	d.EventType = first(s.event, in)
 	d.EventID = first(s.eventID, in)
 	d.DeliveryID = first(s.delivery, in)
-	d.Flavour = first(s.flavour, in)
+	d.Flavour = firstNamed(s.flavours, in)
+	if s.Envelope != nil {
+		d.Inner = t.enclosed(s.Envelope, in)
+	}
 	return d
 }
 
@@ -69,6 +72,22 @@ func (t *senders) identify(in *input) (*sender, string) {
 		}
 	}
 	return best.sender, relay
+}
+
+// enclosed names the sender of the delivery inside an envelope, "" when it is not known.
+func (t *senders) enclosed(e *envelope, in *input) string {
+	text := in.at(e.path).text()
+	if text == "" {
+		return ""
+	}
+	inner := &input{Request: &Request{Body: []byte(text)}}
+	if name := firstNamed(e.known, inner); name != "" {
+		return name
+	}
+	if r, ok := t.byShape(inner); ok {
+		return r.sender.ID
+	}
+	return ""
 }
 
 // byShape applies the rules on the body alone.

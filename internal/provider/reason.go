@@ -6,8 +6,8 @@ import "fmt"
 type reason int
 
 const (
-	unusableSecret reason = iota
-	missingSignature
+	missingSignature reason = iota
+	unusableSecret
 	missingID
 	missingTimestamp
 	malformedTimestamp

@@ -30,12 +30,27 @@ type row struct {
 	Event      []string     `json:"event"`       // the event type: the first template that yields something
 	EventID    []string     `json:"event_id"`    // likewise
 	DeliveryID []string     `json:"delivery_id"` // likewise
-	Flavour    []string     `json:"flavour"`     // likewise
+	Flavours   [][2]string  `json:"flavours"`    // conjunction and name: variants of the provider, the first that holds
+	Envelope   *envelope    `json:"envelope"`    // where deliveries of other senders are enclosed
 	Signatures []*scheme    `json:"signatures"`  // the first whose header is present counts, so that none can be downgraded
 	Any        bool         `json:"any"`         // ... any of them may count
 	Unsigned   bool         `json:"unsigned"`    // deliveries can be verified but not signed here
 	Strip      []string     `json:"strip"`       // signature headers; a final * stands for anything
 	Regenerate regeneration `json:"regenerate"`
+}
+
+// envelope says where a body encloses another sender's.
+type envelope struct {
+	Pointer string      `json:"pointer"` // to a string that holds JSON
+	Known   [][2]string `json:"known"`   // conjunction and name of senders that are met enclosed alone
+	path    []string
+	known   []named
+}
+
+// named is a conjunction with what it stands for.
+type named struct {
+	when conjunction
+	name string
 }
 
 // regeneration says what a new delivery identity changes (providers.md section 5).
@@ -50,7 +65,7 @@ type sender struct {
 	row
 	hints                    []conjunction
 	event, eventID, delivery []template
-	flavour                  []template
+	flavours                 []named
 	firstClass               bool
 	describe                 func(in *input, d *Detection)         // instead of the templates
 	check                    func(in *input, secret string) reason // instead of signatures
@@ -148,13 +163,23 @@ func (t *senders) add(r row, strength int) error {
 	for _, set := range []struct {
 		from []string
 		to   *[]template
-	}{{r.Event, &s.event}, {r.EventID, &s.eventID}, {r.DeliveryID, &s.delivery}, {r.Flavour, &s.flavour}} {
+	}{{r.Event, &s.event}, {r.EventID, &s.eventID}, {r.DeliveryID, &s.delivery}} {
 		for _, text := range set.from {
 			tmpl, err := parseTemplate(text)
 			if err != nil {
 				return err
 			}
 			*set.to = append(*set.to, tmpl)
+		}
+	}
+	var err error
+	if s.flavours, err = parseNamed(r.Flavours); err != nil {
+		return err
+	}
+	if e := r.Envelope; e != nil {
+		e.path = tokens(e.Pointer)
+		if e.known, err = parseNamed(e.Known); err != nil {
+			return err
 		}
 	}
 	for _, b := range r.Regenerate.Body {
@@ -166,6 +191,28 @@ func (t *senders) add(r row, strength int) error {
 		t.strip = append(t.strip, strings.ToLower(h))
 	}
 	return firstClass(s)
+}
+
+func parseNamed(pairs [][2]string) ([]named, error) {
+	var all []named
+	for _, p := range pairs {
+		when, err := parseConjunction(p[0])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, named{when, p[1]})
+	}
+	return all, nil
+}
+
+// firstNamed returns the name of the first conjunction that holds.
+func firstNamed(all []named, in *input) string {
+	for _, n := range all {
+		if n.when.holds(in) {
+			return n.name
+		}
+	}
+	return ""
 }
 
 // index files a rule where detection finds it: under a header of its own, else under the User-Agent or Content-Type, else

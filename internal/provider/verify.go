@@ -126,16 +126,20 @@ func (j *judge) where() string {
 
 // verify tries all secrets of the config and returns the most telling outcome.
 func (j *judge) verify(in *input) (reason, int) {
-	best := unusableSecret
+	best, tried := missingSignature, false
 	for i, secret := range j.config.Secrets {
 		if secret == "" {
 			continue
 		}
+		tried = true
 		why := j.verifyWith(in, secret)
 		if why == verified {
 			return verified, i
 		}
 		best = max(best, why)
+	}
+	if !tried {
+		best = unusableSecret
 	}
 	return best, 0
 }
