@@ -115,7 +115,8 @@ func (p *plan) ask(ctx context.Context, s *service, size int, what reading) read
 		page, err := s.list(one, q)
 		cancel()
 		if err != nil {
-			row.problem = fmt.Sprintf("given up after %s: %v", duration(time.Since(began)), err)
+			p.log("read: %s: %s: %v", s.database, what.what, err)
+			row.problem = "failed after " + duration(time.Since(began))
 			return row
 		}
 		took = append(took, time.Since(began))
