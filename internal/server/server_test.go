@@ -1,0 +1,172 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass/internal/server"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// dev is what `hookglass dev --json` prints.
+type dev struct {
+	Web        string `json:"web"`
+	SignIn     string `json:"sign_in"`
+	WebhookURL string `json:"webhook_url"`
+	Email      string `json:"email"`
+	Token      string `json:"token"`
+	API        string `json:"api"`
+	EndpointID string `json:"endpoint_id"`
+	Curl       string `json:"curl"`
+}
+
+func config(data string) server.Config {
+	return server.Config{
+		Storage: server.Storage{Data: data}, Listen: "127.0.0.1:0", SMTPListen: "off", MailDomain: "localhost",
+		Retention: 720 * time.Hour, MaxBodyBytes: 25 << 20, Signup: "closed", TemporaryEndpoints: "on", LogFormat: "text", LogLevel: "warn",
+	}
+}
+
+// start runs `hookglass dev` in this process and returns what it printed, and how to stop it.
+func start(t *testing.T, cfg server.Config) (d dev, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	printed, out := io.Pipe()
+	var log bytes.Buffer
+	ended := make(chan error, 1)
+	cmd := &server.DevCmd{Config: cfg, JSON: true}
+	go func() {
+		err := cmd.Dev(ctx, out, &log)
+		out.CloseWithError(io.ErrUnexpectedEOF)
+		ended <- err
+	}()
+	if err := json.NewDecoder(printed).Decode(&d); err != nil {
+		cancel()
+		t.Fatalf("%v: %v\n%s", err, <-ended, log.String())
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%v\n%s", err, log.String())
+		}
+	})
+	t.Cleanup(stop)
+	return d, stop
+}
+
+func call(t *testing.T, method, url, token, body string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, answer
+}
+
+func TestDevCatchesAWebhookAndFindsItAgainAfterARestart(t *testing.T) {
+	for name, url := range map[string]func(*testing.T) string{
+		"sqlite":   func(*testing.T) string { return "" },
+		"postgres": func(t *testing.T) string { return storetest.Postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(filepath.Join(t.TempDir(), "data"))
+			cfg.DatabaseURL = url(t)
+			d, stop := start(t, cfg)
+			status, answer := call(t, "POST", d.WebhookURL+"/a%2Fb?x=1", "", `{"hello":"world"}`)
+			if status != 200 || !strings.Contains(string(answer), `"received":true`) {
+				t.Fatalf("%d %s", status, answer)
+			}
+			stop()
+
+			again, _ := start(t, cfg)
+			if again.Token != d.Token || again.EndpointID != d.EndpointID || again.Email != d.Email {
+				t.Errorf("started again it made another: %+v, before %+v", again, d)
+			}
+			status, answer = call(t, "GET", again.API+"/endpoints/"+d.EndpointID, d.Token, "")
+			if status != 200 || !strings.Contains(string(answer), `"event_count":1`) {
+				t.Errorf("%d %s", status, answer)
+			}
+			if info, err := os.Stat(filepath.Join(cfg.Data, "dev.json")); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("dev.json: %v %v", info, err)
+			}
+			if info, err := os.Stat(cfg.Data); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("the data directory: %v %v", info, err)
+			}
+		})
+	}
+}
+
+func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
+	cfg := config(t.TempDir())
+	_, _ = start(t, cfg)
+	if _, err := server.New(cfg, nil); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	d, _ := start(t, config(t.TempDir()))
+	base := strings.TrimSuffix(d.Web, "/")
+	if status, answer := call(t, "GET", base+"/healthz", "", ""); status != 200 {
+		t.Errorf("/healthz: %d %s", status, answer)
+	}
+	status, answer := call(t, "GET", base+"/readyz", "", "")
+	if status != 200 || !strings.Contains(string(answer), `"synchronous":"FULL"`) {
+		t.Errorf("/readyz: %d %s", status, answer)
+	}
+	status, answer = call(t, "GET", base+"/metrics", "", "")
+	if status != 200 || !strings.Contains(string(answer), "hookglass_events_captured_total") {
+		t.Errorf("/metrics: %d %.200s", status, answer)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/metrics", nil)
+	req.Header.Set("X-Forwarded-For", "192.0.2.1")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 404 {
+		t.Errorf("/metrics through a proxy: %d", res.StatusCode)
+	}
+}
+
+func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.Listen, cfg.PublicURL, cfg.Retention, cfg.TrustedProxies = "nonsense", "ftp://x", time.Second, []string{"10.0.0.0/99"}
+	cfg.DatabaseURL = "mysql://user:hunter2@x"
+	_, err := cfg.Validate()
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	for _, flag := range []string{"--listen", "--public-url", "--retention", "--trusted-proxies", "--database-url"} {
+		if !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is not named in: %v", flag, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a password is shown: %v", err)
+	}
+}
