@@ -15,6 +15,17 @@ var migrations embed.FS
 // Migrate brings the schema up to date. Nodes that start together wait for each other; a migration cut
 // off by a crash is repeated or continued by the next call.
 func (db *DB) Migrate(ctx context.Context) error {
+	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
+}
+
+// MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.
+func (db *DB) MigrateTo(ctx context.Context, version int64) error {
+	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
+		return p.UpTo(ctx, version)
+	})
+}
+
+func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provider) ([]*goose.MigrationResult, error)) error {
 	unlock, err := db.engine.lockSchema(ctx)
 	if err != nil {
 		return err
@@ -24,7 +35,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	results, err := provider.Up(ctx)
+	results, err := up(ctx, provider)
 	if err != nil {
 		return fmt.Errorf("store: migrate: %w", err)
 	}

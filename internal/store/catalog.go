@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ColumnType is what a column holds, in terms that both databases share.
+type ColumnType string
+
+// The column types.
+const (
+	IntColumn   ColumnType = "int"   // int64
+	TextColumn  ColumnType = "text"  // string
+	BytesColumn ColumnType = "bytes" // []byte
+	RealColumn  ColumnType = "real"  // float64
+)
+
+// Column is one column of a table.
+type Column struct {
+	Name string     `json:"name"`
+	Type ColumnType `json:"type"`
+}
+
+// Table is the shape of one table.
+type Table struct {
+	Name    string   `json:"table"`
+	Columns []Column `json:"columns"`
+}
+
+// queueTable stands for the job queue in a dump. The queue's own tables differ between the databases and
+// between versions of its library; what is to be done does not.
+var queueTable = Table{"queue", []Column{
+	{"kind", TextColumn}, {"args", TextColumn}, {"queue", TextColumn}, {"priority", IntColumn}, {"max_attempts", IntColumn}, {"scheduled_at", IntColumn},
+}}
+
+// catalog lists the tables that hold data of ours, each after those that it refers to. Being read from the
+// database, it knows the tables of any migration.
+func (d dialect) catalog(ctx context.Context, q querier) ([]Table, error) {
+	columns := `SELECT t.name, c.name, c.type FROM pragma_table_list t, pragma_table_info(t.name) c
+		WHERE t.schema = 'main' AND t.type = 'table' ORDER BY t.name, c.cid`
+	references := `SELECT t.name, f."table" FROM pragma_table_list t, pragma_foreign_key_list(t.name) f
+		WHERE t.schema = 'main' AND t.type = 'table'`
+	if d == postgres {
+		columns = `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c
+			JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+			WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE' ORDER BY c.table_name, c.ordinal_position`
+		references = `SELECT a.relname, b.relname FROM pg_constraint f JOIN pg_class a ON a.oid = f.conrelid JOIN pg_class b ON b.oid = f.confrelid
+			WHERE f.contype = 'f' AND f.connamespace = current_schema()::regnamespace`
+	}
+	var tables []Table
+	err := eachTriple(ctx, q, columns, func(table, column, kind string) error {
+		if !ours(table) {
+			return nil
+		}
+		t, ok := columnTypes[strings.ToLower(kind)]
+		if !ok {
+			return fmt.Errorf("store: column %s.%s has the type %s, which no dump can hold", table, column, kind)
+		}
+		if n := len(tables); n == 0 || tables[n-1].Name != table {
+			tables = append(tables, Table{Name: table})
+		}
+		last := &tables[len(tables)-1]
+		last.Columns = append(last.Columns, Column{column, t})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	refers := make(map[string][]string)
+	err = eachTriple(ctx, q, references, func(from, to, _ string) error {
+		if from != to {
+			refers[from] = append(refers[from], to)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(tables, refers)
+}
+
+var columnTypes = map[string]ColumnType{
+	"integer": IntColumn, "bigint": IntColumn, "text": TextColumn, "blob": BytesColumn, "bytea": BytesColumn, "real": RealColumn, "double precision": RealColumn,
+}
+
+// ours reports whether a table is of our migrations rather than of the database or a library.
+func ours(table string) bool {
+	return table != "goose_db_version" && !strings.HasPrefix(table, "river_") && !strings.HasPrefix(table, "sqlite_")
+}
+
+// inOrder puts each table after those that it refers to.
+func inOrder(tables []Table, refers map[string][]string) ([]Table, error) {
+	var ordered []Table
+	placed := make(map[string]bool)
+	for len(ordered) < len(tables) {
+		before := len(ordered)
+		for _, t := range tables {
+			if !placed[t.Name] && !slices.ContainsFunc(refers[t.Name], func(to string) bool { return !placed[to] }) {
+				ordered = append(ordered, t)
+				placed[t.Name] = true
+			}
+		}
+		if len(ordered) == before {
+			return nil, fmt.Errorf("store: tables refer to each other in a circle, among them %v", refers)
+		}
+	}
+	return ordered, nil
+}
+
+// eachTriple calls fn for rows of two or three texts.
+func eachTriple(ctx context.Context, q querier, query string, fn func(a, b, c string) error) error {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var v [3]string
+		if err := rows.Scan([]any{&v[0], &v[1], &v[2]}[:len(columns)]...); err != nil {
+			return err
+		}
+		if err := fn(v[0], v[1], v[2]); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// counters returns the last id that each table with ids of its own has given away. Ids are never given
+// twice, also not after their rows are gone, because cursors hold them.
+func (d dialect) counters(ctx context.Context, q querier) (map[string]int64, error) {
+	counters := make(map[string]int64)
+	if d == sqliteDialect {
+		rows, err := q.QueryContext(ctx, "SELECT name, seq FROM sqlite_sequence")
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			var last int64
+			if err := rows.Scan(&name, &last); err != nil {
+				return nil, err
+			}
+			if ours(name) {
+				counters[name] = last
+			}
+		}
+		return counters, rows.Err()
+	}
+	sequences, err := identitySequences(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for table, sequence := range sequences {
+		var last int64
+		var used bool
+		if err := q.QueryRowContext(ctx, "SELECT last_value, is_called FROM "+sequence).Scan(&last, &used); err != nil {
+			return nil, err
+		}
+		if used {
+			counters[table] = last
+		}
+	}
+	return counters, nil
+}
+
+// identitySequences names the PostgreSQL sequence behind each table's identity column.
+func identitySequences(ctx context.Context, q querier) (map[string]string, error) {
+	sequences := make(map[string]string)
+	err := eachTriple(ctx, q, `SELECT table_name, pg_get_serial_sequence(quote_ident(table_name), column_name) FROM information_schema.columns
+		WHERE table_schema = current_schema() AND is_identity = 'YES'`, func(table, sequence, _ string) error {
+		if ours(table) {
+			sequences[table] = sequence
+		}
+		return nil
+	})
+	return sequences, err
+}
+
+// setCounter makes a table go on after the last id given away.
+func (d dialect) setCounter(ctx context.Context, q querier, table string, last int64) error {
+	if d == sqliteDialect {
+		_, err := q.ExecContext(ctx, "DELETE FROM sqlite_sequence WHERE name = $1", table)
+		if err == nil {
+			_, err = q.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)", table, last)
+		}
+		return err
+	}
+	sequences, err := identitySequences(ctx, q)
+	if err != nil {
+		return err
+	}
+	if sequences[table] == "" {
+		return fmt.Errorf("store: table %s gives no ids", table)
+	}
+	_, err = q.ExecContext(ctx, "SELECT setval(cast($1 AS text)::regclass, $2)", sequences[table], last)
+	return err
+}

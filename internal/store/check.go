@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Verify reads an embedded database from end to end and answers what is damaged in it. PostgreSQL checks its
+// pages itself when they carry checksums.
+func (db *DB) Verify(ctx context.Context) error {
+	if db.dialect == postgres {
+		return nil
+	}
+	var found string
+	if err := db.read.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+		return classify(err)
+	}
+	if found != "ok" {
+		return fmt.Errorf("store: the database file is damaged: %s", found)
+	}
+	return nil
+}
+
+// Clock is the time by the database, and the time at which its newest event came, zero when there is none.
+func (db *DB) Clock(ctx context.Context) (clock, newest time.Time, err error) {
+	clock = now()
+	if db.dialect == postgres {
+		var us int64
+		if err := db.read.QueryRowContext(ctx, "SELECT cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)").Scan(&us); err != nil {
+			return clock, newest, classify(err)
+		}
+		clock = time.UnixMicro(us).UTC()
+	}
+	var us sql.NullInt64
+	err = db.read.QueryRowContext(ctx, "SELECT received_at FROM events ORDER BY seq DESC LIMIT 1").Scan(&us)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return clock, fromMicros(us), classify(err)
+}
+
+// SealedSecret is a secret as it is stored. Where names its row, and is what internal/seal binds it to.
+type SealedSecret struct {
+	Where  string
+	Sealed []byte
+}
+
+// WhereSignatureConfig names the row of a signature config, which is the only one of its provider at its endpoint.
+func WhereSignatureConfig(endpointNum int64, provider string) string {
+	return "signature_configs.sealed:" + strconv.FormatInt(endpointNum, 10) + ":" + provider
+}
+
+// SealedSecrets returns up to limit secrets of every kind, the newest of each.
+func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
+	var a args
+	query := "SELECT s.endpoint, s.provider, s.sealed FROM signature_configs s JOIN endpoints e ON e.num = s.endpoint WHERE " +
+		v.accountScope(&a, "e.account_id", "e.workspace_id") + " ORDER BY s.id DESC LIMIT " + a.add(limit)
+	return queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+		var endpoint int64
+		var provider string
+		err = scan(&endpoint, &provider, &s.Sealed)
+		s.Where = WhereSignatureConfig(endpoint, provider)
+		return s, err
+	}, query, a.values...)
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Sink takes a dump: for each table its shape and then its rows, and at the end the counters of ids. Values
+// are nil, int64, string, []byte or float64 and belong to the sink until the next call.
+type Sink interface {
+	Table(Table) error
+	Row(values []any) error
+	Counters(map[string]int64) error
+}
+
+// Dump gives the sink everything that is stored, as it was at one moment, while writing goes on. It returns
+// the version of the schema. Jobs that have ended are left out.
+func (db *DB) Dump(ctx context.Context, sink Sink) (schema int64, err error) {
+	schema, _, err = db.SchemaVersion(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tx, err := db.read.BeginTx(ctx, db.dialect.viewOptions())
+	if err != nil {
+		return 0, unavailable("begin dump", err)
+	}
+	defer tx.Rollback()
+	if db.dialect == postgres {
+		// A dump takes as long as it takes: what it writes to may be slow.
+		if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return 0, classify(err)
+		}
+		if _, err := tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+			return 0, classify(err)
+		}
+	}
+	tables, err := db.dialect.catalog(ctx, tx)
+	if err != nil {
+		return 0, classify(err)
+	}
+	for _, t := range tables {
+		if err := dumpTable(ctx, tx, t, sink); err != nil {
+			return 0, fmt.Errorf("store: dump %s: %w", t.Name, err)
+		}
+	}
+	if err := db.dumpQueue(ctx, tx, sink); err != nil {
+		return 0, fmt.Errorf("store: dump the queue: %w", err)
+	}
+	counters, err := db.dialect.counters(ctx, tx)
+	if err != nil {
+		return 0, classify(err)
+	}
+	return schema, sink.Counters(counters)
+}
+
+func dumpTable(ctx context.Context, tx *sql.Tx, t Table, sink Sink) error {
+	if err := sink.Table(t); err != nil {
+		return err
+	}
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	// By the first column, the key, so that a row comes after an earlier one of its table that it refers to.
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+t.Name+" ORDER BY 1")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		values, err := scanValues(rows, t.Columns)
+		if err != nil {
+			return err
+		}
+		if err := sink.Row(values); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func scanValues(rows *sql.Rows, columns []Column) ([]any, error) {
+	targets := make([]any, len(columns))
+	for i, c := range columns {
+		switch c.Type {
+		case IntColumn:
+			targets[i] = new(sql.NullInt64)
+		case TextColumn:
+			targets[i] = new(sql.NullString)
+		case RealColumn:
+			targets[i] = new(sql.NullFloat64)
+		default:
+			targets[i] = new([]byte)
+		}
+	}
+	if err := rows.Scan(targets...); err != nil {
+		return nil, err
+	}
+	values := make([]any, len(columns))
+	for i, target := range targets {
+		switch v := target.(type) {
+		case *sql.NullInt64:
+			if v.Valid {
+				values[i] = v.Int64
+			}
+		case *sql.NullString:
+			if v.Valid {
+				values[i] = v.String
+			}
+		case *sql.NullFloat64:
+			if v.Valid {
+				values[i] = v.Float64
+			}
+		case *[]byte:
+			if *v != nil {
+				values[i] = *v
+			}
+		}
+	}
+	return values, nil
+}
+
+// dumpQueue gives the sink the jobs that are still to be done.
+func (db *DB) dumpQueue(ctx context.Context, tx *sql.Tx, sink Sink) error {
+	if err := sink.Table(queueTable); err != nil {
+		return err
+	}
+	var exists bool
+	query := "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'river_job')"
+	if db.dialect == postgres {
+		query = "SELECT to_regclass('river_job') IS NOT NULL"
+	}
+	if err := tx.QueryRowContext(ctx, query).Scan(&exists); err != nil || !exists {
+		return err
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT kind, cast(args AS text), queue, priority, max_attempts, scheduled_at FROM river_job
+		WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled') ORDER BY id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var kind, args, queue string
+		var priority, maxAttempts int64
+		var at time.Time
+		if err := rows.Scan(&kind, &args, &queue, &priority, &maxAttempts, &at); err != nil {
+			return err
+		}
+		// In the form that both databases keep: one spells JSON anew, the other has milliseconds alone.
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, []byte(args)); err != nil {
+			return err
+		}
+		if err := sink.Row([]any{kind, compact.String(), queue, priority, maxAttempts, at.Truncate(time.Millisecond).UnixMicro()}); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

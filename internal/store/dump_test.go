@@ -1,0 +1,233 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// memory is a dump in memory. Rows are kept by what they hold, because jobs get new ids when they are loaded.
+type memory struct {
+	tables   []store.Table
+	rows     map[string][][]any
+	counters map[string]int64
+}
+
+func (m *memory) Table(t store.Table) error { m.tables = append(m.tables, t); return nil }
+
+func (m *memory) Row(values []any) error {
+	kept := slices.Clone(values)
+	for i, v := range kept {
+		if b, ok := v.([]byte); ok {
+			kept[i] = bytes.Clone(b)
+		}
+	}
+	name := m.tables[len(m.tables)-1].Name
+	m.rows[name] = append(m.rows[name], kept)
+	return nil
+}
+
+func (m *memory) Counters(c map[string]int64) error { m.counters = maps.Clone(c); return nil }
+
+func (m *memory) replay(sink store.Sink) error {
+	for _, t := range m.tables {
+		if err := sink.Table(t); err != nil {
+			return err
+		}
+		for _, r := range m.rows[t.Name] {
+			if err := sink.Row(r); err != nil {
+				return err
+			}
+		}
+	}
+	return sink.Counters(m.counters)
+}
+
+func dump(t *testing.T, db *store.DB) (*memory, int64) {
+	t.Helper()
+	m := &memory{rows: make(map[string][][]any)}
+	schema, err := db.Dump(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, schema
+}
+
+// furnish stores something of everything, with values that travel badly.
+func furnish(t *testing.T, db *store.DB) hookglass.Endpoint {
+	t.Helper()
+	n := newTenant(t, db, "ada@example.com")
+	e := newEndpoint(t, db)
+	for i := range 5 {
+		ev := newEvent(e, fmt.Sprintf("%d\x00\xff\n\u2028<&>", i))
+		ev.Path, ev.RawQuery, ev.ContentType = "/caf\xe9\x00\U0010FFFD", `"\`, "text/plain\r"
+		if err := db.Capture(t.Context(), n.account.ID, ev, hookglass.EventJob{EventID: ev.ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := newEndpoint(t, db)
+	err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		if err := tx.CreateSession(store.SessionBrowser, []byte{0, 1, 255}, n.user.ID, tx.Now.Add(time.Hour)); err != nil {
+			return err
+		}
+		tx.Enqueue(hookglass.PurgeJob{})
+		return tx.DeleteEndpoint(&gone)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func databases(t *testing.T) map[string]func(t *testing.T) *store.DB {
+	return map[string]func(t *testing.T) *store.DB{
+		"sqlite":   func(t *testing.T) *store.DB { return storetest.SQLite(t) },
+		"postgres": func(t *testing.T) *store.DB { return storetest.Open(t, store.Config{URL: storetest.Postgres(t)}) },
+	}
+}
+
+func TestADumpOfEitherDatabaseLoadsIntoEither(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, from *store.DB) {
+		e := furnish(t, from)
+		dumped, schema := dump(t, from)
+		if len(dumped.rows["queue"]) != 7 || len(dumped.rows["events"]) != 5 || len(dumped.rows["users"]) != 1 {
+			t.Fatalf("dumped %d jobs, %d events and %d users", len(dumped.rows["queue"]), len(dumped.rows["events"]), len(dumped.rows["users"]))
+		}
+		for name, open := range databases(t) {
+			t.Run("into "+name, func(t *testing.T) {
+				to := open(t)
+				if err := to.Load(t.Context(), schema, false, dumped.replay); err != nil {
+					t.Fatal(err)
+				}
+				again, _ := dump(t, to)
+				if d := cmp.Diff(dumped.rows, again.rows); d != "" {
+					t.Errorf("rows (-dumped +loaded):\n%s", d)
+				}
+				if d := cmp.Diff(dumped.counters, again.counters); d != "" {
+					t.Errorf("counters (-dumped +loaded):\n%s", d)
+				}
+				// Life goes on where it stopped: a new event comes after all that were ever there.
+				ev := newEvent(e, "after")
+				if err := to.Capture(t.Context(), 0, ev); err != nil {
+					t.Fatal(err)
+				}
+				if ev.Seq != dumped.counters["events"]+1 {
+					t.Errorf("the next event has seq %d, after %d", ev.Seq, dumped.counters["events"])
+				}
+				if err := to.Verify(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+}
+
+func TestADumpHoldsEveryTable(t *testing.T) {
+	lite, _ := dump(t, storetest.SQLite(t))
+	pg, _ := dump(t, storetest.Open(t, store.Config{URL: storetest.Postgres(t)}))
+	names := func(m *memory) []string {
+		var all []string
+		for _, table := range m.tables {
+			var columns []string
+			for _, c := range table.Columns {
+				columns = append(columns, c.Name+" "+string(c.Type))
+			}
+			all = append(all, table.Name+": "+strings.Join(columns, ", "))
+		}
+		slices.Sort(all)
+		return all
+	}
+	if d := cmp.Diff(names(lite), names(pg)); d != "" {
+		t.Errorf("the two schemas differ (-sqlite +postgres):\n%s", d)
+	}
+	if len(lite.tables) < 10 {
+		t.Errorf("tables: %v", names(lite))
+	}
+}
+
+func TestALoadReplacesOnlyWhenItMay(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		furnish(t, db)
+		before, schema := dump(t, db)
+		empty := &memory{rows: map[string][][]any{}, tables: before.tables, counters: map[string]int64{}}
+
+		if err := db.Load(t.Context(), schema, false, empty.replay); !errors.Is(err, store.ErrNotEmpty) {
+			t.Errorf("loaded over data: %v", err)
+		}
+		if err := db.Load(t.Context(), schema+1, true, empty.replay); err == nil {
+			t.Error("loaded a dump of another schema")
+		}
+		again, _ := dump(t, db)
+		if d := cmp.Diff(before.rows, again.rows); d != "" {
+			t.Errorf("what was refused changed (-before +after):\n%s", d)
+		}
+		if err := db.Load(t.Context(), schema, true, empty.replay); err != nil {
+			t.Fatal(err)
+		}
+		after, _ := dump(t, db)
+		if len(after.rows) != 0 {
+			t.Errorf("left after the replacement: %v", after.rows)
+		}
+	})
+}
+
+func TestOnPostgresALoadThatFailsChangesNothing(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	furnish(t, db)
+	before, schema := dump(t, db)
+	cut := errors.New("the file ends here")
+	err := db.Load(t.Context(), schema, true, func(sink store.Sink) error {
+		half := *before
+		half.counters = nil
+		if err := half.replay(sink); err != nil {
+			return err
+		}
+		return cut
+	})
+	if !errors.Is(err, cut) {
+		t.Errorf("got %v", err)
+	}
+	after, _ := dump(t, db)
+	if d := cmp.Diff(before.rows, after.rows); d != "" {
+		t.Errorf("changed (-before +after):\n%s", d)
+	}
+}
+
+func TestPostgresIsInUseWhileAProcessIsConnected(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	if used, err := store.PostgresInUse(t.Context(), dsn); err != nil || used {
+		t.Errorf("an idle database: %t, %v", used, err)
+	}
+	storetest.Open(t, store.Config{URL: dsn})
+	if used, err := store.PostgresInUse(t.Context(), dsn); err != nil || !used {
+		t.Errorf("a database in use: %t, %v", used, err)
+	}
+}
+
+func TestTheClockAndTheNewestEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		clock, newest, err := db.Clock(t.Context())
+		if err != nil || !newest.IsZero() || time.Since(clock).Abs() > time.Minute {
+			t.Errorf("clock %v, newest %v, %v", clock, newest, err)
+		}
+		e := newEndpoint(t, db)
+		ev := newEvent(e, "x")
+		if err := db.Capture(t.Context(), 0, ev); err != nil {
+			t.Fatal(err)
+		}
+		if _, newest, err := db.Clock(t.Context()); err != nil || !newest.Equal(ev.ReceivedAt.Truncate(time.Microsecond)) {
+			t.Errorf("newest %v, %v; want %v", newest, err, ev.ReceivedAt)
+		}
+	})
+}

@@ -1,0 +1,269 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/riverqueue/river"
+)
+
+// ErrNotEmpty says that a database holds data that a load would replace.
+var ErrNotEmpty = errors.New("store: the database is not empty")
+
+// PostgresInUse reports whether other processes of this program are connected to the database.
+func PostgresInUse(ctx context.Context, url string) (bool, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return false, errors.New("store: the database URL can not be read") // its text may hold a password
+	}
+	cfg.RuntimeParams["application_name"] = "hookglass check"
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return false, unavailable("connect", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var others int
+	err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'hookglass'").Scan(&others)
+	return others > 0, err
+}
+
+// Load fills the database from a dump that was made with this version of the schema (see [DB.MigrateTo]),
+// replacing what it holds: fn calls the Sink as Dump did. Without replace a database that holds data answers
+// ErrNotEmpty. On PostgreSQL all of it happens or nothing; an SQLite file is of no use after a load that failed.
+// Nobody else may use the database meanwhile.
+func (db *DB) Load(ctx context.Context, schema int64, replace bool, fn func(Sink) error) error {
+	have, _, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if have != schema {
+		return fmt.Errorf("store: the database has schema version %d, the dump %d: load it into a new, empty database", have, schema)
+	}
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return unavailable("begin load", err)
+	}
+	defer conn.Close()
+	l := &loader{ctx: ctx, db: db, conn: conn}
+	if err := l.begin(); err != nil {
+		return classify(err)
+	}
+	defer func() { l.tx.Rollback() }()
+	if l.tables, err = db.dialect.catalog(ctx, l.tx); err != nil {
+		return classify(err)
+	}
+	if err := l.clear(replace); err != nil {
+		return classify(err)
+	}
+	if err := fn(l); err != nil {
+		return err
+	}
+	if err := l.flush(); err != nil {
+		return classify(err)
+	}
+	return classify(l.tx.Commit())
+}
+
+// Bounds of what is held before it is written.
+const (
+	loadRows  = 1000
+	loadBytes = 16 << 20
+)
+
+type loader struct {
+	ctx    context.Context
+	db     *DB
+	conn   *sql.Conn
+	tx     *sql.Tx
+	tables []Table
+
+	table Table
+	rows  [][]any
+	bytes int
+}
+
+func (l *loader) begin() (err error) {
+	if l.tx, err = l.conn.BeginTx(l.ctx, nil); err != nil {
+		return err
+	}
+	if l.db.dialect == postgres {
+		_, err = l.tx.ExecContext(l.ctx, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
+	}
+	return err
+}
+
+// clear empties the tables, in the order in which nothing refers to what goes.
+func (l *loader) clear(replace bool) error {
+	for _, t := range slices.Backward(l.tables) {
+		if !replace && t.Name != "rate_limits" { // which a mere look at the database's health fills
+			var any bool
+			if err := l.tx.QueryRowContext(l.ctx, "SELECT EXISTS (SELECT 1 FROM "+t.Name+")").Scan(&any); err != nil {
+				return err
+			}
+			if any {
+				return ErrNotEmpty
+			}
+		}
+		if l.db.dialect == sqliteDialect {
+			if _, err := l.tx.ExecContext(l.ctx, "DELETE FROM "+t.Name); err != nil {
+				return err
+			}
+		}
+	}
+	if l.db.dialect == postgres {
+		names := make([]string, len(l.tables))
+		for i, t := range l.tables {
+			names[i] = t.Name
+		}
+		if _, err := l.tx.ExecContext(l.ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
+			return err
+		}
+	}
+	_, err := l.tx.ExecContext(l.ctx, "DELETE FROM river_job")
+	return err
+}
+
+// Table implements Sink.
+func (l *loader) Table(t Table) error {
+	if err := l.flush(); err != nil {
+		return classify(err)
+	}
+	if t.Name != queueTable.Name {
+		known := slices.ContainsFunc(l.tables, func(k Table) bool { return k.Name == t.Name && sameColumns(k.Columns, t.Columns) })
+		if !known {
+			return fmt.Errorf("store: the dump's table %q is not one of this schema", t.Name)
+		}
+	}
+	l.table = t
+	return nil
+}
+
+func sameColumns(a, b []Column) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, c := range a {
+		if !slices.Contains(b, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// Row implements Sink.
+func (l *loader) Row(values []any) error {
+	l.rows = append(l.rows, values)
+	for _, v := range values {
+		switch v := v.(type) {
+		case string:
+			l.bytes += len(v)
+		case []byte:
+			l.bytes += len(v)
+		}
+	}
+	if len(l.rows) < loadRows && l.bytes < loadBytes {
+		return nil
+	}
+	return classify(l.flush())
+}
+
+// Counters implements Sink.
+func (l *loader) Counters(counters map[string]int64) error {
+	if err := l.flush(); err != nil {
+		return classify(err)
+	}
+	for table, last := range counters {
+		if err := l.db.dialect.setCounter(l.ctx, l.tx, table, last); err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}
+
+func (l *loader) flush() error {
+	rows := l.rows
+	l.rows, l.bytes = nil, 0
+	if len(rows) == 0 {
+		return nil
+	}
+	if l.table.Name == queueTable.Name {
+		return l.enqueue(rows)
+	}
+	if l.db.dialect == postgres {
+		return l.copy(rows)
+	}
+	if err := l.insert(rows); err != nil {
+		return err
+	}
+	// One transaction for all would make the write-ahead log as large as the database. The file is of no use
+	// before the load has ended anyhow.
+	if err := l.tx.Commit(); err != nil {
+		return err
+	}
+	return l.begin()
+}
+
+func (l *loader) columnNames() []string {
+	names := make([]string, len(l.table.Columns))
+	for i, c := range l.table.Columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+func (l *loader) insert(rows [][]any) error {
+	names := l.columnNames()
+	marks := make([]string, len(names))
+	for i := range marks {
+		marks[i] = fmt.Sprintf("$%d", i+1)
+	}
+	stmt, err := l.tx.PrepareContext(l.ctx, "INSERT INTO "+l.table.Name+" ("+strings.Join(names, ", ")+") VALUES ("+strings.Join(marks, ", ")+")")
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	for _, values := range rows {
+		if _, err := stmt.ExecContext(l.ctx, values...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) copy(rows [][]any) error {
+	return l.conn.Raw(func(driverConn any) error {
+		conn := driverConn.(*stdlib.Conn).Conn()
+		_, err := conn.CopyFrom(l.ctx, pgx.Identifier{l.table.Name}, l.columnNames(), pgx.CopyFromRows(rows))
+		return err
+	})
+}
+
+// dumpedJob is a job by its kind and arguments alone; what they mean is its worker's.
+type dumpedJob struct {
+	kind string
+	args json.RawMessage
+}
+
+func (j dumpedJob) Kind() string                 { return j.kind }
+func (j dumpedJob) MarshalJSON() ([]byte, error) { return j.args, nil }
+
+func (l *loader) enqueue(rows [][]any) error {
+	params := make([]river.InsertManyParams, len(rows))
+	for i, r := range rows {
+		params[i] = river.InsertManyParams{
+			Args: dumpedJob{r[0].(string), json.RawMessage(r[1].(string))},
+			InsertOpts: &river.InsertOpts{
+				Queue: r[2].(string), Priority: int(r[3].(int64)), MaxAttempts: int(r[4].(int64)), ScheduledAt: time.UnixMicro(r[5].(int64)).UTC(),
+			},
+		}
+	}
+	return l.db.queue.insert(l.ctx, l.tx, params)
+}
