@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -84,4 +85,29 @@ func storageTrouble(err error) bool {
 	return errors.As(err, &netErr) || errors.As(err, &connErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, sql.ErrConnDone) ||
 		strings.Contains(err.Error(), "conn closed")
+}
+
+// among is the condition that a column holds one of the integers of a list, in one text whatever their number.
+func (d dialect) among(column, placeholder string) string {
+	if d == postgres {
+		return column + " = ANY(" + placeholder + ")"
+	}
+	return column + " IN (SELECT value FROM json_each(" + placeholder + "))"
+}
+
+// list is the argument for among.
+func (d dialect) list(values []int64) any {
+	if d == postgres {
+		return values
+	}
+	text, _ := json.Marshal(values) // of integers it never fails
+	return string(text)
+}
+
+// lower makes the ASCII letters of a text small, and leaves all others.
+func (d dialect) lower(text string) string {
+	if d == postgres {
+		return `lower((` + text + `) COLLATE "C")`
+	}
+	return "lower(" + text + ")"
 }

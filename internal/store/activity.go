@@ -1,0 +1,142 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"hookglass"
+)
+
+// Activity returns what happened since a time at the endpoints that the principal sees, newest first, at most limit; kind
+// narrows it to one type, empty is all. Captures are read from the events themselves, so a deleted event leaves the feed.
+func (v *View) Activity(kind hookglass.ActivityType, since time.Time, limit int) ([]hookglass.Activity, error) {
+	feed := []hookglass.Activity{}
+	var err error
+	switch kind {
+	case hookglass.ActivityWebhookReceived:
+		feed, err = v.received(hookglass.KindWebhook, since, limit)
+	case hookglass.ActivityEmailReceived:
+		feed, err = v.received(hookglass.KindEmail, since, limit)
+	case "":
+		feed, err = v.received("", since, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if kind != hookglass.ActivityWebhookReceived && kind != hookglass.ActivityEmailReceived {
+		recorded, err := v.recorded(kind, since, limit)
+		if err != nil {
+			return nil, err
+		}
+		feed = append(feed, recorded...)
+	}
+	return newest(feed, limit), nil
+}
+
+// received reads the newest captures. The endpoints come in the order of their last one, so those that were quiet
+// longer than the feed reaches back are not looked at.
+func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int) ([]hookglass.Activity, error) {
+	type source struct {
+		num, floor, last int64
+		id               hookglass.EndpointID
+	}
+	a := &args{}
+	text := "SELECT e.num, s.floor_seq, s.last_event_at, e.id" + endpointTables + " WHERE s.event_count > 0 AND s.last_event_at >= " + a.add(since.UnixMicro())
+	if kind != "" {
+		text += " AND e.kind = " + a.add(string(kind))
+	}
+	text += " AND" + v.endpointScope(a) + " ORDER BY s.last_event_at DESC, e.num"
+	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
+		err = scan(&s.num, &s.floor, &s.last, &s.id)
+		return s, err
+	}, text, a.values...)
+	if err != nil {
+		return nil, err
+	}
+	feed := []hookglass.Activity{}
+	for _, s := range sources {
+		if len(feed) == limit && s.last <= feed[limit-1].OccurredAt.UnixMicro() {
+			break
+		}
+		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
+		events, err := queryAll(v, log.scan, "SELECT "+listColumns+" FROM events WHERE endpoint = $1 AND seq > $2 ORDER BY seq DESC LIMIT $3", s.num, s.floor, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if !e.ReceivedAt.Before(since) {
+				feed = append(feed, capture(e))
+			}
+		}
+		feed = newest(feed, limit)
+	}
+	return feed, nil
+}
+
+// capture is the line of a captured event (spec, "Events").
+func capture(e *hookglass.Event) hookglass.Activity {
+	line := hookglass.Activity{Type: hookglass.ActivityWebhookReceived, OccurredAt: e.ReceivedAt, EndpointID: e.EndpointID, EventID: e.ID}
+	if e.Type == hookglass.EventEmail {
+		line.Type = hookglass.ActivityEmailReceived
+		line.Data = map[string]any{"from": e.From, "to": e.To, "subject": e.Subject, "size": e.Size}
+		return line
+	}
+	line.Data = map[string]any{"method": e.Method, "path": e.Path, "content_type": nil, "size": e.Size}
+	if e.ContentType != "" {
+		line.Data["content_type"] = e.ContentType
+	}
+	return line
+}
+
+// recorded reads what AddActivity wrote.
+func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int) ([]hookglass.Activity, error) {
+	a := &args{}
+	text := "SELECT a.type, a.occurred_at, e.id, a.event_id, a.data FROM activities a JOIN endpoints e ON e.num = a.endpoint WHERE a.occurred_at >= " + a.add(since.UnixMicro())
+	if !v.who.System && v.who.Endpoint == "" {
+		text += " AND a.account_id = " + a.add(v.who.Account)
+	}
+	if kind != "" {
+		text += " AND a.type = " + a.add(string(kind))
+	}
+	text += " AND" + v.endpointScope(a) + " ORDER BY a.id DESC LIMIT " + a.add(limit)
+	return queryAll(v, func(scan func(...any) error) (line hookglass.Activity, err error) {
+		var at int64
+		var event sql.NullString
+		var data string
+		if err := scan(&line.Type, &at, &line.EndpointID, &event, &data); err != nil {
+			return line, err
+		}
+		line.OccurredAt, line.EventID = time.UnixMicro(at).UTC(), hookglass.EventID(event.String)
+		if err := json.Unmarshal([]byte(data), &line.Data); err != nil {
+			return line, fmt.Errorf("data of activity: %w", err)
+		}
+		return line, nil
+	}, text, a.values...)
+}
+
+// AddActivity adds a line to the feed of the endpoint's account. Captures have theirs already.
+func (tx *Tx) AddActivity(line hookglass.Activity) error {
+	e, err := tx.Endpoint(string(line.EndpointID))
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(line.Data)
+	if err != nil {
+		return err
+	}
+	if e.AccountID != 0 {
+		tx.Announce(TopicAccount(e.AccountID))
+	}
+	_, err = tx.exec("INSERT INTO activities (account_id, endpoint, type, occurred_at, event_id, data) VALUES ($1, $2, $3, $4, $5, $6)",
+		e.AccountID, e.Num, string(line.Type), line.OccurredAt.UnixMicro(), nullString(string(line.EventID)), string(data))
+	return err
+}
+
+// newest sorts a feed and cuts it. Lines of the same time keep the order in which they were read.
+func newest(feed []hookglass.Activity, limit int) []hookglass.Activity {
+	slices.SortStableFunc(feed, func(a, b hookglass.Activity) int { return b.OccurredAt.Compare(a.OccurredAt) })
+	return feed[:min(len(feed), limit)]
+}

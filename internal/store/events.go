@@ -1,0 +1,242 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+const listColumns = `seq, id, type, received_at, method, path, raw_query, content_type, ip, size, provider, event_type, event_ref, delivery_id,
+	signature_status, signature_reason, status, ignored, tags, mail_from, mail_to, subject`
+
+// eventLog is where the events of one endpoint are: those above the floor that carry its number.
+type eventLog struct {
+	endpoint       hookglass.Endpoint
+	ignored, floor int64
+}
+
+// eventLog finds an endpoint's events, for those who may see the endpoint. It answers not_found.
+func (v *View) eventLog(ref string) (eventLog, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return eventLog{}, err
+	}
+	return v.eventLogOf(e)
+}
+
+func (v *View) eventLogOf(e hookglass.Endpoint) (eventLog, error) {
+	log := eventLog{endpoint: e}
+	err := v.queryRow("endpoint", "SELECT event_count, ignored_count, floor_seq FROM endpoint_stats WHERE endpoint = $1", []any{e.Num},
+		&log.endpoint.EventCount, &log.ignored, &log.floor)
+	return log, err
+}
+
+func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
+	e := &hookglass.Event{EndpointNum: log.endpoint.Num, EndpointID: log.endpoint.ID}
+	var received int64
+	var contentType, ip, eventType, ref, delivery, reason, ignored, tags, from, to, subject sql.NullString
+	var status sql.NullInt64
+	err := scan(&e.Seq, &e.ID, &e.Type, &received, &e.Method, &e.Path, &e.RawQuery, &contentType, &ip, &e.Size, &e.Provider, &eventType, &ref, &delivery,
+		&e.SignatureStatus, &reason, &status, &ignored, &tags, &from, &to, &subject)
+	if err != nil {
+		return nil, err
+	}
+	e.ReceivedAt = time.UnixMicro(received).UTC()
+	e.Path, e.RawQuery, e.ContentType = decodeText(e.Path), decodeText(e.RawQuery), decodeText(contentType.String)
+	e.IP, e.Status = ip.String, int(status.Int64)
+	e.EventType, e.EventRef, e.DeliveryID = decodeText(eventType.String), decodeText(ref.String), decodeText(delivery.String)
+	e.SignatureReason, e.Ignored = reason.String, ignored.String
+	e.From, e.To, e.Subject = decodeText(from.String), decodeText(to.String), decodeText(subject.String)
+	if e.Tags, err = decodeTags(tags.String); err != nil {
+		return nil, fmt.Errorf("tags of %s: %w", e.ID, err)
+	}
+	return e, nil
+}
+
+// Event returns an event in the detail form. It answers not_found.
+func (v *View) Event(ref, id string) (*hookglass.Event, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.event(log, id, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := v.loadPayloads([]*hookglass.Event{e}); err != nil {
+		return nil, err
+	}
+	if e.Payload == nil {
+		return nil, hookglass.NotFound("request") // deleted between the two statements
+	}
+	return e, nil
+}
+
+// event finds an event of the log in the list form; lock is appended to the statement.
+func (v *View) event(log eventLog, id, lock string) (*hookglass.Event, error) {
+	eventID, err := hookglass.ParseEventID(id)
+	if err != nil {
+		return nil, err
+	}
+	return log.scan(func(dest ...any) error {
+		return v.queryRow("request", "SELECT "+listColumns+" FROM events WHERE id = $1 AND endpoint = $2 AND seq > $3"+lock,
+			[]any{string(eventID), log.endpoint.Num, log.floor}, dest...)
+	})
+}
+
+// NewestSeq returns the Seq of an endpoint's newest event, 0 when there is none. A stream begins behind it.
+func (v *View) NewestSeq(ref string) (int64, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return 0, err
+	}
+	return v.newestSeq(log)
+}
+
+func (v *View) newestSeq(log eventLog) (int64, error) {
+	var seq sql.NullInt64
+	err := v.queryRow("request", "SELECT max(seq) FROM events WHERE endpoint = $1 AND seq > $2", []any{log.endpoint.Num, log.floor}, &seq)
+	return seq.Int64, err
+}
+
+// EventsAfter returns events in the list form that were captured behind the given Seq, oldest first, at most limit. None
+// is ever added before one that was returned, so the last Seq is where a stream goes on, on any node. Ignored ones are included.
+func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(v, log.scan, "SELECT "+listColumns+" FROM events WHERE endpoint = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+		log.endpoint.Num, max(seq, log.floor), limit)
+}
+
+// Time that one request may spend on reading what no index answers.
+const (
+	searchBudget = 2 * time.Second        // for a page
+	countBudget  = 500 * time.Millisecond // for its total, besides
+)
+
+// EventList says which page of an endpoint's events is wanted.
+type EventList struct {
+	Query  query.Query
+	Limit  int
+	Offset int64 // how many of the newest to pass over
+	Before int64 // only events with a smaller Seq, as EventPage.Next names it; 0: from the newest
+	Total  bool  // Total is wanted
+}
+
+// EventPage is a page of events in the list form, newest first.
+type EventPage struct {
+	Events []*hookglass.Event
+	// Next is the Before of the page that follows, 0 at the end. A page can be short and yet have a next one: reading ended for its time.
+	Next int64
+	// Total is how many events the query means, whatever the page; where counting ended for its time, how many were counted by then.
+	Total int64
+	Exact bool // Total is not less than it should be
+}
+
+// Events returns a page of an endpoint's events. It answers not_found.
+//
+// Without a filter any page by cursor costs the same. A filter reads the endpoint's events from the newest on until the page
+// is full, for two seconds at most.
+func (v *View) Events(ref string, list EventList) (EventPage, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return EventPage{}, err
+	}
+	below := int64(math.MaxInt64)
+	if list.Before > 0 {
+		below = list.Before
+	}
+	narrow, top := log, int64(math.MaxInt64)
+	if err := v.bracket(&narrow, &top, list.Query); err != nil {
+		return EventPage{}, err
+	}
+	w := v.walk(narrow, list.Query, min(below, top))
+	events, err := w.take(list.Offset, list.Limit+1, time.Now().Add(searchBudget))
+	if err != nil {
+		return EventPage{}, err
+	}
+	page := EventPage{Events: events}
+	if len(events) > list.Limit {
+		page.Events = events[:list.Limit]
+		page.Next = page.Events[list.Limit-1].Seq
+	} else if !w.ended {
+		page.Next = w.below
+	}
+	if !list.Total {
+		return page, nil
+	}
+	if total, known := w.counted(); known {
+		page.Total, page.Exact = total, true
+		return page, nil
+	}
+	if w.ended && list.Before <= 0 {
+		page.Total, page.Exact = w.seen, true
+		return page, nil
+	}
+	c := v.walk(narrow, list.Query, top)
+	page.Total, err = c.count(time.Now().Add(countBudget))
+	page.Total, page.Exact = max(page.Total, w.seen), c.ended
+	return page, err
+}
+
+// payloadBytes bounds how much of payloads is read at a time, beyond the first.
+const payloadBytes = 4 << 20
+
+// payloadRows bounds how many payloads are read at a time.
+const payloadRows = 64
+
+// batch returns how many of the first events have payloads to be read together.
+func batch(events []*hookglass.Event) int {
+	var bytes int64
+	for i, e := range events {
+		if bytes += e.Size; i == payloadRows || i > 0 && bytes > payloadBytes {
+			return i
+		}
+	}
+	return len(events)
+}
+
+// loadPayloads fills the payloads of events that were read in the list form.
+func (v *View) loadPayloads(events []*hookglass.Event) error {
+	index := make(map[int64]*hookglass.Event, len(events))
+	seqs := make([]int64, len(events))
+	for i, e := range events {
+		index[e.Seq], seqs[i] = e, e.Seq
+	}
+	rows, err := v.q.QueryContext(v.ctx, `SELECT seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body
+		FROM payloads WHERE `+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		var url, proto string
+		var headers, trailers, replyHeaders sql.RawBytes
+		var p hookglass.Payload
+		var r hookglass.Reply
+		var status, delay sql.NullInt64
+		var source sql.NullString
+		if err := rows.Scan(&seq, &url, &proto, &headers, &trailers, &p.Body, &status, &source, &delay, &replyHeaders, &r.Body); err != nil {
+			return err
+		}
+		p.Headers = hookglass.ParseWire(headers)
+		if len(trailers) > 0 {
+			p.Trailers = hookglass.ParseWire(trailers)
+		}
+		if status.Valid {
+			r.Status, r.Source, r.Delay = int(status.Int64), hookglass.ResponseSource(source.String), time.Duration(delay.Int64)*time.Millisecond
+			r.Headers = hookglass.ParseWire(replyHeaders)
+			p.Reply = &r
+		}
+		e := index[seq]
+		e.URL, e.Proto, e.Payload = decodeText(url), proto, &p
+	}
+	return rows.Err()
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"database/sql"
+	"math"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+// Bounds of what one transaction deletes: captures stand behind it.
+const (
+	deleteRows  = 500
+	deleteBytes = 64 << 20
+	deleteLooks = 5_000 // rows looked at to find them
+)
+
+// DeleteEvent deletes one event. It answers not_found.
+func (tx *Tx) DeleteEvent(ref, id string) error {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return err
+	}
+	e, err := tx.event(log, id, "")
+	if err != nil {
+		return err
+	}
+	n, err := tx.deleteEvents(log, []int64{e.Seq})
+	if err == nil && n == 0 {
+		err = hookglass.NotFound("request") // somebody was quicker
+	}
+	return err
+}
+
+// DeleteAllEvents deletes what an endpoint has captured so far, at once: the events are unseen from the commit on, and
+// a job erases them. It returns how many they were.
+func (tx *Tx) DeleteAllEvents(ref string) (int64, error) {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return 0, err
+	}
+	// The row is locked before the events are looked at, so that a capture is either among them or above the floor.
+	var count int64
+	if log.floor, err = tx.lockStats(log, &count); err != nil {
+		return 0, err
+	}
+	newest, err := tx.newestSeq(log)
+	if err != nil || newest == 0 {
+		return 0, err
+	}
+	_, err = tx.exec("UPDATE endpoint_stats SET event_count = 0, ignored_count = 0, floor_seq = $2 WHERE endpoint = $1", log.endpoint.Num, newest)
+	tx.Enqueue(hookglass.EraseJob{EndpointNum: log.endpoint.Num})
+	tx.Announce(TopicEvents(log.endpoint.Num))
+	return count, err
+}
+
+// EventRange is a deletion of the events of an endpoint that were received after one time and before another,
+// neither included. A zero time is no bound. It does not touch what is captured after it began.
+type EventRange struct {
+	After, Before time.Time
+
+	Deleted int64 // so far
+	Done    bool
+	begun   bool
+	above   int64 // where it goes on
+	upTo    int64
+}
+
+// DeleteEvents does a piece of a deletion and returns what is left of it. The caller goes on with that, in a transaction of its
+// own each time, until it is Done: captures come in between.
+func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return r, err
+	}
+	q := query.Between(r.After, r.Before)
+	if !r.begun {
+		newest, err := tx.newestSeq(log)
+		if err != nil {
+			return r, err
+		}
+		narrow, below := log, newest+1
+		if err := tx.bracket(&narrow, &below, q); err != nil {
+			return r, err
+		}
+		r.begun, r.above, r.upTo = true, narrow.floor, below-1
+	}
+	r.above = max(r.above, log.floor)
+	high, err := tx.nthAbove(log, r.above, deleteLooks)
+	if err != nil {
+		return r, err
+	}
+	high = min(high, r.upTo)
+	seqs, reached, err := tx.toDelete(log.endpoint.Num, r.above, high, q)
+	if err != nil {
+		return r, err
+	}
+	n, err := tx.deleteEvents(log, seqs)
+	r.Deleted += n
+	r.above, r.Done = reached, reached >= r.upTo
+	return r, err
+}
+
+// PurgeEvents deletes from the oldest events of an endpoint, a few hundred at most, those that were received before the cutoff.
+// It reports whether there may be more of them.
+func (tx *Tx) PurgeEvents(endpointNum int64, cutoff time.Time) (deleted int64, more bool, err error) {
+	e, err := tx.EndpointByNum(endpointNum)
+	if err != nil {
+		return 0, false, err
+	}
+	log, err := tx.eventLogOf(e)
+	if err != nil {
+		return 0, false, err
+	}
+	high, err := tx.nthAbove(log, log.floor, deleteRows)
+	if err != nil {
+		return 0, false, err
+	}
+	seqs, reached, err := tx.toDelete(endpointNum, log.floor, high, query.Between(time.Time{}, cutoff))
+	if err != nil {
+		return 0, false, err
+	}
+	deleted, err = tx.deleteEvents(log, seqs)
+	return deleted, deleted > 0 && (high != math.MaxInt64 || reached < high), err
+}
+
+// PurgeDue is an endpoint whose oldest event is past its retention.
+type PurgeDue struct {
+	EndpointNum int64
+	Cutoff      time.Time // what was received before it is to go
+}
+
+// PurgesDue lists the endpoints whose oldest event is older than the retention of their account, or than the
+// installation's where the account has none. It looks at one event of each endpoint.
+func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, error) {
+	scan := func(scan func(...any) error) (d PurgeDue, err error) {
+		var cutoff int64
+		err = scan(&d.EndpointNum, &cutoff)
+		d.Cutoff = time.UnixMicro(cutoff).UTC()
+		return d, err
+	}
+	return queryAll(v, scan, `SELECT num, cutoff FROM (
+			SELECT e.num, cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END AS cutoff,
+				(SELECT received_at FROM events WHERE endpoint = e.num AND seq > s.floor_seq ORDER BY seq LIMIT 1) AS oldest
+			FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num LEFT JOIN accounts c ON c.id = e.account_id
+			WHERE e.deleted_at IS NULL AND s.event_count > 0
+		) AS d WHERE oldest < cutoff ORDER BY num`, at.UnixMicro(), retention.Microseconds())
+}
+
+// EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below the floor of one
+// that lives. It reports whether it is done; then a deleted endpoint has left no row behind.
+func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
+	floor := int64(math.MaxInt64)
+	var deleted sql.NullInt64
+	err = tx.queryRow("endpoint", "SELECT deleted_at FROM endpoints WHERE num = $1", []any{endpointNum}, &deleted)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		deleted.Valid = true
+	} else if err != nil {
+		return false, err
+	}
+	if !deleted.Valid {
+		if err := tx.queryRow("endpoint", "SELECT floor_seq FROM endpoint_stats WHERE endpoint = $1", []any{endpointNum}, &floor); err != nil {
+			return false, err
+		}
+	}
+	seqs, reached, err := tx.toDelete(endpointNum, 0, floor, query.Query{})
+	if err != nil {
+		return false, err
+	}
+	if _, err := tx.eraseRows(seqs); err != nil {
+		return false, err
+	}
+	if reached < floor {
+		return false, nil
+	}
+	if !deleted.Valid {
+		return true, nil
+	}
+	for _, statement := range []string{
+		"DELETE FROM activities WHERE endpoint = $1",
+		"DELETE FROM signature_configs WHERE endpoint = $1",
+		"DELETE FROM endpoint_stats WHERE endpoint = $1",
+		"DELETE FROM endpoints WHERE num = $1",
+	} {
+		if _, err := tx.exec(statement, endpointNum); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// toDelete returns the oldest events of a range that the query means, as many as one transaction may delete, and the seq up to
+// which there are no others.
+func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []int64, reached int64, err error) {
+	a := &args{}
+	text := "SELECT seq, size FROM events WHERE endpoint = " + a.add(endpointNum) + " AND seq > " + a.add(above) + " AND seq <= " + a.add(upTo)
+	conditions, _ := tx.dialect.where(q, a)
+	text += conditions + " ORDER BY seq LIMIT " + a.add(deleteRows)
+	type row struct{ seq, size int64 }
+	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
+		err = scan(&r.seq, &r.size)
+		return r, err
+	}, text, a.values...)
+	if err != nil {
+		return nil, 0, err
+	}
+	var bytes int64
+	for i, r := range rows {
+		if bytes += r.size; i > 0 && bytes > deleteBytes {
+			return seqs, seqs[i-1], nil
+		}
+		seqs = append(seqs, r.seq)
+	}
+	if len(rows) == deleteRows {
+		return seqs, seqs[deleteRows-1], nil
+	}
+	return seqs, upTo, nil
+}
+
+// deleteEvents removes events and keeps the counters right. It returns how many of them were there to be seen until now.
+//
+// The event rows are locked first and the counters last, in every transaction, and for a moment only: captures wait for them.
+func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
+	if len(seqs) == 0 {
+		return 0, nil
+	}
+	rows, err := tx.eraseRows(seqs)
+	if err != nil {
+		return 0, err
+	}
+	floor, err := tx.lockStats(log, nil)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return 0, nil // the endpoint was deleted, and all its events with it
+	} else if err != nil {
+		return 0, err
+	}
+	var count, ignored int64
+	for _, r := range rows {
+		if r.seq > floor {
+			count++
+			ignored += r.ignored
+		}
+	}
+	if count == 0 {
+		return 0, nil
+	}
+	tx.Announce(TopicEvents(log.endpoint.Num))
+	_, err = tx.exec("UPDATE endpoint_stats SET event_count = event_count - cast($2 AS bigint), ignored_count = ignored_count - cast($3 AS bigint) WHERE endpoint = $1",
+		log.endpoint.Num, count, ignored)
+	return count, err
+}
+
+type erasedRow struct{ seq, ignored int64 }
+
+// eraseRows deletes rows of both tables and returns those that were there.
+func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r erasedRow, err error) {
+		err = scan(&r.seq, &r.ignored)
+		return r, err
+	}, "DELETE FROM events WHERE "+tx.dialect.among("seq", "$1")+" RETURNING seq, CASE WHEN ignored IS NULL THEN 0 ELSE 1 END", tx.dialect.list(seqs))
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(seqs))
+	return rows, err
+}
+
+// lockStats locks the counters of an endpoint until the end of the transaction and returns its floor and, where asked
+// for, its number of events.
+func (tx *Tx) lockStats(log eventLog, count *int64) (floor int64, err error) {
+	var n int64
+	err = tx.queryRow("endpoint", "SELECT event_count, floor_seq FROM endpoint_stats WHERE endpoint = $1"+tx.dialect.forUpdate(), []any{log.endpoint.Num}, &n, &floor)
+	if count != nil {
+		*count = n
+	}
+	return floor, err
+}

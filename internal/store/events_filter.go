@@ -1,0 +1,99 @@
+package store
+
+import (
+	"encoding/json"
+	"strings"
+
+	"hookglass/internal/query"
+)
+
+// where returns the conditions on the narrow table that a query comes to, each with AND before it, and whether they
+// are all of the query. If not, they let pass more, and query.Match decides.
+func (d dialect) where(q query.Query, a *args) (conditions string, whole bool) {
+	var b strings.Builder
+	whole = true
+	for _, t := range q.Terms() {
+		condition, exact := d.condition(t, a)
+		whole = whole && exact
+		if condition == "" || t.Not && !exact {
+			continue
+		}
+		if t.Not {
+			condition = "NOT coalesce(" + condition + ", FALSE)"
+		}
+		b.WriteString(" AND " + condition)
+	}
+	return b.String(), whole
+}
+
+// columns of the fields whose text the narrow table has.
+var columns = map[query.Field]string{
+	query.Kind: "type", query.Provider: "provider", query.EventType: "event_type", query.Signature: "signature_status", query.Method: "method",
+	query.Path: "path", query.IP: "ip", query.From: "mail_from", query.To: "mail_to", query.Subject: "subject", query.ID: "id",
+	query.ContentType: "content_type || ';'",
+}
+
+// condition returns what the narrow table can say of the positive term, and whether that is all there is to say.
+func (d dialect) condition(t query.Term, a *args) (condition string, exact bool) {
+	between := func(column string) string { return column + " BETWEEN " + a.add(t.Min) + " AND " + a.add(t.Max) }
+	switch t.Field {
+	case query.Status:
+		return between("status"), true
+	case query.Received:
+		return between("received_at"), true
+	case query.Size:
+		return between("size"), true
+	case query.Ignored:
+		return "ignored IS NOT NULL", true
+	case query.Tag:
+		tag, ok := t.Pattern.Exact()
+		if !ok {
+			return "tags IS NOT NULL", false
+		}
+		return d.lower("tags") + " LIKE " + a.add("%"+likeEscaper.Replace(encodeTag(tag))+"%") + ` ESCAPE '\'`, true
+	}
+	column, ok := columns[t.Field]
+	if !ok {
+		return "", false
+	}
+	if text, ok := t.Pattern.Exact(); ok {
+		return d.lower(column) + " = " + a.add(encodeText(text)), true
+	}
+	return d.lower(column) + " LIKE " + a.add(encodeText(t.Pattern.Like())) + ` ESCAPE '\'`, true
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// encodeTags makes the column of sorted tags; without any it is NULL.
+func encodeTags(tags []string) any {
+	if len(tags) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for i, t := range tags {
+		if i == 0 {
+			b.WriteByte('[')
+		} else {
+			b.WriteByte(',')
+		}
+		b.WriteString(encodeTag(t))
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+// encodeTag makes a JSON string in which a quote stands at the ends alone and there is no comma, so that a tag can be
+// looked for as text.
+func encodeTag(tag string) string {
+	text, _ := json.Marshal(tag) // of a string it never fails
+	inner := strings.NewReplacer(`\"`, `\u0022`, `\\`, `\u005c`, `,`, `\u002c`).Replace(string(text[1 : len(text)-1]))
+	return `"` + inner + `"`
+}
+
+func decodeTags(column string) (tags []string, err error) {
+	if column == "" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(column), &tags)
+	return tags, err
+}

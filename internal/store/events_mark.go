@@ -1,0 +1,91 @@
+package store
+
+import (
+	"slices"
+
+	"hookglass"
+)
+
+// SetIgnored hides an event from lists for a reason, or shows it again when the reason is empty. It answers not_found.
+func (tx *Tx) SetIgnored(ref, id, reason string) error {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return err
+	}
+	e, err := tx.event(log, id, tx.dialect.forUpdate())
+	if err != nil || e.Ignored == reason {
+		return err
+	}
+	if _, err := tx.exec("UPDATE events SET ignored = $2 WHERE seq = $1", e.Seq, nullString(reason)); err != nil {
+		return err
+	}
+	tx.Announce(TopicEvents(log.endpoint.Num))
+	if (e.Ignored == "") == (reason == "") {
+		return nil
+	}
+	floor, err := tx.lockStats(log, nil)
+	if err != nil {
+		return err
+	}
+	if e.Seq <= floor {
+		return hookglass.NotFound("request") // all were deleted meanwhile
+	}
+	change := 1
+	if reason == "" {
+		change = -1
+	}
+	_, err = tx.exec("UPDATE endpoint_stats SET ignored_count = ignored_count + cast($2 AS bigint) WHERE endpoint = $1", log.endpoint.Num, change)
+	return err
+}
+
+// TagEvent puts a tag on an event and returns all its tags, sorted. A tag that the workspace does not have is made. It
+// answers not_found, and validation_failed for what can not be a tag or would be one too many.
+func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
+	if !hookglass.ValidTag(tag) {
+		return nil, hookglass.Invalid("tag", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength)
+	}
+	return tx.changeTags(ref, id, func(log eventLog, tags []string) ([]string, error) {
+		at, found := slices.BinarySearch(tags, tag)
+		if !found {
+			tags = slices.Insert(tags, at, tag)
+		}
+		if len(tags) > hookglass.MaxEventTags {
+			return nil, hookglass.Invalid("tag", "would be one too many: an event has %d tags at most", hookglass.MaxEventTags)
+		}
+		if log.endpoint.WorkspaceID == 0 {
+			return tags, nil
+		}
+		_, err := tx.exec("INSERT INTO tags (workspace_id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id, name) DO NOTHING",
+			log.endpoint.WorkspaceID, tag, tx.Now.UnixMicro())
+		return tags, err
+	})
+}
+
+// UntagEvent takes a tag off an event and returns those that are left, sorted. It answers not_found for an unknown
+// event; that the event does not have the tag is none.
+func (tx *Tx) UntagEvent(ref, id, tag string) ([]string, error) {
+	return tx.changeTags(ref, id, func(_ eventLog, tags []string) ([]string, error) {
+		if at, found := slices.BinarySearch(tags, tag); found {
+			tags = slices.Delete(tags, at, at+1)
+		}
+		return tags, nil
+	})
+}
+
+func (tx *Tx) changeTags(ref, id string, change func(eventLog, []string) ([]string, error)) ([]string, error) {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	e, err := tx.event(log, id, tx.dialect.forUpdate())
+	if err != nil {
+		return nil, err
+	}
+	tags, err := change(log, slices.Clone(e.Tags))
+	if err != nil || slices.Equal(tags, e.Tags) {
+		return tags, err
+	}
+	tx.Announce(TopicEvents(log.endpoint.Num))
+	_, err = tx.exec("UPDATE events SET tags = $2 WHERE seq = $1", e.Seq, encodeTags(tags))
+	return tags, err
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"math"
+	"time"
+
+	"hookglass/internal/query"
+)
+
+// clockError is how far the clocks that stamped the events of one endpoint may have been apart, or one have jumped. Events are in
+// the order of their seqs, and so nearly in that of their times: this is how nearly.
+const clockError = 24 * time.Hour
+
+// bracketFrom is the number of events from which on it pays to look for the place of a time.
+const bracketFrom = 10_000
+
+// bracket narrows the log and the seq below which a walk begins to where events can be that were received within the bounds of
+// the query. There is no index on times; a binary search over the seqs finds the place, give or take clockError.
+func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
+	if log.endpoint.EventCount < bracketFrom {
+		return nil
+	}
+	oldest, newest := int64(math.MinInt64), int64(math.MaxInt64)
+	for _, t := range q.Terms() {
+		if t.Field == query.Received && !t.Not {
+			oldest, newest = max(oldest, t.Min), min(newest, t.Max)
+		}
+	}
+	slack := clockError.Microseconds()
+	last := int64(-1)
+	place := func(at int64) (seq int64, err error) {
+		if last < 0 {
+			if last, err = v.newestSeq(*log); err != nil {
+				return 0, err
+			}
+		}
+		return v.seqAt(*log, at, last)
+	}
+	if newest < math.MaxInt64-slack {
+		seq, err := place(newest + slack)
+		if err != nil {
+			return err
+		}
+		*below = min(*below, seq+1)
+	}
+	if oldest > math.MinInt64+slack {
+		seq, err := place(oldest - slack)
+		if err != nil {
+			return err
+		}
+		log.floor = max(log.floor, seq)
+	}
+	return nil
+}
+
+// seqAt returns a seq behind which the first event was received at the time, in microseconds, or later, and before which the last
+// was received earlier. Where times are out of order there are several such places, within clockError.
+func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
+	low, high := log.floor, newest
+	for low < high {
+		middle := low + (high-low)/2
+		found, err := queryAll(v, scanNum, "SELECT received_at FROM events WHERE endpoint = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT 1",
+			log.endpoint.Num, middle, high)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) == 0 || found[0] >= at {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, nil
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Record makes the view tell fn every statement that it runs, before it runs it.
+func (v *View) Record(fn func(query string, args []any)) { v.q = recorder{v.q, fn} }
+
+// Exec runs a statement of a test's own.
+func (tx *Tx) Exec(query string, args ...any) error {
+	_, err := tx.exec(query, args...)
+	return err
+}
+
+// Ints reads one column of integers.
+func (v *View) Ints(query string, args ...any) ([]int64, error) {
+	return queryAll(v, scanNum, query, args...)
+}
+
+// Plan returns how the database means to run a statement, one line a step.
+func (db *DB) Plan(ctx context.Context, query string, args ...any) ([]string, error) {
+	if db.dialect == postgres {
+		rows, err := db.read.QueryContext(ctx, "EXPLAIN "+query, args...)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		var lines []string
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				return nil, err
+			}
+			lines = append(lines, line)
+		}
+		return lines, rows.Err()
+	}
+	rows, err := db.read.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var id, parent, unused int
+		var line string
+		if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, rows.Err()
+}
+
+// Analyze gives the planner of PostgreSQL its statistics now.
+func (db *DB) Analyze(ctx context.Context) error {
+	if db.dialect != postgres {
+		return nil
+	}
+	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats")
+	return err
+}
+
+type recorder struct {
+	querier
+	fn func(string, []any)
+}
+
+func (r recorder) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	r.fn(query, args)
+	return r.querier.ExecContext(ctx, query, args...)
+}
+
+func (r recorder) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	r.fn(query, args)
+	return r.querier.QueryContext(ctx, query, args...)
+}
+
+func (r recorder) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	r.fn(query, args)
+	return r.querier.QueryRowContext(ctx, query, args...)
+}
