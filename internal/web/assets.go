@@ -1,0 +1,78 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base32"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"hookglass/internal/web/endpoints"
+	"hookglass/internal/web/inspector"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/signin"
+)
+
+// stylesheet is the one style of all pages, put together from theirs in the order of the folders.
+const stylesheet = "app.css"
+
+// assets are the files of all pages under names that hold their contents' hash, so that a browser may keep them
+// for ever.
+type assets struct {
+	urls  map[string]string // by the file's own name
+	files map[string][]byte // by the name in the URL
+}
+
+func newAssets() *assets {
+	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
+	var style bytes.Buffer
+	for _, folder := range []embed.FS{layout.Files, signin.Files, endpoints.Files, inspector.Files} {
+		entries, err := folder.ReadDir(".")
+		if err != nil {
+			panic(err) // an embedded folder can be read, or the binary is broken
+		}
+		for _, entry := range entries {
+			content, err := fs.ReadFile(folder, entry.Name())
+			if err != nil {
+				panic(err)
+			}
+			if path.Ext(entry.Name()) == ".css" {
+				style.Write(content)
+			} else {
+				a.add(entry.Name(), content)
+			}
+		}
+	}
+	a.add(stylesheet, style.Bytes())
+	return a
+}
+
+func (a *assets) add(name string, content []byte) {
+	sum := sha256.Sum256(content)
+	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
+	ext := path.Ext(name)
+	hashed := strings.TrimSuffix(name, ext) + "." + hash + ext
+	a.files[hashed] = content
+	a.urls[name] = "/assets/" + hashed
+}
+
+// url is the address of an asset; of one that does not exist it is empty, which a test finds.
+func (a *assets) url(name string) string { return a.urls[name] }
+
+func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	content, ok := a.files[name]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+}

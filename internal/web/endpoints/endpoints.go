@@ -1,0 +1,36 @@
+// Package endpoints is the page that lists a user's endpoints and creates new ones.
+package endpoints
+
+import (
+	"embed"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/layout"
+)
+
+// Files is the style.
+//
+//go:embed endpoints.css
+var Files embed.FS
+
+// Model is what the page shows. The endpoints are those of the frame.
+type Model struct {
+	layout.Frame
+	Address func(hookglass.Endpoint) string // the webhook URL or the email address
+	Now     time.Time
+
+	// What was typed before, and what is wrong with it.
+	Name   string
+	Kind   hookglass.EndpointKind
+	Faults []hookglass.FieldError
+}
+
+func (m Model) fault(field string) string {
+	for _, f := range m.Faults {
+		if f.Field == field {
+			return "The " + f.Field[len("endpoint."):] + " " + f.Message + "."
+		}
+	}
+	return ""
+}

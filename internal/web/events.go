@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+	"hookglass/internal/web/inspector"
+)
+
+// pageSize is how many requests a page lists; more come on demand.
+const pageSize = 50
+
+// open finds who looks at the endpoint of a request: the signed-in user or, where it is not theirs, the holder of
+// a temporary endpoint's key. Whoever may not see it gets not_found.
+func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
+	v, err := a.visit(r)
+	if err != nil {
+		return v, hookglass.Endpoint{}, err
+	}
+	e, err := a.endpointFor(r, v)
+	if hookglass.Is(err, hookglass.CodeNotFound) && v.signedIn() {
+		if holder, ok := a.keyHolder(r); ok {
+			if e, again := a.endpointFor(r, holder); again == nil {
+				return holder, e, nil
+			}
+		}
+	}
+	return v, e, err
+}
+
+func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err error) {
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		e, err = view.Endpoint(r.PathValue("endpoint"))
+		return err
+	})
+	return e, err
+}
+
+// list reads a part of an endpoint's requests. A query that can not be read is a fault of the list and no error.
+func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint) (inspector.List, error) {
+	l := inspector.List{
+		Endpoint: e.ID, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
+	}
+	before, err := place(l.Cursor)
+	if err != nil {
+		return l, err
+	}
+	filter, err := query.Filter{Q: l.Query}.Parse(l.Now)
+	if faults := faultsOf(err); faults != nil {
+		l.Fault = "The query can not be read " + faults[0].Message + "."
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		newest, err := view.NewestSeq(string(e.ID))
+		if err != nil {
+			return err
+		}
+		l.Newest = cursor(newest)
+		page, err := view.Events(string(e.ID), store.EventList{Query: filter, Limit: pageSize, Before: before})
+		if err != nil {
+			return err
+		}
+		l.Events = page.Events
+		if page.Next != 0 {
+			l.Older = cursor(page.Next)
+		}
+		return nil
+	})
+	return l, err
+}
+
+// event reads one request whole.
+func (a *app) event(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (event *hookglass.Event, err error) {
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+		event, err = view.Event(string(e.ID), id)
+		return err
+	})
+	return event, err
+}
+
+// inspect is the page of an endpoint, with one request in detail where the path names one.
+func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	m := inspector.Model{Frame: a.frame(v, e.Name, "inspector.js"), Endpoint: e, Address: a.address(e)}
+	m.Current = e.ID
+	if m.List, err = a.list(r, v, e); err != nil {
+		return err
+	}
+	if v.signedIn() {
+		if m.Frame.Endpoints, err = a.endpointsOf(r.Context(), v); err != nil {
+			return err
+		}
+	}
+	status := http.StatusOK
+	if id := r.PathValue("event"); id != "" {
+		event, err := a.event(r.Context(), v, e, id)
+		switch {
+		case err == nil:
+			m.Detail = inspector.NewDetail(m.List, event)
+			m.Title = event.Method + " " + m.Detail.Title() + " · " + e.Name
+		case hookglass.Is(err, hookglass.CodeNotFound):
+			m.Notice, status = "This request does not exist, or was deleted.", http.StatusNotFound
+		default:
+			return err
+		}
+	}
+	return render(w, r, status, inspector.Page(m))
+}
+
+// rows is a part of the list alone.
+func (a *app) rows(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	l, err := a.list(r, v, e)
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, inspector.Rows(l))
+}
+
+// panel is one request alone, to be shown beside the list.
+func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	l := inspector.List{Endpoint: e.ID, Now: time.Now(), Query: r.FormValue("q")}
+	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return render(w, r, http.StatusNotFound, inspector.Missing("This request does not exist, or was deleted.", l.Path("")))
+	}
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, inspector.Panel(inspector.NewDetail(l, event)))
+}
+
+// body is what a sender sent, byte for byte, as a download that no browser takes for a page.
+func (a *app) body(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	if err != nil {
+		return err
+	}
+	name := string(event.ID) + ".bin"
+	if event.Type == hookglass.EventEmail {
+		name = string(event.ID) + ".eml"
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Content-Length", strconv.Itoa(len(event.Body)))
+	_, _ = w.Write(event.Body) // nobody is left to tell
+	return nil
+}
+
+func (a *app) deleteEvent(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Captures.Delete(r.Context(), v.who, string(e.ID), r.PathValue("event")); err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID))
+	return nil
+}
+
+// sendTest captures a request as if it had come from outside, with what any sender may do and no more.
+func (a *app) sendTest(w http.ResponseWriter, r *http.Request) error {
+	_, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	target, err := a.Captures.Admit(r.Context(), string(e.ID))
+	if err != nil {
+		return err
+	}
+	known := httpd.From(r.Context())
+	body := []byte(`{"type":"test","message":"Hello from hookglass","sent_at":` + strconv.Quote(time.Now().UTC().Format(time.RFC3339)) + `,"numbers":[1,2,3],"nested":{"works":true}}`)
+	arrival := &capture.Arrival{
+		Method: http.MethodPost, Path: "/", Target: "/hooks/" + string(e.ID), Proto: "HTTP/1.1",
+		Host: known.Host, Scheme: known.Scheme, Client: known.Client, Body: body, At: time.Now(),
+		Headers: hookglass.Headers{
+			{Name: "Host", Value: known.Host}, {Name: "User-Agent", Value: "hookglass-test"},
+			{Name: "Content-Type", Value: "application/json"}, {Name: "Content-Length", Value: strconv.Itoa(len(body))},
+		},
+	}
+	if _, err := a.Captures.Capture(r.Context(), target, arrival); err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID))
+	return nil
+}
+

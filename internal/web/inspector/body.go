@@ -1,0 +1,105 @@
+package inspector
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/hex"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass/internal/web/show"
+)
+
+// Bounds of what one page shows of a body; the rest is a download away. They keep a page of a 25 MiB body
+// small enough to be read on a phone.
+const (
+	maxText    = 256 << 10
+	maxHex     = 16 << 10
+	maxDecoded = 4 << 20
+)
+
+// Body is a body as it is shown.
+type Body struct {
+	Total    int64  // bytes, as received
+	Encoding string // that was undone for display; empty: none
+	Tree     *Node  // of JSON
+	Partial  bool   // the tree holds the beginning alone
+	Form     []Pair // of a form
+	Text     string // of text
+	Hex      string // of anything else
+	Cut      bool   // Text or Hex holds the beginning alone
+	Fault    string // why a body that claims to be JSON is none
+}
+
+// NewBody reads a body for display.
+func NewBody(body []byte, contentType, encoding string) Body {
+	b := Body{Total: int64(len(body))}
+	if len(body) == 0 {
+		return b
+	}
+	if plain, ok := decode(body, encoding); ok {
+		body, b.Encoding = plain, strings.ToLower(strings.TrimSpace(encoding))
+	}
+	if !isText(body) {
+		shown := body[:min(len(body), maxHex)]
+		b.Hex, b.Cut = hex.Dump(shown), len(shown) < len(body)
+		return b
+	}
+	media, _, _ := strings.Cut(contentType, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	claimsJSON := media == "application/json" || strings.HasSuffix(media, "+json")
+	if first := bytes.TrimLeft(body, " \t\r\n"); claimsJSON || len(first) > 0 && (first[0] == '{' || first[0] == '[') {
+		tree, partial, err := parseTree(body)
+		switch {
+		case err == nil:
+			b.Tree, b.Partial = tree, partial
+		case claimsJSON:
+			b.Fault = err.Error()
+		}
+	}
+	if media == "application/x-www-form-urlencoded" {
+		text, _ := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
+		b.Form = pairs(text)
+	}
+	text, cut := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
+	b.Text, b.Cut = show.Text(text), cut
+	return b
+}
+
+// isText reports whether the beginning of a body, as much as is shown of it, reads as text.
+func isText(body []byte) bool {
+	text, cut := show.Cut(string(body[:min(len(body), maxText)]), maxText)
+	if len(body) > maxText || cut {
+		for i := 0; i < utf8.UTFMax && len(text) > 0; i++ { // the bound may fall into a character
+			if r, size := utf8.DecodeLastRuneInString(text); r != utf8.RuneError || size > 1 {
+				break
+			}
+			text = text[:len(text)-1]
+		}
+	}
+	return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
+}
+
+// decode undoes a content encoding, at most maxDecoded of it.
+func decode(body []byte, encoding string) ([]byte, bool) {
+	var r io.Reader
+	var err error
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate": // zlib by RFC 9110, raw deflate by habit
+		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
+			r, err = flate.NewReader(bytes.NewReader(body)), nil
+		}
+	default:
+		return nil, false
+	}
+	if err != nil {
+		return nil, false
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, maxDecoded))
+	return plain, len(plain) > 0 && (err == nil || err == io.ErrUnexpectedEOF)
+}

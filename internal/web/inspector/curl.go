@@ -1,0 +1,90 @@
+package inspector
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"hookglass"
+)
+
+// maxCurl bounds the body that a curl line carries itself.
+const maxCurl = 32 << 10
+
+// leftOut are fields that curl writes by itself, or that belonged to the connection.
+var leftOut = []string{"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect", "te", "keep-alive", "upgrade"}
+
+// curl is a command that sends the request again, as it was. What a terminal could take for a key press never
+// stands in it: such a body is read from the file that the download makes.
+func curl(e *hookglass.Event) string {
+	var b strings.Builder
+	b.WriteString("curl")
+	if e.Method == "HEAD" {
+		b.WriteString(" --head")
+	} else {
+		b.WriteString(" -X " + shell(e.Method))
+	}
+	if strings.ContainsAny(e.URL, "[]{}") {
+		b.WriteString(" --globoff")
+	}
+	if strings.Contains(e.URL, "/.") {
+		b.WriteString(" --path-as-is")
+	}
+	b.WriteString(" " + shell(printable(e.URL)))
+	for _, h := range e.Headers {
+		if slices.Contains(leftOut, strings.ToLower(h.Name)) || !pasteable(h.Name+h.Value) || strings.Contains(h.Value, "\n") {
+			continue
+		}
+		if h.Value == "" {
+			b.WriteString(" \\\n  -H " + shell(h.Name+";")) // curl drops a field that ends with the colon
+			continue
+		}
+		b.WriteString(" \\\n  -H " + shell(h.Name+": "+h.Value))
+	}
+	if len(e.Body) == 0 {
+		return b.String()
+	}
+	if !e.Headers.Has("Content-Type") {
+		b.WriteString(" \\\n  -H 'Content-Type:'") // or curl would say that it is a form
+	}
+	if len(e.Body) <= maxCurl && pasteable(string(e.Body)) {
+		b.WriteString(" \\\n  --data-raw " + shell(string(e.Body)))
+	} else {
+		b.WriteString(" \\\n  --data-binary " + shell("@"+string(e.ID)+".bin"))
+	}
+	return b.String()
+}
+
+// printable percent-encodes what can not be pasted.
+func printable(s string) string {
+	if pasteable(s) && !strings.ContainsAny(s, " \n\t") {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// shell quotes a word for a POSIX shell.
+func shell(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func pasteable(s string) bool {
+	for _, r := range s {
+		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,196 @@
+// Package inspector is the page of one endpoint: its address, the requests that it caught, arriving live, and one
+// of them in detail. What senders wrote is shown as text and never as markup.
+package inspector
+
+import (
+	"embed"
+	"net/url"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
+)
+
+// Files are the style and the script.
+//
+//go:embed inspector.css inspector.js
+var Files embed.FS
+
+// Model is what the page shows.
+type Model struct {
+	layout.Frame
+	Endpoint hookglass.Endpoint
+	Address  string // the webhook URL or the email address
+	List
+	Detail *Detail // nil: none is open
+	Notice string  // why no detail could be opened
+}
+
+// List is the list of requests, or a part of it.
+type List struct {
+	Endpoint hookglass.EndpointID
+	Events   []*hookglass.Event // newest first
+	Query    string            // as typed
+	Fault    string            // what is wrong with the query
+	Older    string            // the cursor of the next part; empty: there is none
+	Cursor   string            // of this part; empty: the newest
+	Newest   string            // where a live stream goes on after this list
+	Open     hookglass.EventID // the one shown in detail
+	Now      time.Time
+}
+
+// live reports whether new requests belong into the list as they come.
+func (l List) live() bool { return l.Cursor == "" && l.Fault == "" }
+
+// Path is an address below the endpoint's, with the query kept.
+func (l List) Path(below string, more ...string) string {
+	v := url.Values{}
+	if l.Query != "" {
+		v.Set("q", l.Query)
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		v.Set(more[i], more[i+1])
+	}
+	p := "/endpoints/" + string(l.Endpoint) + below
+	if len(v) > 0 {
+		p += "?" + v.Encode()
+	}
+	return p
+}
+
+func (l List) eventPath(id hookglass.EventID) string { return l.Path("/requests/" + string(id)) }
+
+// Detail is one request.
+type Detail struct {
+	Event   *hookglass.Event
+	Path    string // of this page
+	Back    string // of the list without it
+	Curl    string
+	Body    Body
+	Reply   Body
+	Query   []Pair
+	Message string // what the signature's status means
+	Now     time.Time
+}
+
+// Pair is a name and a value, decoded.
+type Pair struct{ Name, Value string }
+
+// NewDetail reads an event, with its payload, for the page.
+func NewDetail(l List, e *hookglass.Event) *Detail {
+	if e.Payload == nil {
+		e.Payload = &hookglass.Payload{}
+	}
+	d := &Detail{
+		Event: e, Path: "/endpoints/" + string(l.Endpoint) + "/requests/" + string(e.ID), Back: l.Path(""), Now: l.Now,
+		Body:  NewBody(e.Body, e.ContentType, e.Headers.Get("Content-Encoding")),
+		Query: pairs(e.RawQuery), Message: verdict(e),
+	}
+	if e.Type == hookglass.EventWebhook {
+		d.Curl = curl(e)
+	}
+	if e.Reply != nil {
+		d.Reply = NewBody(e.Reply.Body, e.Reply.Headers.Get("Content-Type"), "")
+	}
+	return d
+}
+
+// Title is the request in a few words.
+func (d *Detail) Title() string { return title(d.Event) }
+
+func title(e *hookglass.Event) string {
+	if e.Type == hookglass.EventEmail {
+		if e.Subject == "" {
+			return "(no subject)"
+		}
+		return show.Line(e.Subject)
+	}
+	path, _ := show.Cut(e.Path, 300)
+	return show.Line(path)
+}
+
+// subtitle is who a request is from and what it is about, as far as that is known.
+func subtitle(e *hookglass.Event) string {
+	if e.Type == hookglass.EventEmail {
+		return show.Line(e.From)
+	}
+	parts := make([]string, 0, 2)
+	if p := show.Provider(e.Provider); p != "" {
+		parts = append(parts, p)
+	}
+	if e.EventType != "" {
+		parts = append(parts, show.Line(e.EventType))
+	}
+	if len(parts) == 0 && e.ContentType != "" {
+		media, _, _ := strings.Cut(e.ContentType, ";")
+		parts = append(parts, show.Line(media))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// maxPairs bounds the fields of a query or form that are shown.
+const maxPairs = 500
+
+// pairs reads a query string or form in its order. What can not be decoded is shown as it came.
+func pairs(raw string) []Pair {
+	var all []Pair
+	for raw != "" && len(all) < maxPairs {
+		var part string
+		part, raw, _ = strings.Cut(raw, "&")
+		if part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		all = append(all, Pair{unescape(name), unescape(value)})
+	}
+	return all
+}
+
+func unescape(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// verdict says in a sentence what the signature's status means (decisions, section 13 names the codes).
+func verdict(e *hookglass.Event) string {
+	switch e.SignatureStatus {
+	case hookglass.SignatureVerified:
+		return "The signature matches a configured secret: this request is genuine."
+	case hookglass.SignatureFailed:
+		switch e.SignatureReason {
+		case "missing_signature":
+			return "The request carries no signature where the configured provider puts it."
+		case "signature_mismatch":
+			return "The signature does not match the body with any of the configured secrets."
+		case "timestamp_out_of_tolerance":
+			return "The signature is right, but its timestamp is too far from the time of reception."
+		case "missing_timestamp", "malformed_timestamp":
+			return "The timestamp that is part of the signed content is missing or can not be read."
+		case "missing_id":
+			return "The message id that is part of the signed content is missing."
+		case "malformed_signature", "no_supported_scheme":
+			return "The signature does not have a form that the provider uses for genuine deliveries."
+		case "body_hash_mismatch":
+			return "The signature is right, but the body is not the one that it vouches for."
+		case "unusable_secret":
+			return "The configured secret can not be used as a key of this provider."
+		}
+		return "The signature could not be verified."
+	}
+	return "Nothing was checked: no signature is configured for this sender."
+}
+
+// open reports whether the first tab, Body, is the one to begin with.
+func (d *Detail) firstTab() string {
+	if d.Body.Total == 0 && len(d.Query) > 0 {
+		return "query"
+	}
+	if d.Body.Total == 0 {
+		return "headers"
+	}
+	return "body"
+}

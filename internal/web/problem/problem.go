@@ -1,0 +1,11 @@
+// Package problem is the page that says what went wrong.
+package problem
+
+import "hookglass/internal/web/layout"
+
+// Model is what the page shows.
+type Model struct {
+	layout.Frame
+	Status  int
+	Message string
+}

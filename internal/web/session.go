@@ -1,0 +1,219 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
+	"hookglass/internal/web/signin"
+)
+
+// Names of the cookies. Under https they have the prefix that binds them to this host and to https.
+const (
+	sessionCookie   = "hookglass_session"
+	temporaryCookie = "hookglass_temporary"
+	hostPrefix      = "__Host-"
+)
+
+// visitor is who looks: a signed-in user, the browser of a temporary endpoint, or anyone.
+type visitor struct {
+	who  hookglass.Principal
+	user hookglass.User // of a session
+}
+
+func (v visitor) signedIn() bool  { return v.user.ID != 0 }
+func (v visitor) temporary() bool { return v.who.Endpoint != "" }
+
+// visit finds who looks. A visitor with neither session nor key is unauthorized; the returned visitor is anyone.
+func (a *app) visit(r *http.Request) (visitor, error) {
+	if secret := a.cookie(r, sessionCookie); secret != "" {
+		who, user, err := a.Accounts.Resume(r.Context(), secret)
+		if err == nil {
+			httpd.From(r.Context()).Who = who
+			return visitor{who, user}, nil
+		}
+		if !hookglass.Is(err, hookglass.CodeUnauthorized) {
+			return visitor{}, err
+		}
+	}
+	if v, ok := a.keyHolder(r); ok {
+		return v, nil
+	}
+	return visitor{}, hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
+}
+
+// keyHolder is the visitor as the holder of a temporary endpoint's key.
+func (a *app) keyHolder(r *http.Request) (visitor, bool) {
+	key := a.cookie(r, temporaryCookie)
+	if !hookglass.IsTunnelKey(key) {
+		return visitor{}, false
+	}
+	who, err := a.Accounts.Authenticate(r.Context(), key)
+	return visitor{who: who}, err == nil
+}
+
+// overTLS reports whether the browser speaks https, to here or to a proxy.
+func (a *app) overTLS(r *http.Request) bool {
+	return a.secure || httpd.From(r.Context()).Scheme == "https"
+}
+
+func (a *app) cookie(r *http.Request, name string) string {
+	if a.overTLS(r) {
+		name = hostPrefix + name
+	}
+	c, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// setCookie keeps a secret in the browser until a time; a time that has passed deletes it.
+func (a *app) setCookie(w http.ResponseWriter, r *http.Request, name, value string, until time.Time) {
+	c := &http.Cookie{
+		Name: name, Value: value, Path: "/", Expires: until, MaxAge: int(time.Until(until).Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+	if a.overTLS(r) {
+		c.Name, c.Secure = hostPrefix+name, true
+	}
+	if c.MaxAge <= 0 {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// start is the first page: the oldest endpoint of a user, or the sign-in page of a visitor.
+func (a *app) start(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.visit(r)
+	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		return a.renderSignIn(w, r, http.StatusOK, signin.Model{})
+	}
+	if err != nil {
+		return err
+	}
+	all, err := a.endpointsOf(r.Context(), v)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		redirect(w, r, "/endpoints")
+	} else {
+		redirect(w, r, "/endpoints/"+string(all[0].ID))
+	}
+	return nil
+}
+
+func (a *app) showSignIn(w http.ResponseWriter, r *http.Request) error {
+	next := onSite(r.URL.Query().Get("next"))
+	if v, err := a.visit(r); err == nil && v.signedIn() {
+		redirect(w, r, next)
+		return nil
+	}
+	return a.renderSignIn(w, r, http.StatusOK, signin.Model{Next: next})
+}
+
+func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m signin.Model) error {
+	m.Frame = a.frame(visitor{}, "Sign in")
+	m.Temporary = a.Temporary
+	if v, ok := a.keyHolder(r); ok && a.Temporary {
+		m.Mine = "/endpoints/" + string(v.who.Endpoint)
+	}
+	return render(w, r, status, signin.Page(m))
+}
+
+// maxForm bounds what a form of this app may send.
+const maxForm = 64 << 10
+
+func (a *app) signIn(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	email, next := r.PostFormValue("email"), onSite(r.PostFormValue("next"))
+	session, err := a.Accounts.SignIn(r.Context(), email, r.PostFormValue("password"), httpd.From(r.Context()).Caller())
+	if err != nil {
+		if hookglass.Is(err, hookglass.CodeUnauthorized) || hookglass.Is(err, hookglass.CodeRateLimited) {
+			f := httpd.Fail(r.Context(), err)
+			if retry := f.Header.Get("Retry-After"); retry != "" {
+				w.Header().Set("Retry-After", retry)
+			}
+			return a.renderSignIn(w, r, f.Status, signin.Model{Next: next, Email: email, Problem: f.Body.Message})
+		}
+		return err
+	}
+	a.setCookie(w, r, sessionCookie, session.Secret, session.ExpiresAt)
+	redirect(w, r, next)
+	return nil
+}
+
+func (a *app) signOut(w http.ResponseWriter, r *http.Request) error {
+	if secret := a.cookie(r, sessionCookie); secret != "" {
+		if err := a.Accounts.SignOut(r.Context(), secret); err != nil {
+			return err
+		}
+	}
+	a.setCookie(w, r, sessionCookie, "", time.Unix(0, 0))
+	redirect(w, r, "/")
+	return nil
+}
+
+// followLink signs in by a link that works once. Who opens a spent one while signed in is just let in.
+func (a *app) followLink(w http.ResponseWriter, r *http.Request) error {
+	next := onSite(r.URL.Query().Get("next"))
+	if r.Method == http.MethodHead {
+		return nil // what looks ahead must not use the link up
+	}
+	session, err := a.Accounts.FollowLink(r.Context(), r.PathValue("secret"))
+	if err != nil {
+		if !hookglass.Is(err, hookglass.CodeUnauthorized) {
+			return err
+		}
+		if v, again := a.visit(r); again == nil && v.signedIn() {
+			redirect(w, r, next)
+			return nil
+		}
+		f := httpd.Fail(r.Context(), err)
+		return a.renderSignIn(w, r, f.Status, signin.Model{Next: next, Problem: f.Body.Message})
+	}
+	a.setCookie(w, r, sessionCookie, session.Secret, session.ExpiresAt)
+	redirect(w, r, next)
+	return nil
+}
+
+// createTemporary makes an endpoint of nobody, whose key this browser keeps.
+func (a *app) createTemporary(w http.ResponseWriter, r *http.Request) error {
+	if !a.Temporary {
+		return hookglass.NotFound("page")
+	}
+	if err := a.DB.Allow(r.Context(), temporaryBucket+httpd.From(r.Context()).Caller(), temporaryLimit, time.Minute); err != nil {
+		return err
+	}
+	e, key, err := a.Endpoints.CreateTemporary(r.Context())
+	if err != nil {
+		return err
+	}
+	a.setCookie(w, r, temporaryCookie, key, time.Now().Add(endpoint.TemporaryLife))
+	redirect(w, r, "/endpoints/"+string(e.ID))
+	return nil
+}
+
+// temporaryLimit is how many temporary endpoints an address may make in a minute (decisions, section 5). The bucket
+// is that of the REST operation: whoever uses both doors has one allowance.
+const (
+	temporaryLimit  = 10
+	temporaryBucket = "create-temporary-endpoint "
+)
+
+// onSite is where a person goes on, if it is a path of this site; else the start.
+func onSite(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t\x00") {
+		return "/"
+	}
+	return next
+}
+
+func escape(s string) string { return url.QueryEscape(s) }

@@ -1,0 +1,145 @@
+// Package show says how values look to a person: sizes, ages, and text that strangers wrote. Everything is pure.
+package show
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+)
+
+// Bytes is a size in the units that people read: 512 B, 1.5 KB, 26.2 MB. A kilobyte has 1,000 bytes.
+func Bytes(n int64) string {
+	if n < 1000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	size := float64(n)
+	for _, unit := range []string{"KB", "MB", "GB"} {
+		size /= 1000
+		if size < 999.95 || unit == "GB" {
+			return strconv.FormatFloat(size, 'f', 1, 64) + " " + unit
+		}
+	}
+	return ""
+}
+
+// Count is a number with its thousands apart: 1,234,567.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Plural is a number with the noun that fits it: 1 request, 2 requests.
+func Plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Count(n) + " " + noun + "s"
+}
+
+// Ago is an age in one unit, as in "5m ago"; layout.js counts on in the same words.
+func Ago(t, now time.Time) string {
+	switch age := now.Sub(t); {
+	case age < 5*time.Second:
+		return "just now"
+	case age < time.Minute:
+		return fmt.Sprintf("%ds ago", int(age.Seconds()))
+	case age < time.Hour:
+		return fmt.Sprintf("%dm ago", int(age.Minutes()))
+	case age < 24*time.Hour:
+		return fmt.Sprintf("%dh ago", int(age.Hours()))
+	default:
+		return fmt.Sprintf("%dd ago", int(age.Hours()/24))
+	}
+}
+
+// Time is a time to the millisecond, for a person; always UTC, so that two people see the same.
+func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
+
+// Machine is a time for the datetime attribute.
+func Machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// Text makes foreign text safe to look at: bytes that are no text and characters that would hide or reorder
+// what stands beside them are shown as what they are. Line breaks and tabs stay.
+func Text(s string) string {
+	if !strings.ContainsFunc(s, odd) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size <= 1:
+			fmt.Fprintf(&b, "\\x%02x", s[i])
+		case !odd(r):
+			b.WriteString(s[i : i+size])
+		case r < ' ':
+			b.WriteRune(0x2400 + r) // Unicode has a picture for each
+		case r == 0x7f:
+			b.WriteRune('␡')
+		default:
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// Line is Text for one line: breaks are shown as pictures too.
+func Line(s string) string {
+	return strings.NewReplacer("\n", "␊", "\r", "␍", "\t", "␉").Replace(Text(s))
+}
+
+// odd finds what Text does not show as it is.
+func odd(r rune) bool {
+	switch {
+	case r == '\n', r == '\r', r == '\t':
+		return false
+	case r == utf8.RuneError:
+		return true
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0xFEFF || r == 0x2028 || r == 0x2029
+}
+
+// Cut shortens text to at most n bytes, at the end of a character, and says whether it did.
+func Cut(s string, n int) (string, bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	for n > 0 && n > utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n], true
+}
+
+// Curl is the line that sends an endpoint its first request.
+func Curl(url string) string {
+	return `curl -X POST '` + url + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`
+}
+
+// Provider is the name of a provider as it writes itself, or the id where that is not known here.
+func Provider(id string) string {
+	switch id {
+	case "", hookglass.UnknownProvider:
+		return ""
+	case "github":
+		return "GitHub"
+	case "gitlab":
+		return "GitLab"
+	case "paypal":
+		return "PayPal"
+	case "sendgrid":
+		return "SendGrid"
+	case "hubspot":
+		return "HubSpot"
+	}
+	return strings.ToUpper(id[:1]) + strings.ReplaceAll(id[1:], "_", " ")
+}

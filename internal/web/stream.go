@@ -1,0 +1,192 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+	"hookglass/internal/web/inspector"
+)
+
+const (
+	beat       = 15 * time.Second // so that a browser and proxies know that the stream lives; it looks for missed events too
+	writeLimit = 10 * time.Second // for a browser that does not read
+	batch      = 100              // events that are read at once
+)
+
+// stream sends the rows of new requests as they are captured (Server-Sent Events). It goes on after the
+// Last-Event-ID of a connection before, or after the place that the page was rendered at, so that none is missed.
+func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
+	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w)}
+	after := r.Header.Get("Last-Event-ID")
+	if after == "" {
+		after = r.FormValue("after")
+	}
+	var err error
+	if s.at, err = place(after); err != nil {
+		return err
+	}
+	if s.filter, err = (query.Filter{Q: r.FormValue("q")}).Parse(time.Now()); err != nil {
+		return err
+	}
+	v, e, err := a.open(r)
+	if err != nil && !hookglass.Is(err, hookglass.CodeUnauthorized) && !hookglass.Is(err, hookglass.CodeNotFound) {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no") // some proxies collect an answer until they are told not to
+	if err != nil {
+		// A browser tries again for ever when it is refused, so it is told the reason in the stream.
+		s.event("end", "", nil)
+		return nil
+	}
+	s.endpoint, s.who = e, v.who
+	s.run(r.Context())
+	return nil
+}
+
+type stream struct {
+	*app
+	w        http.ResponseWriter
+	r        *http.Request
+	out      *http.ResponseController
+	endpoint hookglass.Endpoint
+	who      hookglass.Principal
+	filter   query.Query
+	at       int64 // events up to here were sent
+	failed   error // of a write; the browser is gone
+}
+
+// run ends when the browser goes, the session or endpoint ends, or the server stops.
+func (s *stream) run(ctx context.Context) {
+	news := s.DB.Listen(store.TopicEvents(s.endpoint.Num))
+	defer news.Close()
+	access := s.DB.Listen(store.TopicTokens)
+	defer access.Close()
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	s.event("hello", "", nil)
+	for s.failed == nil {
+		if err := s.catchUp(ctx); err != nil {
+			if hookglass.Is(err, hookglass.CodeNotFound) {
+				s.event("end", "", nil)
+			}
+			return // anything else: the browser connects again
+		}
+		select {
+		case <-news.C:
+		case <-tick.C:
+			s.event("beat", "", nil)
+			if !s.allowed() {
+				return
+			}
+		case <-access.C:
+			if !s.allowed() {
+				return
+			}
+		case <-s.Draining:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// allowed reports whether the session or key that the stream began with still stands, and says so when it does not.
+func (s *stream) allowed() bool {
+	_, _, err := s.open(s.r)
+	if hookglass.Is(err, hookglass.CodeUnauthorized) || hookglass.Is(err, hookglass.CodeNotFound) {
+		s.event("end", "", nil)
+		return false
+	}
+	return true
+}
+
+// catchUp sends what was captured since.
+func (s *stream) catchUp(ctx context.Context) error {
+	for s.failed == nil {
+		var events, wanted []*hookglass.Event
+		var total int64
+		err := s.DB.View(ctx, s.who, func(view *store.View) (err error) {
+			ref := string(s.endpoint.ID)
+			if events, err = view.EventsAfter(ref, s.at, batch); err != nil || len(events) == 0 {
+				return err
+			}
+			wanted, err = s.match(view, ref, events)
+			if err != nil {
+				return err
+			}
+			e, err := view.Endpoint(ref)
+			total = e.EventCount
+			return err
+		})
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		l := inspector.List{Endpoint: s.endpoint.ID, Query: s.r.FormValue("q"), Now: time.Now()}
+		for _, e := range wanted {
+			var row bytes.Buffer
+			if err := inspector.Row(l, e).Render(ctx, &row); err != nil {
+				return err
+			}
+			s.event("row", cursor(e.Seq), row.Bytes())
+		}
+		s.at = events[len(events)-1].Seq
+		s.event("count", cursor(s.at), fmt.Append(nil, total))
+	}
+	return nil
+}
+
+// match keeps the events that the query means, reading as much of each as that takes.
+func (s *stream) match(view *store.View, ref string, events []*hookglass.Event) ([]*hookglass.Event, error) {
+	headers, body := s.filter.Reads()
+	wanted := make([]*hookglass.Event, 0, len(events))
+	for _, e := range events {
+		judged := e
+		if headers || body {
+			whole, err := view.Event(ref, string(e.ID))
+			if hookglass.Is(err, hookglass.CodeNotFound) {
+				continue // deleted meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			judged = whole
+		}
+		if s.filter.Match(judged) {
+			wanted = append(wanted, e)
+		}
+	}
+	return wanted, nil
+}
+
+// event writes one event of the stream. id is where a later connection goes on.
+func (s *stream) event(name, id string, data []byte) {
+	var b bytes.Buffer
+	b.WriteString("event: " + name + "\n")
+	if id != "" {
+		b.WriteString("id: " + id + "\n")
+	}
+	// A line break of any kind would end the field.
+	for line := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		b.WriteString("data: ")
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	if len(data) == 0 {
+		b.WriteString("data:\n")
+	}
+	b.WriteByte('\n')
+	_ = s.out.SetWriteDeadline(time.Now().Add(writeLimit)) // not every writer has deadlines, as in tests
+	if _, err := s.w.Write(b.Bytes()); err != nil {
+		s.failed = err
+		return
+	}
+	s.failed = s.out.Flush()
+}

@@ -1,0 +1,157 @@
+// Package web is the web app: the edge where people look. It hides routes, cookies and assets; each page has a
+// folder of its own below, with its template, style and script.
+//
+// Pages are rendered on the server and work for reading without scripts; where scripts run, requests arrive live
+// and open beside the list. Nothing is loaded from another host, and nothing that a sender wrote is ever markup.
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/account"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
+	"hookglass/internal/store"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/problem"
+)
+
+// Deps is what the web app stands on.
+type Deps struct {
+	DB        *store.DB
+	Accounts  *account.Service
+	Endpoints *endpoint.Service
+	Captures  *capture.Service
+	Addresses api.Addresses
+	Temporary bool            // visitors may make temporary endpoints
+	Draining  <-chan struct{} // closed when the server stops: streams end
+}
+
+type app struct {
+	Deps
+	secure bool // the service is reached by https
+	assets *assets
+}
+
+// New returns the handler of everything that belongs to no other edge. It expects [httpd.Stack.Wrap] around it.
+func New(d Deps) http.Handler {
+	a := &app{Deps: d, secure: strings.HasPrefix(d.Addresses.PublicURL, "https://"), assets: newAssets()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /assets/{name}", a.assets.serve)
+	page := func(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(w, r); err != nil {
+				a.fail(w, r, err)
+			}
+		})
+	}
+	page("GET /{$}", a.start)
+	page("GET /sign-in", a.showSignIn)
+	page("POST /sign-in", a.signIn)
+	page("POST /sign-out", a.signOut)
+	page("GET /auth/link/{secret}", a.followLink)
+	page("POST /temporary", a.createTemporary)
+	page("GET /endpoints", a.listEndpoints)
+	page("POST /endpoints", a.createEndpoint)
+	page("GET /endpoints/{endpoint}", a.inspect)
+	page("GET /endpoints/{endpoint}/rows", a.rows)
+	page("GET /endpoints/{endpoint}/stream", a.stream)
+	page("POST /endpoints/{endpoint}/test", a.sendTest)
+	page("GET /endpoints/{endpoint}/settings", a.showSettings)
+	page("POST /endpoints/{endpoint}/settings", a.saveSettings)
+	page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
+	page("GET /endpoints/{endpoint}/requests/{event}", a.inspect)
+	page("GET /endpoints/{endpoint}/requests/{event}/panel", a.panel)
+	page("GET /endpoints/{endpoint}/requests/{event}/body", a.body)
+	page("POST /endpoints/{endpoint}/requests/{event}/delete", a.deleteEvent)
+	page("/", func(http.ResponseWriter, *http.Request) error { return hookglass.NotFound("page") })
+
+	guard := http.NewCrossOriginProtection()
+	// Behind a proxy that changes Host, a browser too old for Sec-Fetch-Site is known by the public address.
+	_ = guard.AddTrustedOrigin(d.Addresses.PublicURL) // an address with a path is no origin, and then nothing is added
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.fail(w, r, hookglass.Errorf(hookglass.CodeForbidden, "This form was sent from another site."))
+	}))
+	return policy(guard.Handler(mux))
+}
+
+// contentPolicy lets a page use what comes from here in files of its own, and nothing else: no inline script
+// or style, no frame, no form to another site.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+func policy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		h.Set("Cache-Control", "no-store") // pages hold what was captured
+		next.ServeHTTP(w, r)
+	})
+}
+
+// frame is what stands around a visitor's page. Endpoints is filled by the handlers that read.
+func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
+	return layout.Frame{
+		Title: title, Asset: a.assets.url, Scripts: scripts, Public: a.Addresses.PublicURL,
+		User: v.user.Email, Temporary: v.temporary(),
+	}
+}
+
+// address is where an endpoint catches: its webhook URL or its email address.
+func (a *app) address(e hookglass.Endpoint) string {
+	wire := api.FromEndpoint(e, a.Addresses)
+	if wire.EmailAddress != nil {
+		return *wire.EmailAddress
+	}
+	return *wire.WebhookURL
+}
+
+// render writes a whole page.
+func render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// Buffered, so that a page that can not be rendered becomes an error page and not a half one.
+	buffer := templ.GetBuffer()
+	defer templ.ReleaseBuffer(buffer)
+	if err := page.Render(r.Context(), buffer); err != nil {
+		return err
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(buffer.Bytes()) // nobody is left to tell
+	return nil
+}
+
+// fail answers with what went wrong: the page for it, or the sign-in page for who must sign in first.
+func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f := httpd.Fail(r.Context(), err)
+	if f.Status == http.StatusUnauthorized {
+		if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Dest") != "empty" {
+			redirect(w, r, "/sign-in?next="+escape(r.URL.RequestURI()))
+			return
+		}
+	}
+	if retry := f.Header.Get("Retry-After"); retry != "" {
+		w.Header().Set("Retry-After", retry)
+	}
+	message := f.Body.Message
+	if len(f.Body.Details) > 0 && message == "" {
+		message = f.Body.Details[0].Message
+	}
+	v, _ := a.visit(r)
+	page := problem.Page(problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message})
+	if err := render(w, r, f.Status, page); err != nil {
+		http.Error(w, http.StatusText(f.Status), f.Status)
+	}
+}
+
+func redirect(w http.ResponseWriter, r *http.Request, to string) { http.Redirect(w, r, to, http.StatusSeeOther) }
