@@ -98,6 +98,7 @@ var (
 		{`with UTF-8 for \u escapes`, func(b []byte) []byte { return respell(b, "", false, true) }},
 		{`with UTF-8 for \u escapes and / for \/`, func(b []byte) []byte { return respell(b, "/", false, true) }},
 		{`with <, > and & escaped`, escapeHTML},
+		{`with <, > and & escaped and \/ for /`, func(b []byte) []byte { return respell(escapeHTML(b), `\/`, false, false) }},
 	}
 )
 
