@@ -2,9 +2,13 @@ package capture_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"hookglass"
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/seal"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -20,20 +25,26 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 // bench is a capture service with one endpoint, running.
 type bench struct {
-	t        *testing.T
-	db       *store.DB
-	captures *capture.Service
-	ep       hookglass.Endpoint
+	t         *testing.T
+	db        *store.DB
+	captures  *capture.Service
+	endpoints *endpoint.Service
+	ep        hookglass.Endpoint
 }
 
 func newBench(t *testing.T, db *store.DB) *bench {
 	t.Helper()
-	b := &bench{t: t, db: db, captures: capture.New(db, capture.Config{Retention: time.Hour}, slog.New(slog.DiscardHandler))}
+	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints := endpoint.New(db, keys)
+	b := &bench{t: t, db: db, endpoints: endpoints, captures: capture.New(db, capture.Config{Retention: time.Hour, Verifiers: endpoints}, slog.New(slog.DiscardHandler))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); b.captures.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	e, _, err := endpoint.New(db).CreateTemporary(t.Context())
+	e, _, err := endpoints.CreateTemporary(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,4 +254,55 @@ func FuzzFill(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestASignatureIsJudgedWithTheEndpointsSecrets(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		const body = `{"zen":"Keep it logically awesome."}`
+		deliver := func(secret string) *hookglass.Event {
+			mac := hmac.New(sha256.New, []byte(secret))
+			mac.Write([]byte(body))
+			r := b.post("POST", "/", body, "X-GitHub-Event", "ping", "X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+				"X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+			return b.event(r)
+		}
+		e := deliver("s3cret")
+		if e.Provider != "github" || e.EventType != "ping" || e.DeliveryID != "72d3162e-cc78-11e3-81ab-4c9367dc0958" || e.SignatureStatus != hookglass.SignatureUnchecked {
+			t.Errorf("without a config: %s %s %s %s", e.Provider, e.EventType, e.DeliveryID, e.SignatureStatus)
+		}
+		github, secret := "github", "s3cret"
+		_, err := b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: &github, Secret: &secret}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); ; {
+			if e = deliver("s3cret"); e.SignatureStatus == hookglass.SignatureVerified || time.Now().After(end) {
+				break
+			}
+		}
+		if e.SignatureStatus != hookglass.SignatureVerified {
+			t.Errorf("with the right secret: %s (%s)", e.SignatureStatus, e.SignatureReason)
+		}
+		if e = deliver("other"); e.SignatureStatus != hookglass.SignatureFailed || e.SignatureReason == "" {
+			t.Errorf("with the wrong secret: %s (%s)", e.SignatureStatus, e.SignatureReason)
+		}
+	})
+}
+
+// event reads back the event that a default reply names.
+func (b *bench) event(r *hookglass.Reply) (e *hookglass.Event) {
+	b.t.Helper()
+	var answer struct{ ID string }
+	if err := json.Unmarshal(r.Body, &answer); err != nil {
+		b.t.Fatal(err)
+	}
+	err := b.db.View(b.t.Context(), hookglass.System, func(v *store.View) (err error) {
+		e, err = v.Event(string(b.ep.ID), answer.ID)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return e
 }

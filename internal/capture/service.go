@@ -30,11 +30,17 @@ type Service struct {
 // Config is what the service needs to know of its installation.
 type Config struct {
 	Retention time.Duration // age at which events are purged, where an account sets none
+	Verifiers Verifiers
+}
+
+// Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
+type Verifiers interface {
+	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
 }
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db)}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers)}
 }
 
 // Run keeps what is known of endpoints fresh and writes counts of refusals down, until ctx ends.
@@ -165,17 +171,18 @@ const (
 
 // targets remembers endpoints by reference, so that an arrival costs no query.
 type targets struct {
-	db *store.DB
+	db        *store.DB
+	verifiers Verifiers
 
 	mu       sync.RWMutex
-	known    map[string]*target // nil: known not to exist
-	missing  map[string]time.Time
+	known    map[string]*target
+	missing  map[string]time.Time // until when a reference is known not to exist
 	underWay map[int64]*atomic.Int64
 	age      int // counts forget, so that a look-up that began before it is not kept
 }
 
-func newTargets(db *store.DB) *targets {
-	return &targets{db: db, known: make(map[string]*target), missing: make(map[string]time.Time), underWay: make(map[int64]*atomic.Int64)}
+func newTargets(db *store.DB, verifiers Verifiers) *targets {
+	return &targets{db: db, verifiers: verifiers, known: make(map[string]*target), missing: make(map[string]time.Time), underWay: make(map[int64]*atomic.Int64)}
 }
 
 func (ts *targets) forget() {
@@ -205,7 +212,10 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 	}
 	fresh := &target{until: now.Add(targetLife)}
 	err := ts.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		fresh.endpoint, err = v.Endpoint(ref)
+		if fresh.endpoint, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		fresh.configs, err = ts.verifiers.Verifiers(v, fresh.endpoint.Num)
 		return err
 	})
 	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {

@@ -31,11 +31,12 @@ const (
 
 // Service is the capability. It is safe for concurrent use.
 type Service struct {
-	db *store.DB
+	db     *store.DB
+	sealer Sealer
 }
 
 // New returns the service.
-func New(db *store.DB) *Service { return &Service{db} }
+func New(db *store.DB, sealer Sealer) *Service { return &Service{db, sealer} }
 
 // Draft is what a caller sets. A nil field is not named: default on create, unchanged on update.
 // A pointer to "" clears where the field may be null.

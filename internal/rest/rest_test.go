@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/rest"
+	"hookglass/internal/seal"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -45,10 +47,15 @@ func open(t *testing.T, db *store.DB) *site {
 	s := &site{t: t, db: db, log: new(bytes.Buffer)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = account.New(db, log)
-	s.captures = capture.New(db, capture.Config{}, log)
+	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints := endpoint.New(db, keys)
+	s.captures = capture.New(db, capture.Config{Verifiers: endpoints}, log)
 	draining := make(chan struct{})
 	handler := rest.New(rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: endpoint.New(db), Captures: s.captures,
+		DB: db, Accounts: s.accounts, Endpoints: endpoints, Captures: s.captures,
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
 	})

@@ -24,6 +24,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
+	"hookglass/internal/seal"
 	"hookglass/internal/store"
 )
 
@@ -174,8 +175,12 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		return err
 	}
 	s.accounts = account.New(db, s.log.With("part", "account"))
-	s.endpoints = endpoint.New(db)
-	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention}, s.log.With("part", "capture"))
+	keys, err := seal.LoadOrCreate(s.cfg.KeyFile())
+	if err != nil {
+		return err
+	}
+	s.endpoints = endpoint.New(db, keys)
+	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints}, s.log.With("part", "capture"))
 	workers, err := job.New(db, s.captures, s.accounts, s.log)
 	if err != nil {
 		return err

@@ -1,0 +1,133 @@
+package capture
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// tempBatch bounds the temporary endpoints that one purge ends.
+const tempBatch = 100
+
+// Delete deletes one event. It answers not_found.
+func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, eventID string) error {
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteEvent(ref, eventID) })
+}
+
+// DeleteRange deletes the endpoint's events received before and after the given times, the zero time being no bound,
+// and returns how many they were. Captures go on meanwhile; what they bring stays. When the context ends a part
+// may be deleted, and doing it again deletes the rest.
+func (s *Service) DeleteRange(ctx context.Context, who hookglass.Principal, ref string, before, after time.Time) (int64, error) {
+	if before.IsZero() && after.IsZero() {
+		var n int64
+		err := s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
+			n, err = tx.DeleteAllEvents(ref)
+			return err
+		})
+		return n, err
+	}
+	left := store.EventRange{After: after, Before: before}
+	for !left.Done {
+		var next store.EventRange
+		err := s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
+			next, err = tx.DeleteEvents(ref, left)
+			return err
+		})
+		if err != nil {
+			return left.Deleted, err
+		}
+		left = next
+	}
+	return left.Deleted, nil
+}
+
+// Tag gives the event a tag, making the tag when the workspace has none of the name, and returns the event's tags.
+func (s *Service) Tag(ctx context.Context, who hookglass.Principal, ref, eventID, tag string) (tags []string, err error) {
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		tags, err = tx.TagEvent(ref, eventID, tag)
+		return err
+	})
+	return tags, err
+}
+
+// Untag takes a tag from the event, if it has it, and returns the event's tags.
+func (s *Service) Untag(ctx context.Context, who hookglass.Principal, ref, eventID, tag string) (tags []string, err error) {
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		tags, err = tx.UntagEvent(ref, eventID, tag)
+		return err
+	})
+	return tags, err
+}
+
+// Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first.
+func (s *Service) Ignore(ctx context.Context, who hookglass.Principal, ref, eventID, reason string) error {
+	if reason == "" {
+		reason = hookglass.IgnoreReasons[0]
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, reason) })
+}
+
+// Unignore takes Ignore back.
+func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, eventID string) error {
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, "") })
+}
+
+// Purge deletes events past the retention of their account, and temporary endpoints past their life.
+func (s *Service) Purge(ctx context.Context) error {
+	now := time.Now()
+	var due []store.PurgeDue
+	var expired []int64
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		if due, err = v.PurgesDue(now, s.cfg.Retention); err != nil {
+			return err
+		}
+		expired, err = v.EndpointsDue(now, tempBatch)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, num := range expired {
+		if err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ExpireEndpoint(num) }); err != nil {
+			return err
+		}
+	}
+	for _, d := range due {
+		if err := s.purge(ctx, d); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) purge(ctx context.Context, d store.PurgeDue) error {
+	for more := true; more; {
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			_, more, err = tx.PurgeEvents(d.EndpointNum, d.Cutoff)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erasePieces is how many transactions an erase job takes before others have their turn.
+const erasePieces = 20
+
+// Erase removes from the disk a part of what was deleted, and reports whether that was the last.
+func (s *Service) Erase(ctx context.Context, endpointNum int64) (done bool, err error) {
+	for range erasePieces {
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			done, err = tx.EraseEvents(endpointNum)
+			return err
+		})
+		if done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
+}

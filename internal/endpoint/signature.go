@@ -1,0 +1,265 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"hookglass"
+	"hookglass/internal/provider"
+	"hookglass/internal/store"
+)
+
+// Sealer encrypts secrets. where names the row, so that ciphertext can not be moved to another.
+type Sealer interface {
+	Seal(plaintext []byte, where string) ([]byte, error)
+	Open(sealed []byte, where string) ([]byte, error)
+}
+
+// Bounds of a signature config. Secrets of two rotations are kept at most.
+const (
+	maxSecret  = 4096
+	maxSecrets = 3
+)
+
+// SignatureDraft is what a caller sets on a signature config. A nil field is not named.
+type SignatureDraft struct {
+	Provider     *string // create alone
+	Secret       *string
+	KeepPrevious bool // update: earlier secrets stay valid while the sender rotates
+	Enabled      *bool
+	Options      *hookglass.GenericOptions
+}
+
+// SignatureConfigs lists the configs of the endpoint, whose secrets stay sealed.
+func (s *Service) SignatureConfigs(ctx context.Context, who hookglass.Principal, ref string) (configs []hookglass.SignatureConfig, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		e, err := v.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		configs, err = v.SignatureConfigs(e.Num)
+		return err
+	})
+	return configs, err
+}
+
+// CreateSignatureConfig stores a config. It answers plan_required where the account may not (spec, "Signature configs"),
+// signature_config_exists unless force replaces the one there is, and validation_failed.
+func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, d SignatureDraft, force bool) (c hookglass.SignatureConfig, err error) {
+	if err := mayManage(who); err != nil {
+		return c, err
+	}
+	var secret string
+	c.Enabled = true
+	var faults []hookglass.FieldError
+	if d.Provider == nil {
+		faults = append(faults, signatureFault("provider", "is required"))
+	} else if c.Provider = *d.Provider; !configurable(c.Provider) {
+		faults = append(faults, signatureFault("provider", "is no provider whose signatures can be checked"))
+	}
+	if d.Secret == nil {
+		faults = append(faults, signatureFault("secret", "is required"))
+	} else {
+		secret = *d.Secret
+	}
+	if faults = append(faults, d.apply(&c)...); len(faults) > 0 {
+		return c, hookglass.InvalidFields(faults)
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		if e.Kind != hookglass.KindWebhook {
+			return hookglass.Invalid("signature_config", "applies to webhook endpoints only")
+		}
+		if e.AccountID != 0 {
+			account, err := tx.Account(e.AccountID)
+			if err != nil {
+				return err
+			}
+			if err := account.Entitlements().MayConfigureSignature(c.Provider, e.Provider); err != nil {
+				return err
+			}
+		}
+		c.EndpointNum = e.Num
+		if c.Sealed, err = s.sealSecrets(&c, []string{secret}); err != nil {
+			return err
+		}
+		return tx.CreateSignatureConfig(&c, force)
+	})
+	return c, err
+}
+
+// UpdateSignatureConfig changes what the draft names.
+func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, id int64, d SignatureDraft) (c hookglass.SignatureConfig, err error) {
+	if err := mayManage(who); err != nil {
+		return c, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		if c, err = tx.SignatureConfig(e.Num, id); err != nil {
+			return err
+		}
+		var faults []hookglass.FieldError
+		if d.Provider != nil && *d.Provider != c.Provider {
+			faults = append(faults, signatureFault("provider", "can not change"))
+		}
+		if faults = append(faults, d.apply(&c)...); len(faults) > 0 {
+			return hookglass.InvalidFields(faults)
+		}
+		if d.Secret != nil {
+			secrets := []string{*d.Secret}
+			if d.KeepPrevious {
+				previous, err := s.openSecrets(&c)
+				if err != nil {
+					return err
+				}
+				for _, p := range previous {
+					if p != *d.Secret && len(secrets) < maxSecrets {
+						secrets = append(secrets, p)
+					}
+				}
+			}
+			if c.Sealed, err = s.sealSecrets(&c, secrets); err != nil {
+				return err
+			}
+		}
+		return tx.SaveSignatureConfig(&c)
+	})
+	return c, err
+}
+
+// DeleteSignatureConfig deletes a config.
+func (s *Service) DeleteSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteSignatureConfig(e.Num, id)
+	})
+}
+
+// Verifiers returns the enabled configs of an endpoint with their secrets in the clear, for checking and making
+// signatures and for nothing else.
+func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error) {
+	configs, err := v.SignatureConfigs(endpointNum)
+	if err != nil {
+		return nil, err
+	}
+	var verifiers []provider.Config
+	for _, c := range configs {
+		if !c.Enabled {
+			continue
+		}
+		secrets, err := s.openSecrets(&c)
+		if err != nil {
+			return nil, err
+		}
+		verifiers = append(verifiers, provider.Config{ID: c.ID, Provider: c.Provider, Secrets: secrets, Options: c.Options})
+	}
+	return verifiers, nil
+}
+
+// openSecrets returns the secrets of a config, the newest first.
+func (s *Service) openSecrets(c *hookglass.SignatureConfig) ([]string, error) {
+	plain, err := s.sealer.Open(c.Sealed, secretsOf(c))
+	if err != nil {
+		return nil, fmt.Errorf("secrets of signature config %d: %w", c.ID, err)
+	}
+	var secrets []string
+	if err := json.Unmarshal(plain, &secrets); err != nil {
+		return nil, fmt.Errorf("secrets of signature config %d can not be read", c.ID)
+	}
+	return secrets, nil
+}
+
+func (s *Service) sealSecrets(c *hookglass.SignatureConfig, secrets []string) ([]byte, error) {
+	plain, err := json.Marshal(secrets)
+	if err != nil {
+		return nil, err
+	}
+	return s.sealer.Seal(plain, secretsOf(c))
+}
+
+// secretsOf names the row by its natural key: the secret is sealed before the row has an id.
+func secretsOf(c *hookglass.SignatureConfig) string {
+	return fmt.Sprintf("signature_configs:sealed:%d:%s", c.EndpointNum, c.Provider)
+}
+
+func configurable(id string) bool {
+	if id == "generic_hmac" {
+		return true
+	}
+	p, ok := provider.Known(id)
+	return ok && p.Verifiable
+}
+
+func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.FieldError) {
+	if d.Secret != nil {
+		switch {
+		case *d.Secret == "":
+			faults = append(faults, signatureFault("secret", "may not be empty"))
+		case len(*d.Secret) > maxSecret:
+			faults = append(faults, signatureFault("secret", fmt.Sprintf("may have %d bytes at most", maxSecret)))
+		}
+	}
+	if d.Enabled != nil {
+		c.Enabled = *d.Enabled
+	}
+	if d.Options != nil {
+		c.Options = *d.Options
+		if c.Provider != "generic_hmac" && c.Options != (hookglass.GenericOptions{}) {
+			faults = append(faults, signatureFault("options", "apply to generic_hmac only"))
+		}
+		faults = append(faults, optionFaults(c.Options)...)
+	}
+	return faults
+}
+
+// optionFaults checks the settings of decisions, section 13. An empty one has its default.
+func optionFaults(o hookglass.GenericOptions) (faults []hookglass.FieldError) {
+	oneOf := func(field, value string, allowed ...string) {
+		if value != "" && !slices.Contains(allowed, value) {
+			faults = append(faults, signatureFault("options."+field, "must be one of "+strings.Join(allowed, ", ")))
+		}
+	}
+	header := func(field, value string) {
+		if value != "" && !httpguts.ValidHeaderFieldName(value) {
+			faults = append(faults, signatureFault("options."+field, "is no header name"))
+		}
+	}
+	header("header", o.Header)
+	header("timestamp_header", o.TimestampHeader)
+	header("id_header", o.IDHeader)
+	oneOf("algorithm", o.Algorithm, "sha1", "sha256", "sha512")
+	oneOf("encoding", o.Encoding, "hex", "base64")
+	oneOf("timestamp_unit", o.TimestampUnit, "s", "ms")
+	oneOf("secret_encoding", o.SecretEncoding, "utf8", "base64", "hex")
+	if o.PayloadTemplate != "" && !strings.Contains(o.PayloadTemplate, "{body}") {
+		faults = append(faults, signatureFault("options.payload_template", "must contain {body}"))
+	}
+	if len(o.PayloadTemplate) > 500 || len(o.Prefix) > 100 {
+		faults = append(faults, signatureFault("options", "are too long"))
+	}
+	if o.ToleranceSeconds < 0 || o.ToleranceSeconds > 86400 {
+		faults = append(faults, signatureFault("options.tolerance_seconds", "must be 0 to 86400"))
+	}
+	return faults
+}
+
+func signatureFault(field, message string) hookglass.FieldError {
+	return hookglass.FieldError{Field: "signature_config." + field, Message: message}
+}

@@ -1,0 +1,310 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/store"
+)
+
+// AdminCmd is `hookglass admin`. Whoever can open the database administers it; a running server sees what was
+// changed within two seconds.
+type AdminCmd struct {
+	Storage
+	output
+
+	User      UserCmd      `cmd:"" help:"Users."`
+	Token     TokenCmd     `cmd:"" help:"API tokens."`
+	Account   AccountCmd   `cmd:"" help:"Accounts, and what they have bought."`
+	Workspace WorkspaceCmd `cmd:"" help:"Workspaces."`
+	Keys      KeysCmd      `cmd:"" help:"The keyset that encrypts secrets."`
+}
+
+// with runs fn on the database.
+func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
+	db, err := a.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(db, account.New(db, slog.New(slog.DiscardHandler))), db.Close())
+}
+
+// table prints rows under a heading; cells are separated by tabs.
+func table(heading string, rows []string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, heading)
+		for _, r := range rows {
+			fmt.Fprintln(tw, r)
+		}
+		return tw.Flush()
+	}
+}
+
+// UserCmd is `hookglass admin user`.
+type UserCmd struct {
+	Create   UserCreateCmd   `cmd:"" help:"Create a user with an account and a default workspace."`
+	Password UserPasswordCmd `cmd:"" help:"Set a user's password and sign the user out everywhere."`
+}
+
+// UserCreateCmd is `hookglass admin user create`.
+type UserCreateCmd struct {
+	Email         string `required:"" placeholder:"ADDRESS" help:"The user's email address."`
+	PasswordStdin bool   `help:"Read the password from standard input; without one the user can not sign in by password."`
+	Account       string `placeholder:"NAME" help:"Name of the account (default: the address)."`
+}
+
+// Run implements the command.
+func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	r := account.Registration{Email: c.Email, AccountName: c.Account}
+	if c.PasswordStdin {
+		var err error
+		if r.Password, err = readPassword(t.In); err != nil {
+			return err
+		}
+	}
+	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+		made, err := s.Register(ctx, r)
+		if err != nil {
+			return err
+		}
+		return a.print(t, map[string]any{
+			"user": userJSON(made.User), "account": accountJSON(made.Account), "workspace": workspaceJSON(made.Workspace),
+		}, line("Created user %d (%s), account %d (%s) and workspace %d (%s).",
+			made.User.ID, made.User.Email, made.Account.ID, made.Account.Name, made.Workspace.ID, made.Workspace.Name))
+	})
+}
+
+// UserPasswordCmd is `hookglass admin user password`.
+type UserPasswordCmd struct {
+	Email         string `required:"" placeholder:"ADDRESS" help:"The user's email address."`
+	PasswordStdin bool   `required:"" help:"Read the password from standard input."`
+}
+
+// Run implements the command.
+func (c *UserPasswordCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	password, err := readPassword(t.In)
+	if err != nil {
+		return err
+	}
+	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+		user, err := s.UserByEmail(ctx, c.Email)
+		if err != nil {
+			return err
+		}
+		if err := s.SetPassword(ctx, user.ID, password); err != nil {
+			return err
+		}
+		return a.print(t, map[string]any{"user": userJSON(user)}, line("Set the password of %s.", user.Email))
+	})
+}
+
+// maxPasswordInput is more than any password; the account's own bound is below it.
+const maxPasswordInput = 4096
+
+// readPassword takes everything up to the end of the line or of the input.
+func readPassword(in io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxPasswordInput))
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	password := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if password == "" {
+		return "", errors.New("no password on standard input")
+	}
+	return password, nil
+}
+
+// AccountCmd is `hookglass admin account`.
+type AccountCmd struct {
+	List AccountListCmd `cmd:"" help:"List accounts."`
+	Set  AccountSetCmd  `cmd:"" help:"Set an account's plan, subscription, payment method or retention."`
+}
+
+// AccountListCmd is `hookglass admin account list`.
+type AccountListCmd struct{}
+
+// Run implements the command.
+func (c *AccountListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+		var all []hookglass.Account
+		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			all, err = v.Accounts()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		objects, rows := make([]any, len(all)), make([]string, len(all))
+		for i, acc := range all {
+			objects[i], rows[i] = accountJSON(acc), accountRow(acc)
+		}
+		return a.print(t, map[string]any{"accounts": objects}, table(accountHeading, rows))
+	})
+}
+
+// AccountSetCmd is `hookglass admin account set`.
+type AccountSetCmd struct {
+	Account       int64  `required:"" placeholder:"ID" help:"The account."`
+	Plan          string `enum:"free,pro,team,business," default:"" placeholder:"PLAN" help:"free, pro, team or business."`
+	Subscription  string `enum:"none,trialing,active,past_due,canceled," default:"" placeholder:"STATE" help:"none, trialing, active, past_due or canceled."`
+	PaymentMethod string `enum:"true,false," default:"" placeholder:"BOOL" help:"true or false."`
+	Retention     *span  `placeholder:"D" help:"Age at which events are purged, at least 1m; 0 for the installation's."`
+}
+
+// Validate refuses a command that sets nothing.
+func (c *AccountSetCmd) Validate() error {
+	if c.Plan == "" && c.Subscription == "" && c.PaymentMethod == "" && c.Retention == nil {
+		return errors.New("nothing to set: give --plan, --subscription, --payment-method or --retention")
+	}
+	return nil
+}
+
+// Run implements the command.
+func (c *AccountSetCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	var change account.Change
+	if c.Plan != "" {
+		change.Plan = new(hookglass.Plan(c.Plan))
+	}
+	if c.Subscription != "" {
+		change.Subscription = new(hookglass.Subscription(c.Subscription))
+	}
+	if c.PaymentMethod != "" {
+		change.PaymentMethod = new(c.PaymentMethod == "true")
+	}
+	if c.Retention != nil {
+		change.Retention = new(time.Duration(*c.Retention))
+	}
+	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+		acc, err := s.SetAccount(ctx, c.Account, change)
+		if err != nil {
+			return err
+		}
+		return a.print(t, map[string]any{"account": accountJSON(acc)}, table(accountHeading, []string{accountRow(acc)}))
+	})
+}
+
+// WorkspaceCmd is `hookglass admin workspace`.
+type WorkspaceCmd struct {
+	Create WorkspaceCreateCmd `cmd:"" help:"Add a workspace to an account."`
+	List   WorkspaceListCmd   `cmd:"" help:"List an account's workspaces."`
+}
+
+// WorkspaceCreateCmd is `hookglass admin workspace create`.
+type WorkspaceCreateCmd struct {
+	Account int64  `required:"" placeholder:"ID" help:"The account."`
+	Name    string `required:"" placeholder:"NAME" help:"The workspace's name."`
+}
+
+// Run implements the command.
+func (c *WorkspaceCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+		w, err := s.CreateWorkspace(ctx, hookglass.System, c.Account, c.Name)
+		if err != nil {
+			return err
+		}
+		return a.print(t, map[string]any{"workspace": workspaceJSON(w)}, line("Created workspace %d (%s).", w.ID, w.Name))
+	})
+}
+
+// WorkspaceListCmd is `hookglass admin workspace list`.
+type WorkspaceListCmd struct {
+	Account int64 `required:"" placeholder:"ID" help:"The account."`
+}
+
+// Run implements the command.
+func (c *WorkspaceListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+		var all []hookglass.Workspace
+		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			if _, err = v.Account(c.Account); err != nil {
+				return err
+			}
+			all, err = v.Workspaces(c.Account)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		objects, rows := make([]any, len(all)), make([]string, len(all))
+		for i, w := range all {
+			objects[i], rows[i] = workspaceJSON(w), fmt.Sprintf("%d\t%s\t%s", w.ID, w.Name, date(w.CreatedAt))
+		}
+		return a.print(t, map[string]any{"workspaces": objects}, table("ID\tNAME\tCREATED", rows))
+	})
+}
+
+// KeysCmd is `hookglass admin keys`.
+type KeysCmd struct {
+	Rotate KeysRotateCmd `cmd:"" help:"Add a key that encrypts from now on; what older keys encrypted stays readable."`
+}
+
+// KeysRotateCmd is `hookglass admin keys rotate`.
+type KeysRotateCmd struct{}
+
+// Run implements the command.
+func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+		keys, err := a.openKeys(ctx, db)
+		if err != nil {
+			return err
+		}
+		if err := keys.Rotate(); err != nil {
+			return err
+		}
+		return a.print(t, map[string]any{"keys": keys.Count()}, line("Rotated: %d keys in %s. Back it up.", keys.Count(), a.KeyFile()))
+	})
+}
+
+const accountHeading = "ID\tNAME\tPLAN\tSUBSCRIPTION\tPAYMENT METHOD\tRETENTION"
+
+func accountRow(a hookglass.Account) string {
+	retention := "default"
+	if a.Retention > 0 {
+		retention = a.Retention.String()
+	}
+	return fmt.Sprintf("%d\t%s\t%s\t%s\t%t\t%s", a.ID, a.Name, a.Plan, a.Subscription, a.PaymentMethod, retention)
+}
+
+func userJSON(u hookglass.User) any {
+	return map[string]any{"id": u.ID, "email": u.Email, "name": u.Name}
+}
+
+func accountJSON(a hookglass.Account) any {
+	var retention any
+	if a.Retention > 0 {
+		retention = a.Retention.String()
+	}
+	return map[string]any{
+		"id": a.ID, "name": a.Name, "plan": a.Plan, "subscription": a.Subscription, "payment_method": a.PaymentMethod,
+		"retention": retention, "created_at": stamp(a.CreatedAt),
+	}
+}
+
+func workspaceJSON(w hookglass.Workspace) any {
+	return map[string]any{"id": w.ID, "name": w.Name, "account_id": w.AccountID, "created_at": stamp(w.CreatedAt)}
+}
+
+// stamp is a time on the wire (decisions, section 3); null for none.
+func stamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// date is a time for people; - for none.
+func date(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

@@ -1,0 +1,328 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+)
+
+// BackupCmd is `hookglass backup`.
+type BackupCmd struct {
+	Storage
+	output
+	File        string `arg:"" type:"path" help:"The file to write; an existing one is replaced when the backup is complete."`
+	WithoutKeys bool   `help:"Leave out the keyset, to keep it elsewhere: without it secrets can not be read."`
+}
+
+// keyCheck is what a backup seals to recognise the keyset, and where.
+const (
+	keyCheckText  = "hookglass backup"
+	keyCheckWhere = "backup.key_check"
+)
+
+// Run implements the command.
+func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
+	if !c.exists() {
+		return fmt.Errorf("there is no database in %s", c.Data)
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	out, err := os.CreateTemp(filepath.Dir(c.File), "."+filepath.Base(c.File)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	rows, keys, err := c.write(ctx, db, out)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	size, err := out.Seek(0, io.SeekCurrent)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := os.Rename(out.Name(), c.File); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	note := "It holds the keyset: keep it as safe as the secrets."
+	if !keys {
+		note = "It does not hold the keyset, without which secrets can not be read."
+	}
+	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys},
+		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, note))
+}
+
+// write writes the backup and reports how many rows it has and whether the keyset is in it.
+func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (rows int64, withKeys bool, err error) {
+	m := manifest{Format: archiveFormat, Program: hookglass.Version, CreatedAt: time.Now().UTC(), Database: "sqlite"}
+	if db.Postgres() {
+		m.Database = "postgres"
+	}
+	if m.Schema, _, err = db.SchemaVersion(ctx); err != nil {
+		return 0, false, err
+	}
+	keys, err := seal.Load(c.KeyFile())
+	switch {
+	case err == nil:
+		m.Keys = !c.WithoutKeys
+		if m.KeyCheck, err = keys.Seal([]byte(keyCheckText), keyCheckWhere); err != nil {
+			return 0, false, err
+		}
+	case !errors.Is(err, fs.ErrNotExist): // no secret was sealed yet, where there is no keyset
+		return 0, false, err
+	}
+	a, err := newArchiveWriter(out, m)
+	if err != nil {
+		return 0, false, err
+	}
+	schema, err := db.Dump(ctx, a)
+	if err != nil {
+		return 0, false, err
+	}
+	if schema != m.Schema {
+		return 0, false, errors.New("the schema was migrated meanwhile; try again")
+	}
+	if m.Keys {
+		// After the rows: a key that was added meanwhile has sealed some of them, and none is ever taken away.
+		content, err := os.ReadFile(c.KeyFile())
+		if err != nil {
+			return 0, false, err
+		}
+		if err := a.entry(keysEntry, content); err != nil {
+			return 0, false, err
+		}
+	}
+	return a.rows, m.Keys, a.close()
+}
+
+// RestoreCmd is `hookglass restore`.
+type RestoreCmd struct {
+	Storage
+	output
+	File  string `arg:"" type:"path" help:"The backup."`
+	Force bool   `help:"Replace what the data directory or database holds."`
+}
+
+// Run implements the command. It checks everything that can be checked before it writes anything.
+func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
+	file, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	a, err := readArchive(file, check{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	if err := c.mayReplace(ctx, a); err != nil {
+		return err
+	}
+	newKeys, err := c.chooseKeys(a)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	release, err := lockData(c.Data)
+	if err != nil {
+		return err
+	}
+	defer release()
+	load := func(sink store.Sink) error {
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := readArchive(file, sink)
+		return err
+	}
+	if c.DatabaseURL != "" {
+		err = c.intoPostgres(ctx, a, newKeys, load)
+	} else {
+		err = c.intoSQLite(ctx, a, newKeys, load)
+	}
+	if errors.Is(err, store.ErrNotEmpty) {
+		return errors.New("the database is not empty; --force replaces what it holds")
+	}
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return c.print(t, map[string]any{"file": c.File, "rows": a.rows, "keys": a.keys != nil, "created_at": stamp(a.manifest.CreatedAt)},
+		line("Restored %d rows from the backup of %s.", a.rows, date(a.manifest.CreatedAt)))
+}
+
+// mayReplace refuses a place in use, and one that is not empty without --force.
+func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
+	if c.DatabaseURL != "" {
+		used, err := store.PostgresInUse(ctx, c.DatabaseURL)
+		if err != nil {
+			return err
+		}
+		if used {
+			return errors.New("the database is in use by another hookglass process; stop it first")
+		}
+		return nil // Load refuses one that is not empty
+	}
+	entries, err := os.ReadDir(c.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		release, err := lockData(c.Data)
+		if err != nil {
+			return err
+		}
+		release()
+	}
+	for _, e := range entries {
+		// A backup without the keyset needs it to be there first.
+		own := e.Name() == lockFile || a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
+		if !own && !c.Force {
+			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)
+		}
+	}
+	return nil
+}
+
+// chooseKeys returns the keyset to write, nil when the one that is there opens the backup's secrets, as one
+// that was rotated since does. It refuses when neither does.
+func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
+	opens := func(k *seal.Keys) bool {
+		_, err := k.Open(a.manifest.KeyCheck, keyCheckWhere)
+		return err == nil
+	}
+	present, err := seal.Load(c.KeyFile())
+	switch {
+	case err == nil && (len(a.manifest.KeyCheck) == 0 || opens(present)):
+		return nil, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !c.Force:
+		return nil, err
+	case len(a.manifest.KeyCheck) == 0:
+		return nil, nil // nothing was sealed
+	case a.keys == nil && err == nil:
+		return nil, fmt.Errorf("the keyset %s is not the one that the backup's secrets were sealed with", c.KeyFile())
+	case a.keys == nil:
+		return nil, fmt.Errorf("the backup was made without its keyset: put that at %s first", c.KeyFile())
+	case err == nil && !c.Force:
+		return nil, fmt.Errorf("there is another keyset at %s; --force puts the backup's in its place and keeps the other beside it", c.KeyFile())
+	}
+	k, err := seal.Parse(a.keys)
+	if err != nil {
+		return nil, err
+	}
+	if !opens(k) {
+		return nil, errors.New("the keyset in the backup does not open its secrets")
+	}
+	return a.keys, nil
+}
+
+// intoSQLite fills a new file and puts it in the place of the old one at the end.
+func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
+	fresh := filepath.Join(c.Data, "restore.db")
+	remove := func(path string) {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			os.Remove(path + suffix)
+		}
+	}
+	remove(fresh) // of a restore that was cut off
+	defer remove(fresh)
+	if err := fill(ctx, store.Config{Path: fresh}, a, false, load); err != nil {
+		return err
+	}
+	if err := c.placeKeys(newKeys); err != nil {
+		return err
+	}
+	remove(c.databasePath())
+	if err := os.Rename(fresh, c.databasePath()); err != nil {
+		return err
+	}
+	return syncDir(c.Data)
+}
+
+func (c *RestoreCmd) intoPostgres(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
+	if err := fill(ctx, store.Config{URL: c.DatabaseURL}, a, c.Force, load); err != nil {
+		return err
+	}
+	return c.placeKeys(newKeys)
+}
+
+// fill loads the backup into a database with the backup's schema, and migrates it from there.
+func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load func(store.Sink) error) (err error) {
+	db, err := store.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	have, need, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if a.manifest.Schema > need {
+		return fmt.Errorf("the backup was made by a newer version (%s): restore it with that", a.manifest.Program)
+	}
+	if have == 0 {
+		if err := db.MigrateTo(ctx, a.manifest.Schema); err != nil {
+			return err
+		}
+	}
+	if err := db.Load(ctx, a.manifest.Schema, replace, load); err != nil {
+		return err
+	}
+	return db.Migrate(ctx)
+}
+
+// placeKeys writes the keyset, keeping one that it replaces under another name: keys are never destroyed.
+func (c *RestoreCmd) placeKeys(content []byte) error {
+	if content == nil {
+		return nil
+	}
+	path := c.KeyFile()
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(fresh.Name())
+	_, err = fresh.Write(content)
+	if err == nil {
+		err = fresh.Sync()
+	}
+	if err = errors.Join(err, fresh.Close()); err != nil {
+		return err
+	}
+	old := path + ".before-" + time.Now().UTC().Format("20060102T150405.000")
+	if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(fresh.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}

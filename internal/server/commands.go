@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass/internal/store"
+)
+
+// Commands are those that run the service or work on its data directly; the program joins them with those
+// that speak to a server.
+type Commands struct {
+	Serve   ServeCmd   `cmd:"" group:"server" help:"Run the service."`
+	Dev     DevCmd     `cmd:"" group:"server" help:"Run the service for one person on one machine, and print how to use it."`
+	Migrate MigrateCmd `cmd:"" group:"server" help:"Bring the database's schema up to date. serve does so by itself."`
+	Backup  BackupCmd  `cmd:"" group:"server" help:"Write everything that is stored to a file, also while the service runs."`
+	Restore RestoreCmd `cmd:"" group:"server" help:"Fill a data directory or database from a backup."`
+	Doctor  DoctorCmd  `cmd:"" group:"server" help:"Look for what is wrong with the data directory, the database and the keys."`
+	Admin   AdminCmd   `cmd:"" group:"server" help:"Manage users, accounts, workspaces, tokens and keys, with or without a running server."`
+}
+
+// Terminal is what a command reads and writes.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run implements the command.
+func (c *ServeCmd) Run(ctx context.Context, t *Terminal) error { return c.Serve(ctx, t.Out, t.Err) }
+
+// Run implements the command.
+func (c *DevCmd) Run(ctx context.Context, t *Terminal) error { return c.Dev(ctx, t.Out, t.Err) }
+
+// output is how a command that works on the data answers.
+type output struct {
+	JSON bool `name:"json" help:"Print one JSON object instead of text."`
+}
+
+// print writes the object, or what text writes.
+func (o output) print(t *Terminal, object any, text func(io.Writer) error) error {
+	if !o.JSON {
+		return text(t.Out)
+	}
+	e := json.NewEncoder(t.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(object)
+}
+
+// line is a text of one line.
+func line(format string, args ...any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		return err
+	}
+}
+
+// span is a duration that also counts in days, as people say of the life of tokens and data.
+type span time.Duration
+
+// UnmarshalText reads 720h, 90m or 30d.
+func (s *span) UnmarshalText(text []byte) error {
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return fmt.Errorf("%q is not a number of days", text)
+		}
+		*s = span(time.Duration(n) * 24 * time.Hour)
+		return nil
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is not a duration such as 30d, 720h or 15m", text)
+	}
+	*s = span(d)
+	return nil
+}
+
+// databasePath is the file of the embedded database.
+func (s Storage) databasePath() string { return filepath.Join(s.Data, databaseFile) }
+
+// exists reports whether there is a database to work on; a PostgreSQL address is taken to be one.
+func (s Storage) exists() bool {
+	if s.DatabaseURL != "" {
+		return true
+	}
+	_, err := os.Stat(s.databasePath())
+	return err == nil
+}
+
+// open opens the database as it is.
+func (s Storage) open(ctx context.Context) (*store.DB, error) {
+	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
+		return nil, fmt.Errorf("--database-url must begin with postgres://") // the value may hold a password
+	}
+	return store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL})
+}
+
+// prepare opens the database with its schema up to date, creating what is missing.
+func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	db, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// MigrateCmd is `hookglass migrate`.
+type MigrateCmd struct {
+	Storage
+	output
+}
+
+// Run implements the command.
+func (c *MigrateCmd) Run(ctx context.Context, t *Terminal) error {
+	db, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	have, _, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(t, map[string]any{"schema_version": have}, line("The schema is at version %d.", have))
+}

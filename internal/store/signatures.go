@@ -1,0 +1,115 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hookglass"
+)
+
+const signatureColumns = `c.id, c.endpoint, c.provider, c.enabled, c.options, c.sealed, c.created_at, c.updated_at`
+
+func scanSignatureConfig(scan func(...any) error) (c hookglass.SignatureConfig, err error) {
+	var enabled, created, updated int64
+	var options string
+	if err := scan(&c.ID, &c.EndpointNum, &c.Provider, &enabled, &options, &c.Sealed, &created, &updated); err != nil {
+		return c, err
+	}
+	c.Enabled = enabled != 0
+	c.CreatedAt, c.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+	if err := json.Unmarshal([]byte(options), &c.Options); err != nil {
+		return c, fmt.Errorf("options of signature config %d: %w", c.ID, err)
+	}
+	return c, nil
+}
+
+// SignatureConfigs lists the configs of an endpoint that the principal may see, oldest first. Their secrets are sealed.
+func (v *View) SignatureConfigs(endpointNum int64) ([]hookglass.SignatureConfig, error) {
+	a := &args{}
+	query := `SELECT ` + signatureColumns + ` FROM signature_configs c JOIN endpoints e ON e.num = c.endpoint
+		WHERE c.endpoint = ` + a.add(endpointNum) + ` AND` + v.endpointScope(a) + ` ORDER BY c.id`
+	return queryAll(v, scanSignatureConfig, query, a.values...)
+}
+
+// SignatureConfig returns one config of an endpoint. It answers not_found.
+func (v *View) SignatureConfig(endpointNum, id int64) (hookglass.SignatureConfig, error) {
+	configs, err := v.SignatureConfigs(endpointNum)
+	if err != nil {
+		return hookglass.SignatureConfig{}, err
+	}
+	for _, c := range configs {
+		if c.ID == id {
+			return c, nil
+		}
+	}
+	return hookglass.SignatureConfig{}, hookglass.NotFound("signature config")
+}
+
+// CreateSignatureConfig stores a new config and sets its id and times. Where one for the provider exists it answers
+// signature_config_exists or, with force, takes its place.
+func (tx *Tx) CreateSignatureConfig(c *hookglass.SignatureConfig, force bool) error {
+	options, err := json.Marshal(c.Options)
+	if err != nil {
+		return err
+	}
+	query := `INSERT INTO signature_configs (endpoint, provider, enabled, options, sealed, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
+		ON CONFLICT (endpoint, provider) DO `
+	if force {
+		query += `UPDATE SET enabled = excluded.enabled, options = excluded.options, sealed = excluded.sealed, updated_at = excluded.updated_at`
+	} else {
+		query += `NOTHING`
+	}
+	query += ` RETURNING id, created_at, updated_at`
+	var created, updated int64
+	err = tx.queryRow("signature config", query, []any{c.EndpointNum, c.Provider, boolInt(c.Enabled), string(options), c.Sealed, tx.Now.UnixMicro()},
+		&c.ID, &created, &updated)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return &hookglass.Error{
+			Code: hookglass.CodeSignatureConfigExists, Message: "The endpoint has a signature config for this provider. Use force=true to replace it.",
+			Extra: map[string]any{"existing_provider": c.Provider},
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.CreatedAt, c.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+	tx.Announce(TopicEndpoints)
+	return nil
+}
+
+// SaveSignatureConfig stores what may change of a config: whether it is enabled, its options and its secrets.
+func (tx *Tx) SaveSignatureConfig(c *hookglass.SignatureConfig) error {
+	options, err := json.Marshal(c.Options)
+	if err != nil {
+		return err
+	}
+	c.UpdatedAt = tx.Now
+	n, err := tx.exec(`UPDATE signature_configs SET enabled = $3, options = $4, sealed = $5, updated_at = $6 WHERE endpoint = $1 AND id = $2`,
+		c.EndpointNum, c.ID, boolInt(c.Enabled), string(options), c.Sealed, tx.Now.UnixMicro())
+	return tx.signatureChanged(n, err)
+}
+
+// DeleteSignatureConfig deletes a config. It answers not_found.
+func (tx *Tx) DeleteSignatureConfig(endpointNum, id int64) error {
+	n, err := tx.exec(`DELETE FROM signature_configs WHERE endpoint = $1 AND id = $2`, endpointNum, id)
+	return tx.signatureChanged(n, err)
+}
+
+func (tx *Tx) signatureChanged(n int64, err error) error {
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return hookglass.NotFound("signature config")
+	}
+	tx.Announce(TopicEndpoints)
+	return nil
+}
+
+// JudgeSignature replaces the verdict on an event's signature.
+func (tx *Tx) JudgeSignature(e *hookglass.Event, status hookglass.SignatureStatus, reason string) error {
+	_, err := tx.exec(`UPDATE events SET signature_status = $3, signature_reason = $4 WHERE endpoint = $1 AND seq = $2`,
+		e.EndpointNum, e.Seq, string(status), nullString(reason))
+	return err
+}
