@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// collect reads a body to its end. Memory grows with what has come, not with what was announced, and beyond
-// freeBytes with what the lease is granted; the time waited for that is reported to waited. size is -1
-// when only the end of the reader tells it.
+// collect reads a body to its end. Memory grows with what has come, not with what was announced, and with
+// what the lease is granted; the time that a large body waited for that is reported to waited. size is
+// -1 when only the end of the reader tells it.
 func (f *Front) collect(r io.Reader, size int64, l *lease, waited func(time.Duration)) ([]byte, error) {
 	limit := f.cfg.MaxBodyBytes
 	first := int64(4 << 10)
@@ -25,13 +25,12 @@ func (f *Front) collect(r io.Reader, size int64, l *lease, waited func(time.Dura
 			if size >= 0 {
 				grown = min(grown, size)
 			}
+			start := time.Now()
+			if err := l.grow(grown, f.cfg.BudgetWait); err != nil {
+				return nil, err
+			}
 			if grown > freeBytes {
-				start := time.Now()
-				err := l.grow(grown, f.cfg.BudgetWait)
 				waited(time.Since(start))
-				if err != nil {
-					return nil, err
-				}
 			}
 			body = append(make([]byte, 0, grown), body...)
 		}

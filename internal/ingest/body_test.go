@@ -296,8 +296,8 @@ func TestAnnouncedBodiesHoldNoBudgetAndWaitersAreToldToComeBack(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	sv := start(t, ingest.Config{MaxBodyBytes: 4 << 20, InFlightBytes: 8 << 20, BudgetWait: 50 * time.Millisecond}, s, nil)
-	for range 50 { // announced, 64 KiB of it sent
+	sv := start(t, ingest.Config{MaxBodyBytes: 4 << 20, InFlightBytes: 12 << 20, BudgetWait: 50 * time.Millisecond}, s, nil)
+	for range 40 { // announced, 60 KB of it sent
 		c := sv.dial()
 		c.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + strings.Repeat("b", 60_000))
 	}
@@ -324,6 +324,28 @@ func TestAnnouncedBodiesHoldNoBudgetAndWaitersAreToldToComeBack(t *testing.T) {
 	}
 	c = sv.dial()
 	c.send(large)
+	c.want(200)
+}
+
+func TestThousandsOfHalfSentSmallBodiesAreBoundedToo(t *testing.T) {
+	s := new(stub)
+	sv := start(t, ingest.Config{MaxBodyBytes: 1 << 20, InFlightBytes: 4 << 20, BudgetWait: 50 * time.Millisecond}, s, nil)
+	const crowd = 150 // of 60 KB, more than double what there is for them
+	statuses := make(chan int, crowd)
+	for range crowd {
+		c := sv.dial()
+		c.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" + strings.Repeat("b", 50_000))
+		go func() {
+			if resp, err := http.ReadResponse(c.r, nil); err == nil {
+				statuses <- resp.StatusCode
+			}
+		}()
+	}
+	if status := <-statuses; status != 503 {
+		t.Errorf("the first answer is %d", status)
+	}
+	c := sv.dial()
+	c.send(post(hook(""), strings.Repeat("b", 4000)))
 	c.want(200)
 }
 

@@ -3,12 +3,14 @@ package ingest
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hookglass"
 )
 
-// freeBytes is how large a body may be without asking the budget: ordinary webhooks never wait.
+// freeBytes is how large a body may be that takes from spare: ordinary webhooks never wait, unless thousands
+// are held half-sent.
 const freeBytes = 64 << 10
 
 var errBusy = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too many large bodies are being received.", RetryAfter: 5 * time.Second}
@@ -20,6 +22,8 @@ var errBusy = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too ma
 // more; so the first that waits may go over the budget, one body at a time. It ends, gives all it
 // holds to the others, and the next may. The budget is therefore exceeded by one body at most.
 type budget struct {
+	spare atomic.Int64 // for bodies of at most freeBytes
+
 	mu    sync.Mutex
 	free  int64
 	over  *lease // the one that may go over the budget
@@ -29,8 +33,9 @@ type budget struct {
 // lease is what one body holds. The zero lease of a budget holds nothing.
 type lease struct {
 	budget *budget
+	spared int64 // taken from spare
 	held   int64 // taken from free
-	size   int64 // held, and what is over the budget
+	size   int64 // all of it, with what is over the budget
 }
 
 type claim struct {
@@ -39,13 +44,26 @@ type claim struct {
 	done  chan error // buffered
 }
 
-func newBudget(n int64) *budget { return &budget{free: max(n, 0)} }
+// newBudget returns a budget that holds at most n bytes and those of one body of the given size.
+func newBudget(n, body int64) *budget {
+	b := &budget{free: max(n-body-n/4, 0)}
+	b.spare.Store(n / 4)
+	return b
+}
 
 // grow raises what the lease holds to size, waiting at most so long for it. It answers unavailable.
 func (l *lease) grow(size int64, wait time.Duration) error {
 	n := size - l.size
 	if n <= 0 {
 		return nil
+	}
+	if size <= freeBytes {
+		if l.budget.spare.Add(-n) >= 0 {
+			l.spared += n
+			l.size += n
+			return nil
+		}
+		l.budget.spare.Add(n)
 	}
 	c := &claim{l, n, make(chan error, 1)}
 	l.budget.ask(c)
@@ -71,6 +89,11 @@ func (l *lease) release() {
 		return
 	}
 	b := l.budget
+	b.spare.Add(l.spared)
+	l.spared, l.size = 0, l.size-l.spared
+	if l.size == 0 {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += l.held

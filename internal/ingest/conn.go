@@ -108,6 +108,9 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		}
 		c.consume(c.headLen)
 		if !c.serveHook() || !c.rest() {
+			if c.w > c.r {
+				c.linger(lingerShort)
+			}
 			return io.EOF
 		}
 		idle = c.front.cfg.IdleTimeout

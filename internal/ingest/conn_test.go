@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -362,6 +364,62 @@ func TestConnectionsAreBounded(t *testing.T) {
 	c = sv.dial()
 	c.send(get(hook("")))
 	c.want(200)
+}
+
+// TestManyClientsMixEverything lets clients that keep their connections send both kinds in random order, and
+// give up on some: every answer that comes is the one to its request.
+func TestManyClientsMixEverything(t *testing.T) {
+	s := &stub{capture: func(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+		return &hookglass.Reply{Status: 200, Body: fmt.Appendf(nil, "%s %s %s", a.Method, a.Target, a.Body)}, nil
+	}}
+	sv := start(t, ingest.Config{}, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/hang" {
+			<-r.Context().Done() // until the client gives up
+			return
+		}
+		echo(w, r)
+	}))
+	var clients sync.WaitGroup
+	for seed := range uint64(8) {
+		clients.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 2}, Timeout: 10 * time.Second}
+			defer client.CloseIdleConnections()
+			for i := range 60 {
+				ctx, cancel := context.WithCancel(t.Context())
+				path, body := fmt.Sprintf("/api/%d", i), strings.Repeat("b", rng.IntN(9000))
+				switch rng.IntN(8) {
+				case 0, 1, 2, 3:
+					path = hook(fmt.Sprintf("/%d", i))
+				case 4:
+					path = "/api/hang"
+					time.AfterFunc(time.Millisecond, cancel)
+				}
+				var r io.Reader = strings.NewReader(body)
+				if rng.IntN(2) == 0 {
+					r = io.MultiReader(r) // chunked
+				}
+				req, err := http.NewRequestWithContext(ctx, "POST", "http://"+sv.addr+path, r)
+				if err != nil {
+					t.Error(err)
+				}
+				resp, err := client.Do(req)
+				if err == nil {
+					var got []byte
+					got, err = io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if want := "POST " + path + " " + body; err == nil && string(got) != want {
+						t.Errorf("got %.60q, want %.60q", got, want)
+					}
+				}
+				if err != nil && path != "/api/hang" {
+					t.Errorf("%s: %v", path, err)
+				}
+				cancel()
+			}
+		})
+	}
+	clients.Wait()
 }
 
 func TestHandlerAlone(t *testing.T) {

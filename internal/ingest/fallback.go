@@ -69,7 +69,13 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path strin
 	}
 }
 
-func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path string, l *lease) (*hookglass.Reply, error) {
+func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path string, l *lease) (reply *hookglass.Reply, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.panicked(v)
+			reply, err = nil, errInternal
+		}
+	}()
 	_, _, query, hasQuery := splitTarget(r.RequestURI)
 	a := &capture.Arrival{
 		Method:   r.Method,

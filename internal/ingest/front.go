@@ -74,7 +74,7 @@ type Config struct {
 	MinBodyRate    int64         // bytes a second, 16 times that once a body takes from the budget; default 1 KiB
 	WriteTimeout   time.Duration // for an answer to be taken by the sender; default 30 s
 	MaxConns       int           // open connections, all kinds; beyond it 503; default 16,384
-	InFlightBytes  int64         // memory for bodies over 64 KiB until they are answered; default 128 MiB
+	InFlightBytes  int64         // memory for bodies until they are answered, shared as they come; default 128 MiB
 	BudgetWait     time.Duration // for a share of InFlightBytes, then 503; default 30 s
 	CaptureTimeout time.Duration // for Admit and Capture together, then 503; default 6 s
 	TrustedProxies []netip.Prefix
@@ -138,7 +138,7 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 		cfg:      cfg,
 		capturer: capturer,
 		log:      log,
-		budget:   newBudget(cfg.InFlightBytes - cfg.MaxBodyBytes),
+		budget:   newBudget(cfg.InFlightBytes, cfg.MaxBodyBytes),
 		drain:    make(chan struct{}),
 		conns:    make(map[*conn]struct{}),
 		drained:  make(chan struct{}),

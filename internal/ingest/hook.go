@@ -19,7 +19,8 @@ const (
 	discardBytes = 64 << 10  // what of an unread body is read away to keep the connection
 	lingerBytes  = 128 << 20 // what is read away so that the sender gets to read a refusal
 	lingerTime   = 10 * time.Second
-	joinBytes    = 16 << 10 // bodies up to here are copied behind their header and written with it
+	lingerShort  = 500 * time.Millisecond // for a sender that was too slow already
+	joinBytes    = 16 << 10               // bodies up to here are copied behind their header and written with it
 )
 
 // serveHook serves the request in c.head, whose body is still unread. It reports whether the connection can
@@ -28,7 +29,7 @@ func (c *conn) serveHook() (keep bool) {
 	c.responded = false
 	defer func() {
 		if v := recover(); v != nil {
-			c.front.log.Error("panic in reception", "panic", v, "stack", string(debug.Stack()))
+			c.front.panicked(v)
 			if keep = false; !c.responded {
 				c.write(errInternal.reply(), true)
 			}
@@ -50,6 +51,10 @@ func (c *conn) serveHook() (keep bool) {
 		return false
 	}
 	return c.keepAlive()
+}
+
+func (f *Front) panicked(v any) {
+	f.log.Error("panic in reception", "panic", v, "stack", string(debug.Stack()))
 }
 
 // receive reads the body, has the arrival captured and returns the reply to it.
@@ -136,7 +141,7 @@ func (c *conn) refuse(r *refusal) bool {
 	}
 	switch {
 	case closing && (rest > 0 || r.close || c.w > c.r):
-		c.linger()
+		c.linger(lingering(r))
 		return false
 	case closing:
 		return false
@@ -153,15 +158,22 @@ func (c *conn) answerMalformed(r *refusal) {
 	c.head = head{minor: 1, close: true}
 	c.body.conn = nil
 	if c.write(r.reply(), true) {
-		c.linger()
+		c.linger(lingering(r))
 	}
+}
+
+func lingering(r *refusal) time.Duration {
+	if r == errSlow {
+		return lingerShort
+	}
+	return lingerTime
 }
 
 // answerUnavailable refuses a request that can not be handed to net/http any more.
 func (c *conn) answerUnavailable() {
-	c.head.close = true
+	c.head = head{minor: 1, close: true}
 	if c.write(refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "The service is stopping.").reply(), true) {
-		c.linger()
+		c.linger(lingerTime)
 	}
 }
 
@@ -203,19 +215,18 @@ func (c *conn) write(r *hookglass.Reply, closing bool) bool {
 
 // linger lets the sender read an answer although it goes on sending: closing a socket with unread bytes
 // resets it, and a reset takes the answer away (RFC 9112, section 9.6).
-func (c *conn) linger() {
+func (c *conn) linger(d time.Duration) {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	d := lingerTime
 	if c.front.draining.Load() {
-		d = time.Second
+		d = min(d, lingerShort)
 	}
 	c.setReadBy(time.Now().Add(d))
-	c.ready()
 	for read := 0; read < lingerBytes; {
-		n, err := c.nc.Read(c.buf)
+		c.r, c.w = 0, 0
+		n, err := c.wait.fill()
 		if err != nil {
 			break
 		}
@@ -274,16 +285,21 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 	return reply, s.told(err)
 }
 
-// told logs what the sender is not told, and turns the end of the time into unavailable.
+// told logs what the sender is not told, and takes an end of the time for storage that can not answer.
 func (s *storage) told(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, context.DeadlineExceeded) && s.ctx.Err() != nil:
-		s.front.budget.refuseWaiting()
-		return &hookglass.Error{Code: hookglass.CodeUnavailable, Err: err}
-	case hookglass.Is(err, hookglass.CodeInternal):
-		s.front.log.Error("an arrival was not captured", "error", err)
 	}
+	late := s.ctx.Err() != nil
+	if late {
+		s.front.budget.refuseWaiting()
+	}
+	if !hookglass.Is(err, hookglass.CodeInternal) {
+		return err
+	}
+	if late {
+		return &hookglass.Error{Code: hookglass.CodeUnavailable, Err: err}
+	}
+	s.front.log.Error("an arrival was not captured", "error", err)
 	return err
 }
