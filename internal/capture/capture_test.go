@@ -52,7 +52,7 @@ func newBench(t *testing.T, db *store.DB) *bench {
 	return b
 }
 
-// set changes the endpoint and waits until the service knows.
+// set changes the endpoint. The next arrival sees it.
 func (b *bench) set(change func(*hookglass.Endpoint)) {
 	b.t.Helper()
 	change(&b.ep)
@@ -60,13 +60,6 @@ func (b *bench) set(change func(*hookglass.Endpoint)) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		target, err := b.captures.Admit(b.t.Context(), string(b.ep.ID))
-		if err != nil || target.Endpoint.UpdatedAt.Equal(b.ep.UpdatedAt) {
-			return
-		}
-	}
-	b.t.Fatal("the service did not hear of the change")
 }
 
 func (b *bench) post(method, target, body string, headers ...string) *hookglass.Reply {
@@ -204,10 +197,7 @@ func TestWhoIsAdmitted(t *testing.T) {
 		if got := admit("orders"); got != hookglass.CodeGone {
 			t.Errorf("disabled: %q", got)
 		}
-		b.set(func(e *hookglass.Endpoint) { e.Enabled = true })
-		for end := time.Now().Add(5 * time.Second); admit("orders") != "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		}
-		b.set(func(e *hookglass.Endpoint) { e.ExpiresAt = time.Now().Add(-time.Second) })
+		b.set(func(e *hookglass.Endpoint) { e.Enabled, e.ExpiresAt = true, time.Now().Add(-time.Second) })
 		if got := admit("orders"); got != hookglass.CodeNotFound {
 			t.Errorf("expired: %q", got)
 		}
@@ -276,12 +266,7 @@ func TestASignatureIsJudgedWithTheEndpointsSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(5 * time.Second); ; {
-			if e = deliver("s3cret"); e.SignatureStatus == hookglass.SignatureVerified || time.Now().After(end) {
-				break
-			}
-		}
-		if e.SignatureStatus != hookglass.SignatureVerified {
+		if e = deliver("s3cret"); e.SignatureStatus != hookglass.SignatureVerified {
 			t.Errorf("with the right secret: %s (%s)", e.SignatureStatus, e.SignatureReason)
 		}
 		if e = deliver("other"); e.SignatureStatus != hookglass.SignatureFailed || e.SignatureReason == "" {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hookglass"
@@ -18,7 +16,7 @@ import (
 // back, so that a flood of one endpoint can not fill the queue that all share.
 const perEndpoint = 1024
 
-// Service is the capability. Run it, or it serves what it knew first for targetLife. Safe for concurrent use.
+// Service is the capability. Without [Service.Run] it does not count refusals. Safe for concurrent use.
 type Service struct {
 	db      *store.DB
 	cfg     Config
@@ -43,22 +41,18 @@ func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
 	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers)}
 }
 
-// Run keeps what is known of endpoints fresh and writes counts of refusals down, until ctx ends.
+// Run writes counts of refusals down until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	changed := s.db.Listen(store.TopicEndpoints)
-	defer changed.Close()
 	flush := time.NewTicker(time.Second)
 	defer flush.Stop()
 	for {
 		select {
-		case <-changed.C:
-			s.targets.forget()
 		case <-flush.C:
 			s.writeRefusals(ctx)
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
 			s.writeRefusals(ctx)
-			cancel()
 			return nil
 		}
 	}
@@ -152,101 +146,6 @@ func addrText(a netip.Addr) string {
 		return ""
 	}
 	return a.Unmap().WithZone("").String()
-}
-
-// target is what is known of one endpoint, shared by its arrivals.
-type target struct {
-	endpoint hookglass.Endpoint
-	configs  []provider.Config
-	underWay *atomic.Int64
-	until    time.Time
-}
-
-const (
-	// targetLife bounds how stale an endpoint may be where an announcement was lost.
-	targetLife = 2 * time.Second
-	// maxTargets bounds the memory of what is known, unknown references included.
-	maxTargets = 10_000
-)
-
-// targets remembers endpoints by reference, so that an arrival costs no query.
-type targets struct {
-	db        *store.DB
-	verifiers Verifiers
-
-	mu       sync.RWMutex
-	known    map[string]*target
-	missing  map[string]time.Time // until when a reference is known not to exist
-	underWay map[int64]*atomic.Int64
-	age      int // counts forget, so that a look-up that began before it is not kept
-}
-
-func newTargets(db *store.DB, verifiers Verifiers) *targets {
-	return &targets{db: db, verifiers: verifiers, known: make(map[string]*target), missing: make(map[string]time.Time), underWay: make(map[int64]*atomic.Int64)}
-}
-
-func (ts *targets) forget() {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	clear(ts.known)
-	clear(ts.missing)
-	for num, n := range ts.underWay {
-		if n.Load() == 0 {
-			delete(ts.underWay, num)
-		}
-	}
-	ts.age++
-}
-
-func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
-	now := time.Now()
-	ts.mu.RLock()
-	t, age := ts.known[ref], ts.age
-	missing, isMissing := ts.missing[ref]
-	ts.mu.RUnlock()
-	if t != nil && now.Before(t.until) {
-		return t, nil
-	}
-	if isMissing && now.Before(missing) {
-		return nil, hookglass.NotFound("endpoint")
-	}
-	fresh := &target{until: now.Add(targetLife)}
-	err := ts.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		if fresh.endpoint, err = v.Endpoint(ref); err != nil {
-			return err
-		}
-		fresh.configs, err = ts.verifiers.Verifiers(v, fresh.endpoint.Num)
-		return err
-	})
-	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
-		if t != nil {
-			return t, nil // the storage is in trouble; what was known serves until it recovers
-		}
-		return nil, err
-	}
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if len(ts.known)+len(ts.missing) >= maxTargets {
-		clear(ts.known)
-		clear(ts.missing)
-	}
-	if err != nil {
-		delete(ts.known, ref)
-		if ts.age == age {
-			ts.missing[strings.Clone(ref)] = fresh.until
-		}
-		return nil, err
-	}
-	n := ts.underWay[fresh.endpoint.Num]
-	if n == nil {
-		n = new(atomic.Int64)
-		ts.underWay[fresh.endpoint.Num] = n
-	}
-	fresh.underWay = n
-	if ts.age == age {
-		ts.known[strings.Clone(ref)] = fresh
-	}
-	return fresh, nil
 }
 
 // refusals counts refused arrivals until they are written down.

@@ -147,3 +147,19 @@ func (s *site) newEndpoint(members string) api.Endpoint {
 	s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"Payments"`+members+`}}`, &made)
 	return made.Data
 }
+
+// stored returns the ids of an endpoint's events, oldest first, whoever owns it.
+func (s *site) stored(ref string) (all []string) {
+	s.t.Helper()
+	err := s.db.View(s.t.Context(), hookglass.System, func(v *store.View) error {
+		events, err := v.EventsAfter(ref, 0, 1_000)
+		for _, e := range events {
+			all = append(all, string(e.ID))
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}

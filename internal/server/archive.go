@@ -369,8 +369,7 @@ func (r *archiveReader) finish(content []byte) error {
 	return nil
 }
 
-// check is a sink that keeps nothing, for reading a backup whole before anything is written. It holds the rows to
-// the types of the queue's columns, which the loader takes for granted.
+// check is a sink that keeps nothing, for reading a backup whole before anything is written.
 type check struct{}
 
 func (check) Table(store.Table) error         { return nil }

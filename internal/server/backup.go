@@ -139,11 +139,13 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	release, err := lockData(c.Data)
-	if err != nil {
-		return err
+	if c.DatabaseURL == "" {
+		release, err := lockData(c.Data)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
-	defer release()
 	load := func(sink store.Sink) error {
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return err
@@ -194,7 +196,7 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 	}
 	for _, e := range entries {
 		// A backup without the keyset needs it to be there first.
-		own := e.Name() == lockFile || a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
+		own := e.Name() == "lock" || a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
 		if !own && !c.Force {
 			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)
 		}
@@ -237,20 +239,25 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 // intoSQLite fills a new file and puts it in the place of the old one at the end.
 func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
 	fresh := filepath.Join(c.Data, "restore.db")
-	remove := func(path string) {
+	removeFresh := func() {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			os.Remove(path + suffix)
+			os.Remove(fresh + suffix)
 		}
 	}
-	remove(fresh) // of a restore that was cut off
-	defer remove(fresh)
+	removeFresh() // of a restore that was cut off
+	defer removeFresh()
 	if err := fill(ctx, store.Config{Path: fresh}, a, false, load); err != nil {
 		return err
 	}
 	if err := c.placeKeys(newKeys); err != nil {
 		return err
 	}
-	remove(c.databasePath())
+	// The old file's log goes first: it would be taken for the new one's.
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(c.databasePath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	if err := os.Rename(fresh, c.databasePath()); err != nil {
 		return err
 	}

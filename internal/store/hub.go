@@ -3,6 +3,7 @@ package store
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Topics of announcements.
@@ -26,9 +27,14 @@ func TopicAccount(id int64) string { return "a" + strconv.FormatInt(id, 10) }
 type Subscription struct {
 	C      <-chan struct{}
 	c      chan struct{}
+	heard  atomic.Uint64
 	hub    *hub
 	topics []string
 }
+
+// Heard counts the announcements so far. It has counted those of an Update or Capture of this process when that
+// returns, so what was read before with the same count is no older than the caller's own writes.
+func (s *Subscription) Heard() uint64 { return s.heard.Load() }
 
 // Close ends the subscription.
 func (s *Subscription) Close() { s.hub.remove(s) }
@@ -87,6 +93,7 @@ func (h *hub) resync() {
 }
 
 func (s *Subscription) wake() {
+	s.heard.Add(1)
 	select {
 	case s.c <- struct{}{}:
 	default: // a value is waiting already

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+)
+
+// DoctorCmd is `hookglass doctor`. It changes nothing, and fails when something is wrong.
+type DoctorCmd struct {
+	Storage
+	output
+}
+
+// Bounds of what is wrong.
+const (
+	lowDisk      = 256 << 20 // bytes; below it a burst of large bodies fills the disk
+	scarceDisk   = 1 << 30
+	maxSkew      = 5 * time.Second // between this clock and the database's; tickets live 30 seconds
+	maxBehind    = time.Minute     // of this clock behind the newest event
+	verifyFor    = 2 * time.Minute
+	sealedSample = 10_000
+)
+
+// finding is one thing that was looked at.
+type finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok, warning or wrong
+	Detail string `json:"detail"`
+}
+
+// findings gathers what doctor says.
+type findings []finding
+
+func (f *findings) ok(name, format string, args ...any) { f.add(name, "ok", format, args) }
+
+func (f *findings) warn(name, format string, args ...any) { f.add(name, "warning", format, args) }
+
+func (f *findings) wrong(name, format string, args ...any) { f.add(name, "wrong", format, args) }
+
+func (f *findings) add(name, status, format string, args []any) {
+	*f = append(*f, finding{name, status, fmt.Sprintf(format, args...)})
+}
+
+// Run implements the command.
+func (c *DoctorCmd) Run(ctx context.Context, t *Terminal) error {
+	var f findings
+	c.examine(ctx, &f)
+	wrong := 0
+	rows := make([]string, len(f))
+	for i, one := range f {
+		if one.Status == "wrong" {
+			wrong++
+		}
+		rows[i] = one.Status + "\t" + one.Name + "\t" + one.Detail
+	}
+	if err := c.print(t, map[string]any{"ok": wrong == 0, "findings": f}, func(w io.Writer) error {
+		return table("STATUS\tWHAT\tFOUND", rows)(w)
+	}); err != nil {
+		return err
+	}
+	switch wrong {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 thing is wrong")
+	}
+	return fmt.Errorf("%d things are wrong", wrong)
+}
+
+func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
+	c.examineDirectory(f)
+	if !c.exists() {
+		f.wrong("database", "there is none at %s: start the service, or run hookglass migrate", c.databasePath())
+		c.examineKeys(nil, f)
+		return
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		f.wrong("database", "it can not be opened: %v", err)
+		c.examineKeys(nil, f)
+		return
+	}
+	defer db.Close()
+	if !c.examineSchema(ctx, db, f) {
+		c.examineKeys(nil, f)
+		return
+	}
+	c.examineStorage(ctx, db, f)
+	c.examineClock(ctx, db, f)
+	var sealed []store.SealedSecret
+	err = db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		sealed, err = v.SealedSecrets(sealedSample)
+		return err
+	})
+	if err != nil {
+		f.wrong("secrets", "they can not be read: %v", err)
+		return
+	}
+	c.examineKeys(sealed, f)
+}
+
+func (c *DoctorCmd) examineDirectory(f *findings) {
+	const name = "data directory"
+	info, err := os.Stat(c.Data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.DatabaseURL != "":
+		f.ok(name, "there is none; the database is elsewhere")
+		return
+	case errors.Is(err, fs.ErrNotExist):
+		f.wrong(name, "%s does not exist", c.Data)
+		return
+	case err != nil:
+		f.wrong(name, "%v", err)
+		return
+	case !info.IsDir():
+		f.wrong(name, "%s is not a directory", c.Data)
+		return
+	}
+	faults := len(*f)
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		f.wrong(name, "others can enter it (mode %04o): chmod 700 %s", mode, c.Data)
+	}
+	entries, err := os.ReadDir(c.Data)
+	if err != nil {
+		f.wrong(name, "%v", err)
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		// The database is guarded by the directory; files that hold keys and tokens are guarded twice.
+		if err == nil && (e.Name() == "dev.json" || strings.HasPrefix(e.Name(), "keys.json.")) && info.Mode().Perm()&0o077 != 0 {
+			f.wrong(name, "others can read %s (mode %04o): chmod 600", e.Name(), info.Mode().Perm())
+		}
+	}
+	if err := writable(c.Data); err != nil {
+		f.wrong(name, "it can not be written to: %v", err)
+	}
+	if len(*f) == faults {
+		f.ok(name, "%s, private and writable", c.Data)
+	}
+	switch free, err := freeDisk(c.Data); {
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		f.wrong("disk space", "%v", err)
+	case free < lowDisk:
+		f.wrong("disk space", "%d MiB are free", free>>20)
+	case free < scarceDisk:
+		f.warn("disk space", "%d MiB are free", free>>20)
+	default:
+		f.ok("disk space", "%d GiB are free", free>>30)
+	}
+}
+
+// writable makes a file and removes it.
+func writable(dir string) error {
+	probe, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// examineSchema reports whether the rest of the database can be looked at.
+func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings) bool {
+	have, need, err := db.SchemaVersion(ctx)
+	switch {
+	case err != nil:
+		f.wrong("schema", "%v", err)
+	case have < need:
+		f.wrong("schema", "version %d, and this program needs %d: run hookglass migrate", have, need)
+	case have > need:
+		f.wrong("schema", "version %d was made by a newer program than this one, which knows %d", have, need)
+	default:
+		f.ok("schema", "version %d", have)
+		return true
+	}
+	return false
+}
+
+func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *findings) {
+	facts, err := db.Health(ctx)
+	var said []string
+	for name, value := range facts {
+		said = append(said, name+" "+value)
+	}
+	slices.Sort(said)
+	if err != nil {
+		f.wrong("database", "it does not take writes: %v", err)
+	} else {
+		f.ok("database", "takes writes; %s", strings.Join(said, ", "))
+	}
+	if facts["full_page_writes"] == "off" {
+		f.warn("durability", "full_page_writes is off: after a crash of the machine pages may be torn, unless the disk writes them whole")
+	}
+	ctx, cancel := context.WithTimeout(ctx, verifyFor)
+	defer cancel()
+	switch err := db.Verify(ctx); {
+	case ctx.Err() != nil:
+		f.warn("integrity", "not all of the file was read in %v", verifyFor)
+	case err != nil:
+		f.wrong("integrity", "%v", err)
+	default:
+		f.ok("integrity", "no damage was found")
+	}
+}
+
+func (c *DoctorCmd) examineClock(ctx context.Context, db *store.DB, f *findings) {
+	clock, newest, err := db.Clock(ctx)
+	here := time.Now()
+	switch skew := here.Sub(clock); {
+	case err != nil:
+		f.wrong("clock", "%v", err)
+	case skew.Abs() > maxSkew:
+		f.wrong("clock", "this machine's differs from the database's by %v", skew.Round(time.Second))
+	case newest.Sub(here) > maxBehind:
+		f.wrong("clock", "it is %v behind the newest event", newest.Sub(here).Round(time.Second))
+	default:
+		f.ok("clock", "%s", here.UTC().Format(time.RFC3339))
+	}
+}
+
+func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
+	keys, err := seal.Load(c.KeyFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(sealed) > 0:
+		f.wrong("keyset", "%s is missing, and secrets were sealed with it: bring it back from a backup", c.KeyFile())
+		return
+	case errors.Is(err, fs.ErrNotExist):
+		f.ok("keyset", "there is none yet; the service makes it")
+		return
+	case err != nil:
+		f.wrong("keyset", "%v", err)
+		return
+	}
+	foreign := 0
+	for _, s := range sealed {
+		if _, err := keys.Open(s.Sealed, s.Where); err != nil {
+			foreign++
+		}
+	}
+	if foreign > 0 {
+		f.wrong("keyset", "it does not open %d of %d secrets: bring the right one back from a backup", foreign, len(sealed))
+		return
+	}
+	f.ok("keyset", "%d keys, open all of %d secrets", keys.Count(), len(sealed))
+}
