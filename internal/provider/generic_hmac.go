@@ -68,9 +68,10 @@ func validTemplate(t string) bool {
 	return !strings.ContainsAny(t, "{}")
 }
 
-// notToken reports whether r may not stand in the name of a header (RFC 9110 section 5.6.2).
+// notToken reports whether r may not stand in the name of a header (RFC 9110 section 5.6.2). The asterisk may by that rule,
+// but no sender uses it and here it would stand for any name.
 func notToken(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'+-.^_`|~", r))
 }
 
 func orDefault(s, value string) string {

@@ -382,6 +382,7 @@ func TestValidateOptions(t *testing.T) {
 		"o.timestamp_unit":    {TimestampUnit: "rfc3339"},
 		"o.secret_encoding":   {SecretEncoding: "standard"},
 		"o.header":            {Header: "X Signature"},
+		"o.header ":           {Header: "*"},
 		"o.timestamp_header":  {TimestampHeader: "X-T\n"},
 		"o.id_header":         {IDHeader: "ä"},
 		"o.prefix":            {Prefix: strings.Repeat("x", 201)},
@@ -389,7 +390,7 @@ func TestValidateOptions(t *testing.T) {
 		"o.payload_template":  {PayloadTemplate: "{timestamp}"},
 	} {
 		err := provider.ValidateOptions("o.", o)
-		if !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), field) {
+		if !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), strings.TrimSpace(field)) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
