@@ -153,16 +153,16 @@ func (c *AccountListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 
 // AccountSetCmd is `hookglass admin account set`.
 type AccountSetCmd struct {
-	Account       int64  `required:"" placeholder:"ID" help:"The account."`
-	Plan          string `enum:"free,pro,team,business," default:"" placeholder:"PLAN" help:"free, pro, team or business."`
-	Subscription  string `enum:"none,trialing,active,past_due,canceled," default:"" placeholder:"STATE" help:"none, trialing, active, past_due or canceled."`
-	PaymentMethod string `enum:"true,false," default:"" placeholder:"BOOL" help:"true or false."`
-	Retention     *span  `placeholder:"D" help:"Age at which events are purged, at least 1m; 0 for the installation's."`
+	Account       int64                   `required:"" placeholder:"ID" help:"The account."`
+	Plan          *hookglass.Plan         `enum:"free,pro,team,business" placeholder:"PLAN" help:"${enum}."`
+	Subscription  *hookglass.Subscription `enum:"none,trialing,active,past_due,canceled" placeholder:"STATE" help:"${enum}."`
+	PaymentMethod *string                 `enum:"true,false" placeholder:"BOOL" help:"${enum}."`
+	Retention     *span                   `placeholder:"D" help:"Age at which events are purged, at least 1m; 0 for the installation's."`
 }
 
 // Validate refuses a command that sets nothing.
 func (c *AccountSetCmd) Validate() error {
-	if c.Plan == "" && c.Subscription == "" && c.PaymentMethod == "" && c.Retention == nil {
+	if c.Plan == nil && c.Subscription == nil && c.PaymentMethod == nil && c.Retention == nil {
 		return errors.New("nothing to set: give --plan, --subscription, --payment-method or --retention")
 	}
 	return nil
@@ -170,15 +170,9 @@ func (c *AccountSetCmd) Validate() error {
 
 // Run implements the command.
 func (c *AccountSetCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	var change account.Change
-	if c.Plan != "" {
-		change.Plan = new(hookglass.Plan(c.Plan))
-	}
-	if c.Subscription != "" {
-		change.Subscription = new(hookglass.Subscription(c.Subscription))
-	}
-	if c.PaymentMethod != "" {
-		change.PaymentMethod = new(c.PaymentMethod == "true")
+	change := account.Change{Plan: c.Plan, Subscription: c.Subscription}
+	if c.PaymentMethod != nil {
+		change.PaymentMethod = new(*c.PaymentMethod == "true")
 	}
 	if c.Retention != nil {
 		change.Retention = new(time.Duration(*c.Retention))

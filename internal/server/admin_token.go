@@ -21,17 +21,17 @@ type TokenCmd struct {
 
 // TokenCreateCmd is `hookglass admin token create`.
 type TokenCreateCmd struct {
-	Email     string   `required:"" placeholder:"ADDRESS" help:"The user whose token it is."`
-	Level     string   `enum:"account,workspace," default:"" placeholder:"LEVEL" help:"account (all workspaces; default) or workspace."`
-	Workspace int64    `placeholder:"ID" help:"The workspace of a token of that level (default: the account's oldest)."`
-	Scopes    []string `enum:"read,write,tunnel" default:"read,write,tunnel" placeholder:"SCOPE" help:"What it may do: read, write, tunnel (default: all)."`
-	Name      string   `placeholder:"NAME" help:"What it is for."`
-	ExpiresIn span     `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
+	Email     string                `required:"" placeholder:"ADDRESS" help:"The user whose token it is."`
+	Level     *hookglass.TokenLevel `enum:"account,workspace" placeholder:"LEVEL" help:"account (all workspaces; default) or workspace."`
+	Workspace int64                 `placeholder:"ID" help:"The workspace of a token of that level (default: the account's oldest)."`
+	Scopes    []string              `enum:"read,write,tunnel" default:"read,write,tunnel" placeholder:"SCOPE" help:"What it may do: read, write, tunnel (default: all)."`
+	Name      string                `placeholder:"NAME" help:"What it is for."`
+	ExpiresIn span                  `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
 }
 
 // Validate refuses a workspace for a token of the account.
 func (c *TokenCreateCmd) Validate() error {
-	if c.Level == string(hookglass.LevelAccount) && c.Workspace != 0 {
+	if c.Level != nil && *c.Level == hookglass.LevelAccount && c.Workspace != 0 {
 		return errors.New("--workspace is for tokens of --level workspace")
 	}
 	return nil
@@ -43,13 +43,12 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 	if err != nil {
 		return err
 	}
-	level := hookglass.TokenLevel(c.Level)
+	level := hookglass.LevelAccount
 	switch {
-	case level != "":
+	case c.Level != nil:
+		level = *c.Level
 	case c.Workspace != 0:
 		level = hookglass.LevelWorkspace
-	default:
-		level = hookglass.LevelAccount
 	}
 	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
 		user, err := s.UserByEmail(ctx, c.Email)

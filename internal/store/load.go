@@ -136,11 +136,9 @@ func (l *loader) Table(t Table) error {
 	if err := l.flush(); err != nil {
 		return classify(err)
 	}
-	if t.Name != queueTable.Name {
-		known := slices.ContainsFunc(l.tables, func(k Table) bool { return k.Name == t.Name && sameColumns(k.Columns, t.Columns) })
-		if !known {
-			return fmt.Errorf("store: the dump's table %q is not one of this schema", t.Name)
-		}
+	known := slices.ContainsFunc(l.tables, func(k Table) bool { return k.Name == t.Name && sameColumns(k.Columns, t.Columns) })
+	if !known && (t.Name != queueTable.Name || !slices.Equal(t.Columns, queueTable.Columns)) {
+		return fmt.Errorf("store: the dump's table %q is not one of this schema", t.Name)
 	}
 	l.table = t
 	return nil
@@ -258,6 +256,9 @@ func (j dumpedJob) MarshalJSON() ([]byte, error) { return j.args, nil }
 func (l *loader) enqueue(rows [][]any) error {
 	params := make([]river.InsertManyParams, len(rows))
 	for i, r := range rows {
+		if slices.ContainsFunc(r, func(v any) bool { return v == nil }) {
+			return errors.New("store: the dump holds a job that lacks something")
+		}
 		params[i] = river.InsertManyParams{
 			Args: dumpedJob{r[0].(string), json.RawMessage(r[1].(string))},
 			InsertOpts: &river.InsertOpts{

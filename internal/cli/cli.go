@@ -1,0 +1,144 @@
+// Package cli is the command line: the tree of commands, their help and completion, and the exit codes. What
+// works on the data is in server; what is here speaks to a server through client alone.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"hookglass"
+	"hookglass/internal/server"
+)
+
+// Exit codes (decisions, section 14).
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRefused = 3
+)
+
+// grammar is the tree of commands.
+type grammar struct {
+	server.Commands
+	Version    VersionCmd    `cmd:"" help:"Print the version."`
+	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands and flags in your shell."`
+	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete" passthrough:""`
+}
+
+// Main runs the command that args name and returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 not
+// signed in or refused. It ends early when ctx does.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case exit:
+			code = int(e)
+		default:
+			panic(e)
+		}
+	}()
+	terminal := &server.Terminal{In: stdin, Out: stdout, Err: stderr}
+	parser, err := kong.New(new(grammar),
+		kong.Name("hookglass"),
+		kong.Description("Catch webhooks and mail, look at them, replay them."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
+		kong.Bind(terminal),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "hookglass:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "hookglass: %v\nRun \"hookglass %s--help\" for usage.\n", err, commandPath(err))
+		return exitUsage
+	}
+	if err := command.Run(); err != nil {
+		fmt.Fprintln(stderr, "hookglass:", explain(err))
+		return exitCode(err)
+	}
+	return exitDone
+}
+
+// exit ends Main from within the parser, which prints help and then asks to exit.
+type exit int
+
+// commandPath is the command as far as it was understood, for pointing at its help.
+func commandPath(err error) string {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context == nil {
+		return ""
+	}
+	var path strings.Builder
+	for _, p := range parse.Context.Path {
+		if p.Command != nil {
+			path.WriteString(p.Command.Name + " ")
+		}
+	}
+	return path.String()
+}
+
+func exitCode(err error) int {
+	switch hookglass.CodeOf(err) {
+	case hookglass.CodeUnauthorized, hookglass.CodeInsufficientScope, hookglass.CodeForbidden:
+		return exitRefused
+	}
+	return exitFailed
+}
+
+// explain is what a person is told of an error: all of it, because on this machine it is theirs to mend.
+func explain(err error) string {
+	var coded *hookglass.Error
+	if !errors.As(err, &coded) {
+		return err.Error()
+	}
+	text := coded.Message
+	if len(coded.Details) > 1 {
+		for _, d := range coded.Details {
+			text += "\n  " + d.Field + " " + d.Message
+		}
+	}
+	if coded.Err != nil {
+		text += " (" + coded.Err.Error() + ")"
+	}
+	return text
+}
+
+// VersionCmd is `hookglass version`.
+type VersionCmd struct {
+	JSON bool `name:"json" help:"Print one JSON object instead of text."`
+}
+
+// Run implements the command.
+func (c *VersionCmd) Run(t *server.Terminal) error {
+	revision := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+	}
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if c.JSON {
+		_, err := fmt.Fprintf(t.Out, "{\"version\":%q,\"revision\":%q,\"go\":%q,\"platform\":%q}\n", hookglass.Version, revision, runtime.Version(), platform)
+		return err
+	}
+	_, err := fmt.Fprintf(t.Out, "hookglass %s (%s, %s, %s)\n", hookglass.Version, revision, runtime.Version(), platform)
+	return err
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"hookglass/internal/server"
+)
+
+// CompletionCmd is `hookglass completion`.
+type CompletionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// The scripts ask the program itself, so that they never know less than it does.
+var completionScripts = map[string]string{
+	"bash": `# Load with: source <(hookglass completion bash)
+_hookglass() {
+    local IFS=$'\n'
+    COMPREPLY=($(hookglass __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    [ ${#COMPREPLY[@]} -eq 0 ] && compopt -o default
+}
+complete -F _hookglass hookglass
+`,
+	"zsh": `#compdef hookglass
+# Load with: source <(hookglass completion zsh)
+_hookglass() {
+    local -a found
+    found=("${(@f)$(hookglass __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${found[*]}" ]]; then compadd -a found; else _files; fi
+}
+compdef _hookglass hookglass
+`,
+	"fish": `# Load with: hookglass completion fish | source
+complete -c hookglass -f -a '(hookglass __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+`,
+}
+
+// Run implements the command.
+func (c *CompletionCmd) Run(t *server.Terminal) error {
+	_, err := fmt.Fprint(t.Out, completionScripts[c.Shell])
+	return err
+}
+
+// completeCmd answers the completion scripts: its words are those of the command line, the last one unfinished.
+type completeCmd struct {
+	Words []string `arg:"" optional:""`
+}
+
+// Run implements the command.
+func (c *completeCmd) Run(t *server.Terminal, app *kong.Kong) error {
+	for _, candidate := range candidates(app.Model.Node, c.Words) {
+		if _, err := fmt.Fprintln(t.Out, candidate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// candidates lists what may stand in the place of the last word.
+func candidates(node *kong.Node, words []string) []string {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	done, last := words[:len(words)-1], words[len(words)-1]
+	var waiting *kong.Flag // which takes the next word
+	for _, w := range done {
+		if waiting != nil {
+			waiting = nil
+			continue
+		}
+		if name, ok := strings.CutPrefix(w, "--"); ok {
+			if f := flagNamed(node, name); f != nil && !f.IsBool() {
+				waiting = f
+			}
+			continue
+		}
+		for _, child := range node.Children {
+			if child.Name == w {
+				node = child
+				break
+			}
+		}
+	}
+	var all []string
+	switch {
+	case waiting != nil:
+		all = values(waiting.Value)
+	case strings.HasPrefix(last, "-"):
+		for _, group := range node.AllFlags(true) {
+			for _, f := range group {
+				all = append(all, "--"+f.Name)
+			}
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				all = append(all, child.Name)
+			}
+		}
+		if len(node.Positional) > 0 {
+			all = append(all, values(node.Positional[0])...)
+		}
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, last) })
+	slices.Sort(all)
+	return all
+}
+
+func flagNamed(node *kong.Node, name string) *kong.Flag {
+	for _, group := range node.AllFlags(false) {
+		for _, f := range group {
+			if f.Name == name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// values lists what a flag or argument may be, when that is a closed set.
+func values(v *kong.Value) []string {
+	return slices.DeleteFunc(v.EnumSlice(), func(s string) bool { return s == "" })
+}
