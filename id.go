@@ -87,6 +87,16 @@ func ParseEventID(s string) (EventID, error) {
 	return EventID(s), nil
 }
 
+// Time is when the event was captured, in milliseconds, as its id tells it.
+func (id EventID) Time() time.Time {
+	_, suffix, _ := strings.Cut(string(id), "_")
+	b, err := idEncoding.DecodeString(suffix)
+	if err != nil || len(b) < 8 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b) >> 16)).UTC()
+}
+
 // IsEndpointID reports whether s has the form of an endpoint id rather than of a custom id.
 func IsEndpointID(s string) bool { return hasID(s, PrefixEndpoint) }
 

@@ -21,7 +21,7 @@ type Endpoint struct {
 	Enabled        bool           `json:"enabled" doc:"A disabled endpoint answers 410." example:"true"`
 	Response       *Response      `json:"response" doc:"The custom answer to senders; null for the default one."`
 	WorkspaceID    *int64         `json:"workspace_id" doc:"Null for a temporary endpoint." example:"1"`
-	EventCount     int64          `json:"event_count" doc:"Events received, those deleted since included." example:"42"`
+	EventCount     int64          `json:"event_count" doc:"Events that are stored." example:"42"`
 	RefusedCount   int64          `json:"refused_count" doc:"Requests refused because their body was too large." example:"0"`
 	LastEventAt    *Time          `json:"last_event_at" example:"2026-11-20T10:15:30.123456Z"`
 	ExpiresAt      *Time          `json:"expires_at" doc:"When a temporary endpoint ends; null for others." example:"2026-11-21T10:15:30.123456Z"`

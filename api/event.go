@@ -76,7 +76,7 @@ type EventList struct {
 type EventsOf struct {
 	Total      int64   `json:"total" doc:"How many events the filters select." example:"42"`
 	Limit      int     `json:"limit" example:"25"`
-	Offset     int     `json:"offset" example:"0"`
+	Offset     int64   `json:"offset" example:"0"`
 	NextCursor *string `json:"next_cursor" doc:"Give it as cursor to get what follows; null at the end." example:"Y3Vyc29y"`
 }
 

@@ -7,28 +7,40 @@ import (
 	"hookglass"
 )
 
-const defaultLimit = 25 // of a page that is asked for by cursor alone (decisions, section 3)
+const defaultLimit = 25 // of a page (decisions, section 3)
 
-// cursor is a row number as callers carry it: opaque, so that nobody builds on it.
-func cursor(num int64) *string {
-	s := base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{'n'}, uint64(num)))
+// The lists that cursors belong to: one of another list is refused.
+const (
+	ofEndpoints byte = 'n'
+	ofEvents    byte = 'e'
+)
+
+// cursor is a place in a list as callers carry it: opaque, so that nobody builds on it.
+func cursor(list byte, place int64) *string {
+	s := base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{list}, uint64(place)))
 	return &s
 }
 
-// position reads where a list of the kind of decisions, section 13, "Paging" begins and how far it goes;
-// limit 0 is all of it.
-func position(limit int, cursor string) (after int64, most int, err error) {
+// place reads what cursor wrote; "" is 0.
+func place(list byte, cursor string) (int64, error) {
 	if cursor == "" {
-		return 0, limit, nil
+		return 0, nil
 	}
-	if limit == 0 {
-		limit = defaultLimit
-	}
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil && len(b) > 1 && b[0] == 'n' {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err == nil && len(b) > 1 && b[0] == list {
 		if n, size := binary.Uvarint(b[1:]); size == len(b)-1 && n < 1<<63 {
-			return int64(n), limit, nil
+			return int64(n), nil
 		}
 	}
-	return 0, 0, hookglass.Invalid("cursor", "is not the next_cursor of an answer")
+	return 0, hookglass.Invalid("cursor", "is not the next_cursor of an answer")
+}
+
+// page reads the parameters of a list that is whole unless it is paged (decisions, section 13, "Paging"); limit
+// 0 is all of it.
+func page(list byte, limit int, cursor string) (after int64, most int, err error) {
+	if limit == 0 && cursor != "" {
+		limit = defaultLimit
+	}
+	after, err = place(list, cursor)
+	return after, limit, err
 }

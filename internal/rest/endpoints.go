@@ -53,7 +53,7 @@ func (s *service) endpoints(t *table) {
 }
 
 func (s *service) listEndpoints(ctx context.Context, in *endpointList) (out api.List[api.Endpoint], err error) {
-	after, limit, err := position(in.Limit, in.Cursor)
+	after, limit, err := page(ofEndpoints, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
@@ -69,7 +69,7 @@ func (s *service) listEndpoints(ctx context.Context, in *endpointList) (out api.
 		}
 		if limit > 0 && len(found) > limit {
 			found = found[:limit]
-			out.Meta.NextCursor = cursor(found[limit-1].Num)
+			out.Meta.NextCursor = cursor(ofEndpoints, found[limit-1].Num)
 		}
 		for _, e := range found {
 			out.Data = append(out.Data, s.endpoint(e))

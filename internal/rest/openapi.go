@@ -279,14 +279,15 @@ func (t *table) publish(mux *httpd.Mux) {
 	if err != nil {
 		panic("the API can not be described: " + err.Error())
 	}
-	serve := func(path, media string, body []byte) {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", media)
-			w.Header().Set("Cache-Control", "no-cache")
-			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-			_, _ = w.Write(body) // nobody is left to tell
-		})
-	}
-	serve(Base+"/openapi.json", "application/json", asJSON)
-	serve(Base+"/openapi.yaml", "application/yaml", asYAML)
+	mux.HandleFunc("GET "+Base+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) { write(w, "application/json", asJSON) })
+	mux.HandleFunc("GET "+Base+"/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) { write(w, "application/yaml", asYAML) })
+	t.serveDocs(mux)
+}
+
+// write answers with a document that changes with the program alone.
+func write(w http.ResponseWriter, media string, document []byte) {
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("Content-Length", strconv.Itoa(len(document)))
+	_, _ = w.Write(document) // nobody is left to tell
 }

@@ -53,6 +53,9 @@ func New(deps Deps) http.Handler {
 	t := newTable(mux, deps)
 	s.account(t)
 	s.endpoints(t)
+	s.requests(t)
+	s.stream(t)
+	s.activity(t)
 	t.publish(mux)
 	return mux
 }

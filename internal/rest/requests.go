@@ -1,0 +1,261 @@
+package rest
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+type ofEndpoint struct {
+	EndpointID string `path:"endpoint_id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+}
+
+type eventID struct {
+	ofEndpoint
+	ID string `path:"id" doc:"The event's id: req_…, eml_…, or wr_… for req_…." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+}
+
+// eventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
+type eventFilter struct {
+	Type            string `query:"type" doc:"webhook or email." example:"webhook"`
+	Method          string `query:"method" doc:"An HTTP method, or EMAIL." example:"POST"`
+	Provider        string `query:"provider" doc:"The detected provider; * stands for any characters." example:"stripe"`
+	EventType       string `query:"event_type" doc:"The provider's event type; * stands for any characters." example:"invoice.*"`
+	SignatureStatus string `query:"signature_status" doc:"verified, failed or unchecked." example:"verified"`
+	Status          string `query:"status" doc:"What the sender was answered: a status, or a class as 4xx." example:"200"`
+	Tag             string `query:"tag" doc:"A tag that the event has." example:"billing"`
+	ContentType     string `query:"content_type" doc:"The media type, or a part of it." example:"application/json"`
+	Before          string `query:"before" doc:"Received before this time: ISO 8601 (UTC where it names no offset), or a duration as 2h that counts back from now." example:"2026-11-20T12:00:00Z"`
+	After           string `query:"after" doc:"Received after this time." example:"2026-11-20T10:00:00Z"`
+	Ignored         string `query:"ignored" doc:"false, which is the default, true or any." example:"any"`
+	Q               string `query:"q" doc:"A search: free text in path, headers, body, subject, from and to, and terms as provider:stripe, sig:failed, header.x-a:b or body./data/id:in_1; - before a term negates it." example:"invoice -tag:noise"`
+}
+
+func (f eventFilter) query() (query.Query, error) {
+	return query.Filter{
+		Type: f.Type, Method: f.Method, Provider: f.Provider, EventType: f.EventType, SignatureStatus: f.SignatureStatus,
+		Status: f.Status, Tag: f.Tag, ContentType: f.ContentType, Before: plus(f.Before), After: plus(f.After), Ignored: f.Ignored, Q: f.Q,
+	}.Parse(time.Now())
+}
+
+// plus mends a time whose offset was sent as +02:00 without escaping: in a query a plus is a space.
+func plus(s string) string {
+	if i := len(s) - len(" 02:00"); i > 0 && s[i] == ' ' && s[i+3] == ':' {
+		return s[:i] + "+" + s[i+1:]
+	}
+	return s
+}
+
+// moment reads a time that a parameter names; "" is the zero time.
+func moment(field, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	at, err := query.ParseTime(plus(s), time.Now())
+	if err != nil {
+		return at, hookglass.Invalid(field, "must be an ISO 8601 date and time, or a duration as 2h")
+	}
+	return at, nil
+}
+
+type eventList struct {
+	ofEndpoint
+	eventFilter
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
+	Offset int64  `query:"offset" minimum:"0" doc:"How many of the newest to pass over; a cursor is cheaper." example:"0"`
+	Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+}
+
+type eventRange struct {
+	ofEndpoint
+	Before string `query:"before" doc:"Only what was received before this time, ISO 8601." example:"2026-11-20T12:00:00Z"`
+	After  string `query:"after" doc:"Only what was received after this time, ISO 8601." example:"2026-11-20T10:00:00Z"`
+}
+
+type eventTag struct {
+	eventID
+	Tag string `path:"tag" doc:"The tag's name." example:"billing"`
+}
+
+func (s *service) requests(t *table) {
+	const tag, base = "Requests", "/endpoints/{endpoint_id}/requests"
+	read := access{scope: hookglass.ScopeRead, key: true}
+	remove := access{scope: hookglass.ScopeWrite, key: true}
+	write := access{scope: hookglass.ScopeWrite}
+	handle(t, operation{
+		id: "list-requests", method: http.MethodGet, path: base, tag: tag, summary: "List captured events", access: read,
+		text: "Newest first. All filters must hold.",
+	}, s.listRequests)
+	handle(t, operation{
+		id: "get-request", method: http.MethodGet, path: base + "/{id}", tag: tag, summary: "Read a captured event", access: read,
+		text: "With everything that was received and the exact answer that the sender was given.",
+	}, s.getRequest)
+	handleRaw(t, operation{
+		id: "get-request-body", method: http.MethodGet, path: base + "/{id}/body", tag: tag, summary: "Download a body", access: read,
+		text: "The bytes as received; of mail, the raw message.",
+	}, []string{"application/octet-stream", "message/rfc822"}, s.getRequestBody)
+	handle(t, operation{
+		id: "delete-request", method: http.MethodDelete, path: base + "/{id}", tag: tag, summary: "Delete a captured event", access: remove,
+	}, s.deleteRequest)
+	handle(t, operation{
+		id: "delete-requests", method: http.MethodDelete, path: base + "/destroy_all", tag: tag, summary: "Delete captured events", access: remove,
+		text: "All of the endpoint, or those received before and after the times given. Unknown parameters are refused.", strict: true,
+	}, s.deleteRequests)
+	handle(t, operation{
+		id: "tag-request", method: http.MethodPut, path: base + "/{id}/tags/{tag}", tag: tag, summary: "Tag a captured event", access: write,
+		text: "A tag that the workspace does not have is made.", errors: []int{http.StatusUnprocessableEntity},
+	}, s.tagRequest)
+	handle(t, operation{
+		id: "untag-request", method: http.MethodDelete, path: base + "/{id}/tags/{tag}", tag: tag, summary: "Take a tag off a captured event", access: write,
+	}, s.untagRequest)
+	handleBody(t, operation{
+		id: "ignore-request", method: http.MethodPost, path: base + "/{id}/ignore", tag: tag, summary: "Ignore a captured event", access: write,
+		text: "It leaves the default list and counts in no figure of health.",
+	}, s.ignoreRequest)
+	handle(t, operation{
+		id: "unignore-request", method: http.MethodDelete, path: base + "/{id}/ignore", tag: tag, summary: "Stop ignoring a captured event", access: write,
+	}, s.unignoreRequest)
+}
+
+func (s *service) listRequests(ctx context.Context, in *eventList) (out api.EventList, err error) {
+	q, err := in.query()
+	if err != nil {
+		return out, err
+	}
+	before, err := place(ofEvents, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		page, err := v.Events(in.EndpointID, store.EventList{Query: q, Limit: in.Limit, Offset: in.Offset, Before: before, Total: true})
+		if err != nil {
+			return err
+		}
+		out.Data = make([]api.Event, len(page.Events))
+		for i, e := range page.Events {
+			out.Data[i] = api.FromEvent(e)
+		}
+		out.Meta = api.EventsOf{Total: page.Total, Limit: in.Limit, Offset: in.Offset}
+		if page.Next > 0 {
+			out.Meta.NextCursor = cursor(ofEvents, page.Next)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (s *service) event(ctx context.Context, in *eventID) (e *hookglass.Event, err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		e, err = v.Event(in.EndpointID, in.ID)
+		return err
+	})
+	return e, err
+}
+
+func (s *service) getRequest(ctx context.Context, in *eventID) (out api.One[api.EventDetail], err error) {
+	e, err := s.event(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.FromEventDetail(e)
+	return out, nil
+}
+
+// getRequestBody gives the bytes as a file: whatever they hold, no browser makes a page of them.
+func (s *service) getRequestBody(in *eventID, w http.ResponseWriter, r *http.Request) error {
+	e, err := s.event(r.Context(), in)
+	if err != nil {
+		return err
+	}
+	media, name := "application/octet-stream", string(e.ID)+".bin"
+	if e.Type == hookglass.EventEmail {
+		media, name = "message/rfc822", string(e.ID)+".eml"
+	} else if t, _, _ := strings.Cut(e.ContentType, ";"); strings.EqualFold(strings.TrimSpace(t), "application/json") {
+		name = string(e.ID) + ".json"
+	}
+	download(w, media, name)
+	w.Header().Set("Content-Length", strconv.Itoa(len(e.Body)))
+	_, _ = w.Write(e.Body) // a caller that went away is nobody's fault
+	return nil
+}
+
+// download sets the header of a file to be kept, not shown.
+func download(w http.ResponseWriter, media, name string) {
+	h := w.Header()
+	h.Set("Content-Type", media)
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+func (s *service) deleteRequest(ctx context.Context, in *eventID) (out api.One[api.Deleted], err error) {
+	id, err := hookglass.ParseEventID(in.ID)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.Deleted{ID: string(id), Deleted: true}
+	return out, s.Captures.Delete(ctx, asker(ctx), in.EndpointID, in.ID)
+}
+
+func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.One[api.DeletedEvents], err error) {
+	before, err := moment("before", in.Before)
+	if err != nil {
+		return out, err
+	}
+	after, err := moment("after", in.After)
+	if err != nil {
+		return out, err
+	}
+	out.Data.Deleted, err = s.Captures.DeleteRange(ctx, asker(ctx), in.EndpointID, before, after)
+	return out, err
+}
+
+func (s *service) tagRequest(ctx context.Context, in *eventTag) (out api.One[api.EventTags], err error) {
+	tags, err := s.Captures.Tag(ctx, asker(ctx), in.EndpointID, in.ID, in.Tag)
+	return tagsOf(tags), err
+}
+
+func (s *service) untagRequest(ctx context.Context, in *eventTag) (out api.One[api.EventTags], err error) {
+	tags, err := s.Captures.Untag(ctx, asker(ctx), in.EndpointID, in.ID, in.Tag)
+	return tagsOf(tags), err
+}
+
+func tagsOf(tags []string) (out api.One[api.EventTags]) {
+	out.Data.Tags = append([]string{}, tags...)
+	return out
+}
+
+func (s *service) ignoreRequest(ctx context.Context, in *eventID, body *api.IgnoreEvent) (out api.One[api.Event], err error) {
+	if body.Reason.Null || body.Reason.Set && !slices.Contains(hookglass.IgnoreReasons, body.Reason.Value) {
+		return out, hookglass.Invalid("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
+	}
+	if err := s.Captures.Ignore(ctx, asker(ctx), in.EndpointID, in.ID, body.Reason.Value); err != nil {
+		return out, err
+	}
+	return s.listForm(ctx, in)
+}
+
+func (s *service) unignoreRequest(ctx context.Context, in *eventID) (out api.One[api.Event], err error) {
+	if err := s.Captures.Unignore(ctx, asker(ctx), in.EndpointID, in.ID); err != nil {
+		return out, err
+	}
+	return s.listForm(ctx, in)
+}
+
+func (s *service) listForm(ctx context.Context, in *eventID) (out api.One[api.Event], err error) {
+	e, err := s.event(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.FromEvent(e)
+	return out, nil
+}

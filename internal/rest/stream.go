@@ -1,0 +1,235 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/httpd"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+type eventStream struct {
+	ID string `path:"id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	eventFilter
+	LastEventID string `header:"Last-Event-ID" doc:"The last event that was seen: the stream begins behind it." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+}
+
+const (
+	streamBatch  = 100              // events read at a time
+	writeTimeout = 20 * time.Second // for a reader to take what is sent, before it is given up
+	// clockSlack is how far the clocks of nodes and the order of capture may disagree.
+	clockSlack = 10 * time.Second
+)
+
+func (s *service) stream(t *table) {
+	handleRaw(t, operation{
+		id: "stream-requests", method: http.MethodGet, path: "/endpoints/{id}/stream", tag: "Requests", summary: "Follow captured events",
+		text: "Server-Sent Events: each has the event request, the captured event's id and its list form as data. Without Last-Event-ID it begins " +
+			"with what comes next. Where the last event seen was deleted meanwhile, some that were seen may come again, and none is left out.",
+		access: access{scope: hookglass.ScopeRead, key: true},
+	}, []string{"text/event-stream"}, s.streamRequests)
+}
+
+// streamRequests sends events until the reader goes away, the server stops, the token is revoked or the endpoint
+// is deleted. Announcements wake it; since one can be lost, it looks without one as well.
+func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	q, err := in.query()
+	if err != nil {
+		return err
+	}
+	num, err := s.endpointNum(ctx, in.ID)
+	if err != nil {
+		return err
+	}
+	events, tokens := s.DB.Listen(store.TopicEvents(num)), s.DB.Listen(store.TopicTokens)
+	defer events.Close()
+	defer tokens.Close()
+	seq, err := s.streamStart(ctx, in)
+	if err != nil {
+		return err
+	}
+
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // a proxy shall pass each event on at once
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	out := &sse{w: w, rc: http.NewResponseController(w)}
+	if err := out.send(": stream\nretry: 1000\n\n"); err != nil {
+		return nil
+	}
+	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(s.poll)
+	defer beat.Stop()
+	defer look.Stop()
+	for {
+		if seq, err = s.sendAfter(ctx, out, in.ID, seq, q); err != nil {
+			return nil // the reader or the endpoint is gone; it would be told when it comes back
+		}
+		select {
+		case <-events.C:
+			continue
+		case <-beat.C:
+			if out.send(": \n\n") != nil {
+				return nil
+			}
+		case <-look.C:
+			if !s.stillValid(r) {
+				return nil
+			}
+		case <-tokens.C:
+			if !s.stillValid(r) {
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		case <-s.Draining:
+			return nil
+		}
+	}
+}
+
+func (s *service) endpointNum(ctx context.Context, ref string) (num int64, err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		e, err := v.Endpoint(ref)
+		num = e.Num
+		return err
+	})
+	return num, err
+}
+
+// streamStart returns the Seq behind which a stream begins.
+func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		if in.LastEventID == "" {
+			seq, err = v.NewestSeq(in.ID)
+			return err
+		}
+		id, err := hookglass.ParseEventID(in.LastEventID)
+		if err != nil {
+			return hookglass.Invalid("Last-Event-ID", "must be the id of an event")
+		}
+		e, err := v.Event(in.ID, string(id))
+		if err == nil {
+			seq = e.Seq
+			return nil
+		}
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
+		// It was deleted. Its id tells when it came; what came well before that was seen.
+		before, err := v.Events(in.ID, store.EventList{Query: query.Between(time.Time{}, id.Time().Add(-clockSlack)), Limit: 1})
+		if len(before.Events) > 0 {
+			seq = before.Events[0].Seq
+		}
+		return err
+	})
+	return seq, err
+}
+
+// stillValid reports whether the token may still read. Trouble in the storage is no answer.
+func (s *service) stillValid(r *http.Request) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), s.poll)
+	defer cancel()
+	token, err := httpd.Bearer(r)
+	if err == nil {
+		_, err = s.Accounts.Authenticate(ctx, token)
+	}
+	return !hookglass.Is(err, hookglass.CodeUnauthorized)
+}
+
+// sendAfter sends the events behind seq that the query means, and returns how far it came. It fails when the
+// reader or the endpoint is gone; trouble in the storage waits for the next time.
+func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64, q query.Query) (int64, error) {
+	headers, body := q.Reads()
+	for {
+		var batch []*hookglass.Event
+		err := s.view(ctx, func(v *store.View) (err error) {
+			batch, err = v.EventsAfter(ref, seq, streamBatch)
+			return err
+		})
+		if hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil {
+			return seq, nil
+		}
+		if err != nil {
+			return seq, err
+		}
+		for _, e := range batch {
+			if headers || body {
+				whole, err := s.event(ctx, &eventID{ofEndpoint{ref}, string(e.ID)})
+				if hookglass.Is(err, hookglass.CodeNotFound) {
+					seq = e.Seq // deleted since
+					continue
+				}
+				if err != nil {
+					return seq, err
+				}
+				e = whole
+			}
+			if q.Match(e) {
+				if err := out.event(string(e.ID), api.FromEvent(e)); err != nil {
+					return seq, err
+				}
+			}
+			seq = e.Seq
+		}
+		if len(batch) < streamBatch {
+			return seq, out.flush()
+		}
+	}
+}
+
+// sse writes Server-Sent Events (HTML standard, section 9.2).
+type sse struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	unfed bool // something was written and not flushed
+}
+
+func (s *sse) event(id string, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	s.unfed = true
+	if err := s.deadline(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.w, "id: %s\nevent: request\ndata: %s\n\n", id, text)
+	return err
+}
+
+func (s *sse) send(text string) error {
+	if err := s.deadline(); err != nil {
+		return err
+	}
+	s.unfed = true
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+func (s *sse) flush() error {
+	if !s.unfed {
+		return nil
+	}
+	s.unfed = false
+	return s.rc.Flush()
+}
+
+func (s *sse) deadline() error {
+	err := s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil // in a test without a connection
+	}
+	return err
+}
