@@ -7,21 +7,37 @@ import (
 	"hookglass/api"
 	"hookglass/internal/httpd"
 	"hookglass/internal/rest"
+	"hookglass/internal/web"
 )
 
 // handler joins the edges. It stands behind the gate: the database is open.
 func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
-	restHandler := rest.New(rest.Deps{
+	temporary := s.cfg.TemporaryEndpoints == "on"
+	machines := rest.New(rest.Deps{
 		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Addresses: addresses,
-		TemporaryEndpoints: s.cfg.TemporaryEndpoints == "on", Draining: s.draining,
+		TemporaryEndpoints: temporary, Draining: s.draining,
+	})
+	people := web.New(web.Deps{
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Addresses: addresses,
+		Temporary: temporary, Draining: s.draining,
 	})
 	stack := httpd.New(httpd.Config{Log: s.log.With("part", "http"), Proxies: httpd.Proxies(s.cfg.proxies)})
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; {
-		default:
-			_ = strings.HasPrefix(path, "/")
-			restHandler.ServeHTTP(w, r)
+		if forMachines(r.URL.Path) {
+			machines.ServeHTTP(w, r)
+		} else {
+			people.ServeHTTP(w, r)
 		}
 	}))
+}
+
+// forMachines reports whether a path belongs to the API, whose errors are JSON, rather than to the web app.
+func forMachines(path string) bool {
+	for _, part := range []string{"/api", "/docs", "/hooks"} {
+		if rest, ok := strings.CutPrefix(path, part); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
 }

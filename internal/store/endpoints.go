@@ -110,7 +110,7 @@ func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	return queryAll(v, scanEndpoint, query, a.values...)
 }
 
-// EndpointsDue lists endpoints to be erased or expired: the row numbers of temporary ones past their life.
+// EndpointsDue lists the row numbers of temporary endpoints past their life.
 func (v *View) EndpointsDue(at time.Time, limit int) ([]int64, error) {
 	return queryAll(v, scanNum, `SELECT num FROM endpoints WHERE deleted_at IS NULL AND expires_at <= $1 ORDER BY num LIMIT $2`, at.UnixMicro(), limit)
 }
@@ -189,20 +189,36 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 // DeleteEndpoint makes the endpoint unseen at once and frees its custom id and address; a job erases it and
 // its events. From its commit on no capture for it succeeds.
 func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
-	if _, err := tx.exec(`DELETE FROM endpoint_stats WHERE endpoint = $1`, e.Num); err != nil {
+	if err := tx.dropEndpoint(e.Num); err != nil {
+		return err
+	}
+	tx.announceEndpoint(e)
+	return nil
+}
+
+// ExpireEndpoint deletes a temporary endpoint whose life is over. One that is gone already is not an error.
+func (tx *Tx) ExpireEndpoint(num int64) error {
+	if err := tx.dropEndpoint(num); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+		return err
+	}
+	tx.Announce(TopicEndpoints)
+	return nil
+}
+
+func (tx *Tx) dropEndpoint(num int64) error {
+	if _, err := tx.exec(`DELETE FROM endpoint_stats WHERE endpoint = $1`, num); err != nil {
 		return err
 	}
 	n, err := tx.exec(`UPDATE endpoints SET deleted_at = $2, custom_id = NULL, email_local_part = NULL, tunnel_key_hash = NULL WHERE num = $1 AND deleted_at IS NULL`,
-		e.Num, tx.Now.UnixMicro())
+		num, tx.Now.UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return hookglass.NotFound("endpoint")
 	}
-	tx.Enqueue(hookglass.EraseJob{EndpointNum: e.Num})
-	tx.announceEndpoint(e)
-	tx.Announce(TopicEvents(e.Num), TopicTokens)
+	tx.Enqueue(hookglass.EraseJob{EndpointNum: num})
+	tx.Announce(TopicEvents(num), TopicTokens)
 	return nil
 }
 
