@@ -1,77 +1,165 @@
 package ingest
 
 import (
+	"errors"
 	"io"
+	"net"
 	"time"
+
+	"hookglass"
 )
 
-// collect reads a body to its end. Memory grows with what has come, not with what was announced, and with
-// what the lease is granted; the time that a large body waited for that is reported to waited. size is
-// -1 when only the end of the reader tells it.
-func (f *Front) collect(r io.Reader, size int64, l *lease, waited func(time.Duration)) ([]byte, error) {
-	limit := f.cfg.MaxBodyBytes
-	first := int64(4 << 10)
-	if size >= 0 {
-		first = min(first, size)
+// bodyReader reads the body of the request being served, from the connection's buffer and its socket, and
+// nothing behind it.
+type bodyReader struct {
+	conn     *conn // nil: no request
+	isChunks bool
+	chunks   chunked
+	left     int64 // of the Content-Length
+	expected bool  // 100 Continue was due: the body comes
+	pace     pace
+	broken   error // what ended reading early
+}
+
+func (b *bodyReader) begin(c *conn, h *head) {
+	*b = bodyReader{conn: c, isChunks: h.chunked, left: max(h.length, 0)}
+	if h.tooBig {
+		b.left = 1 << 62
 	}
-	body := make([]byte, 0, first)
-	for int64(len(body)) != size {
-		if len(body) == cap(body) {
-			if int64(len(body)) > limit {
-				return nil, errTooLarge
+	if h.chunked {
+		b.chunks.maxTrail = c.front.cfg.MaxHeaderBytes
+	}
+}
+
+// ended reports whether the body has been read whole.
+func (b *bodyReader) ended() bool {
+	return b.conn == nil || !b.isChunks && b.left == 0 || b.isChunks && b.chunks.done()
+}
+
+// rest is how much is left to read, as far as can be told; a chunked body that has not ended is long.
+func (b *bodyReader) rest() int64 {
+	switch {
+	case b.ended():
+		return 0
+	case b.isChunks:
+		return 1 << 62
+	}
+	return b.left
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	if b.broken != nil {
+		return 0, b.broken
+	}
+	n, err := b.read(p)
+	if err != nil && err != io.EOF {
+		b.broken = err
+	}
+	return n, err
+}
+
+func (b *bodyReader) read(p []byte) (int, error) {
+	if b.isChunks {
+		return b.readChunks(p)
+	}
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	c := b.conn
+	p = p[:min(int64(len(p)), b.left)]
+	if c.r < c.w {
+		n := copy(p, c.buf[c.r:c.w])
+		c.consume(n)
+		b.left -= int64(n)
+		return n, nil
+	}
+	c.setReadBy(b.pace.due)
+	n, err := c.nc.Read(p)
+	b.left -= int64(n)
+	b.pace.came(n, time.Now())
+	return n, b.failure(err)
+}
+
+func (b *bodyReader) readChunks(p []byte) (int, error) {
+	c := b.conn
+	for {
+		for c.r < c.w {
+			if b.chunks.done() {
+				return 0, io.EOF
 			}
-			// One byte more than the limit tells a body at the limit from one beyond it.
-			grown := min(int64(4*cap(body)), limit+1)
-			if size >= 0 {
-				grown = min(grown, size)
+			run := c.buf[c.r:c.w]
+			if b.chunks.state == chunkData && len(run) > len(p) {
+				run = run[:len(p)]
 			}
-			start := time.Now()
-			if err := l.grow(grown, f.cfg.BudgetWait); err != nil {
-				return nil, err
+			n, data, r := b.chunks.step(run)
+			if r != nil {
+				return 0, r
 			}
-			if grown > freeBytes {
-				waited(time.Since(start))
+			if data {
+				copy(p, run[:n])
+				c.consume(n)
+				return n, nil
 			}
-			body = append(make([]byte, 0, grown), body...)
+			c.consume(n)
 		}
-		n, err := r.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if int64(len(body)) > limit {
-			return nil, errTooLarge
+		if b.chunks.done() {
+			return 0, io.EOF
 		}
-		if err == io.EOF && (size < 0 || int64(len(body)) == size) {
-			return body, nil
+		if b.chunks.state == chunkData && len(p) >= readBufSize {
+			// Data for the taking: straight to where it is wanted.
+			c.setReadBy(b.pace.due)
+			n, err := c.nc.Read(p[:min(int64(len(p)), b.chunks.left)])
+			b.chunks.step(p[:n])
+			b.pace.came(n, time.Now())
+			return n, b.failure(err)
 		}
-		if err != nil {
-			return nil, err
+		c.setReadBy(b.pace.due)
+		n, err := c.wait.fill()
+		c.w += n
+		b.pace.came(n, time.Now())
+		if err = b.failure(err); err != nil {
+			return 0, err
 		}
 	}
-	return body, nil
 }
 
-// pace tells when a body that comes too slowly is given up: a bucket of BodyGrace that empties as time
-// passes and fills as bytes come, never beyond full, so that no early burst pays for a long stall.
-type pace struct {
-	due   time.Time
-	grace time.Duration
-	rate  int64 // bytes a second
-}
-
-func (f *Front) newPace(now time.Time) pace {
-	return pace{now.Add(f.cfg.BodyGrace), f.cfg.BodyGrace, f.cfg.MinBodyRate}
-}
-
-// came counts bytes that came and returns the new deadline.
-func (p *pace) came(n int, now time.Time) time.Time {
-	p.due = p.due.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
-	if full := now.Add(p.grace); p.due.After(full) {
-		p.due = full
+// failure tells a body that came too slowly from a sender that is gone.
+func (b *bodyReader) failure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isTimeout(err):
+		return errSlow
+	case err == io.EOF:
+		return errCutShort
 	}
-	return p.due
+	return err
 }
 
-// stood excuses time in which the body was not read, and demands more of one that holds a share of the budget.
-func (p *pace) stood(d time.Duration, fastest int64) {
-	p.due = p.due.Add(d)
-	p.rate = fastest
+func isTimeout(err error) bool {
+	if err == error(errSlow) {
+		return true
+	}
+	ne, ok := errors.AsType[net.Error](err)
+	return ok && ne.Timeout()
+}
+
+// waited is told how long the body had to wait for its share of the budget.
+func (b *bodyReader) waited(d time.Duration) {
+	b.pace.stood(d, largeRate*b.conn.front.cfg.MinBodyRate)
+}
+
+// largeRate is how many times faster a body has to come that others may have to wait for.
+const largeRate = 16
+
+// trailers returns the trailer section of a chunked body.
+func (b *bodyReader) trailers() (hookglass.Headers, error) {
+	if !b.isChunks || len(b.chunks.trailer) <= len("\r\n") {
+		return nil, nil
+	}
+	fields, r := parseFields(string(b.chunks.trailer), 4)
+	if r != nil {
+		return nil, r
+	}
+	return fields, nil
 }

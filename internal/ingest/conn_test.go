@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -429,5 +431,67 @@ func TestHandlerAlone(t *testing.T) {
 	front.Handler(nil).ServeHTTP(w, httptest.NewRequest("POST", "http://x"+hook("/p?q"), strings.NewReader("body")))
 	if a := s.one(t); w.Code != 200 || a.Path != "/p" || a.Target != hook("/p?q") || string(a.Body) != "body" || a.Host != "x" {
 		t.Errorf("answered %d to %+v", w.Code, a)
+	}
+}
+
+func TestHTTP2PassesThroughToTheFallback(t *testing.T) {
+	s := new(stub)
+	front := ingest.New(ingest.Config{MaxBodyBytes: 1000}, s, slog.New(slog.DiscardHandler))
+	rest := &http.Server{Handler: front.Handler(http.HandlerFunc(echo)), Protocols: new(http.Protocols)}
+	rest.Protocols.SetHTTP1(true)
+	rest.Protocols.SetUnencryptedHTTP2(true)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- front.Serve(ln, rest) }()
+
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	send := func(path string, body io.Reader) int {
+		resp, err := client.Post("http://"+ln.Addr().String()+path, "text/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if status := send(hook("//p?q"), strings.NewReader("body")); status != 200 {
+		t.Errorf("answered %d", status)
+	}
+	if a := s.one(t); a.Proto != "HTTP/2.0" || a.Path != "//p" || a.RawQuery != "q" || string(a.Body) != "body" || a.Host != ln.Addr().String() {
+		t.Errorf("got %+v", a)
+	}
+	if status := send(hook(""), strings.NewReader(strings.Repeat("b", 1001))); status != 413 {
+		t.Errorf("answered %d", status)
+	}
+	if status := send(hook(""), io.MultiReader(strings.NewReader(strings.Repeat("b", 1001)))); status != 413 || s.refusals() != 2 {
+		t.Errorf("answered %d, %d refusals", status, s.refusals())
+	}
+	client.CloseIdleConnections()
+	if err := front.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-served
+}
+
+func TestSlowReadersAreCutOff(t *testing.T) {
+	s := replying(&hookglass.Reply{Status: 200, Body: make([]byte, 32<<20)})
+	sv := start(t, ingest.Config{WriteTimeout: 100 * time.Millisecond, MaxConns: 1}, s, nil)
+	slow := sv.dial()
+	slow.send(get(hook(""))) // and never reads
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		c := sv.dial()
+		c.send("HEAD " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})
+		if err == nil && resp.StatusCode == 200 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the connection is held")
+		}
+		c.nc.Close()
 	}
 }

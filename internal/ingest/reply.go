@@ -19,7 +19,7 @@ type replyForm struct {
 	date      string
 }
 
-// appendReply appends an answer up to the end of its header. The body follows unless bodyless says that there is none.
+// appendReplyHead appends an answer up to the end of its header.
 func appendReplyHead(dst []byte, r *hookglass.Reply, form replyForm) []byte {
 	if form.minor == 0 {
 		dst = append(dst, "HTTP/1.0 "...)

@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"hookglass"
+)
+
+const (
+	discardBytes = 64 << 10  // what of an unread body is read away to keep the connection
+	lingerBytes  = 128 << 20 // what is read away so that the sender gets to read a refusal
+	lingerTime   = 10 * time.Second
+	lingerShort  = 500 * time.Millisecond // for a sender that was too slow already
+	joinBytes    = 16 << 10               // bodies up to here are copied behind their header and written with it
+)
+
+// refuse writes a refusal and reports whether the connection can go on.
+func (c *conn) refuse(r *refusal) bool {
+	if _, told := errors.AsType[*refusal](c.body.broken); c.body.broken != nil && !told {
+		return false // the socket failed: nobody is there to be told
+	}
+	rest := c.body.rest()
+	closing := r.close || rest > discardBytes || c.head.close || c.front.draining.Load() || c.body.broken != nil
+	if rest > 0 && c.head.expect != "" && !c.body.expected {
+		closing = true // a sender that was not told to continue may send the body or may not
+	}
+	if !c.write(r.reply(), closing) {
+		return false
+	}
+	switch {
+	case closing && (rest > 0 || r.close || c.w > c.r):
+		c.linger(lingering(r))
+		return false
+	case closing:
+		return false
+	}
+	c.body.pace = c.front.newPace(time.Now())
+	_, err := io.Copy(io.Discard, &c.body)
+	return err == nil && c.keepAlive()
+}
+
+func (c *conn) keepAlive() bool { return !c.head.close && !c.front.draining.Load() }
+
+// answerMalformed refuses what never became a request.
+func (c *conn) answerMalformed(r *refusal) {
+	c.head = head{minor: 1, close: true}
+	c.body.conn = nil
+	if c.write(r.reply(), true) {
+		c.linger(lingering(r))
+	}
+}
+
+func lingering(r *refusal) time.Duration {
+	if r == errSlow {
+		return lingerShort
+	}
+	return lingerTime
+}
+
+// answerUnavailable refuses a request that can not be handed to net/http any more.
+func (c *conn) answerUnavailable() {
+	c.head = head{minor: 1, close: true}
+	if c.write(refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "The service is stopping.").reply(), true) {
+		c.linger(lingerTime)
+	}
+}
+
+// write sends an answer and reports whether the sender's socket took it.
+func (c *conn) write(r *hookglass.Reply, closing bool) bool {
+	c.responded = true
+	now := time.Now()
+	form := replyForm{
+		minor: c.head.minor,
+		head:  c.head.method == "HEAD",
+		close: closing || c.front.draining.Load(),
+		date:  c.front.clock.date(now),
+	}
+	form.keepAlive = !form.close && c.head.minor == 0
+	if r.Status < 200 || r.Status > 999 {
+		c.front.log.Error("a reply has an impossible status", "status", r.Status)
+		r = errInternal.reply()
+	}
+	c.keepWriteBy(now)
+	out, _ := c.front.outBufs.Get().(*[]byte)
+	if out == nil {
+		out = new([]byte)
+	}
+	defer c.front.outBufs.Put(out)
+	var err error
+	if len(r.Body) <= joinBytes {
+		*out = appendReply((*out)[:0], r, form)
+		_, err = c.nc.Write(*out)
+		return err == nil
+	}
+	*out = appendReplyHead((*out)[:0], r, form)
+	parts := net.Buffers{*out}
+	if !form.head && !neverBody(r.Status) {
+		parts = append(parts, r.Body)
+	}
+	_, err = parts.WriteTo(c.nc)
+	return err == nil
+}
+
+// linger lets the sender read an answer although it goes on sending: closing a socket with unread bytes
+// resets it, and a reset takes the answer away (RFC 9112, section 9.6).
+func (c *conn) linger(d time.Duration) {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	if c.front.draining.Load() {
+		d = min(d, lingerShort)
+	}
+	c.setReadBy(time.Now().Add(d))
+	for read := 0; read < lingerBytes; {
+		c.r, c.w = 0, 0
+		n, err := c.wait.fill()
+		if err != nil {
+			break
+		}
+		read += n
+	}
+	c.r, c.w = 0, 0
+}
