@@ -376,7 +376,8 @@ func TestManyClientsMixEverything(t *testing.T) {
 	}}
 	sv := start(t, ingest.Config{}, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/hang" {
-			<-r.Context().Done() // until the client gives up
+			io.Copy(io.Discard, r.Body) // net/http watches the client from the end of the body on
+			<-r.Context().Done()        // until it gives up
 			return
 		}
 		echo(w, r)

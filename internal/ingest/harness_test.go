@@ -128,7 +128,9 @@ func start(t testing.TB, cfg ingest.Config, s *stub, next http.Handler) *service
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		sv.front.Shutdown(ctx)
+		if err := sv.front.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
 	})
 	return sv
 }
