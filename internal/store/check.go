@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -49,12 +48,8 @@ type SealedSecret struct {
 	Sealed []byte
 }
 
-// WhereSignatureConfig names the row of a signature config, which is the only one of its provider at its endpoint.
-func WhereSignatureConfig(endpointNum int64, provider string) string {
-	return "signature_configs.sealed:" + strconv.FormatInt(endpointNum, 10) + ":" + provider
-}
-
-// SealedSecrets returns up to limit secrets of every kind, the newest of each.
+// SealedSecrets returns up to limit secrets of every kind, the newest of each, for finding out whether a keyset
+// opens them. Whoever seals a new kind adds it here.
 func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 	var a args
 	query := "SELECT s.endpoint, s.provider, s.sealed FROM signature_configs s JOIN endpoints e ON e.num = s.endpoint WHERE " +
@@ -63,7 +58,7 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 		var endpoint int64
 		var provider string
 		err = scan(&endpoint, &provider, &s.Sealed)
-		s.Where = WhereSignatureConfig(endpoint, provider)
+		s.Where = fmt.Sprintf("signature_configs:sealed:%d:%s", endpoint, provider)
 		return s, err
 	}, query, a.values...)
 }

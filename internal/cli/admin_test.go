@@ -1,0 +1,148 @@
+package cli_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/store"
+)
+
+// service opens the storage beside the commands, as a running server has it.
+func service(t testing.TB, s storage) *account.Service {
+	t.Helper()
+	cfg := store.Config{Path: filepath.Join(s.dir, "hookglass.db")}
+	if len(s.flags) > 2 {
+		cfg.URL = s.flags[3]
+	}
+	db, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return account.New(db, slog.New(slog.DiscardHandler))
+}
+
+func member(t testing.TB, v any, path ...string) any {
+	t.Helper()
+	for _, name := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			t.Fatalf("no %v in %v", path, v)
+		}
+		v = m[name]
+	}
+	return v
+}
+
+func TestAdminBeginsOnNothingAndPrintsTheDescribedObjects(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		made := object(t, "correct horse\n", s.args("admin", "user", "create", "--email", "Ada@Example.com", "--password-stdin", "--account", "Engines")...)
+		for path, want := range map[string]any{
+			"user.id": 1., "user.email": "ada@example.com", "account.id": 1., "account.name": "Engines", "account.plan": "business",
+			"account.subscription": "active", "account.payment_method": true, "workspace.id": 1., "workspace.name": "Default",
+		} {
+			if got := member(t, made, strings.Split(path, ".")...); got != want {
+				t.Errorf("user create: %s is %v, want %v", path, got, want)
+			}
+		}
+		if info, err := os.Stat(s.dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("data directory: %v, %v", info, err)
+		}
+		live := service(t, s)
+		if _, err := live.SignIn(t.Context(), "ada@example.com", "correct horse", "192.0.2.1"); err != nil {
+			t.Errorf("signing in with the password: %v", err)
+		}
+
+		// Flags of the storage may stand anywhere behind admin.
+		workspace := object(t, "", append(append([]string{"admin"}, s.flags...), "workspace", "create", "--account", "1", "--name", "Other")...)
+		if member(t, workspace, "workspace", "id") != 2. || member(t, workspace, "workspace", "name") != "Other" {
+			t.Errorf("workspace create: %v", workspace)
+		}
+		if all := member(t, object(t, "", s.args("admin", "workspace", "list", "--account", "1")...), "workspaces").([]any); len(all) != 2 {
+			t.Errorf("workspace list: %v", all)
+		}
+
+		token := object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--workspace", "2", "--scopes", "read", "--expires-in", "2d", "--name", "ci")...)
+		secret := token["token"].(string)
+		who, err := live.Authenticate(t.Context(), secret)
+		if err != nil || who.Workspace != 2 || who.May(hookglass.ScopeRead) != nil || who.May(hookglass.ScopeWrite) == nil {
+			t.Errorf("the token is %+v, %v", who, err)
+		}
+		if r := run(t, "", s.args("admin", "token", "list", "--email", "ada@example.com", "--json")...); strings.Contains(r.out, secret) || !strings.Contains(r.out, `"name":"ci"`) {
+			t.Errorf("token list: %s", r.out)
+		}
+		if r := run(t, "", s.args("admin", "token", "list", "--email", "ada@example.com")...); strings.Contains(r.out, secret) || !strings.Contains(r.out, "ci") {
+			t.Errorf("token list: %s", r.out)
+		}
+		plain := run(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)
+		if who, err := live.Authenticate(t.Context(), strings.TrimSpace(plain.out)); err != nil || who.Workspace != 0 || len(who.Scopes) != 3 {
+			t.Errorf("a token of every default is %+v, %v", who, err)
+		}
+		object(t, "", s.args("admin", "token", "revoke", "--id", "1")...)
+		if _, err := live.Authenticate(t.Context(), secret); !hookglass.Is(err, hookglass.CodeUnauthorized) {
+			t.Errorf("after its revocation: %v", err)
+		}
+
+		set := object(t, "", s.args("admin", "account", "set", "--account", "1", "--plan", "pro", "--subscription", "past_due", "--payment-method", "false", "--retention", "1m")...)
+		for name, want := range map[string]any{"plan": "pro", "subscription": "past_due", "payment_method": false, "retention": "1m0s"} {
+			if got := member(t, set, "account", name); got != want {
+				t.Errorf("account set: %s is %v, want %v", name, got, want)
+			}
+		}
+		if all := member(t, object(t, "", s.args("admin", "account", "list")...), "accounts").([]any); len(all) != 1 || member(t, all[0], "plan") != "pro" {
+			t.Errorf("account list: %v", all)
+		}
+
+		object(t, "a new password", s.args("admin", "user", "password", "--email", "ada@example.com", "--password-stdin")...)
+		if _, err := live.SignIn(t.Context(), "ada@example.com", "a new password", "192.0.2.1"); err != nil {
+			t.Errorf("signing in with the new password: %v", err)
+		}
+		if keys := object(t, "", s.args("admin", "keys", "rotate")...); keys["keys"] != 2. {
+			t.Errorf("keys rotate: %v", keys)
+		}
+		if version := object(t, "", s.args("migrate")...); version["schema_version"] == nil {
+			t.Errorf("migrate: %v", version)
+		}
+	})
+}
+
+func TestWhatAdminCanNotDoItSays(t *testing.T) {
+	s := freshSQLite(t)
+	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"in use already", []string{"admin", "user", "create", "--email", "ADA@example.com"}},
+		{"email address", []string{"admin", "user", "create", "--email", "ada"}},
+		{"no password", []string{"admin", "user", "create", "--email", "bob@example.com", "--password-stdin"}},
+		{"no such user", []string{"admin", "token", "create", "--email", "eve@example.com"}},
+		{"no such user", []string{"admin", "token", "list", "--email", "eve@example.com"}},
+		{"no such workspace", []string{"admin", "token", "create", "--email", "ada@example.com", "--workspace", "99"}},
+		{"no such token", []string{"admin", "token", "revoke", "--id", "99"}},
+		{"no such account", []string{"admin", "account", "set", "--account", "99", "--plan", "pro"}},
+		{"at least 1m", []string{"admin", "account", "set", "--account", "1", "--retention", "59s"}},
+		{"no such account", []string{"admin", "workspace", "list", "--account", "99"}},
+		{"no such account", []string{"admin", "workspace", "create", "--account", "99", "--name", "W"}},
+	} {
+		fails(t, 1, c.says, s.args(c.args...)...)
+	}
+	fails(t, 1, "can not be read", "admin", "account", "list", "--data", s.dir, "--database-url", "postgres://u:canary@[::1")
+	if r := run(t, "", "admin", "account", "list", "--data", s.dir, "--database-url", "mysql://u:canary@localhost/x"); r.code != 1 || strings.Contains(r.err, "canary") {
+		t.Errorf("a password was shown: %+v", r)
+	}
+}
+
+func TestTheEnvironmentSaysWhereTheDataIs(t *testing.T) {
+	s := freshSQLite(t)
+	t.Setenv("HOOKGLASS_DATA", s.dir)
+	object(t, "", "admin", "user", "create", "--email", "ada@example.com")
+	if _, err := os.Stat(filepath.Join(s.dir, "hookglass.db")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,165 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/cli"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// result is what a command did.
+type result struct {
+	code     int
+	out, err string
+}
+
+func run(t testing.TB, stdin string, args ...string) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := cli.Main(context.Background(), args, strings.NewReader(stdin), &out, &err)
+	return result{code, out.String(), err.String()}
+}
+
+// object runs a command with --json, which must succeed and print one JSON object.
+func object(t testing.TB, stdin string, args ...string) map[string]any {
+	t.Helper()
+	r := run(t, stdin, append(args, "--json")...)
+	if r.code != 0 || r.err != "" {
+		t.Fatalf("%s: exit code %d, stderr %q", strings.Join(args, " "), r.code, r.err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
+		t.Fatalf("%s printed %q: %v", strings.Join(args, " "), r.out, err)
+	}
+	return v
+}
+
+// fails runs a command that must end with the exit code and say the words on stderr, and nothing on stdout.
+func fails(t testing.TB, code int, says string, args ...string) {
+	t.Helper()
+	if r := run(t, "", args...); r.code != code || !strings.Contains(r.err, says) || r.out != "" {
+		t.Errorf("%s: exit code %d, stderr %q, stdout %q; want %d and %q", strings.Join(args, " "), r.code, r.err, r.out, code, says)
+	}
+}
+
+// storage is where a test's data is.
+type storage struct {
+	dir   string
+	flags []string
+}
+
+func (s storage) args(args ...string) []string { return append(args, s.flags...) }
+
+// fresh is a place where nothing is yet.
+func freshSQLite(t testing.TB) storage {
+	dir := filepath.Join(t.TempDir(), "data")
+	return storage{dir, []string{"--data", dir}}
+}
+
+func freshPostgres(t testing.TB) storage {
+	dir := filepath.Join(t.TempDir(), "data")
+	return storage{dir, []string{"--data", dir, "--database-url", storetest.Postgres(t)}}
+}
+
+var kinds = map[string]func(testing.TB) storage{"sqlite": freshSQLite, "postgres": freshPostgres}
+
+// each runs the test on fresh storage of each kind.
+func each(t *testing.T, test func(t *testing.T, s storage)) {
+	for name, fresh := range kinds {
+		t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
+	}
+}
+
+func TestWrongUsageExitsWith2AndPointsAtHelp(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"nonsense"},
+		{"version", "extra"},
+		{"admin"},
+		{"admin", "user", "create"},
+		{"admin", "user", "create", "--email"},
+		{"admin", "token", "create", "--email", "a@example.com", "--scopes", "read,root"},
+		{"admin", "token", "create", "--email", "a@example.com", "--level", "galaxy"},
+		{"admin", "token", "create", "--email", "a@example.com", "--level", "account", "--workspace", "1"},
+		{"admin", "token", "create", "--email", "a@example.com", "--expires-in", "soon"},
+		{"admin", "token", "create", "--email", "a@example.com", "--expires-in", "-1h"},
+		{"admin", "token", "revoke", "--id", "first"},
+		{"admin", "account", "set", "--account", "1"},
+		{"admin", "account", "set", "--account", "1", "--plan", "gold"},
+		{"admin", "account", "set", "--account", "1", "--subscription", "maybe"},
+		{"admin", "account", "set", "--account", "1", "--payment-method", "perhaps"},
+		{"backup"},
+		{"completion", "tcsh"},
+		{"serve", "--signup", "sometimes"},
+	} {
+		fails(t, 2, "--help", append(args, "--data", dir)...)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("wrong usage left %v", entries)
+	}
+}
+
+func TestHelpIsPrintedOnStdoutWithEveryCommand(t *testing.T) {
+	for _, args := range [][]string{nil, {"--help"}, {"-h"}} {
+		r := run(t, "", args...)
+		if r.code != 0 || r.err != "" {
+			t.Errorf("%v: exit code %d, stderr %q", args, r.code, r.err)
+		}
+		for _, command := range []string{"serve", "dev", "admin", "backup", "restore", "doctor", "migrate", "completion", "version"} {
+			if !strings.Contains(r.out, "\n  "+command+" ") {
+				t.Errorf("%v: help without %s:\n%s", args, command, r.out)
+			}
+		}
+	}
+	if r := run(t, "", "admin", "token", "create", "--help"); r.code != 0 || !strings.Contains(r.out, "--scopes") || !strings.Contains(r.out, "$HOOKGLASS_DATA") {
+		t.Errorf("help of a command: %d, %q", r.code, r.out)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if v := object(t, "", "version"); v["version"] != hookglass.Version || v["go"] == nil {
+		t.Errorf("version %v", v)
+	}
+	if r := run(t, "", "version"); r.code != 0 || !strings.HasPrefix(r.out, "hookglass "+hookglass.Version+" ") {
+		t.Errorf("version %+v", r)
+	}
+}
+
+func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if r := run(t, "", "completion", shell); r.code != 0 || !strings.Contains(r.out, "hookglass __complete") {
+			t.Errorf("completion %s: %+v", shell, r)
+		}
+	}
+	for line, want := range map[string][]string{
+		"ba":                                {"backup"},
+		"admin ":                            {"account", "keys", "token", "user", "workspace"},
+		"admin user c":                      {"create"},
+		"admin token create --le":           {"--level"},
+		"admin token create --level ":       {"account", "workspace"},
+		"admin --data user token create --": nil, // "user" is the value of --data
+		"admin account set --plan b":        {"business"},
+		"completion ":                       {"bash", "fish", "zsh"},
+		"backup /tmp/":                      {},
+	} {
+		r := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		got := strings.Fields(r.out)
+		if want == nil {
+			if !slices.Contains(got, "--email") || !slices.Contains(got, "--data") {
+				t.Errorf("%q: %v", line, got)
+			}
+		} else if r.code != 0 || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", line, got, want)
+		}
+	}
+}
