@@ -28,6 +28,12 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 	in := &input{Request: r}
 	judges := judgesFor(d, configs)
 	if len(judges) == 0 {
+		for i := range configs {
+			j := newJudge(&configs[i])
+			if j != nil && configs[i].Provider != d.Provider && kin(configs[i].Provider, d.Provider) && j.presented(in) {
+				return Diagnose(r, Detection{Provider: configs[i].Provider}, configs)
+			}
+		}
 		return unjudged(in, d)
 	}
 	switch v.Reason {

@@ -143,6 +143,16 @@ func TestDiagnoseConfigs(t *testing.T) {
 	if got.Code != "other_secret" || got.ConfigID != 2 || got.SecretIndex != 1 {
 		t.Errorf("%+v", got)
 	}
+	// Nobody is detected, but a config is for a provider whose signature is there.
+	r = &provider.Request{Method: "POST", Body: []byte("{}\n"), ReceivedAt: received, Headers: fields("X-Hub-Signature-256: sha256=" + hex.EncodeToString(mac(sha256.New, []byte(secret), "{}")))}
+	config := []provider.Config{{ID: 1, Provider: "github", Secrets: []string{secret}}}
+	if got := provider.Diagnose(r, provider.Detect(r), config); got.Code != "body_newline_added" || got.ConfigID != 1 {
+		t.Errorf("%+v", got)
+	}
+	r.Body = []byte("{}")
+	if got := provider.Diagnose(r, provider.Detect(r), config); got.Code != "verified" {
+		t.Errorf("%+v", got)
+	}
 	for name, c := range map[string]struct {
 		headers, code string
 	}{

@@ -20,6 +20,9 @@ const (
 // standardPrefix marks a secret of Standard Webhooks. Stripe's secrets start with it too but are used whole.
 const standardPrefix = "whsec_"
 
+// asymmetricPrefix marks a public key of Standard Webhooks, whose signatures are of version v1a.
+const asymmetricPrefix = "whpk_"
+
 // deriveKeys returns the keys that a secret may stand for, most likely first; none when it can not be read or is empty, because
 // an empty key would let anybody sign.
 func deriveKeys(kind, secret string) [][]byte {
@@ -35,6 +38,9 @@ func deriveKeys(kind, secret string) [][]byte {
 	case keyBase64:
 		add(decodeBase64(strings.TrimPrefix(secret, standardPrefix)))
 	case keyStandard, keyStandardOrUTF8:
+		if strings.HasPrefix(secret, asymmetricPrefix) {
+			break
+		}
 		text, marked := strings.CutPrefix(secret, standardPrefix)
 		if marked || kind == keyStandard {
 			add(decodeBase64(text))
@@ -47,7 +53,7 @@ func deriveKeys(kind, secret string) [][]byte {
 			add(block.Bytes, nil)
 			break
 		}
-		secret = strings.Join(strings.Fields(secret), "")
+		secret = strings.TrimPrefix(strings.Join(strings.Fields(secret), ""), asymmetricPrefix)
 		add(hex.DecodeString(secret))
 		if len(keys) == 0 {
 			add(decodeBase64(secret))

@@ -1,24 +1,18 @@
 package provider
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/hmac"
-	"crypto/rsa"
-	"crypto/sha1"
-	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"hash"
-	"strconv"
 	"strings"
-	"time"
+)
+
+// Bounds of what is looked at in a request that presents many signatures.
+const (
+	maxEntries  = 32 // in one header
+	maxPresents = 16 // headers
 )
 
 // scheme is one way to sign a delivery. The kinds are a closed set; everything else is a parameter.
@@ -205,6 +199,11 @@ func (s *scheme) verifyValue(in *input, header, secret string, tolerance, at int
 		}
 		return verified
 	}
+	if s.IDHeader != "" && strings.HasPrefix(secret, asymmetricPrefix) && (s.Key == keyStandard || s.Key == keyStandardOrUTF8) {
+		public := *s
+		public.Kind, public.Prefix, public.Key = "ed25519", "v1a,", keyPublic
+		s = &public
+	}
 	c, why := s.parse(in, header)
 	if why != verified {
 		return why
@@ -351,115 +350,4 @@ func (s *scheme) digest(dst, key []byte, fill filling) []byte {
 	}
 	fill.write(h)
 	return h.Sum(dst)
-}
-
-func newHash(name string) func() hash.Hash {
-	switch name {
-	case "sha1":
-		return sha1.New
-	case "sha512":
-		return sha512.New
-	}
-	return sha256.New
-}
-
-func publicKeyKind(kind string) bool { return kind == "ed25519" || kind == "ecdsa" || kind == "rsa" }
-
-// verifyPublic checks a signature made with the private key of the sender. key is a public key in the form of its kind:
-// 32 bytes for Ed25519, PKIX for the others.
-func verifyPublic(kind, hashName string, key, message, signature []byte) bool {
-	if kind == "ed25519" {
-		if len(key) != ed25519.PublicKeySize {
-			pub, _ := parsePKIX(key).(ed25519.PublicKey)
-			key = pub
-		}
-		return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, signature)
-	}
-	h := newHash(hashName)()
-	h.Write(message)
-	sum := h.Sum(nil)
-	switch pub := parsePKIX(key).(type) {
-	case *ecdsa.PublicKey:
-		return kind == "ecdsa" && ecdsa.VerifyASN1(pub, sum, signature)
-	case *rsa.PublicKey:
-		id := crypto.SHA256
-		if hashName == "sha1" {
-			id = crypto.SHA1
-		}
-		return kind == "rsa" && rsa.VerifyPKCS1v15(pub, id, sum, signature) == nil
-	}
-	return false
-}
-
-func parsePKIX(der []byte) crypto.PublicKey {
-	if block, _ := pem.Decode(der); block != nil {
-		der = block.Bytes
-	}
-	pub, err := x509.ParsePKIXPublicKey(der)
-	if err != nil {
-		return nil
-	}
-	return pub
-}
-
-// decodeDigest appends the bytes of a digest in text: hex in either case, or base64 of the standard alphabet with padding.
-func decodeDigest(dst []byte, text, encoding string) ([]byte, bool) {
-	if text == "" {
-		return dst, false
-	}
-	switch encoding {
-	case "hex":
-		d, err := hex.AppendDecode(dst, []byte(text))
-		return d, err == nil
-	case "any":
-		if d, ok := decodeDigest(dst, text, "hex"); ok {
-			return d, true
-		}
-	}
-	if strings.ContainsAny(text, "\r\n") {
-		return dst, false // the decoder would skip them
-	}
-	d, err := base64.StdEncoding.AppendDecode(dst, []byte(text))
-	return d, err == nil
-}
-
-func encodeDigest(digest []byte, encoding string) string {
-	if encoding == "base64" {
-		return base64.StdEncoding.EncodeToString(digest)
-	}
-	return hex.EncodeToString(digest)
-}
-
-const (
-	httpTime    = "Mon, 02 Jan 2006 15:04:05 GMT" // RFC 9110 section 5.6.7
-	maxEntries  = 32                              // signatures in one header that are looked at
-	maxPresents = 16                              // headers with signatures that are looked at
-)
-
-// readTime reads a timestamp as milliseconds since 1970.
-func readTime(text, unit string) (int64, bool) {
-	switch unit {
-	case "rfc3339":
-		t, err := time.Parse(time.RFC3339Nano, text)
-		return t.UnixMilli(), err == nil
-	case "http":
-		t, err := time.Parse(httpTime, text)
-		return t.UnixMilli(), err == nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	const bound = 1 << 42 // far beyond any clock, far from overflow
-	if err != nil || n < 0 || n > bound*1000 || unit == "s" && n > bound {
-		return 0, false
-	}
-	if unit == "s" {
-		n *= 1000
-	}
-	return n, true
-}
-
-// outside reports whether a time in milliseconds is further from now than the tolerance in seconds.
-func outside(stamp, now, tolerance int64, pastOnly bool) bool {
-	// Compared in whole seconds: every library does, and a request at the edge must not depend on when in its second it came.
-	age := now/1000 - stamp/1000
-	return age > tolerance || !pastOnly && -age > tolerance
 }

@@ -103,7 +103,11 @@ func newJudge(c *Config) *judge {
 	return j
 }
 
+// presented reports whether a request carries a signature of the config's provider.
 func (j *judge) presented(in *input) bool {
+	if j.check != nil {
+		return len(Strip(Detection{Provider: j.ID}, in.Headers)) < len(in.Headers)
+	}
 	for _, s := range j.schemes {
 		if s.presented(in) {
 			return true

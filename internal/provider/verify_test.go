@@ -169,6 +169,7 @@ func TestVerifyEveryProvider(t *testing.T) {
 		"square":                  {headers: "x-square-hmacsha256-signature: " + b64(mac(sha256.New, []byte(secret), target, body))},
 		"standard_webhooks":       {headers: standard("webhook-", key), secret: whsec},
 		"standard_webhooks plain": {headers: standard("webhook-", key), secret: b64(key)},
+		"svix asymmetric":         {headers: "svix-id: msg_1\nsvix-timestamp: " + ts + "\nsvix-signature: v1,xx v1a," + b64(ed25519.Sign(priv, []byte("msg_1."+ts+"."+body))), secret: "whpk_" + b64(pub)},
 		"surveymonkey":            {headers: "Sm-Signature: " + baseSha1},
 		"svix":                    {headers: standard("svix-", key), secret: whsec},
 		"tailscale":               {headers: "Tailscale-Webhook-Signature: t=" + ts + ",v1=" + tsBody},

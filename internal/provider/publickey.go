@@ -1,0 +1,50 @@
+package provider
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+)
+
+// publicKeyKind reports whether a kind of scheme checks with a public key, so that only the sender can sign.
+func publicKeyKind(kind string) bool { return kind == "ed25519" || kind == "ecdsa" || kind == "rsa" }
+
+// verifyPublic checks a signature made with the private key of the sender. key is a public key in the form of its kind:
+// 32 bytes for Ed25519, PKIX for the others.
+func verifyPublic(kind, hashName string, key, message, signature []byte) bool {
+	if kind == "ed25519" {
+		if len(key) != ed25519.PublicKeySize {
+			pub, _ := parsePKIX(key).(ed25519.PublicKey)
+			key = pub
+		}
+		return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, signature)
+	}
+	h := newHash(hashName)()
+	h.Write(message)
+	sum := h.Sum(nil)
+	switch pub := parsePKIX(key).(type) {
+	case *ecdsa.PublicKey:
+		return kind == "ecdsa" && ecdsa.VerifyASN1(pub, sum, signature)
+	case *rsa.PublicKey:
+		id := crypto.SHA256
+		if hashName == "sha1" {
+			id = crypto.SHA1
+		}
+		return kind == "rsa" && rsa.VerifyPKCS1v15(pub, id, sum, signature) == nil
+	}
+	return false
+}
+
+func parsePKIX(der []byte) crypto.PublicKey {
+	if block, _ := pem.Decode(der); block != nil {
+		der = block.Bytes
+	}
+	pub, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return nil
+	}
+	return pub
+}

@@ -1,0 +1,37 @@
+package provider
+
+import (
+	"strconv"
+	"time"
+)
+
+// httpTime is the form of times in HTTP headers (RFC 9110 section 5.6.7).
+const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// readTime reads a timestamp as milliseconds since 1970.
+func readTime(text, unit string) (int64, bool) {
+	switch unit {
+	case "rfc3339":
+		t, err := time.Parse(time.RFC3339Nano, text)
+		return t.UnixMilli(), err == nil
+	case "http":
+		t, err := time.Parse(httpTime, text)
+		return t.UnixMilli(), err == nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	const bound = 1 << 42 // far beyond any clock, far from overflow
+	if err != nil || n < 0 || n > bound*1000 || unit == "s" && n > bound {
+		return 0, false
+	}
+	if unit == "s" {
+		n *= 1000
+	}
+	return n, true
+}
+
+// outside reports whether a time in milliseconds is further from now than the tolerance in seconds.
+func outside(stamp, now, tolerance int64, pastOnly bool) bool {
+	// Compared in whole seconds: every library does, and a request at the edge must not depend on when in its second it came.
+	age := now/1000 - stamp/1000
+	return age > tolerance || !pastOnly && -age > tolerance
+}
