@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -62,7 +63,9 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 			break
 		}
 		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
-		events, err := queryAll(v, log.scan, "SELECT "+listColumns+" FROM events WHERE endpoint = $1 AND seq > $2 ORDER BY seq DESC LIMIT $3", s.num, s.floor, limit)
+		a := &args{}
+		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, s.num, s.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(limit)
+		events, err := queryAll(v, log.scan, query, a.values...)
 		if err != nil {
 			return nil, err
 		}

@@ -35,6 +35,27 @@ func (v *View) eventLogOf(e hookglass.Endpoint) (eventLog, error) {
 	return log, err
 }
 
+// within selects the events of an endpoint above one seq and below another.
+func (d dialect) within(a *args, endpointNum, above, below int64) string {
+	return d.between(a.add(endpointNum), a.add(above), a.add(below))
+}
+
+// between is within on expressions. What it selects is ordered by oldestFirst or newestFirst, or counted.
+//
+// PostgreSQL gets a form that only the index on both columns serves. It else likes to read the index of the seqs alone,
+// through the events of all other endpoints. SQLite uses an index on the row's own key well in the plain form alone.
+func (d dialect) between(endpoint, above, below string) string {
+	if d == postgres {
+		return "(endpoint, seq) > (" + endpoint + ", " + above + ") AND (endpoint, seq) < (" + endpoint + ", " + below + ")"
+	}
+	return "endpoint = " + endpoint + " AND seq > " + above + " AND seq < " + below
+}
+
+const (
+	oldestFirst = " ORDER BY endpoint, seq"
+	newestFirst = " ORDER BY endpoint DESC, seq DESC"
+)
+
 func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 	e := &hookglass.Event{EndpointNum: log.endpoint.Num, EndpointID: log.endpoint.ID}
 	var received int64
@@ -98,9 +119,12 @@ func (v *View) NewestSeq(ref string) (int64, error) {
 }
 
 func (v *View) newestSeq(log eventLog) (int64, error) {
-	var seq sql.NullInt64
-	err := v.queryRow("request", "SELECT max(seq) FROM events WHERE endpoint = $1 AND seq > $2", []any{log.endpoint.Num, log.floor}, &seq)
-	return seq.Int64, err
+	a := &args{}
+	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+newestFirst+" LIMIT 1", a.values...)
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	return found[0], nil
 }
 
 // EventsAfter returns events in the list form that were captured behind the given Seq, oldest first, at most limit. None
@@ -110,8 +134,9 @@ func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event
 	if err != nil {
 		return nil, err
 	}
-	return queryAll(v, log.scan, "SELECT "+listColumns+" FROM events WHERE endpoint = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-		log.endpoint.Num, max(seq, log.floor), limit)
+	a := &args{}
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(seq, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
+	return queryAll(v, log.scan, query, a.values...)
 }
 
 // Time that one request may spend on reading what no index answers.

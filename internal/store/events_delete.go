@@ -142,10 +142,10 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 	}
 	return queryAll(v, scan, `SELECT num, cutoff FROM (
 			SELECT e.num, cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END AS cutoff,
-				(SELECT received_at FROM events WHERE endpoint = e.num AND seq > s.floor_seq ORDER BY seq LIMIT 1) AS oldest
+				(SELECT received_at FROM events WHERE `+v.dialect.between("e.num", "s.floor_seq", "cast($3 AS bigint)")+oldestFirst+` LIMIT 1) AS oldest
 			FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num LEFT JOIN accounts c ON c.id = e.account_id
 			WHERE e.deleted_at IS NULL AND s.event_count > 0
-		) AS d WHERE oldest < cutoff ORDER BY num`, at.UnixMicro(), retention.Microseconds())
+		) AS d WHERE oldest < cutoff ORDER BY num`, at.UnixMicro(), retention.Microseconds(), int64(math.MaxInt64))
 }
 
 // EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below the floor of one
@@ -194,9 +194,9 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 // which there are no others.
 func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []int64, reached int64, err error) {
 	a := &args{}
-	text := "SELECT seq, size FROM events WHERE endpoint = " + a.add(endpointNum) + " AND seq > " + a.add(above) + " AND seq <= " + a.add(upTo)
+	text := "SELECT seq, size FROM events WHERE " + tx.dialect.within(a, endpointNum, above, next(upTo))
 	conditions, _ := tx.dialect.where(q, a)
-	text += conditions + " ORDER BY seq LIMIT " + a.add(deleteRows)
+	text += conditions + oldestFirst + " LIMIT " + a.add(deleteRows)
 	type row struct{ seq, size int64 }
 	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
 		err = scan(&r.seq, &r.size)
@@ -278,4 +278,12 @@ func (tx *Tx) lockStats(log eventLog, count *int64) (floor int64, err error) {
 		*count = n
 	}
 	return floor, err
+}
+
+// next is the seq behind one.
+func next(seq int64) int64 {
+	if seq == math.MaxInt64 {
+		return seq
+	}
+	return seq + 1
 }

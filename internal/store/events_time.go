@@ -59,8 +59,9 @@ func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	low, high := log.floor, newest
 	for low < high {
 		middle := low + (high-low)/2
-		found, err := queryAll(v, scanNum, "SELECT received_at FROM events WHERE endpoint = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT 1",
-			log.endpoint.Num, middle, high)
+		a := &args{}
+		query := "SELECT received_at FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, middle, high+1) + oldestFirst + " LIMIT 1"
+		found, err := queryAll(v, scanNum, query, a.values...)
 		if err != nil {
 			return 0, err
 		}

@@ -218,13 +218,12 @@ func (w *walk) grow() {
 // rows selects by SQL, newest first, below the place of the walk and above a seq.
 func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE endpoint = " + a.add(w.log.endpoint.Num) +
-		" AND seq > " + a.add(max(above, w.log.floor)) + " AND seq < " + a.add(w.below)
+	query := "SELECT " + listColumns + " FROM events WHERE " + w.v.dialect.within(a, w.log.endpoint.Num, max(above, w.log.floor), w.below)
 	if !w.all {
 		conditions, _ := w.v.dialect.where(w.q, a)
 		query += conditions
 	}
-	query += " ORDER BY seq DESC LIMIT " + a.add(limit)
+	query += newestFirst + " LIMIT " + a.add(limit)
 	if skip > 0 {
 		query += " OFFSET " + a.add(skip)
 	}
@@ -234,7 +233,7 @@ func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 // countFrom counts by SQL what lies from low up to the place of the walk.
 func (w *walk) countFrom(low int64) (n int64, err error) {
 	a := &args{}
-	query := "SELECT count(*) FROM events WHERE endpoint = " + a.add(w.log.endpoint.Num) + " AND seq >= " + a.add(low) + " AND seq < " + a.add(w.below)
+	query := "SELECT count(*) FROM events WHERE " + w.v.dialect.within(a, w.log.endpoint.Num, low-1, w.below) + " AND endpoint = $1"
 	conditions, _ := w.v.dialect.where(w.q, a)
 	err = w.v.queryRow("request", query+conditions, a.values, &n)
 	return n, err
@@ -243,8 +242,9 @@ func (w *walk) countFrom(low int64) (n int64, err error) {
 // nthBelow returns the seq of the n-th event below a seq, and whether older ones may follow it; where
 // there are fewer, the first seq that the log can have. It reads the index alone.
 func (v *View) nthBelow(log eventLog, below, n int64) (seq int64, more bool, err error) {
-	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE endpoint = $1 AND seq < $2 AND seq > $3 ORDER BY seq DESC LIMIT 1 OFFSET $4",
-		log.endpoint.Num, below, log.floor, n-1)
+	a := &args{}
+	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, below) + newestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
+	found, err := queryAll(v, scanNum, query, a.values...)
 	if err != nil || len(found) == 0 {
 		return log.floor + 1, false, err
 	}
@@ -253,8 +253,9 @@ func (v *View) nthBelow(log eventLog, below, n int64) (seq int64, more bool, err
 
 // nthAbove returns the seq of the n-th event above a seq; where there are fewer, a seq above all. It reads the index alone.
 func (v *View) nthAbove(log eventLog, above, n int64) (seq int64, err error) {
-	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE endpoint = $1 AND seq > $2 ORDER BY seq LIMIT 1 OFFSET $3",
-		log.endpoint.Num, max(above, log.floor), n-1)
+	a := &args{}
+	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
+	found, err := queryAll(v, scanNum, query, a.values...)
 	if err != nil || len(found) == 0 {
 		return math.MaxInt64, err
 	}
@@ -338,9 +339,9 @@ func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*h
 	}
 	high = min(high, upTo)
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE endpoint = " + a.add(log.endpoint.Num) + " AND seq > " + a.add(above) + " AND seq <= " + a.add(high)
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, above, high+1)
 	conditions, _ := v.dialect.where(q, a)
-	query += conditions + " ORDER BY seq LIMIT " + a.add(payloadRows)
+	query += conditions + oldestFirst + " LIMIT " + a.add(payloadRows)
 	if events, err = queryAll(v, log.scan, query, a.values...); err != nil || len(events) == 0 {
 		return nil, high, err
 	}

@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestTheFeedShowsWhatHappened(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		ada, bob := newTenant(t, db, "ada@example.com"), newTenant(t, db, "bob@example.com")
+		first, second, foreign := endpointIn(t, db, ada.first), endpointIn(t, db, ada.second), endpointIn(t, db, bob.first)
+		mailbox := hookglass.Endpoint{ID: hookglass.NewEndpointID(), AccountID: ada.account.ID, WorkspaceID: ada.first.ID, Name: "mail", Kind: hookglass.KindEmail, EmailLocalPart: "box", Enabled: true}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateEndpoint(&mailbox, nil) })
+
+		hook := func(e hookglass.Endpoint, age time.Duration, contentType string) *hookglass.Event {
+			event := newEvent(e, "four")
+			event.ReceivedAt, event.ContentType = now.Add(-age), contentType
+			return event
+		}
+		mail := newEvent(mailbox, "mail!")
+		mail.ID, mail.Type, mail.Method, mail.Path = hookglass.NewEventID(hookglass.EventEmail, now), hookglass.EventEmail, "EMAIL", "box@localhost"
+		mail.From, mail.To, mail.Subject, mail.ReceivedAt = "a@b", "box@localhost", "hi", now.Add(-3*time.Minute)
+		one, two, old, deleted := hook(first, 5*time.Minute, "application/json"), hook(second, time.Minute, ""), hook(first, 48*time.Hour, "old"), hook(second, time.Second, "")
+		capture(t, db, old, one, two, mail, deleted, hook(foreign, 0, ""))
+		failed := hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: now.Add(-2 * time.Minute), EndpointID: first.ID, EventID: one.ID, Data: map[string]any{"status_code": 502.0}}
+		alert := hookglass.Activity{Type: hookglass.ActivityAlertTriggered, OccurredAt: now.Add(-4 * time.Minute), EndpointID: second.ID, Data: map[string]any{"name": "quiet"}}
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.DeleteEvent(string(second.ID), string(deleted.ID)); err != nil {
+				return err
+			}
+			if err := tx.AddActivity(alert); err != nil {
+				return err
+			}
+			if err := tx.AddActivity(failed); err != nil {
+				return err
+			}
+			long := failed
+			long.OccurredAt = now.Add(-72 * time.Hour)
+			return tx.AddActivity(long)
+		})
+
+		gotOne := hookglass.Activity{Type: hookglass.ActivityWebhookReceived, OccurredAt: one.ReceivedAt, EndpointID: first.ID, EventID: one.ID,
+			Data: map[string]any{"method": "POST", "path": "/", "content_type": "application/json", "size": int64(4)}}
+		gotTwo := hookglass.Activity{Type: hookglass.ActivityWebhookReceived, OccurredAt: two.ReceivedAt, EndpointID: second.ID, EventID: two.ID,
+			Data: map[string]any{"method": "POST", "path": "/", "content_type": nil, "size": int64(4)}}
+		gotMail := hookglass.Activity{Type: hookglass.ActivityEmailReceived, OccurredAt: mail.ReceivedAt, EndpointID: mailbox.ID, EventID: mail.ID,
+			Data: map[string]any{"from": "a@b", "to": "box@localhost", "subject": "hi", "size": int64(5)}}
+		day := now.Add(-24 * time.Hour)
+		for name, c := range map[string]struct {
+			who   hookglass.Principal
+			kind  hookglass.ActivityType
+			since time.Time
+			limit int
+			want  []hookglass.Activity
+		}{
+			"the account's":  {ada.everywhere, "", day, 50, []hookglass.Activity{gotTwo, failed, gotMail, alert, gotOne}},
+			"the newest":     {ada.everywhere, "", day, 2, []hookglass.Activity{gotTwo, failed}},
+			"a workspace's":  {ada.firstAllowed, "", day, 50, []hookglass.Activity{failed, gotMail, gotOne}},
+			"since a moment": {ada.everywhere, "", now.Add(-3 * time.Minute), 50, []hookglass.Activity{gotTwo, failed, gotMail}},
+			"webhooks":       {ada.everywhere, hookglass.ActivityWebhookReceived, day, 50, []hookglass.Activity{gotTwo, gotOne}},
+			"mail":           {ada.everywhere, hookglass.ActivityEmailReceived, day, 50, []hookglass.Activity{gotMail}},
+			"failures":       {ada.everywhere, hookglass.ActivityForwardingFailed, day, 50, []hookglass.Activity{failed}},
+			"one endpoint's": {hookglass.Principal{Endpoint: second.ID}, "", day, 50, []hookglass.Activity{gotTwo, alert}},
+			"nothing":        {ada.everywhere, "", now.Add(time.Hour), 50, []hookglass.Activity{}},
+			"nobody's":       {hookglass.Principal{Account: 4711}, "", day, 50, []hookglass.Activity{}},
+		} {
+			view(t, db, c.who, func(v *store.View) {
+				got, err := v.Activity(c.kind, c.since, c.limit)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				} else if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("%s (-want +got): %s", name, diff)
+				}
+			})
+		}
+		err := db.Update(t.Context(), bob.everywhere, func(tx *store.Tx) error { return tx.AddActivity(failed) })
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("a line at a foreign endpoint: %v", err)
+		}
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&second) })
+		view(t, db, ada.everywhere, func(v *store.View) {
+			got, err := v.Activity("", day, 50)
+			same(t, "without a deleted endpoint", got, err, []hookglass.Activity{failed, gotMail, gotOne})
+		})
+	})
+}
+
+// Many busy endpoints, a short feed: those whose last event is older than the feed reaches are not read.
+func TestQuietEndpointsAreNotRead(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		var want []hookglass.EventID
+		for i := range 12 {
+			e := newEndpoint(t, db)
+			for j := range 3 {
+				event := newEvent(e, "x")
+				event.ReceivedAt = now.Add(-time.Duration(i*10+j) * time.Second)
+				capture(t, db, event)
+				if len(want) < 5 {
+					want = append(want, event.ID)
+				}
+			}
+		}
+		reading(t, db, func(v *store.View) error {
+			reads := 0
+			v.Record(func(string, []any) { reads++ })
+			feed, err := v.Activity(hookglass.ActivityWebhookReceived, now.Add(-time.Hour), 5)
+			got := []hookglass.EventID{}
+			for _, line := range feed {
+				got = append(got, line.EventID)
+			}
+			sameEvents(t, "the feed", got, want)
+			if reads > 1+3 {
+				t.Errorf("%d statements for a feed of five", reads)
+			}
+			return err
+		})
+	})
+}

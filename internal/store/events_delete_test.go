@@ -1,0 +1,386 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// floodWith stores n events quickly, nearly in order.
+func floodWith(t testing.TB, db *store.DB, n int, event func(i int) *hookglass.Event) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range 64 {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1) - 1)
+				if i >= n {
+					return
+				}
+				if err := db.Capture(t.Context(), 0, event(i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// flood stores n small events; the i-th was received i seconds after start.
+func flood(t testing.TB, db *store.DB, e hookglass.Endpoint, start time.Time, n int) {
+	t.Helper()
+	floodWith(t, db, n, func(i int) *hookglass.Event {
+		event := newEvent(e, fmt.Sprintf(`{"n":%d}`, i))
+		event.ReceivedAt = start.Add(time.Duration(i) * time.Second)
+		return event
+	})
+}
+
+func counted(t testing.TB, db *store.DB, e hookglass.Endpoint) (counter, rows int64) {
+	t.Helper()
+	reading(t, db, func(v *store.View) error {
+		n, err := v.Ints(`SELECT event_count FROM endpoint_stats WHERE endpoint = $1`, e.Num)
+		if err != nil {
+			return err
+		}
+		r, err := v.Ints(`SELECT count(*) FROM events WHERE endpoint = $1 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $1)`, e.Num)
+		counter, rows = n[0], r[0]
+		return err
+	})
+	return counter, rows
+}
+
+func TestARangeIsDeletedPieceByPiece(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		start := time.Now().UTC().Truncate(time.Second).Add(-time.Hour)
+		const n = 1300
+		flood(t, db, e, start, n)
+		several(t, db, other, 2)
+		r := store.EventRange{After: start.Add(99 * time.Second), Before: start.Add(1250 * time.Second)}
+		const want = 1250 - 100
+		pieces := 0
+		for !r.Done {
+			writing(t, db, func(tx *store.Tx) error {
+				next, err := tx.DeleteEvents(string(e.ID), r)
+				if err == nil && next.Deleted-r.Deleted > 500 {
+					t.Errorf("one transaction deleted %d", next.Deleted-r.Deleted)
+				}
+				r = next
+				return err
+			})
+			if pieces++; pieces == 1 {
+				// What comes now was received within the range, and is not deleted: the deletion began before.
+				late := newEvent(e, "late")
+				late.ReceivedAt = start.Add(500 * time.Second)
+				capture(t, db, late)
+			}
+		}
+		if pieces < 3 || r.Deleted != want {
+			t.Errorf("%d deleted in %d pieces, want %d", r.Deleted, pieces, want)
+		}
+		if counter, rows := counted(t, db, e); counter != n-want+1 || rows != counter {
+			t.Errorf("the counter says %d, there are %d, want %d", counter, rows, n-want+1)
+		}
+		if counter, rows := counted(t, db, other); counter != 2 || rows != 2 {
+			t.Errorf("another endpoint has %d and %d of 2", counter, rows)
+		}
+		page := list(t, db, e, store.EventList{Query: parse(t, `-late after:"`+start.Add(98*time.Second).Format(time.RFC3339)+`"`), Limit: 100})
+		if got := len(page.Events); got != 1+50 { // the bounds themselves stay
+			t.Errorf("%d are left behind the lower bound", got)
+		}
+	})
+}
+
+// What was deleted at once is unseen at once, and what a crash cuts off is done by the next job: doing it again converges.
+func TestAllEventsAreDeletedAtOnceAndErasedLater(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		flood(t, db, e, time.Now(), 1100)
+		jobs := db.Listen(store.TopicJobs)
+		defer jobs.Close()
+		changed := db.Listen(store.TopicEvents(e.Num))
+		defer changed.Close()
+		drain(jobs)
+		drain(changed)
+		var n int64
+		deleteAll := func(want int64) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) (err error) {
+				n, err = tx.DeleteAllEvents(string(e.ID))
+				return err
+			})
+			if n != want {
+				t.Errorf("%d deleted, want %d", n, want)
+			}
+		}
+		deleteAll(1100)
+		for what, sub := range map[string]*store.Subscription{"jobs": jobs, "events": changed} {
+			select {
+			case <-sub.C:
+			case <-time.After(5 * time.Second):
+				t.Errorf("nobody was told of %s", what)
+			}
+		}
+		deleteAll(0)
+		later := several(t, db, e, 3)
+		page := list(t, db, e, store.EventList{Limit: 10, Total: true})
+		sameEvents(t, "what came later", ids(page.Events), newestFirst(later))
+		rows := func() int64 {
+			var n []int64
+			reading(t, db, func(v *store.View) (err error) {
+				n, err = v.Ints("SELECT count(*) FROM events e JOIN payloads p ON p.seq = e.seq WHERE endpoint = $1", e.Num)
+				return err
+			})
+			return n[0]
+		}
+		if n := rows(); n != 1103 {
+			t.Errorf("before erasing there are %d rows", n)
+		}
+		steps := 0
+		for done := false; !done; steps++ {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				done, err = tx.EraseEvents(e.Num)
+				return err
+			})
+		}
+		if n := rows(); n != 3 || steps < 3 {
+			t.Errorf("after %d steps there are %d rows", steps, n)
+		}
+		deleteAll(3)
+		if counter, left := counted(t, db, e); counter != 0 || left != 0 {
+			t.Errorf("the counter says %d, there are %d", counter, left)
+		}
+	})
+}
+
+func TestErasingWhatWasNeverThereIsDone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		writing(t, db, func(tx *store.Tx) error {
+			done, err := tx.EraseEvents(12345)
+			if !done {
+				t.Error("not done")
+			}
+			return err
+		})
+	})
+}
+
+// Captures, deletions and marks at the same time: at the end the counters say what is there.
+func TestDeletingWhileCapturing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		stop := make(chan struct{})
+		var captured, deleted atomic.Int64
+		var senders, deleters sync.WaitGroup
+		for range 8 {
+			senders.Go(func() {
+				for range 60 {
+					event := newEvent(e, "x")
+					if err := db.Capture(t.Context(), 0, event); err != nil {
+						t.Error(err)
+						return
+					}
+					captured.Add(1)
+				}
+			})
+		}
+		work := func(fn func() error) {
+			deleters.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := fn(); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		some := func() (id string) {
+			_ = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				page, err := v.Events(string(e.ID), store.EventList{Limit: 1, Offset: 3})
+				if err == nil && len(page.Events) > 0 {
+					id = string(page.Events[0].ID)
+				}
+				return err
+			})
+			return id
+		}
+		for range 2 {
+			work(func() error {
+				err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), some()) })
+				if err == nil {
+					deleted.Add(1)
+				}
+				return err
+			})
+			work(func() error {
+				id := some()
+				err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.SetIgnored(string(e.ID), id, "noise") })
+				return err
+			})
+			work(func() error {
+				var n int64
+				err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+					n, err = tx.DeleteAllEvents(string(e.ID))
+					return err
+				})
+				deleted.Add(n)
+				return err
+			})
+			work(func() error {
+				var r store.EventRange
+				err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+					r, err = tx.DeleteEvents(string(e.ID), store.EventRange{Before: time.Now().Add(-20 * time.Millisecond)})
+					return err
+				})
+				if err == nil {
+					deleted.Add(r.Deleted)
+				}
+				return err
+			})
+			work(func() error {
+				return db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, err := tx.EraseEvents(e.Num); return err })
+			})
+		}
+		senders.Wait()
+		close(stop)
+		deleters.Wait()
+		counter, rows := counted(t, db, e)
+		if counter != rows || captured.Load()-deleted.Load() != rows {
+			t.Errorf("captured %d, deleted %d; the counter says %d, there are %d", captured.Load(), deleted.Load(), counter, rows)
+		}
+		reading(t, db, func(v *store.View) error {
+			n, err := v.Ints(`SELECT ignored_count FROM endpoint_stats WHERE endpoint = $1 UNION ALL
+				SELECT count(*) FROM events WHERE endpoint = $1 AND ignored IS NOT NULL AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $1)`, e.Num)
+			if err == nil && n[0] != n[1] {
+				t.Errorf("%d are counted as ignored, %d are", n[0], n[1])
+			}
+			return err
+		})
+	})
+}
+
+func TestOnlyWhatIsPastItsRetentionIsPurged(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		home := newTenant(t, db, "purge@example.com") // its account keeps events for 90 s
+		quick, temporary, quiet := endpointIn(t, db, home.first), newEndpoint(t, db), newEndpoint(t, db)
+		at := func(e hookglass.Endpoint, age time.Duration) *hookglass.Event {
+			event := newEvent(e, "x")
+			event.ReceivedAt = now.Add(-age)
+			return event
+		}
+		old := capture(t, db, at(quick, time.Hour), at(quick, 2*time.Minute))
+		capture(t, db, at(quick, time.Minute), at(quick, 0), at(temporary, 25*time.Hour), at(temporary, time.Hour), at(quiet, time.Hour))
+		var due []store.PurgeDue
+		look := func() {
+			reading(t, db, func(v *store.View) (err error) { due, err = v.PurgesDue(now, 24*time.Hour); return err })
+		}
+		look()
+		want := []store.PurgeDue{{EndpointNum: quick.Num, Cutoff: now.Add(-90 * time.Second)}, {EndpointNum: temporary.Num, Cutoff: now.Add(-24 * time.Hour)}}
+		if !slices.Equal(due, want) {
+			t.Fatalf("due are %v, want %v", due, want)
+		}
+		for _, d := range due {
+			for more := true; more; {
+				writing(t, db, func(tx *store.Tx) (err error) {
+					_, more, err = tx.PurgeEvents(d.EndpointNum, d.Cutoff)
+					return err
+				})
+			}
+		}
+		look()
+		if len(due) != 0 {
+			t.Errorf("afterwards due are %v", due)
+		}
+		for e, n := range map[string]int64{string(quick.ID): 2, string(temporary.ID): 1, string(quiet.ID): 1} {
+			reading(t, db, func(v *store.View) error {
+				page, err := v.Events(e, store.EventList{Limit: 10, Total: true})
+				if int64(len(page.Events)) != n || page.Total != n {
+					t.Errorf("%d of %d are left, want %d", len(page.Events), page.Total, n)
+				}
+				return err
+			})
+		}
+		reading(t, db, func(v *store.View) error {
+			if _, err := v.Event(string(quick.ID), string(old[0].ID)); !hookglass.Is(err, hookglass.CodeNotFound) {
+				t.Errorf("a purged event: %v", err)
+			}
+			return nil
+		})
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, _, err := tx.PurgeEvents(987, now); return err })
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("purging an unknown endpoint: %v", err)
+		}
+	})
+}
+
+// Times narrow a large log without reading it, and clocks may have been out of step meanwhile.
+func TestTimesAreFoundInALargeLog(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		now := time.Now().UTC().Truncate(time.Second)
+		const n = 10_500
+		step := time.Minute // a week of events
+		floodWith(t, db, n, func(i int) *hookglass.Event {
+			event := newEvent(e, "x")
+			event.ReceivedAt = now.Add(time.Duration(i-n) * step)
+			if i%97 == 0 {
+				event.ReceivedAt = event.ReceivedAt.Add(11 * time.Hour)
+			}
+			if i%89 == 0 {
+				event.ReceivedAt = event.ReceivedAt.Add(-11 * time.Hour)
+			}
+			return event
+		})
+		reading(t, db, func(v *store.View) error {
+			for _, bounds := range [][2]time.Duration{{-80 * time.Hour, -70 * time.Hour}, {-time.Hour, 0}, {-10_000 * time.Hour, -9_000 * time.Hour}, {-10_000 * time.Hour, -170 * time.Hour}, {time.Hour, 20 * time.Hour}} {
+				after, before := now.Add(bounds[0]), now.Add(bounds[1])
+				want, err := v.Ints("SELECT count(*) FROM events WHERE endpoint = $1 AND received_at > $2 AND received_at < $3", e.Num, after.UnixMicro(), before.UnixMicro())
+				if err != nil {
+					return err
+				}
+				page, err := v.Events(string(e.ID), store.EventList{Query: query.Between(after, before), Limit: 1, Total: true})
+				if err != nil {
+					return err
+				}
+				if page.Total != want[0] || !page.Exact {
+					t.Errorf("between %v and %v: %d, want %d", bounds[0], bounds[1], page.Total, want[0])
+				}
+			}
+			return nil
+		})
+		r := store.EventRange{After: now.Add(-80 * time.Hour), Before: now.Add(-70 * time.Hour)}
+		var want int64
+		reading(t, db, func(v *store.View) error {
+			n, err := v.Ints("SELECT count(*) FROM events WHERE endpoint = $1 AND received_at > $2 AND received_at < $3", e.Num, r.After.UnixMicro(), r.Before.UnixMicro())
+			want = n[0]
+			return err
+		})
+		for !r.Done {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				next, err := tx.DeleteEvents(string(e.ID), r)
+				r = next
+				return err
+			})
+		}
+		if r.Deleted != want || want < 400 {
+			t.Errorf("%d deleted, want %d", r.Deleted, want)
+		}
+	})
+}
