@@ -72,30 +72,30 @@ func (r *Request) Caller() string {
 }
 
 // Wrap gives each request an id and its caller's address, sets the headers that keep a browser from doing
-// harm with an answer, answers a panic with 500, and notes the request in the log at level debug: its path,
-// never its query or headers, which hold tickets and tokens.
+// harm with an answer, answers a panic with 500, and notes the request in the log at level debug: by its route,
+// never by its path, query or headers, which hold ids that are capabilities, tickets and tokens.
 func (s *Stack) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		known := s.meet(r)
 		out := &response{ResponseWriter: w}
 		guard(out.Header(), known)
-		ctx := context.WithValue(r.Context(), requestKey{}, known)
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler {
 					panic(p)
 				}
-				s.log.Error("panic while answering", "panic", p, "request", known.ID, "path", r.URL.Path, "stack", string(debug.Stack()))
+				s.log.Error("panic while answering", "panic", p, "request", known.ID, "route", r.Pattern, "stack", string(debug.Stack()))
 				if out.status != 0 {
 					panic(http.ErrAbortHandler) // half an answer is out: it must not look whole
 				}
-				WriteError(out, r.WithContext(ctx), hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage))
+				WriteError(out, r, hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage))
 			}
-			s.log.DebugContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", out.status, "bytes", out.bytes,
+			s.log.DebugContext(r.Context(), "request", "method", r.Method, "route", r.Pattern, "status", out.status, "bytes", out.bytes,
 				"took", time.Since(began), "request", known.ID, "client", known.Client, "token", known.Who.Token)
 		}()
-		next.ServeHTTP(out, r.WithContext(ctx))
+		next.ServeHTTP(out, r)
 	})
 }
 

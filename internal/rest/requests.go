@@ -15,32 +15,37 @@ import (
 	"hookglass/internal/store"
 )
 
-type ofEndpoint struct {
-	EndpointID string `path:"endpoint_id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-}
+// Structs that others embed have exported names, because the framework looks into no others.
+type (
+	// InEndpoint is the path of what lies in an endpoint.
+	InEndpoint struct {
+		EndpointID string `path:"endpoint_id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	}
 
-type eventID struct {
-	ofEndpoint
-	ID string `path:"id" doc:"The event's id: req_…, eml_…, or wr_… for req_…." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-}
+	// EventPath is the path of one event.
+	EventPath struct {
+		InEndpoint
+		ID string `path:"id" doc:"The event's id: req_…, eml_…, or wr_… for req_…." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
 
-// eventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
-type eventFilter struct {
-	Type            string `query:"type" doc:"webhook or email." example:"webhook"`
-	Method          string `query:"method" doc:"An HTTP method, or EMAIL." example:"POST"`
-	Provider        string `query:"provider" doc:"The detected provider; * stands for any characters." example:"stripe"`
-	EventType       string `query:"event_type" doc:"The provider's event type; * stands for any characters." example:"invoice.*"`
-	SignatureStatus string `query:"signature_status" doc:"verified, failed or unchecked." example:"verified"`
-	Status          string `query:"status" doc:"What the sender was answered: a status, or a class as 4xx." example:"200"`
-	Tag             string `query:"tag" doc:"A tag that the event has." example:"billing"`
-	ContentType     string `query:"content_type" doc:"The media type, or a part of it." example:"application/json"`
-	Before          string `query:"before" doc:"Received before this time: ISO 8601 (UTC where it names no offset), or a duration as 2h that counts back from now." example:"2026-11-20T12:00:00Z"`
-	After           string `query:"after" doc:"Received after this time." example:"2026-11-20T10:00:00Z"`
-	Ignored         string `query:"ignored" doc:"false, which is the default, true or any." example:"any"`
-	Q               string `query:"q" doc:"A search: free text in path, headers, body, subject, from and to, and terms as provider:stripe, sig:failed, header.x-a:b or body./data/id:in_1; - before a term negates it." example:"invoice -tag:noise"`
-}
+	// EventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
+	EventFilter struct {
+		Type            string `query:"type" doc:"webhook or email." example:"webhook"`
+		Method          string `query:"method" doc:"An HTTP method, or EMAIL." example:"POST"`
+		Provider        string `query:"provider" doc:"The detected provider; * stands for any characters." example:"stripe"`
+		EventType       string `query:"event_type" doc:"The provider's event type; * stands for any characters." example:"invoice.*"`
+		SignatureStatus string `query:"signature_status" doc:"verified, failed or unchecked." example:"verified"`
+		Status          string `query:"status" doc:"What the sender was answered: a status, or a class as 4xx." example:"200"`
+		Tag             string `query:"tag" doc:"A tag that the event has." example:"billing"`
+		ContentType     string `query:"content_type" doc:"The media type, or a part of it." example:"application/json"`
+		Before          string `query:"before" doc:"Received before this time: ISO 8601 (UTC where it names no offset), or a duration as 2h that counts back from now." example:"2026-11-20T12:00:00Z"`
+		After           string `query:"after" doc:"Received after this time." example:"2026-11-20T10:00:00Z"`
+		Ignored         string `query:"ignored" doc:"false, which is the default, true or any." example:"any"`
+		Q               string `query:"q" doc:"A search: free text in path, headers, body, subject, from and to, and terms as provider:stripe, sig:failed, header.x-a:b or body./data/id:in_1; - before a term negates it." example:"invoice -tag:noise"`
+	}
+)
 
-func (f eventFilter) query() (query.Query, error) {
+func (f EventFilter) query() (query.Query, error) {
 	return query.Filter{
 		Type: f.Type, Method: f.Method, Provider: f.Provider, EventType: f.EventType, SignatureStatus: f.SignatureStatus,
 		Status: f.Status, Tag: f.Tag, ContentType: f.ContentType, Before: plus(f.Before), After: plus(f.After), Ignored: f.Ignored, Q: f.Q,
@@ -68,21 +73,21 @@ func moment(field, s string) (time.Time, error) {
 }
 
 type eventList struct {
-	ofEndpoint
-	eventFilter
+	InEndpoint
+	EventFilter
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
 	Offset int64  `query:"offset" minimum:"0" doc:"How many of the newest to pass over; a cursor is cheaper." example:"0"`
 	Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 }
 
 type eventRange struct {
-	ofEndpoint
+	InEndpoint
 	Before string `query:"before" doc:"Only what was received before this time, ISO 8601." example:"2026-11-20T12:00:00Z"`
 	After  string `query:"after" doc:"Only what was received after this time, ISO 8601." example:"2026-11-20T10:00:00Z"`
 }
 
 type eventTag struct {
-	eventID
+	EventPath
 	Tag string `path:"tag" doc:"The tag's name." example:"billing"`
 }
 
@@ -153,7 +158,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 	return out, err
 }
 
-func (s *service) event(ctx context.Context, in *eventID) (e *hookglass.Event, err error) {
+func (s *service) event(ctx context.Context, in *EventPath) (e *hookglass.Event, err error) {
 	err = s.view(ctx, func(v *store.View) error {
 		e, err = v.Event(in.EndpointID, in.ID)
 		return err
@@ -161,7 +166,7 @@ func (s *service) event(ctx context.Context, in *eventID) (e *hookglass.Event, e
 	return e, err
 }
 
-func (s *service) getRequest(ctx context.Context, in *eventID) (out api.One[api.EventDetail], err error) {
+func (s *service) getRequest(ctx context.Context, in *EventPath) (out api.One[api.EventDetail], err error) {
 	e, err := s.event(ctx, in)
 	if err != nil {
 		return out, err
@@ -171,7 +176,7 @@ func (s *service) getRequest(ctx context.Context, in *eventID) (out api.One[api.
 }
 
 // getRequestBody gives the bytes as a file: whatever they hold, no browser makes a page of them.
-func (s *service) getRequestBody(in *eventID, w http.ResponseWriter, r *http.Request) error {
+func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.Request) error {
 	e, err := s.event(r.Context(), in)
 	if err != nil {
 		return err
@@ -197,7 +202,7 @@ func download(w http.ResponseWriter, media, name string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-func (s *service) deleteRequest(ctx context.Context, in *eventID) (out api.One[api.Deleted], err error) {
+func (s *service) deleteRequest(ctx context.Context, in *EventPath) (out api.One[api.Deleted], err error) {
 	id, err := hookglass.ParseEventID(in.ID)
 	if err != nil {
 		return out, err
@@ -234,7 +239,7 @@ func tagsOf(tags []string) (out api.One[api.EventTags]) {
 	return out
 }
 
-func (s *service) ignoreRequest(ctx context.Context, in *eventID, body *api.IgnoreEvent) (out api.One[api.Event], err error) {
+func (s *service) ignoreRequest(ctx context.Context, in *EventPath, body *api.IgnoreEvent) (out api.One[api.Event], err error) {
 	if body.Reason.Null || body.Reason.Set && !slices.Contains(hookglass.IgnoreReasons, body.Reason.Value) {
 		return out, hookglass.Invalid("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
 	}
@@ -244,14 +249,14 @@ func (s *service) ignoreRequest(ctx context.Context, in *eventID, body *api.Igno
 	return s.listForm(ctx, in)
 }
 
-func (s *service) unignoreRequest(ctx context.Context, in *eventID) (out api.One[api.Event], err error) {
+func (s *service) unignoreRequest(ctx context.Context, in *EventPath) (out api.One[api.Event], err error) {
 	if err := s.Captures.Unignore(ctx, asker(ctx), in.EndpointID, in.ID); err != nil {
 		return out, err
 	}
 	return s.listForm(ctx, in)
 }
 
-func (s *service) listForm(ctx context.Context, in *eventID) (out api.One[api.Event], err error) {
+func (s *service) listForm(ctx context.Context, in *EventPath) (out api.One[api.Event], err error) {
 	e, err := s.event(ctx, in)
 	if err != nil {
 		return out, err

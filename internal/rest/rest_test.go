@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -25,15 +26,16 @@ import (
 
 // site is a running API with one account and its tokens.
 type site struct {
-	t        *testing.T
-	db       *store.DB
-	url      string // {base_url}
-	accounts *account.Service
-	captures *capture.Service
-	owner    account.Registered
-	token    string // of the owner's account, with every scope
-	drain    func()
-	log      *bytes.Buffer
+	t         *testing.T
+	db        *store.DB
+	url       string // {base_url}
+	accounts  *account.Service
+	captures  *capture.Service
+	endpoints *endpoint.Service
+	owner     account.Registered
+	token     string // of the owner's account, with every scope
+	drain     func()
+	log       *bytes.Buffer
 }
 
 // each runs the test against an API on each database.
@@ -51,11 +53,11 @@ func open(t *testing.T, db *store.DB) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoints := endpoint.New(db, keys)
-	s.captures = capture.New(db, capture.Config{Verifiers: endpoints}, log)
+	s.endpoints = endpoint.New(db, keys)
+	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints}, log)
 	draining := make(chan struct{})
 	handler := rest.New(rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: endpoints, Captures: s.captures,
+		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
 	})
@@ -88,6 +90,19 @@ func (s *site) newToken(r account.Registered, level hookglass.TokenLevel, worksp
 		s.t.Fatal(err)
 	}
 	return token
+}
+
+// tokenFor makes a token of the owner with every scope; life 0 is for ever.
+func (s *site) tokenFor(life time.Duration) (string, hookglass.Token) {
+	s.t.Helper()
+	token, record, err := s.accounts.CreateToken(s.t.Context(), hookglass.System, account.TokenRequest{
+		User: s.owner.User.ID, Account: s.owner.Account.ID, Level: hookglass.LevelAccount, ExpiresIn: life,
+		Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return token, record
 }
 
 // call makes a request and returns status, header and body. body is JSON text, "" for none.

@@ -17,7 +17,7 @@ import (
 
 type eventStream struct {
 	ID string `path:"id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	eventFilter
+	EventFilter
 	LastEventID string `header:"Last-Event-ID" doc:"The last event that was seen: the stream begins behind it." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 }
 
@@ -164,7 +164,7 @@ func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64
 		}
 		for _, e := range batch {
 			if headers || body {
-				whole, err := s.event(ctx, &eventID{ofEndpoint{ref}, string(e.ID)})
+				whole, err := s.event(ctx, &EventPath{InEndpoint{ref}, string(e.ID)})
 				if hookglass.Is(err, hookglass.CodeNotFound) {
 					seq = e.Seq // deleted since
 					continue

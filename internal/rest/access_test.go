@@ -1,0 +1,333 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/rest"
+)
+
+// access is who may call an operation, as the specification has it ("Authentication"; decisions, sections 5 and 13).
+type access struct {
+	public bool
+	scope  hookglass.Scope // "": any valid token
+	key    bool            // open to a temporary endpoint's key, at its endpoint
+	body   string          // one that is valid, where the operation takes one
+}
+
+// accessFor names every operation of the description. One that it does not name fails the test: say here who may call it.
+var accessFor = map[string]access{
+	"verify-token":              {},
+	"list-endpoints":            {scope: hookglass.ScopeRead},
+	"create-endpoint":           {scope: hookglass.ScopeWrite, body: `{"endpoint":{"name":"New"}}`},
+	"get-endpoint":              {scope: hookglass.ScopeRead, key: true},
+	"update-endpoint":           {scope: hookglass.ScopeWrite, body: `{"endpoint":{"name":"New"}}`},
+	"delete-endpoint":           {scope: hookglass.ScopeWrite},
+	"create-temporary-endpoint": {public: true},
+	"list-requests":             {scope: hookglass.ScopeRead, key: true},
+	"get-request":               {scope: hookglass.ScopeRead, key: true},
+	"get-request-body":          {scope: hookglass.ScopeRead, key: true},
+	"export-requests":           {scope: hookglass.ScopeRead, key: true},
+	"stream-requests":           {scope: hookglass.ScopeRead, key: true},
+	"delete-request":            {scope: hookglass.ScopeWrite, key: true},
+	"delete-requests":           {scope: hookglass.ScopeWrite, key: true},
+	"tag-request":               {scope: hookglass.ScopeWrite},
+	"untag-request":             {scope: hookglass.ScopeWrite},
+	"ignore-request":            {scope: hookglass.ScopeWrite, body: `{"reason":"test"}`},
+	"unignore-request":          {scope: hookglass.ScopeWrite},
+	"list-events":               {scope: hookglass.ScopeRead},
+}
+
+// route is one operation of the description.
+type route struct {
+	id, method, path string
+	access
+}
+
+// routes reads the operations from the description itself.
+func (s *site) routes() (all []route) {
+	s.t.Helper()
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	s.wantAs("", 200, "GET", "/openapi.json", "", &doc)
+	for path, item := range doc.Paths {
+		for method, raw := range item {
+			var op struct{ OperationID string }
+			if err := json.Unmarshal(raw, &op); err != nil {
+				s.t.Fatalf("%s %s: %v", method, path, err)
+			}
+			// An alias is called as its operation, with a number behind it.
+			base := strings.TrimRight(op.OperationID, "-23456789")
+			known, ok := accessFor[base]
+			if !ok {
+				s.t.Errorf("%s %s (%s) is an operation that this test does not know: say in accessFor who may call it", method, path, op.OperationID)
+				continue
+			}
+			all = append(all, route{op.OperationID, strings.ToUpper(method), path, known})
+		}
+	}
+	if len(all) == 0 {
+		s.t.Fatal("the description has no operation")
+	}
+	return all
+}
+
+// target is what a route is called on: fresh things, so that a call that works can not spoil the next.
+type target struct{ endpoint, event string }
+
+func (r route) at(g target) string {
+	return strings.NewReplacer(
+		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{tag}", "mark",
+	).Replace(r.path)
+}
+
+// try calls the route and returns the status and the code of an error. A stream is left as soon as it answers.
+func (s *site) try(token string, r route, g target) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g), strings.NewReader(r.body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if r.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var refused api.Error
+	if res.StatusCode >= 300 {
+		if err := json.NewDecoder(res.Body).Decode(&refused); err != nil {
+			s.t.Errorf("%s %s answers %d with no JSON: %v", r.method, r.at(g), res.StatusCode, err)
+		}
+		if res.StatusCode == 401 && !strings.HasPrefix(res.Header.Get("WWW-Authenticate"), "Bearer") {
+			s.t.Errorf("%s answers 401 without WWW-Authenticate", r.id)
+		}
+	}
+	return res.StatusCode, refused.Error
+}
+
+// Every route × who asks.
+func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		workspace, err := s.accounts.CreateWorkspace(t.Context(), hookglass.System, s.owner.Account.ID, "Second")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stranger := s.register("eve@example.com")
+		every := []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel}
+		scoped := map[hookglass.Scope]string{}
+		for _, scope := range every {
+			scoped[scope] = s.newToken(s.owner, hookglass.LevelAccount, 0, scope)
+		}
+		home := s.newToken(s.owner, hookglass.LevelWorkspace, s.owner.Workspace.ID, every...)
+		sibling := s.newToken(s.owner, hookglass.LevelWorkspace, workspace.ID, every...)
+		foreign := s.newToken(stranger, hookglass.LevelAccount, 0, every...)
+		revoked := s.revokedToken()
+		expired := s.expiredToken()
+
+		mine := func() target {
+			e := s.newEndpoint("")
+			return target{e.ID, s.arrive(e.ID, nil)}
+		}
+		temporary := func() (target, string) {
+			// Made past the edge: its rate limit would end the test.
+			e, key, err := s.endpoints.CreateTemporary(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return target{string(e.ID), s.arrive(string(e.ID), nil)}, key
+		}
+		_, otherKey := temporary()
+		fixed := mine() // for calls that must fail
+
+		for _, r := range s.routes() {
+			nested := strings.Contains(r.path, "{")
+			expect := func(who, token string, g target, status int, code string) {
+				t.Helper()
+				if got, gotCode := s.try(token, r, g); got != status || gotCode != code {
+					t.Errorf("%s %s (%s), %s: %d %s, want %d %s", r.method, r.path, r.id, who, got, gotCode, status, code)
+				}
+			}
+			allowed := func(who, token string, g target) {
+				t.Helper()
+				if got, code := s.try(token, r, g); got < 200 || got > 299 {
+					t.Errorf("%s %s (%s), %s: %d %s, want it to be let in", r.method, r.path, r.id, who, got, code)
+				}
+			}
+			if r.public {
+				allowed("no token", "", fixed)
+				allowed("junk", "junk", fixed)
+				continue
+			}
+			expect("no token", "", fixed, 401, "unauthorized")
+			expect("junk", "hg_junk", fixed, 401, "unauthorized")
+			expect("a key that is none", "tk_00000000000000000000000000", fixed, 401, "unauthorized")
+			expect("the beginning of a token", s.token[:len(s.token)-1], fixed, 401, "unauthorized")
+			expect("revoked", revoked, fixed, 401, "unauthorized")
+			expect("expired", expired, fixed, 401, "unauthorized")
+			for _, scope := range every {
+				if r.scope == "" || scope == r.scope {
+					allowed("scope "+string(scope), scoped[scope], mine())
+				} else {
+					expect("scope "+string(scope), scoped[scope], fixed, 403, "insufficient_scope")
+				}
+			}
+			allowed("its workspace's token", home, mine())
+			if nested {
+				expect("another account", foreign, fixed, 404, "not_found")
+				expect("a sibling workspace", sibling, fixed, 404, "not_found")
+				if strings.Contains(r.path, "/requests/{id}") {
+					// Their own endpoint with an event of ours.
+					theirs := s.endpointOf(sibling)
+					expect("their endpoint, my event", sibling, target{theirs, fixed.event}, 404, "not_found")
+				}
+				temp, key := temporary()
+				if r.key {
+					expect("another endpoint's key", otherKey, temp, 404, "not_found")
+					expect("a key, at an account's endpoint", key, fixed, 404, "not_found")
+					expect("an account, at a temporary endpoint", s.token, temp, 404, "not_found")
+					allowed("its own key", key, temp)
+				} else {
+					expect("its own key", key, temp, 403, "forbidden")
+				}
+			} else {
+				expect("a temporary endpoint's key", otherKey, fixed, 403, "forbidden")
+			}
+		}
+		s.want(200, "GET", "/endpoints/"+fixed.endpoint+"/requests/"+fixed.event, "", nil) // what was refused changed nothing
+	})
+}
+
+func (s *site) revokedToken() string {
+	s.t.Helper()
+	token, record := s.tokenFor(0)
+	if err := s.accounts.RevokeToken(s.t.Context(), hookglass.System, record.ID); err != nil {
+		s.t.Fatal(err)
+	}
+	return token
+}
+
+func (s *site) expiredToken() string {
+	token, record := s.tokenFor(1)
+	for record.Usable(time.Now()) { // it was given a nanosecond
+	}
+	return token
+}
+
+// endpointOf creates an endpoint with a token and returns its id.
+func (s *site) endpointOf(token string) string {
+	s.t.Helper()
+	var made api.One[api.Endpoint]
+	s.wantAs(token, 201, "POST", "/endpoints", `{"endpoint":{"name":"Theirs"}}`, &made)
+	return made.Data.ID
+}
+
+func TestListsHoldNothingOfOthers(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.arrive(e.ID, nil)
+		workspace, err := s.accounts.CreateWorkspace(t.Context(), hookglass.System, s.owner.Account.ID, "Second")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, token := range map[string]string{
+			"another account":     s.newToken(s.register("eve@example.com"), hookglass.LevelAccount, 0, hookglass.ScopeRead),
+			"a sibling workspace": s.newToken(s.owner, hookglass.LevelWorkspace, workspace.ID, hookglass.ScopeRead),
+		} {
+			var endpoints api.List[api.Endpoint]
+			s.wantAs(token, 200, "GET", "/endpoints", "", &endpoints)
+			var feed api.ActivityList
+			s.wantAs(token, 200, "GET", "/events", "", &feed)
+			if len(endpoints.Data) != 0 || len(feed.Data) != 0 {
+				t.Errorf("%s sees %+v and %+v", who, endpoints.Data, feed.Data)
+			}
+		}
+	})
+}
+
+func TestNotMineReadsAsNotThere(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, nil)
+		foreign := s.newToken(s.register("eve@example.com"), hookglass.LevelAccount, 0, hookglass.ScopeRead)
+		nobodys := string(hookglass.NewEndpointID())
+		for _, path := range []string{"/endpoints/%s", "/endpoints/%s/requests", "/endpoints/%s/requests/" + event} {
+			_, theirs := s.call(foreign, "GET", strings.ReplaceAll(path, "%s", e.ID), "")
+			_, none := s.call(foreign, "GET", strings.ReplaceAll(path, "%s", nobodys), "")
+			if theirs != none {
+				t.Errorf("%s: %s differs from %s", path, theirs, none)
+			}
+		}
+	})
+}
+
+func TestATokenIsTakenFromOneWellFormedHeaderAlone(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for name, values := range map[string][]string{
+			"two":          {"Bearer " + s.token, "Bearer " + s.token},
+			"joined":       {"Bearer " + s.token + ", Bearer " + s.token},
+			"two spaces":   {"Bearer  " + s.token},
+			"tab":          {"Bearer\t" + s.token},
+			"no scheme":    {s.token},
+			"basic":        {"Basic " + s.token},
+			"nothing":      {"Bearer"},
+			"empty":        {"Bearer "},
+			"more after":   {"Bearer " + s.token + " x"},
+			"quoted":       {`Bearer "` + s.token + `"`},
+			"without auth": nil,
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/auth/verify?access_token="+s.token+"&token="+s.token, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if values != nil {
+				req.Header["Authorization"] = values
+			}
+			if res, text := s.do(req); res.StatusCode != 401 {
+				t.Errorf("%s: %d %s, want 401", name, res.StatusCode, text)
+			}
+		}
+		for _, scheme := range []string{"Bearer", "bearer", "BEARER"} { // RFC 9110, section 11.1
+			req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/auth/verify", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", scheme+" "+s.token)
+			if res, text := s.do(req); res.StatusCode != 200 {
+				t.Errorf("%s: %d %s", scheme, res.StatusCode, text)
+			}
+		}
+	})
+}
+
+func TestVerifyTellsWhoseATokenIs(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var got api.Verification
+		s.want(200, "GET", "/auth/verify", "", &got)
+		want := api.Identity{
+			User:    api.User{ID: s.owner.User.ID, Email: "ada@example.com", Name: s.owner.User.Name},
+			Account: api.Account{ID: s.owner.Account.ID, Name: s.owner.Account.Name, Plan: "business"},
+		}
+		if got.Identity != want || got.Data != want {
+			t.Errorf("got %+v, want %+v at the top and in data", got, want)
+		}
+	})
+}
+
+// The base address is a path of the contract.
+func TestTheBaseIsVersioned(t *testing.T) {
+	if rest.Base != "/api/v1" {
+		t.Errorf("Base is %s", rest.Base)
+	}
+}
