@@ -1,0 +1,307 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+)
+
+// Export writes events to a file, one by one, as they come. Close ends the file and leaves the writer open. The events
+// are in the detail form.
+type Export interface {
+	// MediaType is that of the file.
+	MediaType() string
+	Add(e *hookglass.Event) error
+	Close() error
+}
+
+// NewExport begins a file in one of the formats ndjson, har and csv (decisions, section 6). It answers validation_failed for
+// another. detail makes what a line of ndjson holds.
+func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (Export, error) {
+	switch format {
+	case "ndjson":
+		lines := json.NewEncoder(w)
+		lines.SetEscapeHTML(false)
+		return &ndjsonExport{lines, detail}, nil
+	case "har":
+		return &harExport{w: w}, nil
+	case "csv":
+		return &csvExport{w: csv.NewWriter(w)}, nil
+	}
+	return nil, hookglass.Invalid("format", "must be ndjson, har or csv")
+}
+
+// ndjsonExport writes one JSON object a line.
+type ndjsonExport struct {
+	lines  *json.Encoder
+	detail func(*hookglass.Event) any
+}
+
+func (*ndjsonExport) MediaType() string              { return "application/x-ndjson" }
+func (x *ndjsonExport) Add(e *hookglass.Event) error { return x.lines.Encode(x.detail(e)) }
+func (*ndjsonExport) Close() error                   { return nil }
+
+// csvExport writes a table with a header line (RFC 4180). Senders choose what is in the cells, so none is left that a
+// spreadsheet would run as a formula.
+type csvExport struct {
+	w     *csv.Writer
+	begun bool
+}
+
+var csvColumns = []string{
+	"id", "type", "requested_at", "method", "path", "query_string", "url", "status", "content_type", "ip_address", "size", "detected_provider", "event_type",
+	"event_id", "delivery_id", "signature_status", "signature_reason", "ignored", "tags", "from", "to", "subject", "body_encoding", "body",
+}
+
+func (*csvExport) MediaType() string { return "text/csv; charset=utf-8" }
+
+func (x *csvExport) Add(e *hookglass.Event) error {
+	if err := x.begin(); err != nil {
+		return err
+	}
+	status := ""
+	if e.Status != 0 {
+		status = strconv.Itoa(e.Status)
+	}
+	body, encoding := bodyText(e.Body)
+	if encoding == "" {
+		encoding = "utf8"
+	}
+	row := []string{
+		string(e.ID), string(e.Type), stamp(e.ReceivedAt), e.Method, e.Path, e.RawQuery, e.URL, status, e.ContentType, e.IP, strconv.FormatInt(e.Size, 10), e.Provider, e.EventType,
+		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, encoding, body,
+	}
+	for i, cell := range row {
+		row[i] = harmless(validText(cell))
+	}
+	return x.write(row)
+}
+
+func (x *csvExport) Close() error { return x.begin() }
+
+func (x *csvExport) begin() error {
+	if x.begun {
+		return nil
+	}
+	x.begun = true
+	return x.write(csvColumns)
+}
+
+// write does not leave the row in the buffer: the next may be a while to come.
+func (x *csvExport) write(row []string) error {
+	if err := x.w.Write(row); err != nil {
+		return err
+	}
+	x.w.Flush()
+	return x.w.Error()
+}
+
+// harmless puts an apostrophe before a cell that a spreadsheet would take for a formula (OWASP, "CSV Injection").
+func harmless(cell string) string {
+	if cell != "" && strings.IndexByte("=+-@\t\r\n", cell[0]) >= 0 {
+		return "'" + cell
+	}
+	return cell
+}
+
+// harExport writes an HTTP archive, version 1.2. Mail becomes an entry too, of the method EMAIL and without a response,
+// so that the file has every event.
+type harExport struct {
+	w     io.Writer
+	begun bool
+}
+
+func (*harExport) MediaType() string { return "application/json" }
+
+func (x *harExport) Add(e *hookglass.Event) error {
+	entry, err := compact(harEntryOf(e))
+	if err != nil {
+		return err
+	}
+	if x.begun {
+		_, err = io.WriteString(x.w, ",\n")
+	} else {
+		err = x.begin()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = x.w.Write(entry)
+	return err
+}
+
+func (x *harExport) Close() error {
+	if !x.begun {
+		if err := x.begin(); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(x.w, "\n]}}\n")
+	return err
+}
+
+func (x *harExport) begin() error {
+	x.begun = true
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	creator, err := compact(map[string]string{"name": "hookglass", "version": version})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(x.w, `{"log":{"version":"1.2","creator":`+string(creator)+`,"entries":[`+"\n")
+	return err
+}
+
+// The parts of an entry, by the names of HAR 1.2. Sizes that were not measured are -1.
+type (
+	harEntry struct {
+		Started  string      `json:"startedDateTime"`
+		Time     float64     `json:"time"` // ms
+		Request  harRequest  `json:"request"`
+		Response harResponse `json:"response"`
+		Cache    struct{}    `json:"cache"`
+		Timings  harTimings  `json:"timings"`
+		IP       string      `json:"_clientIPAddress,omitempty"`
+		ID       string      `json:"_id"`
+	}
+	harRequest struct {
+		Method      string    `json:"method"`
+		URL         string    `json:"url"`
+		Version     string    `json:"httpVersion"`
+		Cookies     []harPair `json:"cookies"`
+		Headers     []harPair `json:"headers"`
+		Query       []harPair `json:"queryString"`
+		Body        *harBody  `json:"postData,omitempty"`
+		HeadersSize int       `json:"headersSize"`
+		BodySize    int64     `json:"bodySize"`
+	}
+	harBody struct {
+		MediaType string `json:"mimeType"`
+		Text      string `json:"text"`
+		Encoding  string `json:"_encoding,omitempty"` // base64; HAR has no word for it here
+	}
+	harResponse struct {
+		Status      int        `json:"status"`
+		StatusText  string     `json:"statusText"`
+		Version     string     `json:"httpVersion"`
+		Cookies     []harPair  `json:"cookies"`
+		Headers     []harPair  `json:"headers"`
+		Content     harContent `json:"content"`
+		Redirect    string     `json:"redirectURL"`
+		HeadersSize int        `json:"headersSize"`
+		BodySize    int        `json:"bodySize"`
+	}
+	harContent struct {
+		Size      int    `json:"size"`
+		MediaType string `json:"mimeType"`
+		Text      string `json:"text,omitempty"`
+		Encoding  string `json:"encoding,omitempty"`
+	}
+	harPair struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	harTimings struct {
+		Send    float64 `json:"send"`
+		Wait    float64 `json:"wait"`
+		Receive float64 `json:"receive"`
+	}
+)
+
+func harEntryOf(e *hookglass.Event) harEntry {
+	entry := harEntry{
+		Started: stamp(e.ReceivedAt), IP: e.IP, ID: string(e.ID),
+		Request: harRequest{
+			Method: e.Method, URL: validText(e.URL), Version: e.Proto, Cookies: []harPair{}, Headers: harHeaders(e.Headers), Query: harQuery(e.RawQuery),
+			HeadersSize: -1, BodySize: e.Size,
+		},
+		Response: harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1, Content: harContent{MediaType: "x-unknown"}},
+	}
+	if e.Type == hookglass.EventEmail {
+		entry.Request.URL = "mailto:" + validText(e.Path)
+	}
+	if len(e.Body) > 0 {
+		body := harBody{MediaType: validText(e.ContentType)}
+		body.Text, body.Encoding = bodyText(e.Body)
+		entry.Request.Body = &body
+	}
+	if r := e.Reply; r != nil {
+		wait := float64(r.Delay) / float64(time.Millisecond)
+		entry.Time, entry.Timings.Wait = wait, wait
+		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(r.Headers)
+		entry.Response.Redirect, entry.Response.BodySize = validText(r.Headers.Get("Location")), len(r.Body)
+		entry.Response.Content = harContent{Size: len(r.Body), MediaType: validText(r.Headers.Get("Content-Type"))}
+		entry.Response.Content.Text, entry.Response.Content.Encoding = bodyText(r.Body)
+	}
+	return entry
+}
+
+func harHeaders(headers hookglass.Headers) []harPair {
+	pairs := make([]harPair, len(headers))
+	for i, h := range headers {
+		pairs[i] = harPair{validText(h.Name), validText(h.Value)}
+	}
+	return pairs
+}
+
+func harQuery(raw string) []harPair {
+	pairs := []harPair{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair != "" {
+			name, value, _ := strings.Cut(pair, "=")
+			pairs = append(pairs, harPair{decoded(name), decoded(value)})
+		}
+	}
+	return pairs
+}
+
+// decoded takes what a sender encoded wrongly as it stands.
+func decoded(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		s = u
+	}
+	return validText(s)
+}
+
+// compact is JSON as a program likes it: without the escapes that are for HTML.
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// bodyText is a body as text, in base64 where it is not UTF-8.
+func bodyText(body []byte) (text, encoding string) {
+	if utf8.Valid(body) {
+		return string(body), ""
+	}
+	return base64.StdEncoding.EncodeToString(body), "base64"
+}
+
+// validText reads what is not UTF-8 as ISO 8859-1, which is what such headers mostly are.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(rune(s[i]))
+	}
+	return b.String()
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
