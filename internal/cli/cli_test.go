@@ -37,9 +37,15 @@ func object(t testing.TB, stdin string, args ...string) map[string]any {
 	if r.code != 0 || r.err != "" {
 		t.Fatalf("%s: exit code %d, stderr %q", strings.Join(args, " "), r.code, r.err)
 	}
+	return decode(t, r.out)
+}
+
+// decode reads the one JSON object that a command printed.
+func decode(t testing.TB, out string) map[string]any {
+	t.Helper()
 	var v map[string]any
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
-		t.Fatalf("%s printed %q: %v", strings.Join(args, " "), r.out, err)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatalf("printed %q: %v", out, err)
 	}
 	return v
 }

@@ -95,7 +95,7 @@ func scanValues(rows *sql.Rows, columns []Column) ([]any, error) {
 		case RealColumn:
 			targets[i] = new(sql.NullFloat64)
 		default:
-			targets[i] = new([]byte)
+			targets[i] = new(sql.Null[[]byte])
 		}
 	}
 	if err := rows.Scan(targets...); err != nil {
@@ -116,9 +116,11 @@ func scanValues(rows *sql.Rows, columns []Column) ([]any, error) {
 			if v.Valid {
 				values[i] = v.Float64
 			}
-		case *[]byte:
-			if *v != nil {
-				values[i] = *v
+		case *sql.Null[[]byte]:
+			if v.Valid && v.V == nil {
+				values[i] = []byte{} // no bytes are not NULL
+			} else if v.Valid {
+				values[i] = v.V
 			}
 		}
 	}

@@ -1,0 +1,313 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/cli"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+)
+
+func open(t testing.TB, s storage) *store.DB {
+	t.Helper()
+	cfg := store.Config{Path: filepath.Join(s.dir, "hookglass.db")}
+	if len(s.flags) > 2 {
+		cfg.URL = s.flags[3]
+	}
+	db, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// installation is a storage with a user, a token, an endpoint and a sealed secret.
+type installation struct {
+	storage
+	token    string
+	endpoint hookglass.Endpoint
+}
+
+func install(t testing.TB, s storage) installation {
+	t.Helper()
+	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
+	object(t, "", s.args("admin", "keys", "rotate")...)
+	i := installation{storage: s, token: object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)["token"].(string)}
+	db := open(t, s)
+	defer db.Close()
+	keys, err := seal.Load(filepath.Join(s.dir, "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := hookglass.Principal{Account: 1, User: 1, Scopes: hookglass.System.Scopes}
+	endpoints := endpoint.New(db, keys)
+	if i.endpoint, err = endpoints.Create(t.Context(), who, endpoint.Draft{Name: new("default")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := endpoints.CreateSignatureConfig(t.Context(), who, string(i.endpoint.ID), endpoint.SignatureDraft{Provider: new("stripe"), Secret: new("whsec_canary")}, false); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// whole checks that everything of the installation is at the other place, and works.
+func (i installation) whole(t testing.TB, at storage) {
+	t.Helper()
+	if who, err := service(t, at).Authenticate(t.Context(), i.token); err != nil || who.User != 1 {
+		t.Errorf("the token is %+v, %v", who, err)
+	}
+	if r := run(t, "", at.args("doctor")...); r.code != 0 || !strings.Contains(r.out, "open all of 1 secrets") {
+		t.Errorf("doctor: %+v", r)
+	}
+}
+
+func TestABackupMadeUnderLoadHoldsWhatWasAcknowledgedBefore(t *testing.T) {
+	for from, fresh := range kinds {
+		t.Run(from, func(t *testing.T) {
+			i := install(t, fresh(t))
+			db := open(t, i.storage)
+			defer db.Close()
+			capture := func() {
+				at := i.endpoint.CreatedAt
+				ev := &hookglass.Event{
+					ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: i.endpoint.Num, EndpointID: i.endpoint.ID, Type: hookglass.EventWebhook,
+					ReceivedAt: at, Method: "POST", Path: "/", Proto: "HTTP/1.1", Size: 1500, Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+					Payload: &hookglass.Payload{Body: bytes.Repeat([]byte{0, 0xff, '"'}, 500)},
+				}
+				if err := db.Capture(t.Context(), 1, ev, hookglass.EventJob{EventID: ev.ID}); err != nil {
+					t.Error(err)
+				}
+			}
+			const before = 3000 // more than one part of the file
+			var left atomic.Int64
+			left.Store(before)
+			var wg sync.WaitGroup
+			for range 16 {
+				wg.Go(func() {
+					for left.Add(-1) >= 0 {
+						capture()
+					}
+				})
+			}
+			wg.Wait()
+
+			file := filepath.Join(t.TempDir(), "backup.tgz")
+			var stop atomic.Bool
+			for range 4 {
+				wg.Go(func() {
+					for !stop.Load() {
+						capture()
+					}
+				})
+			}
+			made := object(t, "", i.args("backup", file)...)
+			stop.Store(true)
+			wg.Wait()
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || float64(info.Size()) != made["bytes"] || made["keys"] != true {
+				t.Errorf("backup: %v, %v, %v", made, info, err)
+			}
+
+			for to, fresh := range kinds {
+				t.Run("into "+to, func(t *testing.T) {
+					s := fresh(t)
+					if restored := object(t, "", s.args("restore", file)...); restored["rows"] != made["rows"] {
+						t.Errorf("restored %v of %v", restored, made)
+					}
+					i.whole(t, s)
+					there := open(t, s)
+					defer there.Close()
+					err := there.View(t.Context(), hookglass.System, func(v *store.View) error {
+						e, err := v.Endpoint(string(i.endpoint.ID))
+						if e.EventCount < before {
+							t.Errorf("%d events, %d were acknowledged before", e.EventCount, before)
+						}
+						return err
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// serve runs the service until stop, and returns when it is ready.
+func serve(t testing.TB, s storage) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	var log bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Main(ctx, s.args("serve", "--listen", "127.0.0.1:0", "--smtp-listen", "off"), strings.NewReader(""), write, &log)
+		write.Close()
+	}()
+	out := bufio.NewReader(read)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("serve printed nothing: %v", err)
+	}
+	go io.Copy(io.Discard, out)
+	fields := strings.Fields(line)
+	for ready := false; !ready; {
+		answer, err := http.Get(fields[len(fields)-1] + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		ready = answer.StatusCode == http.StatusOK
+	}
+	return func() {
+		t.Helper()
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("serve ended with %d: %s", code, log.String())
+		}
+	}
+}
+
+func TestRestoreRefusesAPlaceThatIsNotEmptyOrInUse(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		file := filepath.Join(t.TempDir(), "backup.tgz")
+		object(t, "", i.args("backup", file)...)
+		object(t, "", i.args("admin", "user", "create", "--email", "bob@example.com")...)
+
+		fails(t, 1, "not empty", i.args("restore", file)...)
+		if n := len(member(t, object(t, "", i.args("admin", "account", "list")...), "accounts").([]any)); n != 2 {
+			t.Fatalf("a refused restore left %d accounts", n)
+		}
+
+		stop := serve(t, s)
+		fails(t, 1, "in use", i.args("restore", file)...)
+		fails(t, 1, "in use", i.args("restore", file, "--force")...)
+		stop()
+
+		object(t, "", i.args("restore", file, "--force")...)
+		if n := len(member(t, object(t, "", i.args("admin", "account", "list")...), "accounts").([]any)); n != 1 {
+			t.Errorf("%d accounts after the restore", n)
+		}
+		i.whole(t, s)
+	})
+}
+
+func TestADamagedBackupIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "backup.tgz")
+	object(t, "", i.args("backup", file)...)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := freshSQLite(t)
+	try := func(name string, content []byte) {
+		t.Helper()
+		bad := filepath.Join(dir, "bad.tgz")
+		if err := os.WriteFile(bad, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, "", target.args("restore", bad)...); r.code != 1 || r.out != "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if _, err := os.Stat(target.dir); !os.IsNotExist(err) {
+			t.Fatalf("%s: the data directory was made: %v", name, err)
+		}
+	}
+	try("empty", nil)
+	try("text", []byte("-- PostgreSQL database dump"))
+	for n := 1; n < len(good); n += 97 {
+		try("cut off", good[:n])
+	}
+	for n := 10; n < len(good); n += 101 { // behind gzip's head, whose time and system mean nothing
+		turned := bytes.Clone(good)
+		turned[n] ^= 0x10
+		try("a bit turned", turned)
+	}
+	fails(t, 1, "no such file", target.args("restore", filepath.Join(dir, "none"))...)
+}
+
+func TestABackupWithoutKeysNeedsTheKeysetThatItWasMadeWith(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		dir := t.TempDir()
+		file := filepath.Join(dir, "backup.tgz")
+		if made := object(t, "", i.args("backup", file, "--without-keys")...); made["keys"] != false {
+			t.Errorf("backup: %v", made)
+		}
+		keyset, err := os.ReadFile(filepath.Join(i.dir, "keys.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		target := freshSQLite(t)
+		fails(t, 1, "made without its keyset", target.args("restore", file)...)
+		if err := os.Mkdir(target.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(target.dir, "keys.json")
+		if _, err := seal.LoadOrCreate(path); err != nil {
+			t.Fatal(err)
+		}
+		fails(t, 1, "not the one", target.args("restore", file)...)
+		if err := os.WriteFile(path, keyset, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		object(t, "", target.args("restore", file)...)
+		i.whole(t, target)
+	})
+}
+
+func TestARestoreDestroysNoKeyset(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	file := filepath.Join(t.TempDir(), "backup.tgz")
+	object(t, "", i.args("backup", file)...)
+
+	// Rotated since: the keyset that is there opens more than the backup's, and stays.
+	object(t, "", i.args("admin", "keys", "rotate")...)
+	object(t, "", i.args("restore", file, "--force")...)
+	i.whole(t, i.storage)
+	if keys := object(t, "", i.args("admin", "keys", "rotate")...); keys["keys"] != 4. {
+		t.Errorf("keys after the restore: %v", keys)
+	}
+
+	// Another installation's: it is kept beside.
+	other := install(t, freshSQLite(t))
+	theirs, err := os.ReadFile(filepath.Join(other.dir, "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object(t, "", other.args("restore", file, "--force")...)
+	i.whole(t, other.storage)
+	kept, err := filepath.Glob(filepath.Join(other.dir, "keys.json.before-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	if content, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(content, theirs) {
+		t.Errorf("what was kept is not what was there: %v", err)
+	}
+}
+
+func TestABackupOfNothingIsRefused(t *testing.T) {
+	s := freshSQLite(t)
+	file := filepath.Join(t.TempDir(), "backup.tgz")
+	fails(t, 1, "no database", s.args("backup", file)...)
+	for _, path := range []string{s.dir, file} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s was made: %v", path, err)
+		}
+	}
+}

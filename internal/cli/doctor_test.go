@@ -1,0 +1,99 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hookglass/internal/seal"
+)
+
+// statuses is what doctor finds, by what it looked at.
+func statuses(t testing.TB, s storage) (code int, found map[string]string) {
+	t.Helper()
+	r := run(t, "", s.args("doctor", "--json")...)
+	found = make(map[string]string)
+	for _, f := range member(t, decode(t, r.out), "findings").([]any) {
+		name, status := member(t, f, "name").(string), member(t, f, "status").(string)
+		if found[name] != "wrong" {
+			found[name] = status
+		}
+	}
+	return r.code, found
+}
+
+func TestDoctorFindsNothingWrongWithAHealthyInstallation(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		install(t, s)
+		code, found := statuses(t, s)
+		if code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		for _, name := range []string{"data directory", "disk space", "schema", "database", "integrity", "clock", "keyset"} {
+			if found[name] != "ok" && !(name == "disk space" && found[name] == "warning") {
+				t.Errorf("%s is %q", name, found[name])
+			}
+		}
+	})
+}
+
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	must := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		harm func(t *testing.T, dir string)
+		what string
+	}{
+		"others may enter the directory": {func(t *testing.T, dir string) { must(t, os.Chmod(dir, 0o755)) }, "data directory"},
+		"others may read the keys":       {func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, "keys.json"), 0o644)) }, "keyset"},
+		"the keyset is lost":             {func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "keys.json"))) }, "keyset"},
+		"the keyset is damaged":          {func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, "keys.json"), 50)) }, "keyset"},
+		"the keyset is another's": {func(t *testing.T, dir string) {
+			must(t, os.Remove(filepath.Join(dir, "keys.json")))
+			_, err := seal.LoadOrCreate(filepath.Join(dir, "keys.json"))
+			must(t, err)
+		}, "keyset"},
+		"others may read dev's token": {func(t *testing.T, dir string) { must(t, os.WriteFile(filepath.Join(dir, "dev.json"), nil, 0o644)) }, "data directory"},
+		"the database is no database": {func(t *testing.T, dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, "hookglass.db"), []byte(strings.Repeat("junk", 4096)), 0o600))
+		}, "database"},
+		"a page is damaged": {func(t *testing.T, dir string) {
+			f, err := os.OpenFile(filepath.Join(dir, "hookglass.db"), os.O_RDWR, 0)
+			must(t, err)
+			for page := int64(3); page < 25; page++ { // of 8 KiB; some are in use
+				_, err = f.WriteAt([]byte(strings.Repeat("\x7f", 64)), page*8192)
+				must(t, err)
+			}
+			must(t, f.Close())
+		}, "integrity"},
+		"there is nothing": {func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) }, "database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := install(t, freshSQLite(t))
+			c.harm(t, i.dir)
+			code, found := statuses(t, i.storage)
+			if code != 1 || found[c.what] != "wrong" {
+				t.Errorf("exit code %d, found %v; want %s to be wrong", code, found, c.what)
+			}
+		})
+	}
+}
+
+func TestDoctorShowsNoSecretAndMakesNothing(t *testing.T) {
+	s := freshSQLite(t)
+	if r := run(t, "", s.args("doctor")...); r.code != 1 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+		t.Errorf("the data directory was made: %v", err)
+	}
+	r := run(t, "", "doctor", "--data", s.dir, "--database-url", "postgres://u:canary@127.0.0.1:1/none")
+	if r.code != 1 || strings.Contains(r.out+r.err, "canary") {
+		t.Errorf("%+v", r)
+	}
+}
