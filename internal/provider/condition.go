@@ -53,9 +53,6 @@ func parseCondition(s string) (condition, error) {
 		}
 	default:
 		c.header, c.absent = strings.CutPrefix(subject, "!")
-		if !c.absent {
-			c.header = subject
-		}
 	}
 	valid := c.header != "" || c.form != "" || len(c.pointer) > 0
 	if c.op == '~' && c.values[0] != "hex" && c.values[0] != "base64" || c.op == '[' && s[len(subject):] != "[]" {
@@ -200,9 +197,9 @@ func (p *part) text(in *input) string {
 		}
 		return parseJSON([]byte(text)).at(p.pointer).text()
 	case p.but != "":
-		in.doc()
-		for i := range in.top.known {
-			if name, ok := unquote(in.top.members[i].name); ok && name != p.but {
+		doc := in.doc()
+		for _, m := range in.top.members[:in.top.known] {
+			if name, ok := unquote(doc[m.name:m.nameEnd]); ok && name != p.but {
 				return name
 			}
 		}

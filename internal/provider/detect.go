@@ -39,13 +39,17 @@ func (t *senders) identify(in *input) (*sender, string) {
 	hinted, relay := best, ""
 	var buf [64]byte
 	for i := range in.Headers {
-		known := t.headers[string(lower(buf[:], in.Headers[i].Name))]
+		name := lower(buf[:], in.Headers[i].Name)
+		for _, r := range t.relays {
+			if len(name) > len(r.prefix) && string(name[:len(r.prefix)]) == r.prefix {
+				relay = lesser(relay, r.id)
+			}
+		}
+		known := t.headers[string(name)]
 		if known == nil {
 			continue
 		}
-		if known.relay != "" && (relay == "" || known.relay < relay) {
-			relay = known.relay
-		}
+		relay = lesser(relay, known.relay)
 		for _, r := range known.rules {
 			if r.order < best.order && r.when.holds(in) {
 				best = r
@@ -72,6 +76,14 @@ func (t *senders) identify(in *input) (*sender, string) {
 		}
 	}
 	return best.sender, relay
+}
+
+// lesser returns the first by name of two that are not empty, so that the order of headers does not matter.
+func lesser(a, b string) string {
+	if a == "" || b != "" && b < a {
+		return b
+	}
+	return a
 }
 
 // enclosed names the sender of the delivery inside an envelope, "" when it is not known.
@@ -108,9 +120,8 @@ func (t *senders) byShape(in *input) (rule, bool) {
 	case doc[0] == '[':
 		consider(t.arrays)
 	default:
-		for i := range in.top.known {
-			name := in.top.members[i].name
-			consider(t.members[string(name[1:len(name)-1])])
+		for _, m := range in.top.members[:in.top.known] {
+			consider(t.members[string(doc[m.name+1:m.nameEnd-1])])
 		}
 	}
 	return best, best.sender != nil

@@ -68,6 +68,7 @@ func TestDetect(t *testing.T) {
 			want: provider.Detection{Provider: "bitbucket", EventType: "repo:push", DeliveryID: "r"}},
 		{name: "9 bitbucket data center", headers: "X-Hub-Signature: sha256=x\nX-Event-Key: repo:refs_changed\nX-Request-Id: r",
 			want: provider.Detection{Provider: "bitbucket_server", EventType: "repo:refs_changed", DeliveryID: "r"}},
+		{name: "9 bitbucket with little", headers: "X-Hub-Signature: sha256=x\nX-Event-Key: repo:push", want: provider.Detection{Provider: "bitbucket", EventType: "repo:push"}},
 		{name: "9 jira", headers: "X-Hub-Signature: sha256=x\nX-Atlassian-Webhook-Identifier: w", body: `{"webhookEvent":"jira:issue_created"}`,
 			want: provider.Detection{Provider: "jira", EventType: "jira:issue_created", DeliveryID: "w"}},
 		{name: "9 intercom", headers: "X-Hub-Signature: sha1=x", body: `{"type":"notification_event","topic":"user.created","id":"notif_1"}`,
@@ -111,7 +112,7 @@ func TestDetect(t *testing.T) {
 		{name: "generic_hmac is never detected", headers: "X-Signature: " + hex64, hint: "generic_hmac", want: provider.Detection{Provider: "unknown"}},
 
 		{name: "relays never win", headers: "x-hookdeck-eventid: e\nx-hookdeck-signature: s\nCF-Ray: r\nX-GitHub-Event: ping", want: provider.Detection{Provider: "github", EventType: "ping", Relay: "cloudflare"}},
-		{name: "a relay alone", headers: "x-hookdeck-eventid: e", want: provider.Detection{Provider: "unknown", Relay: "hookdeck"}},
+		{name: "a relay alone", headers: "X-Hookdeck-Original-IP: e", want: provider.Detection{Provider: "unknown", Relay: "hookdeck"}},
 
 		{name: "slack command", headers: form, body: "command=%2Fdeploy&team_id=T1&response_url=https%3A%2F%2Fhooks.slack.com%2Fx", want: provider.Detection{Provider: "slack", EventType: "slash_command"}},
 		{name: "twilio form without headers", headers: form, body: "AccountSid=AC1&MessageSid=SM1&MessageStatus=sent", want: provider.Detection{Provider: "twilio", EventType: "message.sent"}},

@@ -27,7 +27,7 @@ type input struct {
 // pointers reach further ones by a second scan.
 type fields struct {
 	known   int
-	members [32]struct{ name, value []byte }
+	members [32]span
 	more    bool // there are more members than fit
 }
 
@@ -80,13 +80,12 @@ func (in *input) doc() value {
 		in.json = parseJSON(in.hint())
 		f := &fields{}
 		in.top = f
-		members(in.json, 0, func(name []byte, start, end int) bool {
+		members(in.json, 0, func(m span) bool {
 			if f.known == len(f.members) {
 				f.more = true
 				return false
 			}
-			f.members[f.known].name = name
-			f.members[f.known].value = in.json[start:end]
+			f.members[f.known] = m
 			f.known++
 			return true
 		})
@@ -100,9 +99,9 @@ func (in *input) at(tokens []string) value {
 	if len(tokens) == 0 || len(doc) == 0 || doc[0] != '{' {
 		return doc.at(tokens)
 	}
-	for i := range in.top.known {
-		if m := &in.top.members[i]; nameIs(m.name, tokens[0]) {
-			return value(m.value).at(tokens[1:])
+	for _, m := range in.top.members[:in.top.known] {
+		if nameIs(doc[m.name:m.nameEnd], tokens[0]) {
+			return doc[m.start:m.end].at(tokens[1:])
 		}
 	}
 	if in.top.more {

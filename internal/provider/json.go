@@ -76,9 +76,12 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// members calls fn for each member of the object that starts at i: the name with its quotation marks, and where the
-// value starts and ends. It stops when fn returns false or when the text can not be read on.
-func members(b []byte, i int, fn func(name []byte, start, end int) bool) {
+// span says where a member of an object stands in a text: its name with the quotation marks, and its value.
+type span struct{ name, nameEnd, start, end int32 }
+
+// members calls fn for each member of the object that starts at i. It stops when fn returns false or when the text can not
+// be read on. Texts are far below 2 GiB (reception bounds them).
+func members(b []byte, i int, fn func(m span) bool) {
 	if i >= len(b) || b[i] != '{' {
 		return
 	}
@@ -88,14 +91,14 @@ func members(b []byte, i int, fn func(name []byte, start, end int) bool) {
 		if nameEnd < 0 {
 			return
 		}
-		name := b[i:nameEnd]
+		name := i
 		i = skipSpace(b, nameEnd)
 		if i >= len(b) || b[i] != ':' {
 			return
 		}
 		start := skipSpace(b, i+1)
 		end := skipValue(b, start)
-		if end < 0 || !fn(name, start, end) {
+		if end < 0 || !fn(span{int32(name), int32(nameEnd), int32(start), int32(end)}) {
 			return
 		}
 		if i = skipSpace(b, end); i >= len(b) || b[i] != ',' {
@@ -155,9 +158,9 @@ func (v value) child(token string) value {
 	switch {
 	case len(v) == 0:
 	case v[0] == '{':
-		members(v, 0, func(name []byte, start, end int) bool {
-			if nameIs(name, token) {
-				found = value(v[start:end])
+		members(v, 0, func(m span) bool {
+			if nameIs(v[m.name:m.nameEnd], token) {
+				found = v[m.start:m.end]
 			}
 			return found == nil
 		})

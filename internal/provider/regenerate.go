@@ -123,10 +123,10 @@ func (e *editor) common(start int) {
 
 func (e *editor) commonOf(start int, pointer string) {
 	var found []field
-	members(e.text, start, func(name []byte, at, end int) bool {
+	members(e.text, start, func(m span) bool {
 		for _, id := range commonIDs {
-			if nameIs(name, id) {
-				found = append(found, field{at, end, pointer + "/" + id})
+			if nameIs(e.text[m.name:m.nameEnd], id) {
+				found = append(found, field{int(m.start), int(m.end), pointer + "/" + id})
 			}
 		}
 		return true
@@ -166,9 +166,9 @@ func (e *editor) find(start int, path []string, pointer string, emit func(object
 		})
 		return
 	}
-	members(e.text, start, func(name []byte, at, end int) bool {
-		if nameIs(name, path[0]) {
-			step(at, end, path[0])
+	members(e.text, start, func(m span) bool {
+		if nameIs(e.text[m.name:m.nameEnd], path[0]) {
+			step(int(m.start), int(m.end), path[0])
 		}
 		return true
 	})

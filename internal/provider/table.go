@@ -99,6 +99,7 @@ type senders struct {
 	arrays  []rule            // rules on a body that is an array
 	forms   []rule            // rules on a form
 	strip   []string          // signature headers of all providers
+	relays  []relay           // by the beginning of a header's lower-case name
 }
 
 // known is what the presence of a header may mean.
@@ -106,6 +107,9 @@ type known struct {
 	rules []rule // which need this header
 	relay string // the gateway that sends it
 }
+
+// relay is a gateway that marks what it passes on by headers with a prefix.
+type relay struct{ prefix, id string }
 
 func parseTable(text []byte) (*senders, error) {
 	var file struct {
@@ -131,7 +135,11 @@ func parseTable(text []byte) (*senders, error) {
 	}
 	for _, r := range file.Relays {
 		for _, h := range r.Headers {
-			t.header(strings.ToLower(h)).relay = r.ID
+			if prefix, wild := strings.CutSuffix(strings.ToLower(h), "*"); wild {
+				t.relays = append(t.relays, relay{prefix, r.ID})
+			} else {
+				t.header(prefix).relay = r.ID
+			}
 		}
 	}
 	slices.Sort(t.strip)
