@@ -1,7 +1,7 @@
 # `make` lists what there is to do. The work is in script/, which can be run by hand as well.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race check fmt generate fuzz bench need clean
+.PHONY: help run build test race check fmt generate fuzz crash bench need clean
 
 BIN     := bin/hookglass
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -32,6 +32,9 @@ generate: ## write the Go files of the templ pages
 
 fuzz: ## every fuzz target for a while (FUZZTIME=10s each)
 	@script/fuzz
+
+crash: need ## the long form of the fault tests: many kills, freezes, full disks and floods (half an hour)
+	@HOOKGLASS_LONG=1 go test -count=1 -timeout 2h -v ./internal/faults/
 
 bench: build ## measure, print the tables and write docs/performance.md (ARGS="-short" for a smoke run)
 	@go run ./bench -binary $(BIN) $(ARGS)

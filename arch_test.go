@@ -38,7 +38,7 @@ var layers = map[string]int{
 
 	module + "/cmd/hookglass": 7, module + "/bench": 7,
 
-	testSupport: 7,
+	testSupport: 7, "faults": 7,
 }
 
 // testSupport is imported by tests and by the benchmarks, and by nothing that is shipped.

@@ -1,0 +1,73 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// program is the path of the binary under test, built once for all tests of the process.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "hookglass-faults")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "hookglass")
+	build := exec.Command("go", "build", "-o", program, "hookglass/cmd/hookglass")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// long reports whether the long form was asked for.
+func long() bool { return os.Getenv("HOOKGLASS_LONG") == "1" }
+
+// pick is a figure of the short and of the long form.
+func pick[T any](short, whole T) T {
+	if long() {
+		return whole
+	}
+	return short
+}
+
+// eventually asks until it is answered true, and fails the test when that takes longer than limit. It returns how
+// long it took.
+func eventually(t *testing.T, limit time.Duration, what string, ask func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for !ask() {
+		if time.Since(began) > limit {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+		<-again.C
+	}
+	return time.Since(began)
+}
+
+// needsRoot ends a test that only root can make: skipped on a desk, failed where the environment says CI=true.
+func needsRoot(t *testing.T, why string) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("needs root:", why)
+	}
+	t.Skip("needs root:", why)
+}
