@@ -9,8 +9,8 @@ import (
 
 // reply chooses the answer to the sender: a handshake's, the endpoint's own, or the default
 // (decisions, section 4).
-func reply(t Target, a *Arrival, ev *hookglass.Event) *hookglass.Reply {
-	r := answer(t, a, ev)
+func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
+	r := answer(t, ev, req, found)
 	kept := r.Headers[:0]
 	for _, h := range r.Headers {
 		if Sendable(h) {
@@ -22,21 +22,20 @@ func reply(t Target, a *Arrival, ev *hookglass.Event) *hookglass.Reply {
 		// The web app may share the host: nothing that an endpoint answers may run as part of it.
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Security-Policy", Value: "sandbox"})
 	}
-	if a.Method == "HEAD" || r.Status == 204 || r.Status == 304 {
+	if ev.Method == "HEAD" || r.Status == 204 || r.Status == 304 {
 		r.Body = nil
 	}
 	return r
 }
 
-func answer(t Target, a *Arrival, ev *hookglass.Event) *hookglass.Reply {
+func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
 	if t.Endpoint.ProviderConfig.Handshakes() {
-		d := provider.Detection{Provider: ev.Provider, EventType: ev.EventType, EventID: ev.EventRef, DeliveryID: ev.DeliveryID}
-		if shake, ok := provider.Handshake(request(t, a, ev), d, t.known.configs); ok {
+		if shake, ok := provider.Handshake(req, found, t.known.configs); ok {
 			return &hookglass.Reply{Status: shake.Status, Headers: shake.Headers, Body: shake.Body, Source: hookglass.SourceHandshake}
 		}
 	}
 	if t.Endpoint.Response != nil {
-		return customReply(t.Endpoint.Response, a, ev)
+		return customReply(t.Endpoint.Response, ev)
 	}
 	if ev.Provider == "twilio" {
 		return &hookglass.Reply{

@@ -81,6 +81,14 @@ func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {
 // returns: the event is on disk by then. It answers not_found when the endpoint was deleted meanwhile,
 // and unavailable when the storage can not take it.
 func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
+	ev, err := s.capture(ctx, t, a)
+	if err != nil {
+		return nil, err
+	}
+	return ev.Reply, nil
+}
+
+func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Event, error) {
 	if t.known.underWay.Add(1) > perEndpoint {
 		t.known.underWay.Add(-1)
 		return nil, tooMany()
@@ -88,11 +96,10 @@ func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	defer t.known.underWay.Add(-1)
 
 	ev := s.judge(t, a)
-	ev.Reply = reply(t, a, ev)
 	if err := s.db.Capture(ctx, t.Endpoint.AccountID, ev); err != nil {
 		return nil, err
 	}
-	return ev.Reply, nil
+	return ev, nil
 }
 
 // Refuse counts an arrival that was refused for its size.
@@ -102,44 +109,26 @@ func tooMany() error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests to this endpoint are under way.", RetryAfter: time.Second}
 }
 
-// judge makes an event of the arrival: who sent it, what it announces, and whether it is genuine.
+// judge makes an event of the arrival: who sent it, what it announces, whether it is genuine, and what it is answered.
 func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
-	now := time.Now()
 	ev := &hookglass.Event{
-		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: t.Endpoint.Num, EndpointID: t.Endpoint.ID,
+		ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: t.Endpoint.Num, EndpointID: t.Endpoint.ID,
 		Type: hookglass.EventWebhook, ReceivedAt: a.At.UTC().Truncate(time.Microsecond),
 		Method: a.Method, Path: a.Path, RawQuery: a.RawQuery, URL: a.Scheme + "://" + a.Host + a.Target, Proto: a.Proto,
 		ContentType: a.Headers.Get("Content-Type"), IP: addrText(a.Client), Size: int64(len(a.Body)),
 		Payload: &hookglass.Payload{Headers: a.Headers, Trailers: a.Trailers, Body: a.Body},
 	}
-	req := request(t, a, ev)
+	req := received(ev, t.Endpoint.Provider)
 	found := provider.Detect(req)
 	verdict := provider.Verify(req, found, t.known.configs)
 	ev.Provider, ev.EventType, ev.EventRef, ev.DeliveryID = found.Provider, found.EventType, found.EventID, found.DeliveryID
 	ev.SignatureStatus, ev.SignatureReason = verdict.Status, verdict.Reason
+	ev.Reply = reply(t, ev, req, found)
 	return ev
 }
 
-func request(t Target, a *Arrival, ev *hookglass.Event) *provider.Request {
-	return &provider.Request{
-		Method: a.Method, URL: ev.URL, URLs: spellings(a), Path: a.Path, RawQuery: a.RawQuery,
-		Headers: a.Headers, Body: a.Body, ReceivedAt: a.At, Hint: t.Endpoint.Provider,
-	}
-}
-
-// spellings lists the URLs that a sender may have signed besides the one that was put together here: the
-// other scheme, and the host it named (reference, "Pitfalls", 9).
-func spellings(a *Arrival) []string {
-	hosts := []string{a.Host}
-	if h := a.Headers.Get("Host"); h != "" && h != a.Host {
-		hosts = append(hosts, h)
-	}
-	urls := make([]string, 0, 4)
-	for _, h := range hosts {
-		urls = append(urls, "https://"+h+a.Target, "http://"+h+a.Target)
-	}
-	return urls
-}
+// loopback is where test requests come from.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 func addrText(a netip.Addr) string {
 	if !a.IsValid() {

@@ -17,9 +17,9 @@ import (
 // {{request.header.<name>}}, {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}},
 // {{event.type}} and {{now}} (decisions, section 4). What is not known or not there is empty; what is filled in is
 // never read as a template again. In a JSON answer a value inside a string is escaped for it.
-func customReply(c *hookglass.Response, a *Arrival, ev *hookglass.Event) *hookglass.Reply {
+func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
-	f := &filler{a: a, ev: ev}
+	f := &filler{ev: ev}
 	for _, name := range sortedKeys(c.Headers) {
 		r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: f.fill(c.Headers[name], oneLine)})
 	}
@@ -43,7 +43,6 @@ const maxFilled = 4 << 20
 
 // filler knows the values that templates may name.
 type filler struct {
-	a      *Arrival
 	ev     *hookglass.Event
 	query  url.Values
 	body   any
@@ -120,11 +119,11 @@ func insideQuotes(text string, quoted bool) bool {
 func (f *filler) value(name string) string {
 	switch name {
 	case "request.method":
-		return f.a.Method
+		return f.ev.Method
 	case "request.path":
-		return f.a.Path
+		return f.ev.Path
 	case "request.body":
-		return string(f.a.Body)
+		return string(f.ev.Body)
 	case "event.id":
 		return string(f.ev.ID)
 	case "event.type":
@@ -133,11 +132,11 @@ func (f *filler) value(name string) string {
 		return time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 	}
 	if h, ok := strings.CutPrefix(name, "request.header."); ok {
-		return f.a.Headers.Get(h)
+		return f.ev.Headers.Get(h)
 	}
 	if q, ok := strings.CutPrefix(name, "request.query."); ok {
 		if f.query == nil {
-			f.query, _ = url.ParseQuery(f.a.RawQuery) // what can be read of it
+			f.query, _ = url.ParseQuery(f.ev.RawQuery) // what can be read of it
 		}
 		return f.query.Get(q)
 	}
@@ -152,10 +151,10 @@ func (f *filler) value(name string) string {
 func (f *filler) member(pointer string) string {
 	if !f.parsed {
 		f.parsed = true
-		dec := json.NewDecoder(bytes.NewReader(f.a.Body))
+		dec := json.NewDecoder(bytes.NewReader(f.ev.Body))
 		dec.UseNumber()
 		if err := dec.Decode(&f.body); err != nil || dec.Decode(new(any)) != io.EOF {
-			f.body = form(f.ev.ContentType, f.a.Body)
+			f.body = form(f.ev.ContentType, f.ev.Body)
 		}
 	}
 	at := f.body

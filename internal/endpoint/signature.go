@@ -3,11 +3,8 @@ package endpoint
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
-
-	"golang.org/x/net/http/httpguts"
 
 	"hookglass"
 	"hookglass/internal/provider"
@@ -224,38 +221,10 @@ func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.
 		if c.Provider != "generic_hmac" && c.Options != (hookglass.GenericOptions{}) {
 			faults = append(faults, signatureFault("options", "apply to generic_hmac only"))
 		}
-		faults = append(faults, optionFaults(c.Options)...)
-	}
-	return faults
-}
-
-// optionFaults checks the settings of decisions, section 13. An empty one has its default.
-func optionFaults(o hookglass.GenericOptions) (faults []hookglass.FieldError) {
-	oneOf := func(field, value string, allowed ...string) {
-		if value != "" && !slices.Contains(allowed, value) {
-			faults = append(faults, signatureFault("options."+field, "must be one of "+strings.Join(allowed, ", ")))
+		var invalid *hookglass.Error
+		if errors.As(provider.ValidateOptions("signature_config.options.", c.Options), &invalid) {
+			faults = append(faults, invalid.Details...)
 		}
-	}
-	header := func(field, value string) {
-		if value != "" && !httpguts.ValidHeaderFieldName(value) {
-			faults = append(faults, signatureFault("options."+field, "is no header name"))
-		}
-	}
-	header("header", o.Header)
-	header("timestamp_header", o.TimestampHeader)
-	header("id_header", o.IDHeader)
-	oneOf("algorithm", o.Algorithm, "sha1", "sha256", "sha512")
-	oneOf("encoding", o.Encoding, "hex", "base64")
-	oneOf("timestamp_unit", o.TimestampUnit, "s", "ms")
-	oneOf("secret_encoding", o.SecretEncoding, "utf8", "base64", "hex")
-	if o.PayloadTemplate != "" && !strings.Contains(o.PayloadTemplate, "{body}") {
-		faults = append(faults, signatureFault("options.payload_template", "must contain {body}"))
-	}
-	if len(o.PayloadTemplate) > 500 || len(o.Prefix) > 100 {
-		faults = append(faults, signatureFault("options", "are too long"))
-	}
-	if o.ToleranceSeconds < 0 || o.ToleranceSeconds > 86400 {
-		faults = append(faults, signatureFault("options.tolerance_seconds", "must be 0 to 86400"))
 	}
 	return faults
 }

@@ -4,7 +4,6 @@ package faults_test
 
 import (
 	"math/rand/v2"
-	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -78,55 +77,4 @@ func TestSIGTERMAnswersWhatWasAccepted(t *testing.T) {
 			t.Logf("ended %v after SIGTERM: %v", took, r)
 		}
 	})
-}
-
-func TestKill9OfPostgreSQLLosesNothingAcknowledged(t *testing.T) {
-	t.Parallel()
-	c := storetest.NewCluster(t)
-	dsn, err := c.CreateDatabase("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newSite(t, t.TempDir(), dsn).serve()
-	l := n.endpoint()
-	rounds := pick(2, 20)
-	var slowest time.Duration
-	for range rounds {
-		under := load{to: []*node{n}, ledger: l, conns: 16, rate: 500}.start()
-		<-time.After(between(200*time.Millisecond, 600*time.Millisecond))
-		if err := c.Kill9(); err != nil {
-			t.Fatal(err)
-		}
-		down := time.Now()
-		<-time.After(pick(time.Second, 2*time.Second))
-		up := time.Now()
-		if err := c.Restart(); err != nil {
-			t.Fatal(err)
-		}
-		back := time.Now()
-		eventually(t, 10*time.Second, "captures again after PostgreSQL came back", func() bool {
-			answers := l.all()
-			last := answers[len(answers)-1]
-			return last.status == http.StatusOK && last.begun.After(up)
-		})
-		slowest = max(slowest, time.Since(back))
-		under.stop()
-		refused := 0
-		for _, a := range l.all() {
-			if a.begun.After(down) && a.ended.Before(up) {
-				refused++
-				if a.status != http.StatusServiceUnavailable {
-					t.Errorf("while the database was down request %d was answered %d (%v)", a.number, a.status, a.err)
-				}
-			}
-		}
-		if refused == 0 {
-			t.Error("nothing was sent while the database was down")
-		}
-		if r := l.check(t, n); t.Failed() {
-			t.Fatal(r)
-		}
-	}
-	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK, http.StatusServiceUnavailable)
-	t.Logf("%d kills: %v; captures again at most %v after PostgreSQL took connections", rounds, l.check(t, n), slowest)
 }

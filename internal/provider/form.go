@@ -69,7 +69,7 @@ func formValue(pairs []pair, name string) (string, bool) {
 }
 
 // sortedParams joins names and values without separators as Twilio and its imitators sign them: names in byte order,
-// the distinct values of a name in byte order, empty ones included (providers.md section 3, 10).
+// the distinct values of a name in byte order, empty ones included (providers.md section 3, 6).
 func sortedParams(pairs []pair) string {
 	sorted := slices.Clone(pairs)
 	slices.SortFunc(sorted, func(a, b pair) int {

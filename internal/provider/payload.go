@@ -53,7 +53,7 @@ func (f *filling) write(w io.Writer) {
 }
 
 // urls returns the spellings of the URL that a sender may have signed: those given, in order, each as it is, with and
-// without the default port (providers.md section 3, 9). A port of its own may be left out too, as the official
+// without the default port (providers.md section 3, 5). A port of its own may be left out too, as the official
 // libraries of Twilio do.
 func (in *input) urls() []string {
 	var all []string

@@ -87,7 +87,6 @@ const (
 	byAgent
 	byBody
 	byGeneric
-	strengths
 )
 
 // senders is the table indexed for detection.

@@ -16,7 +16,7 @@ const (
 )
 
 // describeTwilio derives an event type, since Twilio names none: from the fields of a form (in the query of a GET), or the type of
-// the first event of a stream (providers.md section 1, 6).
+// the first event of a stream (providers.md section 1).
 func describeTwilio(in *input, d *Detection) {
 	d.DeliveryID = printable(in.Headers.Get("I-Twilio-Idempotency-Token"), fieldBytes)
 	if doc := in.doc(); len(doc) > 0 {
@@ -53,7 +53,7 @@ func describeTwilio(in *input, d *Detection) {
 }
 
 // checkTwilio verifies X-Twilio-Signature: HMAC-SHA1 over the URL as Twilio called it, followed by the sorted parameters of
-// a form. Any other body is vouched for by its SHA-256 in the URL (providers.md section 3, 9 and 10).
+// a form. Any other body is vouched for by its SHA-256 in the URL (providers.md section 3, 5 and 6).
 func checkTwilio(in *input, secret string) reason {
 	presented := in.Headers.Values(twilioHeader)
 	if len(presented) == 0 {

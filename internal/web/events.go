@@ -46,7 +46,7 @@ func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err
 // list reads a part of an endpoint's requests. A query that can not be read is a fault of the list and no error.
 func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint) (inspector.List, error) {
 	l := inspector.List{
-		Endpoint: e.ID, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
+		Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
 	}
 	before, err := place(l.Cursor)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := inspector.List{Endpoint: e.ID, Now: time.Now(), Query: r.FormValue("q")}
+	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q")}
 	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return render(w, r, http.StatusNotFound, inspector.Missing("This request does not exist, or was deleted.", l.Path("")))
@@ -211,4 +211,3 @@ func (a *app) sendTest(w http.ResponseWriter, r *http.Request) error {
 	redirect(w, r, "/endpoints/"+string(e.ID))
 	return nil
 }
-

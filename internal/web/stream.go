@@ -129,7 +129,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 		if err != nil || len(events) == 0 {
 			return err
 		}
-		l := inspector.List{Endpoint: s.endpoint.ID, Query: s.r.FormValue("q"), Now: time.Now()}
+		l := inspector.List{Endpoint: s.endpoint.ID, Place: cursor, Query: s.r.FormValue("q"), Now: time.Now()}
 		for _, e := range wanted {
 			var row bytes.Buffer
 			if err := inspector.Row(l, e).Render(ctx, &row); err != nil {

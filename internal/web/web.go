@@ -103,7 +103,7 @@ func policy(next http.Handler) http.Handler {
 // frame is what stands around a visitor's page. Endpoints is filled by the handlers that read.
 func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
 	return layout.Frame{
-		Title: title, Asset: a.assets.url, Scripts: scripts, Public: a.Addresses.PublicURL,
+		Title: title, Asset: a.assets.url, Scripts: scripts,
 		User: v.user.Email, Temporary: v.temporary(),
 	}
 }
@@ -154,4 +154,6 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func redirect(w http.ResponseWriter, r *http.Request, to string) { http.Redirect(w, r, to, http.StatusSeeOther) }
+func redirect(w http.ResponseWriter, r *http.Request, to string) {
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}

@@ -237,6 +237,34 @@ func (c *Cluster) Kill9() error {
 	return c.awaitGone(children)
 }
 
+// Freeze stops every process of the server in its tracks: connections stay, and nothing on them is answered. Thaw
+// wakes them.
+func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
+
+// Thaw ends Freeze.
+func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
+
+func (c *Cluster) signalAll(sig syscall.Signal) error {
+	if !c.running() {
+		return errors.New("storetest: the server is not running")
+	}
+	pid := c.server.Process.Pid
+	// The postmaster first, so that while the others are stopped it starts none that the list would miss.
+	if err := syscall.Kill(pid, sig); err != nil {
+		return fmt.Errorf("storetest: signal postmaster: %w", err)
+	}
+	children, err := childrenOf(pid)
+	if err != nil {
+		return err
+	}
+	for _, p := range children {
+		if err := syscall.Kill(p, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("storetest: signal %d: %w", p, err)
+		}
+	}
+	return nil
+}
+
 // awaitGone returns when none of the processes lives; a server started before that would refuse the data
 // directory, because they still hold its shared memory.
 func (c *Cluster) awaitGone(pids []int) error {

@@ -31,13 +31,14 @@ type Model struct {
 // List is the list of requests, or a part of it.
 type List struct {
 	Endpoint hookglass.EndpointID
-	Events   []*hookglass.Event // newest first
-	Query    string            // as typed
-	Fault    string            // what is wrong with the query
-	Older    string            // the cursor of the next part; empty: there is none
-	Cursor   string            // of this part; empty: the newest
-	Newest   string            // where a live stream goes on after this list
-	Open     hookglass.EventID // the one shown in detail
+	Events   []*hookglass.Event     // newest first
+	Query    string                 // as typed
+	Fault    string                 // what is wrong with the query
+	Older    string                 // the cursor of the next part; empty: there is none
+	Cursor   string                 // of this part; empty: the newest
+	Newest   string                 // where a live stream goes on after this list
+	Place    func(seq int64) string // the cursor of what follows an event
+	Open     hookglass.EventID      // the one shown in detail
 	Now      time.Time
 }
 
@@ -97,6 +98,9 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 	return d
 }
 
+// maxTitle bounds the path and query that name a request; the URL stands whole among the facts.
+const maxTitle = 300
+
 // Title is the request in a few words.
 func (d *Detail) Title() string { return title(d.Event) }
 
@@ -107,7 +111,14 @@ func title(e *hookglass.Event) string {
 		}
 		return show.Line(e.Subject)
 	}
-	path, _ := show.Cut(e.Path, 300)
+	path := e.Path
+	if e.RawQuery != "" {
+		path += "?" + e.RawQuery
+	}
+	path, cut := show.Cut(path, maxTitle)
+	if cut {
+		path += "…"
+	}
 	return show.Line(path)
 }
 

@@ -17,8 +17,7 @@ var Files embed.FS
 type Frame struct {
 	Title   string
 	Asset   func(name string) string // the address of an asset
-	Scripts []string                 // names of the page's own modules
-	Public  string                   // the service's address, for snippets
+	Scripts []string                 // names of the page's own modules; a page with one has shortcuts
 
 	User      string // the email address; empty for visitors
 	Temporary bool   // a visitor with a temporary endpoint

@@ -64,10 +64,15 @@ document.querySelector("[data-keys]")?.addEventListener("click", () => keys.show
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.target.closest("input, textarea, select, [contenteditable], dialog, [popover]")) return;
-  const mine = event.key === "?";
+  const mine = keys !== null && event.key === "?";
   if (mine) keys.showModal();
   const told = new CustomEvent("hookglass:key", { detail: event.key, cancelable: true });
   if (!document.dispatchEvent(told) || mine) event.preventDefault();
 });
 
 document.addEventListener("hookglass:announce", (event) => announce(event.detail));
+
+// A question that opens takes the focus, to its harmless answer.
+document.addEventListener("toggle", (event) => {
+  if (event.newState === "open" && event.target.matches?.("[popover]")) event.target.querySelector("button")?.focus();
+}, true);

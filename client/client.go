@@ -1,0 +1,171 @@
+// Package client is the Go client of the hookglass REST API. It knows the contract alone, package api, and
+// hides HTTP: paths, headers, envelopes, errors and the form of a stream.
+//
+// A Client is safe for concurrent use. It does not repeat calls by itself, but for [Client.Stream], which
+// connects again and goes on where it was.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+)
+
+// Client calls one server with one token.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// New returns a client of the server at an address such as https://hooks.example.com. The token is an API
+// token, the key of a temporary endpoint, or "" for what needs none.
+func New(server, token string) (*Client, error) {
+	u, err := url.Parse(strings.TrimRight(server, "/"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = time.Minute
+	return &Client{
+		base: u.String() + "/api/v1", token: token,
+		http: &http.Client{
+			Transport: transport,
+			// The API never redirects. What does is something else, which gets no token.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Error is an answer of the server that is not a success.
+type Error struct {
+	Status int
+	api.Error
+	RequestID string // under which the server's log has it
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return fmt.Sprintf("the server answered %d %s", e.Status, e.Error.Error)
+	}
+	return e.Message
+}
+
+// Code is the error's stable word.
+func (e *Error) Code() hookglass.Code { return hookglass.Code(e.Error.Error) }
+
+// maxErrorBody bounds what is read of an error's body: a proxy's page may be long.
+const maxErrorBody = 1 << 20
+
+// send makes a call and returns the answer of a success, whose body the caller closes.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+	var payload io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		payload = bytes.NewReader(text)
+	}
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, payload)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", "hookglass/"+hookglass.Version)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode >= 200 && res.StatusCode < 300 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	failed := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id")}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	if err != nil || json.Unmarshal(text, &failed.Error) != nil || failed.Error.Error == "" {
+		failed.Error = api.Error{Message: fmt.Sprintf("The server answered %s, and not as hookglass does; is this its address?", res.Status)}
+	}
+	if failed.RetryAfter == 0 {
+		failed.RetryAfter, _ = strconv.Atoi(res.Header.Get("Retry-After")) // 0 when there is none
+	}
+	return nil, failed
+}
+
+// call makes a call and reads its answer.
+func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (out T, err error) {
+	res, err := c.send(ctx, method, path, query, body, nil)
+	if err != nil {
+		return out, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("the server's answer: %w", err)
+	}
+	return out, nil
+}
+
+// data makes a call and returns what its envelope holds.
+func data[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, error) {
+	one, err := call[api.One[T]](ctx, c, method, path, query, body)
+	return one.Data, err
+}
+
+// join makes a path of segments, each of which may hold any text.
+func join(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}
+
+// Verify says whose the token is.
+func (c *Client) Verify(ctx context.Context) (api.Identity, error) {
+	return data[api.Identity](ctx, c, http.MethodGet, "/auth/verify", nil, nil)
+}
+
+// Activity returns what happened since a time, newest first; the zero time is the server's default of 24 hours ago,
+// limit 0 its default of 50.
+func (c *Client) Activity(ctx context.Context, since time.Time, limit int) ([]api.Activity, error) {
+	query := url.Values{}
+	setTime(query, "since", since)
+	setInt(query, "limit", limit)
+	list, err := call[api.ActivityList](ctx, c, http.MethodGet, "/events", query, nil)
+	return list.Data, err
+}
+
+func setTime(query url.Values, name string, t time.Time) {
+	if !t.IsZero() {
+		query.Set(name, t.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+func setInt(query url.Values, name string, n int) {
+	if n != 0 {
+		query.Set(name, strconv.Itoa(n))
+	}
+}

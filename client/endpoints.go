@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass/api"
+)
+
+// Endpoints returns all endpoints, oldest first.
+func (c *Client) Endpoints(ctx context.Context) ([]api.Endpoint, error) {
+	list, err := call[api.List[api.Endpoint]](ctx, c, http.MethodGet, "/endpoints", nil, nil)
+	return list.Data, err
+}
+
+// Endpoint returns the endpoint with an id or custom id.
+func (c *Client) Endpoint(ctx context.Context, ref string) (api.Endpoint, error) {
+	return data[api.Endpoint](ctx, c, http.MethodGet, join("endpoints", ref), nil, nil)
+}
+
+// CreateEndpoint creates an endpoint.
+func (c *Client) CreateEndpoint(ctx context.Context, e api.NewEndpoint) (api.Endpoint, error) {
+	return data[api.Endpoint](ctx, c, http.MethodPost, "/endpoints", nil, api.CreateEndpoint{Endpoint: &e})
+}
+
+// UpdateEndpoint changes what is set in the change.
+func (c *Client) UpdateEndpoint(ctx context.Context, ref string, change api.EndpointChange) (api.Endpoint, error) {
+	return data[api.Endpoint](ctx, c, http.MethodPatch, join("endpoints", ref), nil, api.UpdateEndpoint{Endpoint: &change})
+}
+
+// DeleteEndpoint deletes an endpoint and all its events, for good.
+func (c *Client) DeleteEndpoint(ctx context.Context, ref string) error {
+	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", ref), nil, nil)
+	return err
+}
+
+// CreateTemporaryEndpoint creates an endpoint that lives 24 hours and belongs to nobody. Its TunnelKey is shown
+// this once; it is the token of a client that reads the endpoint.
+func (c *Client) CreateTemporaryEndpoint(ctx context.Context) (api.Endpoint, error) {
+	return data[api.Endpoint](ctx, c, http.MethodPost, "/temporary_endpoints", nil, nil)
+}

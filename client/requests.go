@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"hookglass/api"
+)
+
+// Filter selects events; all that is set must hold. The fields are the query parameters of the API.
+type Filter struct {
+	Type, Method, Provider, EventType, SignatureStatus, Status, Tag, ContentType string
+	Ignored                                                                      string // false, true or any; "" is false
+	Query                                                                        string // in the query language
+	Before, After                                                                time.Time
+}
+
+func (f Filter) values() url.Values {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"type": f.Type, "method": f.Method, "provider": f.Provider, "event_type": f.EventType, "signature_status": f.SignatureStatus,
+		"status": f.Status, "tag": f.Tag, "content_type": f.ContentType, "ignored": f.Ignored, "q": f.Query,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	setTime(query, "before", f.Before)
+	setTime(query, "after", f.After)
+	return query
+}
+
+// Page says which part of a list is wanted. The zero Page is the server's first.
+type Page struct {
+	Limit  int
+	Offset int64
+	Cursor string // the NextCursor of the page before
+}
+
+// Requests returns a page of an endpoint's events, newest first.
+func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, page Page) (api.EventList, error) {
+	query := filter.values()
+	setInt(query, "limit", page.Limit)
+	if page.Offset != 0 {
+		query.Set("offset", strconv.FormatInt(page.Offset, 10))
+	}
+	if page.Cursor != "" {
+		query.Set("cursor", page.Cursor)
+	}
+	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), query, nil)
+}
+
+// Request returns an event with everything that was received and answered.
+func (c *Client) Request(ctx context.Context, endpoint, id string) (api.EventDetail, error) {
+	return data[api.EventDetail](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id), nil, nil)
+}
+
+// RequestBody writes the bytes of an event's body.
+func (c *Client) RequestBody(ctx context.Context, endpoint, id string, to io.Writer) error {
+	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "body"), nil, to)
+}
+
+// Export writes the events that a filter selects, oldest first, as ndjson, har or csv.
+func (c *Client) Export(ctx context.Context, endpoint, format string, filter Filter, to io.Writer) error {
+	query := filter.values()
+	query.Set("format", format)
+	return c.copy(ctx, join("endpoints", endpoint, "requests", "export"), query, to)
+}
+
+func (c *Client) copy(ctx context.Context, path string, query url.Values, to io.Writer) error {
+	res, err := c.send(ctx, http.MethodGet, path, query, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(to, res.Body)
+	return err
+}
+
+// DeleteRequest deletes an event.
+func (c *Client) DeleteRequest(ctx context.Context, endpoint, id string) error {
+	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id), nil, nil)
+	return err
+}
+
+// DeleteRequests deletes the endpoint's events received before and after the given times, the zero time being no
+// bound, and returns how many they were.
+func (c *Client) DeleteRequests(ctx context.Context, endpoint string, before, after time.Time) (int64, error) {
+	query := url.Values{}
+	setTime(query, "before", before)
+	setTime(query, "after", after)
+	gone, err := data[api.DeletedEvents](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", "destroy_all"), query, nil)
+	return gone.Deleted, err
+}
+
+// Tag gives an event a tag and returns all that it has.
+func (c *Client) Tag(ctx context.Context, endpoint, id, tag string) ([]string, error) {
+	tags, err := data[api.EventTags](ctx, c, http.MethodPut, join("endpoints", endpoint, "requests", id, "tags", tag), nil, nil)
+	return tags.Tags, err
+}
+
+// Untag takes a tag off an event and returns those that are left.
+func (c *Client) Untag(ctx context.Context, endpoint, id, tag string) ([]string, error) {
+	tags, err := data[api.EventTags](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id, "tags", tag), nil, nil)
+	return tags.Tags, err
+}
+
+// Ignore hides an event from lists for a reason, "" being noise.
+func (c *Client) Ignore(ctx context.Context, endpoint, id, reason string) (api.Event, error) {
+	var body api.IgnoreEvent
+	if reason != "" {
+		body.Reason = api.Some(reason)
+	}
+	return data[api.Event](ctx, c, http.MethodPost, join("endpoints", endpoint, "requests", id, "ignore"), nil, body)
+}
+
+// Unignore takes Ignore back.
+func (c *Client) Unignore(ctx context.Context, endpoint, id string) (api.Event, error) {
+	return data[api.Event](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id, "ignore"), nil, nil)
+}

@@ -1,0 +1,110 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"hookglass/api"
+)
+
+const (
+	// silence is how long a stream may be without a sign of life; the server gives one every 15 s.
+	silence = 45 * time.Second
+	// maxLine bounds one line of a stream: the list form of an event with the longest fields.
+	maxLine = 4 << 20
+
+	firstWait = 500 * time.Millisecond
+	lastWait  = 30 * time.Second
+)
+
+// Stream returns events as they are captured, behind the event with the id after; "" begins with what comes next.
+// It connects again when the connection is lost and leaves nothing out. It ends when the context does, without an
+// error, and with the error of a call that will not work when repeated: no right, no such endpoint, a bad filter.
+func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, after string) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after}
+		wait := firstWait
+		for ctx.Err() == nil {
+			began := time.Now()
+			more, err := s.follow(ctx, yield)
+			var refused *Error
+			switch {
+			case !more:
+				return
+			case errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
+				yield(api.Event{}, err)
+				return
+			}
+			if time.Since(began) > lastWait {
+				wait = firstWait
+			}
+			if refused != nil {
+				wait = max(wait, time.Duration(refused.RetryAfter)*time.Second)
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			wait = min(2*wait, lastWait)
+		}
+	}
+}
+
+type stream struct {
+	client *Client
+	path   string
+	filter Filter
+	last   string // id of the last event
+}
+
+// follow reads one connection. more is false when the reader wants no more.
+func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) (more bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if s.last != "" {
+		header.Set("Last-Event-ID", s.last)
+	}
+	res, err := s.client.send(ctx, http.MethodGet, s.path, s.filter.values(), nil, header)
+	if err != nil {
+		return true, err
+	}
+	defer res.Body.Close()
+	alarm := time.AfterFunc(silence, func() { cancel(errors.New("the stream fell silent")) })
+	defer alarm.Stop()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxLine)
+	id, text := "", ""
+	for lines.Scan() {
+		alarm.Reset(silence)
+		field, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case field == "id":
+			id = value
+		case field == "data":
+			text = value
+		case lines.Text() == "" && text != "":
+			var e api.Event
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
+				return true, fmt.Errorf("an event of the stream: %w", err)
+			}
+			if !yield(e, nil) {
+				return false, nil
+			}
+			s.last, text = id, ""
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return true, err
+	}
+	return true, io.ErrUnexpectedEOF
+}

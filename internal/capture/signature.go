@@ -1,0 +1,240 @@
+package capture
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/provider"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// Signature is what can be said of an event's signature. Nothing in it is a secret or an expected signature.
+type Signature struct {
+	Provider string
+	Recorded provider.Verdict // at reception, or when it was judged again
+	Now      provider.Verdict // with the configs of now, as of the time of reception
+	Finding  provider.Finding // why it fails, or would
+}
+
+// Signature judges the event's signature with the configs of now and finds out why it fails. It answers not_found.
+func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, eventID string) (sig Signature, err error) {
+	var ev *hookglass.Event
+	var e hookglass.Endpoint
+	var configs []provider.Config
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		if e, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		if ev, err = v.Event(ref, eventID); err != nil {
+			return err
+		}
+		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
+		return err
+	})
+	if err != nil {
+		return sig, err
+	}
+	if ev.Type != hookglass.EventWebhook {
+		return sig, hookglass.Invalid("id", "is mail, which has no webhook signature; see its authentication")
+	}
+	req := received(ev, e.Provider)
+	found := provider.Detect(req)
+	return Signature{
+		Provider: ev.Provider,
+		Recorded: provider.Verdict{Status: ev.SignatureStatus, Reason: ev.SignatureReason},
+		Now:      provider.Verify(req, found, configs),
+		Finding:  provider.Diagnose(req, found, configs),
+	}, nil
+}
+
+// Rejudged counts what [Service.Rejudge] did.
+type Rejudged struct{ Checked, Changed, Verified, Failed, Unchecked int }
+
+// maxRejudged bounds one call: a person waits for it.
+const maxRejudged = 1000
+
+// Rejudge checks the newest events again, [maxRejudged] at most, with the configs of now, and keeps the new verdicts.
+// Timestamps are judged as of the reception of each.
+func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref string, configID int64) (r Rejudged, err error) {
+	var e hookglass.Endpoint
+	var configs []provider.Config
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		if e, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		if _, err = v.SignatureConfig(e.Num, configID); err != nil {
+			return err
+		}
+		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	type change struct {
+		event   *hookglass.Event
+		verdict provider.Verdict
+	}
+	var changes []change
+	enough := hookglass.Errorf(hookglass.CodeInternal, "enough events were looked at")
+	err = s.db.EachEvent(ctx, who, ref, query.Query{}, func(ev *hookglass.Event) error {
+		if r.Checked == maxRejudged {
+			return enough
+		}
+		r.Checked++
+		req := received(ev, e.Provider)
+		verdict := provider.Verify(req, provider.Detect(req), configs)
+		switch verdict.Status {
+		case hookglass.SignatureVerified:
+			r.Verified++
+		case hookglass.SignatureFailed:
+			r.Failed++
+		default:
+			r.Unchecked++
+		}
+		if verdict.Status != ev.SignatureStatus || verdict.Reason != ev.SignatureReason {
+			ev.Payload = nil // only its row is needed from here on
+			changes = append(changes, change{ev, verdict})
+		}
+		return nil
+	})
+	if err != nil && err != enough {
+		return r, err
+	}
+	const piece = 200
+	for len(changes) > 0 {
+		part := changes[:min(piece, len(changes))]
+		changes = changes[len(part):]
+		err := s.db.Update(ctx, who, func(tx *store.Tx) error {
+			for _, c := range part {
+				if err := tx.JudgeSignature(c.event, c.verdict.Status, c.verdict.Reason); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return r, err
+		}
+		r.Changed += len(part)
+	}
+	return r, nil
+}
+
+// received is the event as the provider package reads it.
+func received(ev *hookglass.Event, hint string) *provider.Request {
+	return &provider.Request{
+		Method: ev.Method, URL: ev.URL, URLs: spellings(ev), Path: ev.Path, RawQuery: ev.RawQuery,
+		Headers: ev.Headers, Body: ev.Body, ReceivedAt: ev.ReceivedAt, Hint: hint,
+	}
+}
+
+// spellings lists the URLs that a sender may have signed besides the one that was put together here: the other
+// scheme, and the host that it named (reference, "Pitfalls", 9).
+func spellings(ev *hookglass.Event) []string {
+	_, rest, ok := strings.Cut(ev.URL, "://")
+	if !ok {
+		return nil
+	}
+	host, target := rest, ""
+	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+		host, target = rest[:slash], rest[slash:]
+	}
+	hosts := []string{host}
+	if h := ev.Headers.Get("Host"); h != "" && h != host {
+		hosts = append(hosts, h)
+	}
+	urls := make([]string, 0, 4)
+	for _, h := range hosts {
+		urls = append(urls, "https://"+h+target, "http://"+h+target)
+	}
+	return urls
+}
+
+// TestRequest says what a test request is: a sample event of a provider, or a request spelled out.
+type TestRequest struct {
+	Provider  string // a sample, with EventType
+	EventType string
+	Method    string // spelled out, when Provider is empty; default POST
+	Path      string // default /
+	Headers   hookglass.Headers
+	Body      []byte
+}
+
+// SendTest captures a request as if it had come from outside, and returns the event. A sample is given fresh ids and signed
+// with the endpoint's own config, where there is one. It answers not_found for a sample that does not exist.
+func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
+	var e hookglass.Endpoint
+	var configs []provider.Config
+	err := s.db.View(ctx, who, func(v *store.View) (err error) {
+		if e, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if e.Kind != hookglass.KindWebhook {
+		return "", hookglass.Invalid("endpoint_id", "is an email endpoint; test requests are webhooks")
+	}
+	now := time.Now()
+	hook := origin + "/hooks/" + string(e.ID)
+	out := provider.Outgoing{Method: r.Method, URL: hook + r.Path, Headers: r.Headers, Body: r.Body}
+	if r.Provider != "" {
+		if out, err = sample(r, hook, configs, now); err != nil {
+			return "", err
+		}
+	}
+	u, err := url.Parse(out.URL)
+	if err != nil {
+		return "", hookglass.Invalid("path", "is no path of a URL")
+	}
+	t, err := s.Admit(ctx, string(e.ID))
+	if err != nil {
+		return "", err
+	}
+	target := u.EscapedPath()
+	path := strings.TrimPrefix(target, "/hooks/"+string(e.ID))
+	if at := strings.Index(target, "/hooks/"); at > 0 { // the service may live below a path of its host
+		path = strings.TrimPrefix(target[at:], "/hooks/"+string(e.ID))
+	}
+	if u.RawQuery != "" {
+		target += "?" + u.RawQuery
+	}
+	if path == "" {
+		path = "/"
+	}
+	a := &Arrival{
+		Method: out.Method, Path: path, RawQuery: u.RawQuery, HasQuery: u.RawQuery != "", Target: target, Proto: "HTTP/1.1",
+		Host: u.Host, Scheme: u.Scheme, Client: loopback, Body: out.Body, At: now,
+		Headers: append(hookglass.Headers{{Name: "Host", Value: u.Host}}, out.Headers...),
+	}
+	ev, err := s.capture(ctx, t, a)
+	if err != nil {
+		return "", err
+	}
+	return ev.ID, nil
+}
+
+func sample(r TestRequest, hook string, configs []provider.Config, now time.Time) (provider.Outgoing, error) {
+	out, err := provider.Sample(r.Provider, r.EventType, hook)
+	if err != nil {
+		return out, err
+	}
+	d := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
+	if fresh, _, err := provider.Regenerate(out, d, configs, provider.NewIdentity()); err == nil {
+		out = fresh // a form keeps the ids of the sample
+	}
+	for _, c := range configs {
+		if c.Provider == r.Provider {
+			return provider.Sign(out, c, now)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,217 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"database/sql"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass/internal/store/storetest"
+)
+
+func TestKill9OfPostgreSQLLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t)
+	n := newSite(t, t.TempDir(), database(t, c)).serve()
+	l := n.endpoint()
+	rounds := pick(2, 20)
+	var slowest time.Duration
+	for range rounds {
+		under := load{to: []*node{n}, ledger: l, conns: 16, rate: 500}.start()
+		<-time.After(between(200*time.Millisecond, 600*time.Millisecond))
+		if err := c.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+		down := time.Now()
+		<-time.After(pick(time.Second, 2*time.Second))
+		up := time.Now()
+		if err := c.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		back := time.Now()
+		eventually(t, 10*time.Second, "captures again after PostgreSQL came back", func() bool {
+			answers := l.all()
+			last := answers[len(answers)-1]
+			return last.status == http.StatusOK && last.begun.After(up)
+		})
+		slowest = max(slowest, time.Since(back))
+		under.stop()
+		refused := 0
+		for _, a := range l.all() {
+			if a.begun.After(down) && a.ended.Before(up) {
+				refused++
+				if a.status != http.StatusServiceUnavailable {
+					t.Errorf("while the database was down request %d was answered %d (%v)", a.number, a.status, a.err)
+				}
+			}
+		}
+		if refused == 0 {
+			t.Error("nothing was sent while the database was down")
+		}
+		if r := l.check(t, n); t.Failed() {
+			t.Fatal(r)
+		}
+	}
+	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK, http.StatusServiceUnavailable)
+	t.Logf("%d kills: %v; captures again at most %v after PostgreSQL took connections", rounds, l.check(t, n), slowest)
+}
+
+func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t)
+	n := newSite(t, t.TempDir(), database(t, c)).serve()
+	l := n.endpoint()
+	const rate = 100
+	under := load{to: []*node{n}, ledger: l, conns: 10 * rate, rate: rate}.start() // enough to wait 8 s each
+	<-time.After(time.Second)
+	if err := c.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Thaw() }) // before the cluster is stopped; a second time is no harm
+	frozen := time.Now()
+	<-time.After(pick(10*time.Second, 30*time.Second))
+	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("healthz while storage hangs: %d %s %v", status, body, err)
+	}
+	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("readyz while storage hangs: %d %s %v", status, body, err)
+	}
+	if err := c.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	thawed := time.Now()
+	<-time.After(6 * time.Second)
+	under.stop()
+
+	answers := l.all()
+	checkRefusals(t, answers, 8*time.Second, http.StatusOK, http.StatusServiceUnavailable)
+	var during, refused, late, after int
+	var slowest, recovered time.Duration
+	for _, a := range answers {
+		switch {
+		case a.begun.After(frozen) && a.ended.Before(thawed):
+			during++
+			slowest = max(slowest, a.took())
+			if a.status == http.StatusOK {
+				t.Errorf("request %d was begun and acknowledged while the storage could not write", a.number)
+			}
+		case a.begun.After(thawed.Add(5 * time.Second)):
+			after++
+			if a.status != http.StatusOK || a.took() > time.Second {
+				late++
+			}
+		}
+		if a.status != http.StatusOK {
+			refused++
+			if a.begun.After(thawed) {
+				recovered = max(recovered, a.begun.Sub(thawed))
+			}
+		}
+	}
+	if during < rate || after < rate/2 {
+		t.Errorf("%d requests were begun and answered during the freeze, %d after it: too few to tell", during, after)
+	}
+	if late > 0 {
+		t.Errorf("%d of %d requests that came 5 s after storage did again were refused or slow", late, after)
+	}
+	r := l.check(t, n)
+	_, peak := n.memory()
+	t.Logf("%v; refused after at most %v; the last refusal was begun %v after the thaw; memory peak %d MB; stored although refused: %d",
+		r, slowest, recovered, peak>>20, r.unsure)
+}
+
+func TestPostgreSQLDownAtStartIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t)
+	n := newSite(t, t.TempDir(), database(t, c)).serve()
+	l := n.endpoint()
+	n.kill()
+	if err := c.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("healthz: %d %s %v", status, body, err)
+	}
+	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("readyz: %d %s %v", status, body, err)
+	}
+	if status, body, err := n.call(n.token, http.MethodGet, "/endpoints", ""); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("the API: %d %s %v", status, body, err)
+	}
+	load{to: []*node{n}, ledger: l, conns: 2, rate: 50}.during(300 * time.Millisecond)
+	checkRefusals(t, l.all(), time.Second, http.StatusServiceUnavailable)
+	if len(l.all()) == 0 {
+		t.Error("nothing was sent")
+	}
+	if err := c.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	took := n.ready(10 * time.Second)
+	load{to: []*node{n}, ledger: l, conns: 2, rate: 50}.during(300 * time.Millisecond)
+	r := l.check(t, n)
+	if r.acked == 0 || r.acked != r.stored {
+		t.Error("captures do not work after PostgreSQL came up")
+	}
+	t.Logf("ready %v after PostgreSQL was; %v", took, r)
+}
+
+func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t)
+	s := newSite(t, t.TempDir(), database(t, c))
+	admin, err := sql.Open("pgx", s.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	exec := func(text string) {
+		t.Helper()
+		if _, err := admin.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// What role, database or the address say of synchronous_commit, the service's sessions have it on.
+	exec(`alter role hookglass set synchronous_commit = off`)
+	exec(`do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$`)
+	whole := s.dsn
+	for _, options := range []string{"", "&options=" + url.QueryEscape("-c synchronous_commit=off"), "&synchronous_commit=off"} {
+		s.dsn = whole + options
+		n := s.serve()
+		if got := n.storageFacts()["synchronous_commit"]; got != "on" {
+			t.Errorf("with %q: readyz says synchronous_commit = %q, want on", options, got)
+		}
+		n.kill()
+	}
+	s.dsn = whole
+
+	exec(`alter system set fsync = off`)
+	exec(`select pg_reload_conf()`)
+	eventually(t, 5*time.Second, "fsync off", func() bool {
+		var v string
+		return admin.QueryRow(`show fsync`).Scan(&v) == nil && v == "off"
+	})
+	n := s.node()
+	_ = n.tryStart() // it may end before or after it printed where it listens
+	if code := n.exit(10 * time.Second); code == 0 {
+		t.Error("a server with fsync off was accepted")
+	}
+	if !strings.Contains(n.log(), "fsync") {
+		t.Errorf("the reason is not said: %s", n.log())
+	}
+}
+
+// database makes an empty database on the cluster.
+func database(t *testing.T, c *storetest.Cluster) string {
+	t.Helper()
+	dsn, err := c.CreateDatabase("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}

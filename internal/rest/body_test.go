@@ -1,0 +1,196 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"hookglass/api"
+)
+
+func TestABodyIsTakenStrictly(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat(`[`, n) + strings.Repeat(`]`, n) }
+	each(t, func(t *testing.T, s *site) {
+		for _, c := range []struct {
+			name, body string
+			status     int
+			code       string
+			field      string
+		}{
+			{"empty", "", 400, "invalid_json", ""},
+			{"blank", "  \n", 400, "invalid_json", ""},
+			{"not JSON", `{"endpoint":`, 400, "invalid_json", ""},
+			{"bare word", `endpoint`, 400, "invalid_json", ""},
+			{"single quotes", `{'endpoint':{}}`, 400, "invalid_json", ""},
+			{"trailing comma", `{"endpoint":{"name":"a",}}`, 400, "invalid_json", ""},
+			{"trailing data", `{"endpoint":{"name":"a"}} x`, 400, "invalid_json", ""},
+			{"two values", `{"endpoint":{"name":"a"}}{"endpoint":{"name":"b"}}`, 400, "invalid_json", ""},
+			{"byte order mark", "\ufeff" + `{"endpoint":{"name":"a"}}`, 400, "invalid_json", ""},
+			{"not UTF-8", "{\"endpoint\":{\"name\":\"\xff\"}}", 400, "invalid_json", ""},
+			{"lone surrogate", `{"endpoint":{"name":"\ud800"}}`, 400, "invalid_json", ""},
+			{"duplicate name", `{"endpoint":{"name":"a","name":"b"}}`, 400, "invalid_json", ""},
+			{"duplicate by escape", `{"endpoint":{"name":"a","\u006eame":"b"}}`, 400, "invalid_json", ""},
+			{"malformed behind a wrong type", `{"endpoint":{"name":1}`, 400, "invalid_json", ""},
+			{"65 deep", `{"endpoint":{"name":` + deep(63) + `}}`, 400, "invalid_json", ""},
+			{"64 deep", `{"endpoint":{"name":` + deep(62) + `}}`, 422, "validation_failed", "endpoint.name"},
+			{"100,000 deep", deep(100_000), 400, "invalid_json", ""},
+			{"array", `[]`, 422, "validation_failed", "body"},
+			{"string", `"endpoint"`, 422, "validation_failed", "body"},
+			{"null", `null`, 422, "validation_failed", "endpoint"},
+			{"no endpoint", `{}`, 422, "validation_failed", "endpoint"},
+			{"null endpoint", `{"endpoint":null}`, 422, "validation_failed", "endpoint"},
+			{"endpoint of another type", `{"endpoint":[]}`, 422, "validation_failed", "endpoint"},
+			{"no name", `{"endpoint":{}}`, 422, "validation_failed", "endpoint.name"},
+			{"null name", `{"endpoint":{"name":null}}`, 422, "validation_failed", "endpoint.name"},
+			{"number for a name", `{"endpoint":{"name":7}}`, 422, "validation_failed", "endpoint.name"},
+			{"string for a boolean", `{"endpoint":{"name":"a","enabled":"true"}}`, 422, "validation_failed", "endpoint.enabled"},
+			{"fraction for a number", `{"endpoint":{"name":"a","response":{"status":200.5}}}`, 422, "validation_failed", "endpoint.response.status"},
+			{"huge number", `{"endpoint":{"name":"a","response":{"status":1e400}}}`, 422, "validation_failed", "endpoint.response.status"},
+			{"delay beyond any", `{"endpoint":{"name":"a","response":{"status":200,"delay_ms":9223372036854775807}}}`, 422, "validation_failed", "endpoint.response.delay_ms"},
+			{"number in headers", `{"endpoint":{"name":"a","response":{"status":200,"headers":{"X-A":1}}}}`, 422, "validation_failed", "endpoint.response.headers.X-A"},
+			{"unknown in the envelope", `{"endpoint":{"name":"a"},"id":1}`, 422, "validation_failed", "id"},
+			{"unknown", `{"endpoint":{"name":"a","account_id":1}}`, 422, "validation_failed", "endpoint.account_id"},
+			{"id", `{"endpoint":{"name":"a","id":"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"}}`, 422, "validation_failed", "endpoint.id"},
+			{"created_at", `{"endpoint":{"name":"a","created_at":"2020-01-01T00:00:00Z"}}`, 422, "validation_failed", "endpoint.created_at"},
+			{"unknown below", `{"endpoint":{"name":"a","provider_config":{"secret":1}}}`, 422, "validation_failed", "endpoint.provider_config.secret"},
+			{"another case", `{"endpoint":{"Name":"a"}}`, 422, "validation_failed", "endpoint.Name"},
+			{"bad kind", `{"endpoint":{"name":"a","kind":"fax"}}`, 422, "validation_failed", "endpoint.kind"},
+			{"bad provider", `{"endpoint":{"name":"a","provider":"acme"}}`, 422, "validation_failed", "endpoint.provider"},
+			{"bad custom id", `{"endpoint":{"name":"a","custom_id":"A"}}`, 422, "validation_failed", "endpoint.custom_id"},
+			{"workspace of others", `{"endpoint":{"name":"a","workspace_id":99999}}`, 422, "validation_failed", "endpoint.workspace_id"},
+			{"workspace 0", `{"endpoint":{"name":"a","workspace_id":0}}`, 422, "validation_failed", "endpoint.workspace_id"},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/endpoints", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			req.Header.Set("Content-Type", "application/json; charset=utf-8")
+			res, text := s.do(req)
+			var refused api.Error
+			if err := json.Unmarshal([]byte(text), &refused); err != nil || res.StatusCode != c.status || refused.Error != c.code || refused.Message == "" {
+				t.Errorf("%s: %d %s, want %d %s", c.name, res.StatusCode, text, c.status, c.code)
+				continue
+			}
+			if c.field != "" && (len(refused.Details) == 0 || refused.Details[0].Field != c.field) {
+				t.Errorf("%s: details %+v, want the field %s", c.name, refused.Details, c.field)
+			}
+		}
+		var all api.List[api.Endpoint]
+		if s.want(200, "GET", "/endpoints", "", &all); len(all.Data) != 0 {
+			t.Errorf("%d endpoints were made", len(all.Data))
+		}
+	})
+}
+
+func TestABodyIsJSONOfABoundedSize(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for media, status := range map[string]int{
+			"application/json": 201, "Application/JSON; charset=UTF-8": 201, "": 201,
+			"application/x-www-form-urlencoded": 415, "text/plain": 415, "application/json; charset=latin1": 415, "application/jsonx": 415, ";": 415, "text/json": 415,
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/endpoints", strings.NewReader(`{"endpoint":{"name":"a"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			if media != "" {
+				req.Header.Set("Content-Type", media)
+			}
+			if res, text := s.do(req); res.StatusCode != status {
+				t.Errorf("%q: %d %s, want %d", media, res.StatusCode, text, status)
+			}
+		}
+		const limit = 2 << 20
+		body := func(size int) string {
+			frame := `{"endpoint":{"name":"a"}}`
+			return frame + strings.Repeat(" ", size-len(frame))
+		}
+		s.want(201, "POST", "/endpoints", body(limit), nil)
+		var refused api.Error
+		if s.want(413, "POST", "/endpoints", body(limit+1), &refused); refused.Error != "payload_too_large" {
+			t.Errorf("above the limit: %+v", refused)
+		}
+	})
+}
+
+// What was sent may be a secret in the wrong place.
+func TestNoErrorRepeatsAValue(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		const canary = "hunter2hunter2"
+		e := s.newEndpoint("")
+		for _, body := range []string{
+			`{"endpoint":{"name":"a","kind":"` + canary + `"}}`, `{"endpoint":{"name":"a","provider":"` + canary + `"}}`, `{"endpoint":"` + canary + `"}`,
+			`{"endpoint":{"name":"a","enabled":"` + canary + `"}}`, `{"endpoint":{"name":"a","custom_id":"` + canary + `!"}}`, `"` + canary + `"`, `{"endpoint":{"name":` + canary,
+		} {
+			if _, text := s.call(s.token, "POST", "/endpoints", body); strings.Contains(text, canary) {
+				t.Errorf("%s: %s", body, text)
+			}
+		}
+		for _, query := range []string{"limit=" + canary, "offset=" + canary, "cursor=" + canary, "before=" + canary, "status=" + canary, "type=" + canary, "ignored=" + canary} {
+			if _, text := s.call(s.token, "GET", "/endpoints/"+e.ID+"/requests?"+query, ""); strings.Contains(text, canary) {
+				t.Errorf("%s: %s", query, text)
+			}
+		}
+		if strings.Contains(s.log.String(), canary) || strings.Contains(s.log.String(), s.token) {
+			t.Error("the log holds what was sent")
+		}
+	})
+}
+
+func TestWhatIsNotThereIsAnsweredInJSON(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for _, c := range []struct {
+			method, path string
+			status       int
+			allow        string
+		}{
+			{"GET", "/nothing", 404, ""},
+			{"GET", "//endpoints", 404, ""},
+			{"GET", "/endpoints/../endpoints", 404, ""},
+			{"GET", "/endpoints/", 404, ""},
+			{"GET", "", 404, ""},
+			{"PUT", "/endpoints", 405, "GET, HEAD, POST"},
+			{"POST", "/endpoints/x", 405, "GET, HEAD, PATCH, DELETE"},
+			{"OPTIONS", "/auth/verify", 405, "GET, HEAD"},
+			{"PROPFIND", "/auth/verify", 405, "GET, HEAD"},
+			{"GET", "/endpoints/x/requests/y/tags/z", 405, "PUT, DELETE"},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), c.method, s.url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.URL.Opaque = "//" + req.URL.Host + req.URL.Path + c.path // exactly as written
+			res, text := s.do(req)
+			var refused api.Error
+			if err := json.Unmarshal([]byte(text), &refused); err != nil || res.StatusCode != c.status || refused.Error == "" ||
+				res.Header.Get("Allow") != c.allow || res.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s: %d %q %s, want %d %q", c.method, c.path, res.StatusCode, res.Header.Get("Allow"), text, c.status, c.allow)
+			}
+		}
+		for _, accept := range []string{"text/html", "application/xml", "application/cbor", "x", "*/*;q=0"} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/auth/verify", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Accept", accept)
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			if res, text := s.do(req); res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("Accept: %s: %d %s %s", accept, res.StatusCode, res.Header.Get("Content-Type"), text)
+			}
+		}
+		// No other site's script may read an answer.
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/auth/verify", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Origin", "https://evil.example")
+		res, _ := s.do(req)
+		for name := range res.Header {
+			if strings.HasPrefix(name, "Access-Control-") {
+				t.Errorf("%s: %s", name, res.Header.Get(name))
+			}
+		}
+	})
+}
