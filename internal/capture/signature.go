@@ -8,7 +8,6 @@ import (
 
 	"hookglass"
 	"hookglass/internal/provider"
-	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
 
@@ -54,8 +53,11 @@ func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, e
 // Rejudged counts what [Service.Rejudge] did.
 type Rejudged struct{ Checked, Changed, Verified, Failed, Unchecked int }
 
-// maxRejudged bounds one call: a person waits for it.
-const maxRejudged = 1000
+// maxRejudged bounds one call, for which a person waits; rejudgePiece what is in memory at a time.
+const (
+	maxRejudged  = 1000
+	rejudgePiece = 50
+)
 
 // Rejudge checks the newest events again, [maxRejudged] at most, with the configs of now, and keeps the new verdicts.
 // Timestamps are judged as of the reception of each.
@@ -75,16 +77,40 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 	if err != nil {
 		return r, err
 	}
-	type change struct {
-		event   *hookglass.Event
-		verdict provider.Verdict
-	}
-	var changes []change
-	enough := hookglass.Errorf(hookglass.CodeInternal, "enough events were looked at")
-	err = s.db.EachEvent(ctx, who, ref, query.Query{}, func(ev *hookglass.Event) error {
-		if r.Checked == maxRejudged {
-			return enough
+	for before := int64(0); r.Checked < maxRejudged; {
+		var events []*hookglass.Event
+		err = s.db.View(ctx, who, func(v *store.View) error {
+			page, err := v.Events(ref, store.EventList{Limit: rejudgePiece, Before: before})
+			if err != nil {
+				return err
+			}
+			before = page.Next
+			events = events[:0]
+			for _, listed := range page.Events {
+				ev, err := v.Event(ref, string(listed.ID))
+				if err != nil {
+					return err
+				}
+				events = append(events, ev)
+			}
+			return nil
+		})
+		if err != nil {
+			return r, err
 		}
+		if err := s.rejudge(ctx, who, e, configs, events, &r); err != nil {
+			return r, err
+		}
+		if before == 0 {
+			break
+		}
+	}
+	return r, nil
+}
+
+func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookglass.Endpoint, configs []provider.Config, events []*hookglass.Event, r *Rejudged) error {
+	verdicts := make(map[*hookglass.Event]provider.Verdict)
+	for _, ev := range events {
 		r.Checked++
 		req := received(ev, e.Provider)
 		verdict := provider.Verify(req, provider.Detect(req), configs)
@@ -97,32 +123,21 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 			r.Unchecked++
 		}
 		if verdict.Status != ev.SignatureStatus || verdict.Reason != ev.SignatureReason {
-			ev.Payload = nil // only its row is needed from here on
-			changes = append(changes, change{ev, verdict})
+			verdicts[ev] = verdict
+		}
+	}
+	if len(verdicts) == 0 {
+		return nil
+	}
+	r.Changed += len(verdicts)
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		for ev, verdict := range verdicts {
+			if err := tx.JudgeSignature(ev, verdict.Status, verdict.Reason); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
-	if err != nil && err != enough {
-		return r, err
-	}
-	const piece = 200
-	for len(changes) > 0 {
-		part := changes[:min(piece, len(changes))]
-		changes = changes[len(part):]
-		err := s.db.Update(ctx, who, func(tx *store.Tx) error {
-			for _, c := range part {
-				if err := tx.JudgeSignature(c.event, c.verdict.Status, c.verdict.Reason); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return r, err
-		}
-		r.Changed += len(part)
-	}
-	return r, nil
 }
 
 // received is the event as the provider package reads it.
