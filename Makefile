@@ -21,6 +21,9 @@ test: need ## every test, on SQLite and PostgreSQL; the first run installs what 
 race: need ## every test under the race detector (needs a C compiler)
 	@script/test -race
 
+oracles: ## our signatures against the senders' own libraries, which it downloads
+	@cd internal/oracles && go test ./...
+
 check: ## format, vet, lint, generated files, go.mod, known vulnerabilities
 	@script/check
 

@@ -322,6 +322,6 @@ func (p *plan) version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s version: %w (make build makes it)", p.binary, err)
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return line, nil
+	name, _, _ := strings.Cut(strings.TrimSpace(string(out)), " (") // what it was built with is said of the machine
+	return name, nil
 }
