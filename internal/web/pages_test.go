@@ -1,0 +1,441 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web"
+)
+
+func TestEveryAnswerHasTheStrictPolicy(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	event := s.hook(json(`{}`))
+	for _, path := range []string{
+		"/", "/sign-in", "/endpoints", s.page(""), s.page("/rows"), s.page("/settings"),
+		s.page("/requests/" + string(event)), s.page("/requests/" + string(event) + "/panel"), "/nothing-here",
+	} {
+		a := b.do("GET", path, nil)
+		want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+		if got := a.Header.Get("Content-Security-Policy"); got != want {
+			t.Errorf("%s: policy %q", path, got)
+		}
+		if a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("Referrer-Policy") != "no-referrer" || a.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: headers %v", path, a.Header)
+		}
+	}
+}
+
+// inline is what the policy would refuse: a script or style in the page, a handler or style in an attribute.
+var inline = regexp.MustCompile(`(?i)<style|<script(?:\s[^>]*)?>[^<]|\sstyle=|\son[a-z]+=|href="javascript:|(?:src|href)="(?:https?:)?//`)
+
+func TestNoPageHoldsAnythingInlineOrOfAnotherHost(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	event := s.hook(json(`{"a":[1,{"b":null}]}`))
+	for _, path := range []string{"/endpoints", s.page(""), s.page("/settings"), s.page("/requests/" + string(event))} {
+		a := b.want(200, "GET", path, nil)
+		if found := inline.FindString(a.body); found != "" {
+			t.Errorf("%s holds %q", path, found)
+		}
+	}
+	if found := inline.FindString(s.visitor().want(200, "GET", "/", nil).body); found != "" {
+		t.Errorf("the first page holds %q", found)
+	}
+}
+
+func TestAssetsAreKeptForEverUnderTheNameOfTheirContents(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	found := regexp.MustCompile(`(?:src|href)="(/assets/[^"]*)"`).FindAllStringSubmatch(b.want(200, "GET", s.page(""), nil).body, -1)
+	var kinds []string
+	total := 0
+	for _, f := range found {
+		a := b.want(200, "GET", f[1], nil)
+		if got := a.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
+			t.Errorf("%s: %q", f[1], got)
+		}
+		if !slices.Contains(kinds, a.Header.Get("Content-Type")) {
+			kinds = append(kinds, a.Header.Get("Content-Type"))
+			total += len(a.body)
+		}
+	}
+	slices.Sort(kinds)
+	if got := strings.Join(kinds, ", "); got != "image/svg+xml, text/css; charset=utf-8, text/javascript; charset=utf-8" {
+		t.Errorf("assets of the kinds %s", got)
+	}
+	if total > 150_000 {
+		t.Errorf("%d bytes of assets", total)
+	}
+	b.want(404, "GET", "/assets/app.css", nil)
+	b.want(404, "GET", "/assets/..%2fweb.go", nil)
+}
+
+func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	wanted := s.page("?q=method%3APOST")
+	a := b.want(303, "GET", wanted, nil)
+	signIn := a.Header.Get("Location")
+	if !strings.HasPrefix(signIn, "/sign-in?next=") {
+		t.Fatalf("sent to %s", signIn)
+	}
+	page := b.want(200, "GET", signIn, nil)
+	page.holds(t, `name="email"`, `name="password"`, `autocomplete="current-password"`)
+	next := regexp.MustCompile(`name="next" value="([^"]*)"`).FindStringSubmatch(page.body)[1]
+	form := url.Values{"email": {"Ada@Example.com"}, "password": {password}, "next": {next}}
+	a = b.want(303, "POST", "/sign-in", form)
+	if got := s.url + a.Header.Get("Location"); got != wanted {
+		t.Errorf("sent to %s, want %s", got, wanted)
+	}
+	b.want(200, "GET", wanted, nil).holds(t, "ada@example.com", "default")
+
+	b.want(303, "POST", "/sign-out", url.Values{})
+	b.want(303, "GET", wanted, nil)
+}
+
+func TestAWrongPasswordSaysSoAndKeepsTheAddress(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	a := b.want(401, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {"wrong password"}, "next": {"/endpoints"}})
+	a.holds(t, "The email address or the password is wrong.", `value="ada@example.com"`, `value="/endpoints"`, `aria-invalid="true"`)
+	if strings.Contains(a.body, "wrong password\"") || len(a.Cookies()) > 0 {
+		t.Errorf("the answer holds the password or sets %v", a.Cookies())
+	}
+}
+
+func TestTooManyAttemptsAreToldToWait(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	form := url.Values{"email": {"ada@example.com"}, "password": {"not it, not it"}}
+	for range 100 {
+		a := b.do("POST", "/sign-in", form)
+		if a.StatusCode == http.StatusTooManyRequests {
+			if a.Header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+			return
+		}
+		if a.StatusCode != 401 {
+			t.Fatalf("status %d", a.StatusCode)
+		}
+	}
+	t.Error("a hundred attempts were let through")
+}
+
+func TestALinkSignsInOnce(t *testing.T) {
+	s := newSite(t)
+	link := s.link()
+	first, second := s.visitor(), s.visitor()
+	if a := first.want(200, "HEAD", link, nil); len(a.Cookies()) > 0 {
+		t.Error("a look ahead signed in")
+	}
+	a := first.want(303, "GET", link, nil)
+	if a.Header.Get("Location") != "/" || len(a.Cookies()) != 1 {
+		t.Fatalf("%v", a.Header)
+	}
+	c := a.Cookies()[0]
+	if c.Name != "hookglass_session" || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" || c.MaxAge <= 0 {
+		t.Errorf("cookie %+v", c)
+	}
+	if got := first.want(303, "GET", "/", nil).Header.Get("Location"); got != "/endpoints/"+string(s.endpoint.ID) {
+		t.Errorf("the start is %s", got)
+	}
+	second.want(401, "GET", link, nil).holds(t, "This link was used already or has expired.")
+	first.want(303, "GET", link, nil) // who is signed in by now is just let in
+}
+
+func TestUnderHTTPSCookiesAreBoundToTheHost(t *testing.T) {
+	s := newSiteWith(t, func(d *web.Deps) { d.Addresses.PublicURL = "https://hooks.example.com" })
+	a := s.visitor().want(303, "GET", s.link(), nil)
+	c := a.Cookies()[0]
+	if c.Name != "__Host-hookglass_session" || !c.Secure || c.Path != "/" || c.Domain != "" {
+		t.Errorf("cookie %+v", c)
+	}
+}
+
+func TestNextStaysOnTheSite(t *testing.T) {
+	s := newSite(t)
+	for next, want := range map[string]string{
+		"/endpoints":             "/endpoints",
+		"/endpoints/x?q=a%20b":   "/endpoints/x?q=a%20b",
+		"":                       "/",
+		"https://evil.test/":     "/",
+		"//evil.test/":           "/",
+		"/\\evil.test/":          "/",
+		"\\\\evil.test":          "/",
+		"/\tevil":                "/",
+		"javascript:alert(1)":    "/",
+		"endpoints":              "/",
+		"http:evil.test":         "/",
+		"/\r\nSet-Cookie: a=b":   "/",
+		"/%0d%0aSet-Cookie: a=b": "/%0d%0aSet-Cookie: a=b",
+	} {
+		a := s.visitor().want(303, "GET", s.link()+"?next="+url.QueryEscape(next), nil)
+		if got := a.Header.Get("Location"); got != want && got != strings.ReplaceAll(want, " ", "%20") {
+			t.Errorf("next %q leads to %q, want %q", next, got, want)
+		}
+		if len(a.Cookies()) != 1 {
+			t.Errorf("next %q: cookies %v", next, a.Cookies())
+		}
+	}
+}
+
+func TestAFormOfAnotherSiteIsRefused(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	form := url.Values{"name": {"planted"}, "kind": {"webhook"}}
+	for _, header := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.test"}, {"Origin", "null"},
+	} {
+		b.want(403, "POST", "/endpoints", form, header...).holds(t, "another site")
+		b.want(403, "POST", s.page("/delete"), url.Values{}, header...)
+		b.want(403, "POST", "/temporary", url.Values{}, header...)
+		b.want(403, "POST", "/sign-out", url.Values{}, header...)
+	}
+	if got := b.want(200, "GET", "/endpoints", nil); strings.Contains(got.body, "planted") {
+		t.Error("an endpoint was created")
+	}
+	b.want(303, "POST", "/endpoints", form, "Origin", s.url)
+	b.want(303, "POST", "/endpoints", form, "Sec-Fetch-Site", "same-origin")
+}
+
+func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(200, "GET", "/endpoints", nil).holds(t, ">Endpoints</h1>", s.url+"/hooks/"+string(s.endpoint.ID), ">Create</button>", "0 requests")
+
+	a := b.want(422, "POST", "/endpoints", url.Values{"name": {" "}, "kind": {"email"}})
+	a.holds(t, "The name must have 1 to 200 characters.", `aria-invalid="true"`)
+	if !regexp.MustCompile(`value="email" checked`).MatchString(a.body) {
+		t.Error("the kind was forgotten")
+	}
+	a = b.want(303, "POST", "/endpoints", url.Values{"name": {"Orders"}, "kind": {"email"}})
+	orders := a.Header.Get("Location")
+	b.want(200, "GET", orders, nil).holds(t, "<h1>Orders</h1>", "@mail.test", "Send a mail to the address above.")
+
+	b.want(200, "GET", orders+"/settings", nil).holds(t, ">Save</button>", ">Delete</button>", `value="Orders"`)
+	b.want(422, "POST", orders+"/settings", url.Values{"name": {strings.Repeat("n", 201)}}).holds(t, "The name must have 1 to 200 characters.", "<h1>Settings</h1>")
+	a = b.want(303, "POST", orders+"/settings", url.Values{"name": {"Mail orders"}})
+	b.want(200, "GET", a.Header.Get("Location"), nil).holds(t, "Saved.", `value="Mail orders"`)
+	b.want(200, "GET", orders, nil).holds(t, "Mail orders", "disabled")
+
+	b.want(303, "POST", orders+"/delete", url.Values{})
+	b.want(404, "GET", orders, nil).holds(t, "There is no such endpoint.")
+}
+
+func TestTheFirstPageShowsHowToSendTheFirstRequest(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	hook := s.url + "/hooks/" + string(s.endpoint.ID)
+	curl := `curl -X POST &#39;` + hook + `&#39; -H &#39;Content-Type: application/json&#39; -d &#39;{&#34;hello&#34;:&#34;world&#34;}&#39;`
+	b.want(200, "GET", s.page(""), nil).holds(t, hook, curl, `data-copy="`+hook+`"`, `data-copy="`+curl+`"`, "Waiting for the first request")
+}
+
+func TestARequestIsShownWholeAndInOrder(t *testing.T) {
+	s := newSite(t)
+	s.secret("github", "swordfish-swordfish")
+	b := s.signedIn()
+	good := s.hook(s.github("pull_request", "5f7c1a0e", `{"action":"opened","big":12345678901234567890.10}`, "swordfish-swordfish"))
+	a := b.want(200, "GET", s.page("/requests/"+string(good)), nil)
+	a.holds(t, "GitHub", "pull_request", "5f7c1a0e", "203.0.113.7", "application/json", "HTTP/1.1", "signed", "verified", string(good),
+		"12345678901234567890.10", "X-Hub-Signature-256", "default", "Copy as curl")
+	if at := strings.Index; at(a.body, ">X-GitHub-Event<") > at(a.body, ">X-GitHub-Hook-ID<") || at(a.body, ">Host<") > at(a.body, ">Accept<") {
+		t.Error("the headers are not in the order sent")
+	}
+
+	forged := s.hook(s.github("issues", "d2", `{"action":"opened"}`, "another secret"))
+	b.want(200, "GET", s.page("/requests/"+string(forged)), nil).
+		holds(t, "bad signature", "failed", "signature_mismatch", "does not match the body with any of the configured secrets")
+
+	form := s.hook(sent{target: "/a%2Fb?x=1&x=2&empty=&%3Cb%3E", body: "command=%2Fweather&text=a+b", headers: hookglass.Headers{{Name: "Content-Type", Value: "application/x-www-form-urlencoded"}}})
+	b.want(200, "GET", s.page("/requests/"+string(form)), nil).
+		holds(t, "/a%2Fb", "x=1&amp;x=2&amp;empty=&amp;%3Cb%3E", "&lt;b&gt;", "/weather", "a b", "unchecked")
+
+	binary := s.hook(sent{method: "PUT", body: "\x89PNG\r\n\x1a\n\x00\xff"})
+	b.want(200, "GET", s.page("/requests/"+string(binary)), nil).holds(t, "89 50 4e 47 0d 0a 1a 0a  00 ff", "PUT")
+
+	b.want(404, "GET", s.page("/requests/req_0000000000000000000000000a"), nil).holds(t, "This request does not exist, or was deleted.", "Requests")
+	b.want(404, "GET", s.page("/requests/nonsense/panel"), nil)
+}
+
+func TestTheListIsNewestFirstAndGoesOnByCursor(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	for range 60 {
+		s.hook(sent{method: "GET", target: "/old"})
+	}
+	newest := s.hook(sent{method: "POST", target: "/new?shown=1"})
+	a := b.want(200, "GET", s.page(""), nil)
+	if n := strings.Count(a.body, `class="row"`); n != 50 {
+		t.Errorf("%d rows, want 50", n)
+	}
+	a.holds(t, "/new?shown=1", "61")
+	if strings.Index(a.body, "/new") > strings.Index(a.body, "/old") {
+		t.Error("the newest is not first")
+	}
+	more := regexp.MustCompile(`data-more="([^"]*)"`).FindStringSubmatch(a.body)[1]
+	rest := b.want(200, "GET", more, nil)
+	if n := strings.Count(rest.body, `class="row"`); n != 11 || strings.Contains(rest.body, "data-more") || strings.Contains(rest.body, string(newest)) {
+		t.Errorf("%d more rows, want 11 and no way on:\n%s", n, rest.body)
+	}
+	plain := regexp.MustCompile(`href="([^"]*cursor=[^"]*)"`).FindStringSubmatch(a.body)[1]
+	b.want(200, "GET", plain, nil).holds(t, "Newest") // the same without scripts, as a page
+	b.want(422, "GET", s.page("?cursor=rubbish"), nil)
+}
+
+func TestTheQueryLanguageFindsRequests(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	s.hook(sent{method: "GET", target: "/health"})
+	s.hook(json(`{"id":"in_1"}`))
+	a := b.want(200, "GET", s.page("?q="+url.QueryEscape(`body./id:in_1 method:POST`)), nil)
+	if strings.Count(a.body, `class="row"`) != 1 || strings.Contains(a.body, "/health") {
+		t.Errorf("found:\n%s", a.body)
+	}
+	a.holds(t, `value="body./id:in_1 method:POST"`, `?q=body.%2Fid%3Ain_1+method%3APOST"`)
+	a = b.want(200, "GET", s.page("?q=status:teapot"), nil)
+	a.holds(t, "The query can not be read at character", `aria-invalid="true"`, `value="status:teapot"`)
+	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "Nothing matches yet.")
+}
+
+func TestTheBodyIsADownloadOfTheBytesSent(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	page := "<script>alert(1)</script>\x00\xff"
+	event := s.hook(sent{body: page, headers: hookglass.Headers{{Name: "Content-Type", Value: "text/html"}}})
+	a := b.want(200, "GET", s.page("/requests/"+string(event)+"/body"), nil)
+	if a.body != page {
+		t.Errorf("body %q", a.body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type":            "application/octet-stream",
+		"Content-Disposition":     `attachment; filename="` + string(event) + `.bin"`,
+		"X-Content-Type-Options":  "nosniff",
+		"Content-Security-Policy": "default-src 'none'; sandbox",
+	} {
+		if got := a.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestRequestsAreDeletedAndTried(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	event := s.hook(json(`{}`))
+	b.want(303, "POST", s.page("/requests/"+string(event)+"/delete"), url.Values{})
+	b.want(404, "GET", s.page("/requests/"+string(event)), nil)
+	b.want(404, "POST", s.page("/requests/"+string(event)+"/delete"), url.Values{})
+
+	b.want(303, "POST", s.page("/test"), url.Values{})
+	b.want(200, "GET", s.page(""), nil).holds(t, "application/json", `class="row"`)
+}
+
+func TestNobodySeesWhatIsNotTheirs(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{"secret":"not for others"}`))
+	other := s.visitor()
+	other.want(303, "POST", "/temporary", url.Values{})
+	for _, path := range []string{"", "/rows", "/requests/" + string(event), "/requests/" + string(event) + "/panel", "/requests/" + string(event) + "/body"} {
+		a := other.want(404, "GET", s.page(path), nil)
+		if strings.Contains(a.body, "not for others") {
+			t.Errorf("%s shows it", path)
+		}
+	}
+	for _, path := range []string{"/test", "/requests/" + string(event) + "/delete"} {
+		other.want(404, "POST", s.page(path), url.Values{})
+	}
+	other.want(401, "POST", s.page("/delete"), url.Values{})
+	other.want(401, "POST", s.page("/settings"), url.Values{"name": {"x"}})
+
+	anyone := s.visitor()
+	anyone.want(303, "GET", s.page("/rows"), nil)
+	anyone.want(401, "GET", s.page("/rows"), nil, "Sec-Fetch-Dest", "empty")
+	anyone.want(401, "POST", s.page("/test"), url.Values{})
+}
+
+func TestAVisitorGetsATemporaryEndpointAtOnce(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	b.want(200, "GET", "/", nil).holds(t, "Create a temporary endpoint", "Sign in")
+	a := b.want(303, "POST", "/temporary", url.Values{})
+	c := a.Cookies()[0]
+	if c.Name != "hookglass_temporary" || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || !strings.HasPrefix(c.Value, "tk_") || c.MaxAge > 24*3600 {
+		t.Errorf("cookie %+v", c)
+	}
+	mine := a.Header.Get("Location")
+	page := b.want(200, "GET", mine, nil)
+	id := strings.TrimPrefix(mine, "/endpoints/")
+	page.holds(t, s.url+"/hooks/"+id, "Waiting for the first request", "until ")
+	if strings.Contains(page.body, "tk_") || strings.Contains(page.body, "/settings") {
+		t.Error("the page holds the key, or offers what the key may not do")
+	}
+	event := s.capture(hookglass.Endpoint{ID: hookglass.EndpointID(id)}, json(`{"caught":true}`))
+	b.want(200, "GET", mine+"/requests/"+string(event), nil).holds(t, "caught")
+	b.want(200, "GET", "/sign-in", nil).holds(t, mine)
+	b.want(303, "GET", "/", nil)
+	b.want(303, "POST", mine+"/requests/"+string(event)+"/delete", url.Values{})
+
+	s.visitor().want(303, "GET", mine, nil) // another browser
+	b.want(303, "GET", s.link(), nil)
+	b.want(200, "GET", mine, nil) // and still this one's after signing in
+}
+
+func TestTemporaryEndpointsAreFewAMinuteAndCanBeOff(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	for range 10 {
+		b.want(303, "POST", "/temporary", url.Values{})
+	}
+	if a := b.want(429, "POST", "/temporary", url.Values{}); a.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+
+	off := newSiteWith(t, func(d *web.Deps) { d.Temporary = false }).visitor()
+	if a := off.want(200, "GET", "/", nil); strings.Contains(a.body, "temporary") {
+		t.Error("the page offers what is off")
+	}
+	off.want(404, "POST", "/temporary", url.Values{})
+}
+
+func TestASessionThatEndedSeesNothing(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(200, "GET", s.page(""), nil)
+	if err := s.accounts.SetPassword(t.Context(), s.user.ID, "another password"); err != nil {
+		t.Fatal(err)
+	}
+	b.want(303, "GET", s.page(""), nil)
+}
+
+func TestStrangePathsAreNotFound(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	for _, path := range []string{"/nothing", "/endpoints/ep_x", "/endpoints/../endpoints/ep_x", "/endpoints/%00", s.page("/nothing"), "/assets/"} {
+		if a := b.do("GET", path, nil); a.StatusCode != 404 && a.StatusCode != 301 && a.StatusCode != 307 {
+			t.Errorf("%s: %d", path, a.StatusCode)
+		}
+	}
+	b.want(404, "DELETE", "/endpoints", nil)
+}
+
+// A page of a full list is a matter of milliseconds, also for a body at the bound.
+func TestALargeBodyIsShownAtOnce(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	big := `{"rows":[` + strings.TrimSuffix(strings.Repeat(`{"id":1,"name":"a name that is not short"},`, 240_000), ",") + `]}`
+	event := s.hook(json(big))
+	began := time.Now()
+	a := b.want(200, "GET", s.page("/requests/"+string(event)), nil)
+	if took := time.Since(began); took > 3*time.Second || len(a.body) > 2<<20 {
+		t.Errorf("%d bytes of page for %d bytes of body, in %v", len(a.body), len(big), took)
+	}
+	a.holds(t, "This is the beginning of 10.", "Download the whole body")
+}

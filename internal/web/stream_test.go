@@ -1,0 +1,217 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+)
+
+// message is one event of a stream.
+type message struct{ event, id, data string }
+
+// listener is an open stream.
+type listener struct {
+	b      *browser
+	next   chan message // closed when the stream ends
+	cancel context.CancelFunc
+}
+
+func (b *browser) listen(address string, header ...string) *listener {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", address, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	client := *b.http
+	client.Timeout = 0
+	res, err := client.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		b.t.Fatalf("%s: %d %v", address, res.StatusCode, res.Header)
+	}
+	l := &listener{b, make(chan message, 1000), cancel}
+	go func() {
+		defer close(l.next)
+		defer res.Body.Close()
+		var m message
+		for lines := bufio.NewReader(res.Body); ; {
+			line, err := lines.ReadString('\n')
+			if err == io.EOF || err != nil {
+				return
+			}
+			line = strings.TrimSuffix(line, "\n")
+			name, value, _ := strings.Cut(line, ":")
+			switch value = strings.TrimPrefix(value, " "); {
+			case line == "":
+				l.next <- m
+				m = message{}
+			case name == "event":
+				m.event = value
+			case name == "id":
+				m.id = value
+			case name == "data":
+				m.data += value
+			}
+		}
+	}()
+	return l
+}
+
+// want returns the next event of that name, passing over others.
+func (l *listener) want(event string) message {
+	l.b.t.Helper()
+	limit := time.After(5 * time.Second)
+	for {
+		select {
+		case m, ok := <-l.next:
+			if !ok {
+				l.b.t.Fatalf("the stream ended; a %s was to come", event)
+			}
+			if m.event == event {
+				return m
+			}
+		case <-limit:
+			l.b.t.Fatalf("no %s came", event)
+		}
+	}
+}
+
+// ends waits for the end of the stream.
+func (l *listener) ends() {
+	l.b.t.Helper()
+	limit := time.After(5 * time.Second)
+	for {
+		select {
+		case _, ok := <-l.next:
+			if !ok {
+				return
+			}
+		case <-limit:
+			l.b.t.Fatal("the stream goes on")
+		}
+	}
+}
+
+// streamOf finds, in the page, where its stream is and from which place on.
+func streamOf(t *testing.T, s *site, page answer) string {
+	t.Helper()
+	address := regexp.MustCompile(`data-stream="([^"]*)"`).FindStringSubmatch(page.body)[1]
+	newest := regexp.MustCompile(`data-newest="([^"]*)"`).FindStringSubmatch(page.body)[1]
+	separator := "?"
+	if strings.Contains(address, "?") {
+		separator = "&"
+	}
+	return s.url + strings.ReplaceAll(address, "&amp;", "&") + separator + "after=" + newest
+}
+
+func TestTheStreamGoesOnWhereThePageEnded(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	s.hook(sent{target: "/before"})
+	page := b.want(200, "GET", s.page(""), nil)
+	between := s.hook(sent{target: "/between"}) // after the page was rendered, before the stream was opened
+
+	l := b.listen(streamOf(t, s, page))
+	if m := l.want("row"); !strings.Contains(m.data, string(between)) || !strings.Contains(m.data, "/between") {
+		t.Errorf("first came %+v", m)
+	}
+	after := s.hook(sent{target: "/after"})
+	if m := l.want("row"); !strings.Contains(m.data, string(after)) {
+		t.Errorf("then came %+v", m)
+	}
+	if m := l.want("count"); m.data != "3" {
+		t.Errorf("the count is %q", m.data)
+	}
+}
+
+func TestAStreamThatBrokeLosesNothing(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	address := streamOf(t, s, b.want(200, "GET", s.page(""), nil))
+	l := b.listen(address)
+	s.hook(sent{target: "/1"})
+	last := l.want("row")
+	l.cancel()
+	l.ends()
+	missed := []hookglass.EventID{s.hook(sent{target: "/2"}), s.hook(sent{target: "/3"})}
+	l = b.listen(address, "Last-Event-ID", last.id)
+	for _, id := range missed {
+		if m := l.want("row"); !strings.Contains(m.data, string(id)) {
+			t.Errorf("got %+v, want %s", m, id)
+		}
+	}
+}
+
+func TestTheStreamHoldsWhatTheQueryMeans(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	page := b.want(200, "GET", s.page("?q="+url.QueryEscape("body./kind:wanted header.x-mark:yes")), nil)
+	l := b.listen(streamOf(t, s, page))
+	s.hook(json(`{"kind":"wanted"}`))
+	s.hook(sent{body: `{"kind":"other"}`, headers: hookglass.Headers{{Name: "X-Mark", Value: "yes"}}})
+	wanted := s.hook(sent{body: `{"kind":"wanted"}`, headers: hookglass.Headers{{Name: "X-Mark", Value: "yes"}}})
+	if m := l.want("row"); !strings.Contains(m.data, string(wanted)) {
+		t.Errorf("came %+v", m)
+	}
+	b.want(422, "GET", s.page("/stream?q=sig:maybe"), nil)
+	b.want(422, "GET", s.page("/stream?after=rubbish"), nil)
+}
+
+func TestTheStreamEndsWithTheSession(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	l := b.listen(s.page("/stream"))
+	l.want("hello")
+	b.want(303, "POST", "/sign-out", url.Values{})
+	l.want("end")
+	l.ends()
+
+	l = b.listen(s.page("/stream")) // a browser that tries again is told, and not refused for ever
+	l.want("end")
+	l.ends()
+}
+
+func TestTheStreamEndsWithTheEndpoint(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	l := b.listen(s.page("/stream"))
+	l.want("hello")
+	b.want(303, "POST", s.page("/delete"), url.Values{})
+	l.want("end")
+	l.ends()
+}
+
+func TestTheStreamEndsWhenTheServerDrains(t *testing.T) {
+	s := newSite(t)
+	l := s.signedIn().listen(s.page("/stream"))
+	l.want("hello")
+	close(s.drain)
+	l.ends()
+}
+
+func TestAStreamOfOthersSaysNothing(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	b.want(303, "POST", "/temporary", url.Values{})
+	s.hook(sent{target: "/private"})
+	l := b.listen(s.page("/stream"))
+	if m := l.want("end"); m.data != "" {
+		t.Errorf("it said %+v", m)
+	}
+	l.ends()
+}
