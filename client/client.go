@@ -49,20 +49,20 @@ func New(server, token string) (*Client, error) {
 
 // Error is an answer of the server that is not a success.
 type Error struct {
-	Status int
-	api.Error
-	RequestID string // under which the server's log has it
+	Status     int
+	Code       hookglass.Code // "" where what answered is no hookglass server
+	Message    string
+	Details    []api.FieldError
+	RetryAfter time.Duration // 0: the answer does not say
+	RequestID  string        // under which the server's log has it
 }
 
 func (e *Error) Error() string {
 	if e.Message == "" {
-		return fmt.Sprintf("the server answered %d %s", e.Status, e.Error.Error)
+		return fmt.Sprintf("the server answered %d %s", e.Status, e.Code)
 	}
 	return e.Message
 }
-
-// Code is the error's stable word.
-func (e *Error) Code() hookglass.Code { return hookglass.Code(e.Error.Error) }
 
 // maxErrorBody bounds what is read of an error's body: a proxy's page may be long.
 const maxErrorBody = 1 << 20
@@ -103,15 +103,22 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		return res, nil
 	}
 	defer res.Body.Close()
+	return nil, failure(res)
+}
+
+func failure(res *http.Response) error {
 	failed := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id")}
+	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		failed.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	var body api.Error
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-	if err != nil || json.Unmarshal(text, &failed.Error) != nil || failed.Error.Error == "" {
-		failed.Error = api.Error{Message: fmt.Sprintf("The server answered %s, and not as hookglass does; is this its address?", res.Status)}
+	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
+		failed.Message = fmt.Sprintf("The server answered %s, and not as hookglass does; is this its address?", res.Status)
+		return failed
 	}
-	if failed.RetryAfter == 0 {
-		failed.RetryAfter, _ = strconv.Atoi(res.Header.Get("Retry-After")) // 0 when there is none
-	}
-	return nil, failed
+	failed.Code, failed.Message, failed.Details = hookglass.Code(body.Error), body.Message, body.Details
+	return failed
 }
 
 // call makes a call and reads its answer.

@@ -47,7 +47,7 @@ func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, aft
 				wait = firstWait
 			}
 			if refused != nil {
-				wait = max(wait, time.Duration(refused.RetryAfter)*time.Second)
+				wait = max(wait, refused.RetryAfter)
 			}
 			select {
 			case <-time.After(wait):
@@ -92,7 +92,10 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 			id = value
 		case field == "data":
 			text = value
-		case lines.Text() == "" && text != "":
+		case lines.Text() != "":
+		case text == "": // the place where the stream begins
+			s.last = id
+		default:
 			var e api.Event
 			if err := json.Unmarshal([]byte(text), &e); err != nil {
 				return true, fmt.Errorf("an event of the stream: %w", err)

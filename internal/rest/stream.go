@@ -52,7 +52,7 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	events, tokens := s.DB.Listen(store.TopicEvents(num)), s.DB.Listen(store.TopicTokens)
 	defer events.Close()
 	defer tokens.Close()
-	seq, err := s.streamStart(ctx, in)
+	seq, begin, err := s.streamStart(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,8 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 		return nil
 	}
 	out := &sse{w: w, rc: http.NewResponseController(w)}
-	if err := out.send(": stream\nretry: 1000\n\n"); err != nil {
+	// An id without data tells a reader where it is, so that it can come back before the first event.
+	if err := out.send("retry: 1000\nid: " + string(begin) + "\n\n"); err != nil {
 		return nil
 	}
 	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(s.poll)
@@ -106,33 +107,42 @@ func (s *service) endpointNum(ctx context.Context, ref string) (num int64, err e
 	return num, err
 }
 
-// streamStart returns the Seq behind which a stream begins.
-func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, err error) {
+// streamStart returns the Seq behind which a stream begins, and the id of an event that stands for it.
+func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, begin hookglass.EventID, err error) {
 	err = s.view(ctx, func(v *store.View) error {
-		if in.LastEventID == "" {
-			seq, err = v.NewestSeq(in.ID)
+		before := query.Query{} // every event
+		if in.LastEventID != "" {
+			if begin, err = hookglass.ParseEventID(in.LastEventID); err != nil {
+				return hookglass.Invalid("Last-Event-ID", "must be the id of an event")
+			}
+			e, err := v.Event(in.ID, in.LastEventID)
+			if err == nil {
+				seq = e.Seq
+				return nil
+			}
+			if !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+			// It was deleted. Its id tells when it came; what came well before that was seen.
+			before = query.Between(time.Time{}, begin.Time().Add(-clockSlack))
+		}
+		newest, err := v.Events(in.ID, store.EventList{Query: before, Limit: 1})
+		switch {
+		case err != nil:
 			return err
+		case len(newest.Events) > 0:
+			seq = newest.Events[0].Seq
+			if begin == "" {
+				begin = newest.Events[0].ID
+			}
+		case newest.Next > 0:
+			seq = newest.Next - 1 // looking ended for its time; nothing behind that place is older
+		case begin == "":
+			begin = hookglass.NewEventID(hookglass.EventWebhook, time.Now()) // one that reads as deleted
 		}
-		id, err := hookglass.ParseEventID(in.LastEventID)
-		if err != nil {
-			return hookglass.Invalid("Last-Event-ID", "must be the id of an event")
-		}
-		e, err := v.Event(in.ID, string(id))
-		if err == nil {
-			seq = e.Seq
-			return nil
-		}
-		if !hookglass.Is(err, hookglass.CodeNotFound) {
-			return err
-		}
-		// It was deleted. Its id tells when it came; what came well before that was seen.
-		before, err := v.Events(in.ID, store.EventList{Query: query.Between(time.Time{}, id.Time().Add(-clockSlack)), Limit: 1})
-		if len(before.Events) > 0 {
-			seq = before.Events[0].Seq
-		}
-		return err
+		return nil
 	})
-	return seq, err
+	return seq, begin, err
 }
 
 // stillValid reports whether the token may still read. Trouble in the storage is no answer.
