@@ -210,7 +210,7 @@ func (s *sse) event(id string, data any) error {
 		return err
 	}
 	s.unfed = true
-	if err := s.deadline(); err != nil {
+	if err := extend(s.rc); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.w, "id: %s\nevent: request\ndata: %s\n\n", id, text)
@@ -218,7 +218,7 @@ func (s *sse) event(id string, data any) error {
 }
 
 func (s *sse) send(text string) error {
-	if err := s.deadline(); err != nil {
+	if err := extend(s.rc); err != nil {
 		return err
 	}
 	s.unfed = true
@@ -236,10 +236,11 @@ func (s *sse) flush() error {
 	return s.rc.Flush()
 }
 
-func (s *sse) deadline() error {
-	err := s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+// extend gives a reader writeTimeout from now.
+func extend(rc *http.ResponseController) error {
+	err := rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if errors.Is(err, http.ErrNotSupported) {
-		return nil // in a test without a connection
+		return nil // not on a connection
 	}
 	return err
 }

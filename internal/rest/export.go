@@ -1,0 +1,82 @@
+package rest
+
+import (
+	"bufio"
+	"net/http"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/capture"
+)
+
+type eventExport struct {
+	InEndpoint
+	EventFilter
+	Format string `query:"format" default:"ndjson" doc:"ndjson (the detail form, one a line), har or csv." example:"ndjson"`
+}
+
+const exportBuffer = 64 << 10
+
+func (s *service) export(t *table) {
+	handleRaw(t, operation{
+		id: "export-requests", method: http.MethodGet, path: "/endpoints/{endpoint_id}/requests/export", tag: "Requests", summary: "Export captured events",
+		text:   "What the filters select, oldest first, as a file. A file whose transfer breaks off is not whole.",
+		access: access{scope: hookglass.ScopeRead, key: true},
+	}, []string{"application/x-ndjson", "application/json", "text/csv"}, s.exportRequests)
+}
+
+// exportRequests writes the file while it reads, however many events there are. What fails when a part is out
+// breaks the connection, so that the file does not look whole.
+func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	q, err := in.query()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(&patient{w, http.NewResponseController(w)}, exportBuffer)
+	file, err := capture.NewExport(in.Format, out, func(e *hookglass.Event) any { return api.FromEventDetail(e) })
+	if err != nil {
+		return err
+	}
+	if _, err := s.endpointNum(ctx, in.EndpointID); err != nil {
+		return err
+	}
+	download(w, file.MediaType(), in.EndpointID+"."+in.Format)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	checked := time.Now()
+	err = s.DB.EachEvent(ctx, asker(ctx), in.EndpointID, q, func(e *hookglass.Event) error {
+		if time.Since(checked) > s.poll {
+			if !s.stillValid(r) {
+				return http.ErrAbortHandler
+			}
+			checked = time.Now()
+		}
+		return file.Add(e)
+	})
+	if err == nil {
+		err = file.Close()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// patient gives the reader of a long answer time for each piece of it.
+type patient struct {
+	http.ResponseWriter
+	rc *http.ResponseController
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	if err := extend(p.rc); err != nil {
+		return 0, err
+	}
+	return p.ResponseWriter.Write(b)
+}
