@@ -23,6 +23,7 @@ type Service struct {
 	log     *slog.Logger
 	targets *targets
 	refused refusals
+	outage  outage
 }
 
 // Config is what the service needs to know of its installation.
@@ -38,7 +39,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers)}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), outage: outage{log: log}}
 }
 
 // Run writes counts of refusals down until ctx ends.
@@ -63,6 +64,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {
 	t, err := s.targets.find(ctx, ref)
 	if err != nil {
+		s.outage.refusal(err)
 		return Target{}, err
 	}
 	e := &t.endpoint
@@ -97,8 +99,10 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 
 	ev := s.judge(t, a)
 	if err := s.db.Capture(ctx, t.Endpoint.AccountID, ev); err != nil {
+		s.outage.refusal(err)
 		return nil, err
 	}
+	s.outage.stored()
 	return ev, nil
 }
 
