@@ -189,6 +189,11 @@ func (n *node) tryStart() error {
 func (n *node) ready(limit time.Duration) time.Duration {
 	n.t.Helper()
 	return eventually(n.t, limit, "ready", func() bool {
+		select {
+		case <-n.ended:
+			n.t.Fatalf("it ended: %v\n%s", n.state, tail(n.log(), 3000))
+		default:
+		}
 		status, _, err := n.get("/readyz")
 		return err == nil && status == http.StatusOK
 	})

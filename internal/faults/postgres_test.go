@@ -5,7 +5,6 @@ package faults_test
 import (
 	"database/sql"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -180,7 +179,7 @@ func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
 	exec(`alter role hookglass set synchronous_commit = off`)
 	exec(`do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$`)
 	whole := s.dsn
-	for _, options := range []string{"", "&options=" + url.QueryEscape("-c synchronous_commit=off"), "&synchronous_commit=off"} {
+	for _, options := range []string{"", "&options=" + "-c%20synchronous_commit%3Doff", "&synchronous_commit=off"} {
 		s.dsn = whole + options
 		n := s.serve()
 		if got := n.storageFacts()["synchronous_commit"]; got != "on" {

@@ -1,0 +1,167 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// smallDisk mounts a file system of so many bytes for the test.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	needsRoot(t, "it mounts a small file system")
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		if os.Getenv("CI") != "true" && errors.Is(err, syscall.EPERM) {
+			t.Skip("may not mount:", err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// last reports whether the answer noted last has this status.
+func (l *ledger) last(status int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.answers) > 0 && l.answers[len(l.answers)-1].status == status
+}
+
+func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "32m")
+	n := newSite(t, dir, "").serve()
+	l := n.endpoint()
+	load{to: []*node{n}, ledger: l, conns: 8, rate: 500}.during(300 * time.Millisecond)
+	ballast := filepath.Join(dir, "ballast")
+	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 500}.start()
+	fill(t, ballast)
+	eventually(t, 5*time.Second, "the disk is full", func() bool { return l.last(http.StatusServiceUnavailable) })
+	fill(t, ballast) // what the last captures left
+	full := time.Now()
+	<-time.After(pick(time.Second, 15*time.Second))
+	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("readyz on a full disk: %d %s %v", status, body, err)
+	}
+	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("healthz on a full disk: %d %s %v", status, body, err)
+	}
+	checkSays(t, n, "disk is full")
+	beforeRoom := l.count(http.StatusOK)
+	if status, body, err := n.call(n.token, http.MethodGet, "/endpoints/"+l.endpoint+"/requests", ""); err != nil || status != http.StatusOK {
+		t.Errorf("reading from a full disk: %d %s %v", status, body, err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	freed := time.Now()
+	eventually(t, 5*time.Second, "captures again after space was freed", func() bool { return l.last(http.StatusOK) })
+	recovered := time.Since(freed)
+	<-time.After(1200 * time.Millisecond)
+	under.stop()
+	n.ready(2 * time.Second)
+	for _, a := range l.all() {
+		if a.begun.After(full) && a.ended.Before(freed) && a.status != http.StatusServiceUnavailable {
+			t.Errorf("on a full disk request %d was answered %d", a.number, a.status)
+		} else if a.begun.After(freed.Add(recovered)) && a.status != http.StatusOK {
+			t.Errorf("with room again request %d was answered %d", a.number, a.status)
+		}
+	}
+	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK, http.StatusServiceUnavailable)
+	if !strings.Contains(n.log(), "stored again") {
+		t.Error("the log does not say that it is over")
+	}
+	l.check(t, n)
+	n.kill()
+	n.start()
+	n.ready(10 * time.Second)
+	t.Logf("%d acknowledged before it was full; captures %v after space was freed; after a kill: %v", beforeRoom, recovered, l.check(t, n))
+}
+
+// fill writes to a file until there is no room left.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 64<<10); len(block) > 0; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			block = block[:len(block)/2]
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkSays fails unless the log names the trouble, and does so a bounded number of times.
+func checkSays(t *testing.T, n *node, words string) {
+	t.Helper()
+	log := n.log()
+	said := 0
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, words) && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")) {
+			said++
+		}
+	}
+	if said == 0 {
+		t.Errorf("the log does not say %q as a warning or an error:\n%s", words, tail(log, 2000))
+	}
+	if refused := strings.Count(log, "\n"); refused > 1000 {
+		t.Errorf("the log has %d lines: a disk that is full is said again and again", refused)
+	}
+}
+
+func TestReadOnlyDiskIs503UntilItIsWritable(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "64m")
+	n := newSite(t, dir, "").serve()
+	l := n.endpoint()
+	load{to: []*node{n}, ledger: l, conns: 2, rate: 50}.during(300 * time.Millisecond)
+	before := l.check(t, n)
+
+	// A new start on a disk that can only be read says why and ends.
+	n.kill()
+	remount(t, dir, syscall.MS_RDONLY)
+	other := n.node()
+	other.n = n.n
+	_ = other.tryStart()
+	if code := other.exit(10 * time.Second); code == 0 {
+		t.Error("a server started on a read-only directory")
+	}
+	if !strings.Contains(other.log(), "read-only") {
+		t.Errorf("the reason is not said: %q", other.log())
+	}
+	remount(t, dir, 0)
+	n.start()
+	n.ready(10 * time.Second)
+	after := l.check(t, n)
+	if before.acked == 0 || after.acked != before.acked {
+		t.Errorf("before %v, after %v", before, after)
+	}
+}
+
+func remount(t *testing.T, dir string, flags uintptr) {
+	t.Helper()
+	// A file that is open for writing keeps the whole from becoming read-only for a moment longer.
+	eventually(t, 5*time.Second, "remount", func() bool {
+		err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "")
+		if err != nil && !errors.Is(err, syscall.EBUSY) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
