@@ -39,6 +39,12 @@ type Deleted struct {
 	Deleted bool   `json:"deleted" example:"true"`
 }
 
+// DeletedNumber is the answer to a deletion of what has a number for an id.
+type DeletedNumber struct {
+	ID      int64 `json:"id" doc:"What was deleted." example:"7"`
+	Deleted bool  `json:"deleted" example:"true"`
+}
+
 // Error is the body of every answer that is not a success.
 type Error struct {
 	Error      string       `json:"error" doc:"A stable code." example:"validation_failed"`

@@ -41,6 +41,14 @@ var accessFor = map[string]access{
 	"ignore-request":            {scope: hookglass.ScopeWrite, body: `{"reason":"test"}`},
 	"unignore-request":          {scope: hookglass.ScopeWrite},
 	"list-events":               {scope: hookglass.ScopeRead},
+	"list-signature-configs":    {scope: hookglass.ScopeRead},
+	"create-signature-config":   {scope: hookglass.ScopeWrite, body: `{"signature_config":{"provider":"stripe","secret":"whsec_x"}}`},
+	"get-signature-config":      {scope: hookglass.ScopeRead},
+	"update-signature-config":   {scope: hookglass.ScopeWrite, body: `{"signature_config":{"enabled":false}}`},
+	"delete-signature-config":   {scope: hookglass.ScopeWrite},
+	"verify-signature-config":   {scope: hookglass.ScopeWrite},
+	"get-request-signature":     {scope: hookglass.ScopeRead, key: true},
+	"send-test-request":         {scope: hookglass.ScopeWrite, body: `{}`},
 }
 
 // route is one operation of the description.
@@ -79,11 +87,11 @@ func (s *site) routes() (all []route) {
 }
 
 // target is what a route is called on: fresh things, so that a call that works can not spoil the next.
-type target struct{ endpoint, event string }
+type target struct{ endpoint, event, config string }
 
 func (r route) at(g target) string {
 	return strings.NewReplacer(
-		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{tag}", "mark",
+		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{tag}", "mark",
 	).Replace(r.path)
 }
 
@@ -138,7 +146,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 
 		mine := func() target {
 			e := s.newEndpoint("")
-			return target{e.ID, s.arrive(e.ID, nil)}
+			return target{e.ID, s.arrive(e.ID, nil), s.newSignatureConfig(e.ID)}
 		}
 		temporary := func() (target, string) {
 			// Made past the edge: its rate limit would end the test.
@@ -146,7 +154,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return target{string(e.ID), s.arrive(string(e.ID), nil)}, key
+			return target{string(e.ID), s.arrive(string(e.ID), nil), s.newSignatureConfig(string(e.ID))}, key
 		}
 		_, otherKey := temporary()
 		fixed := mine() // for calls that must fail
@@ -190,7 +198,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				if strings.Contains(r.path, "/requests/{id}") {
 					// Their own endpoint with an event of ours.
 					theirs := s.endpointOf(sibling)
-					expect("their endpoint, my event", sibling, target{theirs, fixed.event}, 404, "not_found")
+					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config}, 404, "not_found")
 				}
 				temp, key := temporary()
 				if r.key {

@@ -138,17 +138,17 @@ func (s *service) endpoint(e hookglass.Endpoint) api.Endpoint {
 func draft(e *api.NewEndpoint) (endpoint.Draft, error) {
 	var faults []hookglass.FieldError
 	d := endpoint.Draft{
-		Name:           given(&faults, "name", e.Name, false),
-		CustomID:       given(&faults, "custom_id", e.CustomID, true),
-		Provider:       given(&faults, "provider", e.Provider, true),
-		EmailLocalPart: given(&faults, "email_local_part", e.EmailLocalPart, true),
-		Enabled:        given(&faults, "enabled", e.Enabled, false),
-		WorkspaceID:    given(&faults, "workspace_id", e.WorkspaceID, true),
+		Name:           given(&faults, "endpoint.name", e.Name, false),
+		CustomID:       given(&faults, "endpoint.custom_id", e.CustomID, true),
+		Provider:       given(&faults, "endpoint.provider", e.Provider, true),
+		EmailLocalPart: given(&faults, "endpoint.email_local_part", e.EmailLocalPart, true),
+		Enabled:        given(&faults, "endpoint.enabled", e.Enabled, false),
+		WorkspaceID:    given(&faults, "endpoint.workspace_id", e.WorkspaceID, true),
 	}
-	if kind := given(&faults, "kind", e.Kind, false); kind != nil {
+	if kind := given(&faults, "endpoint.kind", e.Kind, false); kind != nil {
 		d.Kind = (*hookglass.EndpointKind)(kind)
 	}
-	if config := given(&faults, "provider_config", e.ProviderConfig, false); config != nil {
+	if config := given(&faults, "endpoint.provider_config", e.ProviderConfig, false); config != nil {
 		c := config.Domain()
 		d.ProviderConfig = &c
 	}
@@ -173,12 +173,12 @@ func draft(e *api.NewEndpoint) (endpoint.Draft, error) {
 }
 
 // given returns the value of a field that was sent; null is the zero value where it is allowed.
-func given[T any](faults *[]hookglass.FieldError, name string, o api.Optional[T], nullable bool) *T {
+func given[T any](faults *[]hookglass.FieldError, field string, o api.Optional[T], nullable bool) *T {
 	if !o.Set {
 		return nil
 	}
 	if o.Null && !nullable {
-		*faults = append(*faults, hookglass.FieldError{Field: "endpoint." + name, Message: "may not be null"})
+		*faults = append(*faults, hookglass.FieldError{Field: field, Message: "may not be null"})
 	}
 	return &o.Value
 }

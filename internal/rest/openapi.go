@@ -56,6 +56,7 @@ func nameTypes(r huma.Registry) {
 	alias(reflect.TypeFor[api.Optional[int64]](), reflect.TypeFor[int64]())
 	alias(reflect.TypeFor[api.Optional[api.ProviderConfig]](), reflect.TypeFor[api.ProviderConfig]())
 	alias(reflect.TypeFor[api.Optional[api.Response]](), reflect.TypeFor[api.Response]())
+	alias(reflect.TypeFor[api.Optional[api.GenericOptions]](), reflect.TypeFor[api.GenericOptions]())
 	r.Schema(reflect.TypeFor[api.Error](), true, errorType)
 }
 

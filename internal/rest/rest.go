@@ -54,6 +54,7 @@ func New(deps Deps) http.Handler {
 	s.account(t)
 	s.endpoints(t)
 	s.requests(t)
+	s.signatures(t)
 	s.export(t)
 	s.stream(t)
 	s.activity(t)

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"hookglass"
+)
+
+// SignatureConfig says with which secrets deliveries of a provider are checked. No answer holds a secret.
+type SignatureConfig struct {
+	ID        int64           `json:"id" example:"7"`
+	Provider  string          `json:"provider" doc:"The provider whose signatures it checks." example:"github"`
+	Enabled   bool            `json:"enabled" example:"true"`
+	Options   *GenericOptions `json:"options,omitempty" doc:"With generic_hmac alone."`
+	CreatedAt Time            `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	UpdatedAt Time            `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// GenericOptions say how a generic_hmac signature is made. An absent one has its default.
+type GenericOptions struct {
+	_                struct{} `additionalProperties:"false"`
+	Header           string   `json:"header,omitempty" doc:"Default X-Signature." example:"X-Acme-Signature"`
+	Algorithm        string   `json:"algorithm,omitempty" enum:"sha1,sha256,sha512" doc:"Default sha256." example:"sha256"`
+	Encoding         string   `json:"encoding,omitempty" enum:"hex,base64" doc:"Default hex." example:"hex"`
+	Prefix           string   `json:"prefix,omitempty" doc:"What stands before the value; a leading sha256= and the like is tolerated." example:"v1="`
+	PayloadTemplate  string   `json:"payload_template,omitempty" doc:"What is signed, over {body}, {timestamp} and {id}; default {body}." example:"{timestamp}.{body}"`
+	TimestampHeader  string   `json:"timestamp_header,omitempty" example:"X-Acme-Timestamp"`
+	TimestampUnit    string   `json:"timestamp_unit,omitempty" enum:"s,ms" doc:"Default s." example:"s"`
+	IDHeader         string   `json:"id_header,omitempty" doc:"The header of {id}." example:"X-Acme-Delivery"`
+	ToleranceSeconds int      `json:"tolerance_seconds,omitempty" minimum:"0" maximum:"86400" doc:"How old or new a timestamp may be; 0 does not check." example:"300"`
+	SecretEncoding   string   `json:"secret_encoding,omitempty" enum:"utf8,base64,hex" doc:"How the secret is written; default utf8." example:"utf8"`
+}
+
+// CreateSignatureConfig is the body of POST /endpoints/{endpoint_id}/signature_configs.
+type CreateSignatureConfig struct {
+	_               struct{}            `additionalProperties:"false"`
+	SignatureConfig *NewSignatureConfig `json:"signature_config,omitempty" required:"true"`
+}
+
+// NewSignatureConfig is what a new config shall be.
+type NewSignatureConfig struct {
+	_        struct{}                 `additionalProperties:"false"`
+	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
+	Secret   Optional[string]         `json:"secret,omitzero" required:"true" doc:"As the provider shows it. It is sealed and never shown again." example:"It's a Secret to Everybody"`
+	Enabled  Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	Options  Optional[GenericOptions] `json:"options,omitzero" doc:"With generic_hmac alone."`
+}
+
+// UpdateSignatureConfig is the body of PATCH /endpoints/{endpoint_id}/signature_configs/{id}.
+type UpdateSignatureConfig struct {
+	_               struct{}               `additionalProperties:"false"`
+	SignatureConfig *SignatureConfigChange `json:"signature_config,omitempty" required:"true"`
+}
+
+// SignatureConfigChange names what to change; what is absent stays.
+type SignatureConfigChange struct {
+	_            struct{}                 `additionalProperties:"false"`
+	Provider     Optional[string]         `json:"provider,omitzero" doc:"Can not change." example:"github"`
+	Secret       Optional[string]         `json:"secret,omitzero" doc:"Replaces the secrets there are, unless keep_previous." example:"whsec_new"`
+	KeepPrevious Optional[bool]           `json:"keep_previous,omitzero" doc:"The two secrets before stay valid, while the provider changes over; default false." example:"true"`
+	Enabled      Optional[bool]           `json:"enabled,omitzero" example:"true"`
+	Options      Optional[GenericOptions] `json:"options,omitzero" doc:"Replaces the whole object."`
+}
+
+// Signature is what can be said of an event's signature.
+type Signature struct {
+	Provider string           `json:"provider" doc:"The detected provider." example:"github"`
+	Status   string           `json:"signature_status" enum:"verified,failed,unchecked" doc:"As it was judged at reception, or when it was judged again." example:"failed"`
+	Reason   *string          `json:"signature_reason" doc:"A stable code when it failed." example:"signature_mismatch"`
+	Now      SignatureVerdict `json:"now" doc:"The verdict with the signature configs of now, as of the time of reception."`
+	Finding  SignatureFinding `json:"finding" doc:"What explains a failure."`
+}
+
+// SignatureVerdict is the outcome of a check.
+type SignatureVerdict struct {
+	Status   string  `json:"status" enum:"verified,failed,unchecked" example:"failed"`
+	Reason   *string `json:"reason" doc:"A stable code when it failed." example:"signature_mismatch"`
+	Message  *string `json:"message" doc:"The same for a person." example:"The signature does not match the body."`
+	ConfigID *int64  `json:"signature_config_id" doc:"The config that matched." example:"7"`
+}
+
+// SignatureFinding is the first change with which the signature would be right.
+type SignatureFinding struct {
+	Code     string `json:"code" doc:"Stable." example:"trailing_newline"`
+	Message  string `json:"message" doc:"What to do about it." example:"The signature is right for the body without its last line break: something on the way adds one."`
+	ConfigID *int64 `json:"signature_config_id" doc:"The config whose secret matched." example:"7"`
+}
+
+// Rejudged counts what judging again has done.
+type Rejudged struct {
+	Checked   int `json:"checked" doc:"The newest events, 1,000 at most." example:"40"`
+	Changed   int `json:"changed" example:"38"`
+	Verified  int `json:"verified" example:"38"`
+	Failed    int `json:"failed" example:"1"`
+	Unchecked int `json:"unchecked" example:"1"`
+}
+
+// FromSignatureConfig writes a config.
+func FromSignatureConfig(c hookglass.SignatureConfig) SignatureConfig {
+	out := SignatureConfig{ID: c.ID, Provider: c.Provider, Enabled: c.Enabled, CreatedAt: Time{c.CreatedAt}, UpdatedAt: Time{c.UpdatedAt}}
+	if o := c.Options; o != (hookglass.GenericOptions{}) {
+		out.Options = &GenericOptions{
+			Header: o.Header, Algorithm: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, PayloadTemplate: o.PayloadTemplate,
+			TimestampHeader: o.TimestampHeader, TimestampUnit: o.TimestampUnit, IDHeader: o.IDHeader,
+			ToleranceSeconds: o.ToleranceSeconds, SecretEncoding: o.SecretEncoding,
+		}
+	}
+	return out
+}
+
+// Domain are the options in the service's terms.
+func (o GenericOptions) Domain() hookglass.GenericOptions {
+	return hookglass.GenericOptions{
+		Header: o.Header, Algorithm: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, PayloadTemplate: o.PayloadTemplate,
+		TimestampHeader: o.TimestampHeader, TimestampUnit: o.TimestampUnit, IDHeader: o.IDHeader,
+		ToleranceSeconds: o.ToleranceSeconds, SecretEncoding: o.SecretEncoding,
+	}
+}
+
+// SendTestRequest is the body of POST /endpoints/{endpoint_id}/test_requests: a sample of a provider, or a request spelled out.
+type SendTestRequest struct {
+	_         struct{}          `additionalProperties:"false"`
+	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send." example:"github"`
+	EventType string            `json:"event_type,omitempty" doc:"Which sample; default the provider's first." example:"push"`
+	Method    string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" doc:"Without provider; default POST." example:"POST"`
+	Path      string            `json:"path,omitempty" doc:"Without provider: what follows the endpoint's URL." example:"/orders?test=1"`
+	Headers   map[string]string `json:"headers,omitempty" doc:"Without provider."`
+	Body      string            `json:"body,omitempty" doc:"Without provider." example:"{\"hello\":\"world\"}"`
+}
+
+// SentTestRequest names the event that a test request became.
+type SentTestRequest struct {
+	RequestID string `json:"request_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+}

@@ -1,0 +1,206 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+)
+
+type (
+	newSignatureConfig struct {
+		InEndpoint
+		Force bool `query:"force" doc:"Replace the config that the provider has already." example:"false"`
+	}
+
+	// ConfigPath is the path of one signature config.
+	ConfigPath struct {
+		InEndpoint
+		ConfigID int64 `path:"config_id" doc:"The signature config's id." example:"7"`
+	}
+)
+
+func (s *service) signatures(t *table) {
+	const tag, base = "Signatures", "/endpoints/{endpoint_id}/signature_configs"
+	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
+	handle(t, operation{
+		id: "list-signature-configs", method: http.MethodGet, path: base, tag: tag, summary: "List signature configs", access: read,
+		text: "Oldest first. No answer holds a secret.",
+	}, s.listSignatureConfigs)
+	handleBody(t, operation{
+		id: "create-signature-config", method: http.MethodPost, path: base, tag: tag, summary: "Create a signature config", access: write,
+		text: "Webhook endpoints have at most one for each provider. On the free plan it must be the endpoint's provider.", status: http.StatusCreated,
+		errors: []int{http.StatusConflict},
+	}, s.createSignatureConfig)
+	handle(t, operation{
+		id: "get-signature-config", method: http.MethodGet, path: base + "/{config_id}", tag: tag, summary: "Read a signature config", access: read,
+	}, s.getSignatureConfig)
+	handleBody(t, operation{
+		id: "update-signature-config", method: http.MethodPatch, path: base + "/{config_id}", tag: tag, summary: "Change a signature config", access: write,
+		text: "What the body does not name stays as it is.",
+	}, s.updateSignatureConfig)
+	handle(t, operation{
+		id: "delete-signature-config", method: http.MethodDelete, path: base + "/{config_id}", tag: tag, summary: "Delete a signature config", access: write,
+	}, s.deleteSignatureConfig)
+	handle(t, operation{
+		id: "verify-signature-config", method: http.MethodPost, path: base + "/{config_id}/verify", tag: tag, summary: "Judge captured events again", access: write,
+		text: "Checks the endpoint's newest events, 1,000 at most, with its configs of now; timestamps as of the reception of each.",
+	}, s.rejudge)
+	handle(t, operation{
+		id: "get-request-signature", method: http.MethodGet, path: "/endpoints/{endpoint_id}/requests/{id}/signature", tag: tag, summary: "Explain a signature",
+		access: access{scope: hookglass.ScopeRead, key: true}, text: "Judges it again and finds out why it fails.", errors: []int{http.StatusUnprocessableEntity},
+	}, s.explainSignature)
+	handleBody(t, operation{
+		id: "send-test-request", method: http.MethodPost, path: "/endpoints/{endpoint_id}/test_requests", tag: "Requests", summary: "Send a test request", access: write,
+		text:   "A sample event of a provider, with fresh ids and signed with the endpoint's own config where there is one, or a request spelled out. It is captured as if it had come from outside.",
+		status: http.StatusCreated,
+	}, s.sendTestRequest)
+}
+
+func (s *service) listSignatureConfigs(ctx context.Context, in *InEndpoint) (out api.List[api.SignatureConfig], err error) {
+	configs, err := s.Endpoints.SignatureConfigs(ctx, asker(ctx), in.EndpointID)
+	out.Data = make([]api.SignatureConfig, 0, len(configs))
+	for _, c := range configs {
+		out.Data = append(out.Data, api.FromSignatureConfig(c))
+	}
+	return out, err
+}
+
+func (s *service) createSignatureConfig(ctx context.Context, in *newSignatureConfig, body *api.CreateSignatureConfig) (out api.One[api.SignatureConfig], err error) {
+	b := body.SignatureConfig
+	if b == nil {
+		return out, hookglass.Invalid("signature_config", "is required")
+	}
+	d, err := signatureDraft(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+	if err != nil {
+		return out, err
+	}
+	c, err := s.Endpoints.CreateSignatureConfig(ctx, asker(ctx), in.EndpointID, d, in.Force)
+	out.Data = api.FromSignatureConfig(c)
+	return out, err
+}
+
+func (s *service) getSignatureConfig(ctx context.Context, in *ConfigPath) (out api.One[api.SignatureConfig], err error) {
+	configs, err := s.Endpoints.SignatureConfigs(ctx, asker(ctx), in.EndpointID)
+	if err != nil {
+		return out, err
+	}
+	i := slices.IndexFunc(configs, func(c hookglass.SignatureConfig) bool { return c.ID == in.ConfigID })
+	if i < 0 {
+		return out, hookglass.NotFound("signature config")
+	}
+	out.Data = api.FromSignatureConfig(configs[i])
+	return out, nil
+}
+
+func (s *service) updateSignatureConfig(ctx context.Context, in *ConfigPath, body *api.UpdateSignatureConfig) (out api.One[api.SignatureConfig], err error) {
+	if body.SignatureConfig == nil {
+		return out, hookglass.Invalid("signature_config", "is required")
+	}
+	d, err := signatureDraft(*body.SignatureConfig)
+	if err != nil {
+		return out, err
+	}
+	c, err := s.Endpoints.UpdateSignatureConfig(ctx, asker(ctx), in.EndpointID, in.ConfigID, d)
+	out.Data = api.FromSignatureConfig(c)
+	return out, err
+}
+
+func (s *service) deleteSignatureConfig(ctx context.Context, in *ConfigPath) (out api.One[api.DeletedNumber], err error) {
+	err = s.Endpoints.DeleteSignatureConfig(ctx, asker(ctx), in.EndpointID, in.ConfigID)
+	out.Data = api.DeletedNumber{ID: in.ConfigID, Deleted: true}
+	return out, err
+}
+
+func (s *service) rejudge(ctx context.Context, in *ConfigPath) (out api.One[api.Rejudged], err error) {
+	r, err := s.Captures.Rejudge(ctx, asker(ctx), in.EndpointID, in.ConfigID)
+	out.Data = api.Rejudged(r)
+	return out, err
+}
+
+func (s *service) explainSignature(ctx context.Context, in *EventPath) (out api.One[api.Signature], err error) {
+	sig, err := s.Captures.Signature(ctx, asker(ctx), in.EndpointID, in.ID)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.Signature{
+		Provider: sig.Provider, Status: string(sig.Recorded.Status), Reason: orNull(sig.Recorded.Reason),
+		Now: api.SignatureVerdict{
+			Status: string(sig.Now.Status), Reason: orNull(sig.Now.Reason), Message: orNull(sig.Now.Message), ConfigID: orNull(sig.Now.ConfigID),
+		},
+		Finding: api.SignatureFinding{Code: sig.Finding.Code, Message: sig.Finding.Message, ConfigID: orNull(sig.Finding.ConfigID)},
+	}
+	return out, nil
+}
+
+// orNull is a member that is null when there is nothing to say.
+func orNull[T comparable](v T) *T {
+	var nothing T
+	if v == nothing {
+		return nil
+	}
+	return &v
+}
+
+func (s *service) sendTestRequest(ctx context.Context, in *InEndpoint, body *api.SendTestRequest) (out api.One[api.SentTestRequest], err error) {
+	r, err := testRequest(body)
+	if err != nil {
+		return out, err
+	}
+	id, err := s.Captures.SendTest(ctx, asker(ctx), in.EndpointID, s.Addresses.PublicURL, r)
+	out.Data.RequestID = string(id)
+	return out, err
+}
+
+// signatureDraft refuses null, which no field has.
+func signatureDraft(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err error) {
+	var faults []hookglass.FieldError
+	const in = "signature_config."
+	d.Provider = given(&faults, in+"provider", c.Provider, false)
+	d.Secret = given(&faults, in+"secret", c.Secret, false)
+	d.Enabled = given(&faults, in+"enabled", c.Enabled, false)
+	if keep := given(&faults, in+"keep_previous", c.KeepPrevious, false); keep != nil {
+		d.KeepPrevious = *keep
+	}
+	if o := given(&faults, in+"options", c.Options, false); o != nil {
+		options := o.Domain()
+		d.Options = &options
+	}
+	if len(faults) > 0 {
+		return d, hookglass.InvalidFields(faults)
+	}
+	return d, nil
+}
+
+// testRequest checks what a test request is: a sample, or spelled out, but not both.
+func testRequest(b *api.SendTestRequest) (r capture.TestRequest, err error) {
+	spelled := b.Method != "" || b.Path != "" || b.Body != "" || len(b.Headers) > 0
+	switch {
+	case b.Provider != "" && spelled:
+		return r, hookglass.Invalid("provider", "names a sample; leave out method, path, headers and body")
+	case b.Provider == "" && b.EventType != "":
+		return r, hookglass.Invalid("event_type", "names a sample of a provider; say which")
+	case b.Method != "" && !slices.Contains(hookglass.Methods, b.Method):
+		return r, hookglass.Invalid("method", "must be one of GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS")
+	case b.Path != "" && b.Path[0] != '/' && b.Path[0] != '?':
+		return r, hookglass.Invalid("path", "must begin with a slash")
+	}
+	r = capture.TestRequest{Provider: b.Provider, EventType: b.EventType, Method: b.Method, Path: b.Path, Body: []byte(b.Body)}
+	if r.Method == "" {
+		r.Method = http.MethodPost
+	}
+	for name, value := range b.Headers {
+		h := hookglass.Header{Name: name, Value: value}
+		if !capture.Sendable(h) {
+			return r, hookglass.Invalid("headers", "holds one that can not be sent")
+		}
+		r.Headers = append(r.Headers, h)
+	}
+	slices.SortFunc(r.Headers, func(a, b hookglass.Header) int { return cmp.Compare(a.Name, b.Name) })
+	return r, nil
+}
