@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"fmt"
 	"math"
 	"time"
 
@@ -149,7 +150,7 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 }
 
 // EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below the floor of one
-// that lives. It reports whether it is done; then a deleted endpoint has left no row behind.
+// that lives. It reports whether it is done; then a deleted endpoint has left no row behind, and the file of SQLite has shrunk.
 func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	floor := int64(math.MaxInt64)
 	var deleted sql.NullInt64
@@ -175,7 +176,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		return false, nil
 	}
 	if !deleted.Valid {
-		return true, nil
+		return tx.shrink()
 	}
 	for _, statement := range []string{
 		"DELETE FROM activities WHERE endpoint = $1",
@@ -187,7 +188,31 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 			return false, err
 		}
 	}
-	return true, nil
+	return tx.shrink()
+}
+
+// shrinkPages bounds the pages of SQLite that one transaction gives back.
+const shrinkPages = 2_000
+
+// shrink gives some of the free pages of SQLite's file back to the file system and reports whether enough is: up to a quarter of
+// the file is kept for the events to come. PostgreSQL does the like by itself.
+func (tx *Tx) shrink() (done bool, err error) {
+	if tx.dialect == postgres {
+		return true, nil
+	}
+	var pages, free int64
+	if err := tx.queryRow("page", "PRAGMA page_count", nil, &pages); err != nil {
+		return false, err
+	}
+	if err := tx.queryRow("page", "PRAGMA freelist_count", nil, &free); err != nil {
+		return false, err
+	}
+	spare := pages - (pages-free)*4/3
+	if spare <= 0 {
+		return true, nil
+	}
+	_, err = tx.exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(spare, shrinkPages)))
+	return spare <= shrinkPages, err
 }
 
 // toDelete returns the oldest events of a range that the query means, as many as one transaction may delete, and the seq up to

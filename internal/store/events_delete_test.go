@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -162,6 +163,36 @@ func TestAllEventsAreDeletedAtOnceAndErasedLater(t *testing.T) {
 			t.Errorf("the counter says %d, there are %d", counter, left)
 		}
 	})
+}
+
+func TestErasedEventsGiveTheirSpaceBack(t *testing.T) {
+	db := storetest.SQLite(t)
+	e := newEndpoint(t, db)
+	body := strings.Repeat("x", 60_000)
+	floodWith(t, db, 600, func(int) *hookglass.Event { return newEvent(e, body) })
+	pages := func(pragma string) (n int64) {
+		reading(t, db, func(v *store.View) error {
+			found, err := v.Ints("PRAGMA " + pragma)
+			n = found[0]
+			return err
+		})
+		return n
+	}
+	full := pages("page_count")
+	writing(t, db, func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(string(e.ID)); return err })
+	steps := 0
+	for done := false; !done; steps++ {
+		writing(t, db, func(tx *store.Tx) (err error) {
+			done, err = tx.EraseEvents(e.Num)
+			return err
+		})
+		if steps > 100 {
+			t.Fatal("it does not end")
+		}
+	}
+	if after, free := pages("page_count"), pages("freelist_count"); after > full/4 || free > after/2 {
+		t.Errorf("of %d pages %d are left, %d of them free, after %d steps", full, after, free, steps)
+	}
 }
 
 func TestErasingWhatWasNeverThereIsDone(t *testing.T) {

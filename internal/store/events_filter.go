@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"hookglass/internal/query"
@@ -33,6 +34,9 @@ var columns = map[query.Field]string{
 	query.ContentType: "content_type || ';'",
 }
 
+// lowerCase are the columns whose text is in lower case as it is.
+var lowerCase = []query.Field{query.Kind, query.Provider, query.Signature, query.IP, query.ID}
+
 // condition returns what the narrow table can say of the positive term, and whether that is all there is to say.
 func (d dialect) condition(t query.Term, a *args) (condition string, exact bool) {
 	between := func(column string) string { return column + " BETWEEN " + a.add(t.Min) + " AND " + a.add(t.Max) }
@@ -56,10 +60,13 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 	if !ok {
 		return "", false
 	}
-	if text, ok := t.Pattern.Exact(); ok {
-		return d.lower(column) + " = " + a.add(encodeText(text)), true
+	if !slices.Contains(lowerCase, t.Field) {
+		column = d.lower(column)
 	}
-	return d.lower(column) + " LIKE " + a.add(encodeText(t.Pattern.Like())) + ` ESCAPE '\'`, true
+	if text, ok := t.Pattern.Exact(); ok {
+		return column + " = " + a.add(encodeText(text)), true
+	}
+	return column + " LIKE " + a.add(encodeText(t.Pattern.Like())) + ` ESCAPE '\'`, true
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
