@@ -16,7 +16,7 @@ type Endpoint struct {
 	ProviderConfig ProviderConfig `json:"provider_config"`
 	WebhookURL     *string        `json:"webhook_url" format:"uri" doc:"Where webhooks are received; null for email endpoints." example:"https://hooks.example.com/hooks/ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	URL            *string        `json:"url" format:"uri" doc:"The same as webhook_url, for older clients." example:"https://hooks.example.com/hooks/ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	EmailAddress   *string        `json:"email_address" doc:"Where mail is received; null for webhook endpoints." example:"orders@mail.example.com"`
+	EmailAddress   *string        `json:"email_address" doc:"Where mail is received; null for webhook endpoints."`
 	TunnelActive   bool           `json:"tunnel_active" doc:"Whether a local machine is connected." example:"false"`
 	Enabled        bool           `json:"enabled" doc:"A disabled endpoint answers 410." example:"true"`
 	Response       *Response      `json:"response" doc:"The custom answer to senders; null for the default one."`
@@ -24,10 +24,10 @@ type Endpoint struct {
 	EventCount     int64          `json:"event_count" doc:"Events that are stored." example:"42"`
 	RefusedCount   int64          `json:"refused_count" doc:"Requests refused because their body was too large." example:"0"`
 	LastEventAt    *Time          `json:"last_event_at" example:"2026-11-20T10:15:30.123456Z"`
-	ExpiresAt      *Time          `json:"expires_at" doc:"When a temporary endpoint ends; null for others." example:"2026-11-21T10:15:30.123456Z"`
+	ExpiresAt      *Time          `json:"expires_at" doc:"When a temporary endpoint ends; null for others."`
 	CreatedAt      Time           `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
 	UpdatedAt      Time           `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
-	TunnelKey      string         `json:"tunnel_key,omitempty" doc:"Reads and deletes the events of a temporary endpoint, as a bearer token. Only the answer that creates the endpoint has it." example:"tk_0a1b2c3d4e5f6g7h8j9k0m1n2p"`
+	TunnelKey      string         `json:"tunnel_key,omitempty" doc:"Reads and deletes the events of a temporary endpoint, as a bearer token. Only the answer that creates the endpoint has it."`
 }
 
 // ProviderConfig are the settings of how an endpoint treats what providers send.
@@ -58,12 +58,12 @@ type NewEndpoint struct {
 	Name           Optional[string]         `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Payments"`
 	Kind           Optional[string]         `json:"kind,omitzero" enum:"webhook,email" doc:"Default webhook." example:"webhook"`
 	Provider       Optional[string]         `json:"provider,omitzero" null:"true" enum:"github,stripe,shopify,slack,twilio" doc:"The intended source; for webhook endpoints only." example:"stripe"`
-	EmailLocalPart Optional[string]         `json:"email_local_part,omitzero" null:"true" pattern:"^[a-z0-9._-]{2,50}$" doc:"For email endpoints only; random when absent." example:"orders"`
+	EmailLocalPart Optional[string]         `json:"email_local_part,omitzero" null:"true" pattern:"^[a-z0-9._-]{2,50}$" doc:"For email endpoints only; random when absent."`
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Unique in the installation." example:"payments"`
 	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero"`
 	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders."`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
-	WorkspaceID    Optional[int64]          `json:"workspace_id,omitzero" null:"true" doc:"Where to create it; default the token's workspace, or the account's oldest." example:"1"`
+	WorkspaceID    Optional[int64]          `json:"workspace_id,omitzero" null:"true" doc:"Where to create it; default the token's workspace, or the account's oldest."`
 }
 
 // UpdateEndpoint is the body of PATCH /endpoints/{id}.

@@ -25,13 +25,13 @@ type Event struct {
 	DetectedProvider  string             `json:"detected_provider" doc:"A provider's id, or unknown." example:"stripe"`
 	ProviderEventData *ProviderEventData `json:"provider_event_data,omitempty" doc:"Webhooks only."`
 	SignatureStatus   string             `json:"signature_status" enum:"verified,failed,unchecked" example:"verified"`
-	SignatureReason   *string            `json:"signature_reason" doc:"Why a check failed; null unless it did." example:"signature_mismatch"`
+	SignatureReason   *string            `json:"signature_reason" doc:"Why a check failed; null unless it did."`
 	Tags              []string           `json:"tags" example:"[\"billing\"]"`
 	Ignored           bool               `json:"ignored" example:"false"`
-	IgnoredReason     *string            `json:"ignored_reason" enum:"noise,mistake,resolved,test" example:"noise"`
-	From              *string            `json:"from,omitempty" doc:"Mail only." example:"shop@example.com"`
-	To                *string            `json:"to,omitempty" doc:"Mail only." example:"orders@mail.example.com"`
-	Subject           *string            `json:"subject,omitempty" doc:"Mail only." example:"Order 1001"`
+	IgnoredReason     *string            `json:"ignored_reason" enum:"noise,mistake,resolved,test" doc:"Null where it is not ignored."`
+	From              *string            `json:"from,omitempty" doc:"Mail only."`
+	To                *string            `json:"to,omitempty" doc:"Mail only."`
+	Subject           *string            `json:"subject,omitempty" doc:"Mail only."`
 }
 
 // ProviderEventData is what a provider said of its own event.

@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -229,7 +228,8 @@ func (t *table) exemplify(content map[string]*huma.MediaType) {
 	}
 }
 
-// example puts a value together from the examples of the fields, so that it always fits the schema.
+// example puts a value together from the examples of the fields, so that it always fits the schema. What may be
+// null or absent and has no example is.
 func (t *table) example(s *huma.Schema) any {
 	if s.Ref != "" {
 		s = t.api.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
@@ -247,8 +247,10 @@ func (t *table) example(s *huma.Schema) any {
 		return []any{t.example(s.Items)}
 	case huma.TypeObject:
 		object := make(map[string]any, len(s.Properties))
-		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			object[name] = t.example(s.Properties[name])
+		for name, p := range s.Properties {
+			if len(p.Examples) > 0 || slices.Contains(s.Required, name) {
+				object[name] = t.example(p)
+			}
 		}
 		return object
 	case huma.TypeBoolean:

@@ -1,0 +1,304 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"hookglass/internal/rest"
+	"hookglass/internal/store/storetest"
+)
+
+// document is the description as a reader of it sees it.
+type document struct {
+	OpenAPI string `json:"openapi"`
+	Info    struct{ Title, Version string }
+	Servers []struct{ URL string }
+	Paths   map[string]map[string]described
+	raw     map[string]any
+}
+
+type described struct {
+	OperationID, Summary string
+	Tags                 []string
+	Parameters           []struct {
+		Name, In, Description string
+		Required              bool
+		Schema                map[string]any
+	}
+	RequestBody *struct {
+		Content map[string]struct{ Schema, Example any }
+	}
+	Responses map[string]map[string]any
+	Security  []map[string][]string
+}
+
+func (s *site) describe() (d document) {
+	s.t.Helper()
+	_, text := s.call("", "GET", "/openapi.json", "")
+	for _, into := range []any{&d, &d.raw} {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// each calls fn with every operation.
+func (d document) each(fn func(method, path string, op described)) {
+	for path, item := range d.Paths {
+		for method, op := range item {
+			fn(strings.ToUpper(method), path, op)
+		}
+	}
+}
+
+func TestTheDescriptionIsComplete(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	d := s.describe()
+	if d.OpenAPI != "3.1.0" || d.Info.Version != "1.0.0" || len(d.Servers) != 1 || d.Servers[0].URL != "https://hooks.example.com"+rest.Base {
+		t.Errorf("the head is %+v", d)
+	}
+	// Every reference leads somewhere.
+	var follow func(v any)
+	follow = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok {
+				at := any(d.raw)
+				for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+					at = at.(map[string]any)[name]
+				}
+				if at == nil {
+					t.Errorf("%s leads nowhere", ref)
+				}
+			}
+			for _, member := range v {
+				follow(member)
+			}
+		case []any:
+			for _, element := range v {
+				follow(element)
+			}
+		}
+	}
+	follow(d.raw)
+
+	d.each(func(method, path string, op described) {
+		at := fmt.Sprintf("%s %s (%s)", method, path, op.OperationID)
+		if op.OperationID == "" || op.Summary == "" || len(op.Tags) != 1 {
+			t.Errorf("%s has no id, summary or tag", at)
+		}
+		var named []string
+		for _, p := range op.Parameters {
+			if p.Description == "" || p.Schema["type"] == nil {
+				t.Errorf("%s: the parameter %s is not described", at, p.Name)
+			}
+			if p.In == "path" {
+				named = append(named, p.Name)
+			}
+		}
+		var wanted []string
+		for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+			wanted = append(wanted, m[1])
+		}
+		slices.Sort(named)
+		slices.Sort(wanted)
+		if !slices.Equal(named, wanted) {
+			t.Errorf("%s describes the path parameters %v, want %v", at, named, wanted)
+		}
+		statuses := slices.Sorted(maps.Keys(op.Responses))
+		must := []string{"500", "503"}
+		if len(op.Security) > 0 {
+			must = append(must, "401", "403")
+		}
+		if strings.Contains(path, "{") {
+			must = append(must, "404")
+		}
+		if op.RequestBody != nil {
+			must = append(must, "400", "413", "415", "422")
+			for media, content := range op.RequestBody.Content {
+				if content.Example == nil {
+					t.Errorf("%s: the body, %s, has no example", at, media)
+				}
+			}
+		}
+		for _, status := range must {
+			if !slices.Contains(statuses, status) {
+				t.Errorf("%s does not describe %s", at, status)
+			}
+		}
+		if statuses[0][0] != '2' {
+			t.Errorf("%s describes no success", at)
+		}
+		for status, r := range op.Responses {
+			if status[0] == '2' && r["content"] == nil {
+				t.Errorf("%s: %s has no content", at, status)
+			}
+		}
+	})
+}
+
+// What an operation says of scopes is what the specification says of it.
+func TestTheDescriptionNamesScopes(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	s.describe().each(func(method, path string, op described) {
+		known := accessFor[strings.TrimRight(op.OperationID, "-23456789")]
+		var want []map[string][]string
+		switch {
+		case known.public:
+		case known.scope == "":
+			want = []map[string][]string{{"token": {}}}
+		default:
+			want = []map[string][]string{{"token": {string(known.scope)}}}
+		}
+		if fmt.Sprint(op.Security) != fmt.Sprint(want) {
+			t.Errorf("%s: security is %v, want %v", op.OperationID, op.Security, want)
+		}
+	})
+}
+
+// An example of a body can be sent as it stands.
+func TestExamplesOfBodiesWork(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	s.describe().each(func(method, path string, op described) {
+		if op.RequestBody == nil || strings.Contains(op.OperationID, "signature") || strings.Contains(op.OperationID, "test") {
+			return
+		}
+		body, err := json.Marshal(op.RequestBody.Content["application/json"].Example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := s.newEndpoint("")
+		r := route{op.OperationID, method, path, access{body: string(body)}}
+		if status, code := s.try(s.token, r, target{endpoint: e.ID, event: s.arrive(e.ID, nil)}); status > 299 {
+			t.Errorf("%s %s: %d %s", op.OperationID, body, status, code)
+		}
+	})
+}
+
+func TestNoAnswerHasWhatItsSchemaDoesNot(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	d := s.describe()
+	schemas := d.raw["components"].(map[string]any)["schemas"].(map[string]any)
+	e := s.newEndpoint(`,"custom_id":"payments","response":{"status":200,"headers":{"X-A":"1"}}`)
+	mail := s.newEndpoint(`,"kind":"email"`)
+	id := s.arrive(e.ID, nil)
+	for path, schema := range map[string]string{
+		"/auth/verify": "Verification", "/endpoints": "ListEndpoint", "/endpoints/payments": "OneEndpoint", "/endpoints/" + mail.ID: "OneEndpoint",
+		"/endpoints/payments/requests": "EventList", "/endpoints/payments/requests/" + id: "OneEventDetail", "/events": "ActivityList", "/nothing": "Error",
+	} {
+		_, text := s.call(s.token, "GET", path, "")
+		var answer any
+		if err := json.Unmarshal([]byte(text), &answer); err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range conform(schemas, map[string]any{"$ref": "#/components/schemas/" + schema}, answer, "") {
+			t.Errorf("%s: %s", path, fault)
+		}
+	}
+}
+
+// conform checks a value against the part of JSON Schema that the description uses. An unknown member is a fault:
+// an answer may gain fields, but the description should have them.
+func conform(schemas, s map[string]any, v any, at string) (faults []string) {
+	if ref, ok := s["$ref"].(string); ok {
+		s = schemas[ref[strings.LastIndex(ref, "/")+1:]].(map[string]any)
+	}
+	if options, ok := s["anyOf"].([]any); ok {
+		for _, o := range options {
+			if faults = conform(schemas, o.(map[string]any), v, at); len(faults) == 0 {
+				return nil
+			}
+		}
+		return faults
+	}
+	kind := "null"
+	switch v := v.(type) {
+	case map[string]any:
+		kind = "object"
+		properties, _ := s["properties"].(map[string]any)
+		required, _ := s["required"].([]any)
+		for _, name := range required {
+			if _, there := v[name.(string)]; !there {
+				faults = append(faults, at+"."+name.(string)+" is missing")
+			}
+		}
+		for name, member := range v {
+			if p, known := properties[name].(map[string]any); known {
+				faults = append(faults, conform(schemas, p, member, at+"."+name)...)
+			} else if properties != nil {
+				faults = append(faults, at+"."+name+" is not described")
+			}
+		}
+	case []any:
+		kind = "array"
+		items, _ := s["items"].(map[string]any)
+		for i, element := range v {
+			faults = append(faults, conform(schemas, items, element, fmt.Sprintf("%s[%d]", at, i))...)
+		}
+	case string:
+		kind = "string"
+	case bool:
+		kind = "boolean"
+	case float64:
+		kind = "number"
+		if v == float64(int64(v)) {
+			kind = "integer"
+		}
+	}
+	if enum, ok := s["enum"].([]any); ok && !slices.Contains(enum, v) {
+		faults = append(faults, fmt.Sprintf("%s is %v, not one of %v", at, v, enum))
+	}
+	switch want := s["type"].(type) {
+	case string:
+		if want != kind {
+			faults = append(faults, fmt.Sprintf("%s is of type %s, not %s", at, kind, want))
+		}
+	case []any:
+		if !slices.Contains(want, any(kind)) {
+			faults = append(faults, fmt.Sprintf("%s is of type %s, not one of %v", at, kind, want))
+		}
+	}
+	return faults
+}
+
+func TestTheReadablePageAsksNobodyElse(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	req, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSuffix(s.url, rest.Base)+"/docs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, page := s.do(req)
+	if res.StatusCode != 200 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+		t.Fatalf("got %d %s", res.StatusCode, res.Header.Get("Content-Type"))
+	}
+	csp := res.Header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(csp, "default-src 'none'; style-src 'sha256-") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") {
+		t.Errorf("the policy is %s", csp)
+	}
+	for _, never := range []string{"<script", "<link", "<img", "<iframe", "style=", "onclick", "@import", "url(", "ZgotmplZ"} {
+		if strings.Contains(page, never) {
+			t.Errorf("the page has %s", never)
+		}
+	}
+	s.describe().each(func(method, path string, op described) {
+		if !strings.Contains(page, `id="`+op.OperationID+`"`) {
+			t.Errorf("the page does not have %s", op.OperationID)
+		}
+	})
+}
+
+func TestDescriptionsNeedNoToken(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	for path, media := range map[string]string{"/openapi.json": "application/json", "/openapi.yaml": "application/yaml"} {
+		if res, text := s.call("", "GET", path, ""); res.StatusCode != 200 || res.Header.Get("Content-Type") != media || !strings.Contains(text, "3.1.0") {
+			t.Errorf("%s: %d %s", path, res.StatusCode, res.Header.Get("Content-Type"))
+		}
+	}
+}
