@@ -145,7 +145,7 @@ func TestABackupMadeUnderLoadHoldsWhatWasAcknowledgedBefore(t *testing.T) {
 }
 
 // serve runs the service until stop, and returns when it is ready.
-func serve(t testing.TB, s storage) (stop func()) {
+func serve(t testing.TB, s storage) (address string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
@@ -170,7 +170,7 @@ func serve(t testing.TB, s storage) (stop func()) {
 		answer.Body.Close()
 		ready = answer.StatusCode == http.StatusOK
 	}
-	return func() {
+	return fields[len(fields)-1], func() {
 		t.Helper()
 		cancel()
 		if code := <-ended; code != 0 {
@@ -191,7 +191,7 @@ func TestRestoreRefusesAPlaceThatIsNotEmptyOrInUse(t *testing.T) {
 			t.Fatalf("a refused restore left %d accounts", n)
 		}
 
-		stop := serve(t, s)
+		_, stop := serve(t, s)
 		fails(t, 1, "in use", i.args("restore", file)...)
 		fails(t, 1, "in use", i.args("restore", file, "--force")...)
 		stop()

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"hookglass"
+	"hookglass/client"
 	"hookglass/internal/server"
 )
 
@@ -28,6 +29,11 @@ const (
 // grammar is the tree of commands.
 type grammar struct {
 	server.Commands
+	Login      LoginCmd      `cmd:"" help:"Sign in to a server with an API token."`
+	Logout     LogoutCmd     `cmd:"" help:"Forget the server and the token."`
+	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
+	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show and delete endpoints."`
+	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
 	Version    VersionCmd    `cmd:"" help:"Print the version."`
 	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands and flags in your shell."`
 	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete" passthrough:""`
@@ -94,6 +100,10 @@ func commandPath(err error) string {
 }
 
 func exitCode(err error) int {
+	var answer *client.Error
+	if errors.As(err, &answer) && (answer.Status == 401 || answer.Status == 403) {
+		return exitRefused
+	}
 	switch hookglass.CodeOf(err) {
 	case hookglass.CodeUnauthorized, hookglass.CodeInsufficientScope, hookglass.CodeForbidden:
 		return exitRefused
@@ -103,6 +113,17 @@ func exitCode(err error) int {
 
 // explain is what a person is told of an error: all of it, because on this machine it is theirs to mend.
 func explain(err error) string {
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		text := visible(answer.Error())
+		for _, d := range answer.Details {
+			text += "\n  " + visible(d.Field+" "+d.Message)
+		}
+		if answer.RequestID != "" && answer.Status >= 500 {
+			text += " (request " + visible(answer.RequestID) + ")"
+		}
+		return text
+	}
 	var coded *hookglass.Error
 	if !errors.As(err, &coded) {
 		return err.Error()

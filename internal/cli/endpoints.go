@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"hookglass/api"
+	"hookglass/internal/server"
+)
+
+// EndpointsCmd is `hookglass endpoints`.
+type EndpointsCmd struct {
+	remote
+
+	List   EndpointsListCmd   `cmd:"" help:"List endpoints."`
+	Create EndpointsCreateCmd `cmd:"" help:"Create an endpoint."`
+	Get    EndpointsGetCmd    `cmd:"" help:"Show an endpoint."`
+	Delete EndpointsDeleteCmd `cmd:"" help:"Delete an endpoint and all its events, for good."`
+}
+
+// EndpointsListCmd is `hookglass endpoints list`.
+type EndpointsListCmd struct{}
+
+// Run implements the command.
+func (c *EndpointsListCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
+	from, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	all, err := from.Endpoints(ctx)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		rows[i] = []string{one.ID, one.Name, one.Kind, strconv.FormatInt(one.EventCount, 10), clock(one.LastEventAt), address(one)}
+	}
+	return e.print(t, api.One[[]api.Endpoint]{Data: all}, table([]string{"ID", "NAME", "KIND", "EVENTS", "LAST EVENT", "ADDRESS"}, rows))
+}
+
+// EndpointsCreateCmd is `hookglass endpoints create`.
+type EndpointsCreateCmd struct {
+	Name     string `arg:"" help:"A label for people."`
+	Kind     string `enum:"webhook,email" default:"webhook" help:"What it catches: ${enum}."`
+	Provider string `placeholder:"NAME" help:"The intended source, for example stripe."`
+}
+
+// Run implements the command.
+func (c *EndpointsCreateCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
+	to, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	wanted := api.NewEndpoint{Name: api.Some(c.Name), Kind: api.Some(c.Kind)}
+	if c.Provider != "" {
+		wanted.Provider = api.Some(c.Provider)
+	}
+	made, err := to.CreateEndpoint(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	return e.print(t, api.One[api.Endpoint]{Data: made}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Created %s: %s\n", made.ID, address(made))
+		return err
+	})
+}
+
+// EndpointsGetCmd is `hookglass endpoints get`.
+type EndpointsGetCmd struct {
+	Endpoint string `arg:"" help:"Its id or custom id."`
+}
+
+// Run implements the command.
+func (c *EndpointsGetCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
+	from, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	one, err := from.Endpoint(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{
+		{"Name", one.Name}, {"Kind", one.Kind}, {"Address", address(one)}, {"Custom id", orDash(one.CustomID)}, {"Provider", orDash(one.Provider)},
+		{"Enabled", strconv.FormatBool(one.Enabled)}, {"Events", strconv.FormatInt(one.EventCount, 10)}, {"Last event", clock(one.LastEventAt)},
+		{"Created", clock(&one.CreatedAt)},
+	}
+	return e.print(t, api.One[api.Endpoint]{Data: one}, table([]string{"Id", one.ID}, rows))
+}
+
+// EndpointsDeleteCmd is `hookglass endpoints delete`.
+type EndpointsDeleteCmd struct {
+	Endpoint string `arg:"" help:"Its id or custom id."`
+}
+
+// Run implements the command.
+func (c *EndpointsDeleteCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
+	at, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	if err := at.DeleteEndpoint(ctx, c.Endpoint); err != nil {
+		return err
+	}
+	return e.deleted(t, c.Endpoint)
+}
+
+// deleted says that something is gone.
+func (r *remote) deleted(t *server.Terminal, id string) error {
+	return r.print(t, api.One[api.Deleted]{Data: api.Deleted{ID: id, Deleted: true}}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Deleted %s.\n", id)
+		return err
+	})
+}
+
+// address is where an endpoint receives.
+func address(e api.Endpoint) string {
+	if e.EmailAddress != nil {
+		return *e.EmailAddress
+	}
+	return deref(e.WebhookURL)
+}
+
+func orDash(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// defaultServer is where `serve` and `dev` listen when nothing else is said.
+const defaultServer = "http://127.0.0.1:8080"
+
+// remote is how a command reaches its server.
+type remote struct {
+	Server string `env:"HOOKGLASS_SERVER" placeholder:"URL" help:"Address of the server (default: the one of login)."`
+	Token  string `env:"HOOKGLASS_TOKEN" placeholder:"TOKEN" help:"API token (default: the one of login). Prefer the variable: other users can see flags."`
+	JSON   bool   `name:"json" help:"Print JSON, as the API answers, instead of text."`
+}
+
+// connect returns a client of the server that flags, environment or login name. Without a token it is refused.
+func (r *remote) connect() (*client.Client, string, error) {
+	saved, err := loadCredentials()
+	if err != nil {
+		return nil, "", err
+	}
+	address, token := r.Server, r.Token
+	if address == "" {
+		address = saved.Server
+	}
+	if address == "" {
+		address = defaultServer
+	}
+	if token == "" && sameServer(address, saved.Server) {
+		token = saved.Token // no other server is told it
+	}
+	if token == "" {
+		return nil, "", hookglass.Errorf(hookglass.CodeUnauthorized, "You are not signed in to %s. Run \"hookglass login\", or set HOOKGLASS_TOKEN.", address)
+	}
+	c, err := client.New(address, token)
+	return c, address, err
+}
+
+func sameServer(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
+
+// print writes the object as JSON, or what text writes.
+func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) error) error {
+	if !r.JSON {
+		return text(t.Out)
+	}
+	e := json.NewEncoder(t.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(object)
+}
+
+// table prints rows of cells under a heading.
+func table(heading []string, rows [][]string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, cells := range append([][]string{heading}, rows...) {
+			for i, cell := range cells {
+				cells[i] = visible(cell)
+			}
+			fmt.Fprintln(tw, strings.Join(cells, "\t"))
+		}
+		return tw.Flush()
+	}
+}
+
+// visible makes one line of captured text that a terminal may be given: senders choose what they send, and must
+// not move the cursor, change the title or paste.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// visibleLines is visible for text of several lines.
+func visibleLines(s string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = visible(strings.ReplaceAll(l, "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// deref is the value of what may be null.
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func clock(t *api.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// credentials are what login remembers.
+type credentials struct {
+	Server string `json:"server"`
+	Token  string `json:"token"`
+}
+
+func credentialsPath() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("where to keep the credentials: %w", err)
+	}
+	return filepath.Join(dir, "hookglass", "credentials.json"), nil
+}
+
+// loadCredentials returns nothing for who is not signed in.
+func loadCredentials() (c credentials, err error) {
+	path, err := credentialsPath()
+	if err != nil {
+		return c, nil // without a home there are none
+	}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(content, &c); err != nil {
+		return c, fmt.Errorf("%s can not be read; sign in again", path)
+	}
+	return c, nil
+}
+
+// save replaces the file, which its owner alone may read.
+func (c credentials) save() (path string, err error) {
+	if path, err = credentialsPath(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	content, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".credentials-*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(fresh.Name())
+	_, err = fresh.Write(append(content, '\n'))
+	if err = errors.Join(err, fresh.Close()); err != nil {
+		return "", err
+	}
+	return path, os.Rename(fresh.Name(), path)
+}

@@ -1,0 +1,180 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hookglass/internal/cli"
+)
+
+// at is a running server, with a token of each kind, and a home for the credentials.
+type at struct {
+	server, token, reading string
+	home                   string
+}
+
+func running(t *testing.T) at {
+	t.Helper()
+	s := freshSQLite(t)
+	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
+	a := at{home: t.TempDir()}
+	a.token = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)["token"].(string)
+	a.reading = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "read")...)["token"].(string)
+	server, stop := serve(t, s)
+	t.Cleanup(stop)
+	a.server = server
+	t.Setenv("HOME", a.home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("HOOKGLASS_SERVER", "")
+	t.Setenv("HOOKGLASS_TOKEN", "")
+	return a
+}
+
+func send(t *testing.T, url, contentType, body string) {
+	t.Helper()
+	answer, err := http.Post(url, contentType, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("sent to %s: %s", url, answer.Status)
+	}
+}
+
+func TestLoginRemembersOneServerForItsUserAlone(t *testing.T) {
+	a := running(t)
+	fails(t, 3, "not signed in", "whoami", "--server", a.server)
+	fails(t, 3, "", "login", "--server", a.server, "--token", "hg_wrong")
+	if left, _ := filepath.Glob(filepath.Join(a.home, "*", "*")); len(left) != 0 {
+		t.Errorf("a login that failed left %v", left)
+	}
+
+	if who := object(t, "", "login", "--server", a.server, "--token", a.token); member(t, who, "user", "email") != "ada@example.com" {
+		t.Errorf("login: %v", who)
+	}
+	path := filepath.Join(a.home, ".config", "hookglass", "credentials.json")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("credentials: %v, %v", info, err)
+	}
+	if who := object(t, "", "whoami"); member(t, who, "account", "plan") != "business" || who["server"] != a.server {
+		t.Errorf("whoami: %v", who)
+	}
+	// Another server is not told the token.
+	fails(t, 3, "not signed in", "whoami", "--server", "http://127.0.0.1:1")
+	// The environment stands above what login remembered.
+	t.Setenv("HOOKGLASS_TOKEN", "hg_wrong")
+	fails(t, 3, "", "whoami")
+	t.Setenv("HOOKGLASS_TOKEN", "")
+
+	if r := run(t, "", "logout"); r.code != 0 {
+		t.Errorf("logout: %+v", r)
+	}
+	fails(t, 3, "not signed in", "whoami", "--server", a.server)
+	if r := run(t, "", "logout"); r.code != 0 {
+		t.Errorf("logout again: %+v", r)
+	}
+}
+
+func TestEndpointsAndTheirEvents(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+
+	made := object(t, "", "endpoints", "create", "Payments", "--provider", "stripe")
+	id, hook := member(t, made, "data", "id").(string), member(t, made, "data", "webhook_url").(string)
+	if r := run(t, "", "endpoints", "list"); r.code != 0 || !strings.Contains(r.out, id) || !strings.Contains(r.out, "Payments") || !strings.Contains(r.out, hook) {
+		t.Errorf("endpoints list: %+v", r)
+	}
+	if all := member(t, object(t, "", "endpoints", "list"), "data").([]any); len(all) != 1 {
+		t.Errorf("endpoints list: %v", all)
+	}
+	if r := run(t, "", "endpoints", "get", id); r.code != 0 || !strings.Contains(r.out, "stripe") {
+		t.Errorf("endpoints get: %+v", r)
+	}
+	if mail := object(t, "", "endpoints", "create", "Inbox", "--kind", "email"); !strings.Contains(member(t, mail, "data", "email_address").(string), "@") {
+		t.Errorf("endpoints create: %v", mail)
+	}
+
+	send(t, hook+"/a?b=c", "application/json", `{"id":12345678901234567890,"text":"\u001b]0;owned\u0007"}`)
+	send(t, hook+"/b", "text/plain", "\x1b]0;owned\x07 plain \u202e text")
+	list := object(t, "", "requests", "list", "-e", id)
+	events := member(t, list, "data").([]any)
+	if len(events) != 2 || member(t, list, "meta", "total") != 2. {
+		t.Fatalf("requests list: %v", list)
+	}
+	first := member(t, events[1], "id").(string)
+	if some := member(t, object(t, "", "requests", "list", "-e", id, "-q", "path:/b"), "data").([]any); len(some) != 1 {
+		t.Errorf("requests list -q: %v", some)
+	}
+	if r := run(t, "", "requests", "list", "-e", id, "--limit", "1"); r.code != 0 || !strings.Contains(r.out, "1 of 2. More: --cursor ") {
+		t.Errorf("requests list --limit: %+v", r)
+	}
+	if detail := object(t, "", "requests", "get", first, "-e", id); !strings.Contains(member(t, detail, "data", "body").(string), "12345678901234567890") {
+		t.Errorf("requests get: %v", detail)
+	}
+	r := run(t, "", "requests", "get", first, "-e", id)
+	if r.code != 0 || !strings.Contains(r.out, "POST "+hook+"/a?b=c") || !strings.Contains(r.out, "\n  \"id\": 12345678901234567890,") {
+		t.Errorf("requests get: %+v", r)
+	}
+	second := member(t, events[0], "id").(string)
+	if r := run(t, "", "requests", "get", second, "-e", id); strings.ContainsAny(r.out, "\x1b\x07\u202e") || !strings.Contains(r.out, "plain") {
+		t.Errorf("a sender reaches the terminal: %q", r.out)
+	}
+
+	object(t, "", "requests", "delete", first, "-e", id)
+	fails(t, 1, "no such request", "requests", "get", first, "-e", id)
+	fails(t, 1, "", "requests", "list", "-e", id, "-q", "sig:(")
+	fails(t, 2, "--endpoint", "requests", "list")
+	object(t, "", "endpoints", "delete", id)
+	fails(t, 1, "no such endpoint", "endpoints", "get", id)
+
+	t.Setenv("HOOKGLASS_TOKEN", a.reading)
+	fails(t, 3, "write", "endpoints", "create", "More")
+	t.Setenv("HOOKGLASS_SERVER", "http://127.0.0.1:1")
+	fails(t, 1, "connection refused", "endpoints", "list")
+}
+
+func TestTailPrintsEventsAsTheyCome(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Payments")
+	id, hook := member(t, made, "data", "id").(string), member(t, made, "data", "webhook_url").(string)
+	send(t, hook+"/before", "text/plain", "1")
+	before := member(t, member(t, object(t, "", "requests", "list", "-e", id), "data").([]any)[0], "id").(string)
+	send(t, hook+"/first", "text/plain", "2")
+
+	ctx, stop := context.WithCancel(t.Context())
+	out, write := io.Pipe()
+	var errors bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Main(ctx, []string{"requests", "tail", "-e", id, "--after", before, "--json"}, strings.NewReader(""), write, &errors)
+		write.Close()
+	}()
+	next := func(path string) {
+		t.Helper()
+		line := make([]byte, 1<<16) // what is printed by one write is read by one read
+		n, err := out.Read(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := decode(t, string(line[:n])); e["path"] != path {
+			t.Errorf("event %v, want %s", e, path)
+		}
+	}
+	next("/first")
+	send(t, hook+"/second", "text/plain", "3")
+	next("/second")
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("tail ended with %d: %s", code, errors.String())
+	}
+}

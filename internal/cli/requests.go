@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// RequestsCmd is `hookglass requests`.
+type RequestsCmd struct {
+	remote
+	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+
+	List   RequestsListCmd   `cmd:"" help:"List events, newest first."`
+	Tail   RequestsTailCmd   `cmd:"" help:"Print events as they come, until it is stopped."`
+	Get    RequestsGetCmd    `cmd:"" help:"Show an event with its headers, body and answer."`
+	Delete RequestsDeleteCmd `cmd:"" help:"Delete an event."`
+}
+
+// RequestsListCmd is `hookglass requests list`.
+type RequestsListCmd struct {
+	Query  string `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe sig:failed after:2h."`
+	Limit  int    `default:"25" help:"How many, 1 to 100."`
+	Cursor string `placeholder:"CURSOR" help:"Go on where the list before ended."`
+}
+
+// Run implements the command.
+func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	from, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	page, err := from.Requests(ctx, r.Endpoint, client.Filter{Query: c.Query}, client.Page{Limit: c.Limit, Cursor: c.Cursor})
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(page.Data))
+	for i, e := range page.Data {
+		rows[i] = eventRow(e)
+	}
+	return r.print(t, page, func(w io.Writer) error {
+		if err := table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "SIZE", "PROVIDER", "EVENT", "SIGNATURE"}, rows)(w); err != nil {
+			return err
+		}
+		if page.Meta.NextCursor != nil {
+			_, err := fmt.Fprintf(w, "\n%d of %d. More: --cursor %s\n", len(page.Data), page.Meta.Total, *page.Meta.NextCursor)
+			return err
+		}
+		return nil
+	})
+}
+
+func eventRow(e api.Event) []string {
+	status, name := "-", ""
+	if e.Status != nil {
+		status = strconv.Itoa(*e.Status)
+	}
+	if e.ProviderEventData != nil {
+		name = deref(e.ProviderEventData.EventType)
+	}
+	if e.Type == "email" {
+		name = deref(e.Subject)
+	}
+	return []string{clock(&e.RequestedAt), e.ID, e.Method, e.Path, status, strconv.FormatInt(e.Size, 10), e.DetectedProvider, name, e.SignatureStatus}
+}
+
+// RequestsTailCmd is `hookglass requests tail`.
+type RequestsTailCmd struct {
+	Query string `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe."`
+	After string `placeholder:"EVENT" help:"Begin behind this event instead of with what comes next."`
+}
+
+// Run implements the command. With --json it prints an object a line.
+func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	from, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	for e, err := range from.Stream(ctx, r.Endpoint, client.Filter{Query: c.Query}, c.After) {
+		if err != nil {
+			return err
+		}
+		err := r.print(t, e, func(w io.Writer) error {
+			cells := eventRow(e)
+			for i := range cells {
+				cells[i] = visible(cells[i])
+			}
+			_, err := fmt.Fprintln(w, strings.Join(cells, "  "))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RequestsGetCmd is `hookglass requests get`.
+type RequestsGetCmd struct {
+	Event string `arg:"" help:"The event's id."`
+}
+
+// Run implements the command.
+func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	from, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	e, err := from.Request(ctx, r.Endpoint, c.Event)
+	if err != nil {
+		return err
+	}
+	return r.print(t, api.One[api.EventDetail]{Data: e}, func(w io.Writer) error {
+		_, err := io.WriteString(w, detail(e))
+		return err
+	})
+}
+
+// detail is an event as a person reads it: what came, and what was answered.
+func detail(e api.EventDetail) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  from %s  %s", e.ID, clock(&e.RequestedAt), orDash(e.IPAddress), e.DetectedProvider)
+	if e.ProviderEventData != nil && e.ProviderEventData.EventType != nil {
+		fmt.Fprintf(&b, " %s", visible(*e.ProviderEventData.EventType))
+	}
+	fmt.Fprintf(&b, "  signature %s", e.SignatureStatus)
+	if e.SignatureReason != nil {
+		fmt.Fprintf(&b, " (%s)", *e.SignatureReason)
+	}
+	fmt.Fprintf(&b, "\n\n%s %s\n", e.Method, visible(e.URL))
+	for _, h := range e.HeaderList {
+		fmt.Fprintf(&b, "%s: %s\n", visible(h[0]), visible(h[1]))
+	}
+	switch {
+	case e.Body == nil || *e.Body == "":
+	case e.BodyEncoding == "base64":
+		fmt.Fprintf(&b, "\n(%d bytes that are not text; in base64)\n%s\n", e.Size, *e.Body)
+	default:
+		fmt.Fprintf(&b, "\n%s\n", visibleLines(indented(*e.Body)))
+	}
+	if e.ResponseStatusSent != nil {
+		fmt.Fprintf(&b, "\nAnswered %d (%s)\n", *e.ResponseStatusSent, e.ResponseSource)
+	}
+	return b.String()
+}
+
+// indented lays JSON out and leaves anything else alone.
+func indented(body string) string {
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(body), "", "  ") != nil {
+		return body
+	}
+	return out.String()
+}
+
+// RequestsDeleteCmd is `hookglass requests delete`.
+type RequestsDeleteCmd struct {
+	Event string `arg:"" help:"The event's id."`
+}
+
+// Run implements the command.
+func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	at, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	if err := at.DeleteRequest(ctx, r.Endpoint, c.Event); err != nil {
+		return err
+	}
+	return r.deleted(t, c.Event)
+}
