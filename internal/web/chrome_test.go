@@ -2,14 +2,20 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // chrome is a tab of a headless browser that remembers what its console said.
@@ -19,6 +25,7 @@ type chrome struct {
 
 	mu      sync.Mutex
 	console []string
+	strange []string // requests to another host
 }
 
 // browserNames are the programs that script/need looks for.
@@ -26,9 +33,25 @@ var browserNames = []string{
 	"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
 }
 
-// chrome opens a tab of the given size. Without a browser the test skips, and fails where CI is set.
-func (s *site) chrome(width, height int64) *chrome {
-	s.t.Helper()
+// shared is the browser of all tests of the process; each test has tabs with cookies of their own.
+var shared struct {
+	once   sync.Once
+	ctx    context.Context
+	cancel context.CancelFunc
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.cancel != nil {
+		shared.cancel()
+	}
+	os.Exit(code)
+}
+
+var errNoBrowser = errors.New("no headless browser: see script/need")
+
+func startBrowser() {
 	var program string
 	for _, name := range browserNames {
 		if path, err := exec.LookPath(name); err == nil {
@@ -37,18 +60,30 @@ func (s *site) chrome(width, height int64) *chrome {
 		}
 	}
 	if program == "" {
-		if os.Getenv("CI") == "true" {
-			s.t.Fatal("no headless browser: see script/need")
-		}
-		s.t.Skip("no headless browser: see script/need")
+		shared.err = errNoBrowser
+		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	s.t.Cleanup(cancelAllocator)
 	ctx, cancel := chromedp.NewContext(allocator)
+	shared.ctx, shared.cancel = ctx, func() { cancel(); cancelAllocator() }
+	shared.err = chromedp.Do(ctx)
+}
+
+// chrome opens a tab of the given size. Without a browser the test skips, and fails where CI is set.
+func (s *site) chrome(width, height int64) *chrome {
+	s.t.Helper()
+	shared.once.Do(startBrowser)
+	switch {
+	case shared.err == errNoBrowser && os.Getenv("CI") != "true":
+		s.t.Skip(shared.err)
+	case shared.err != nil:
+		s.t.Fatal(shared.err)
+	}
+	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext())
 	s.t.Cleanup(cancel)
 	c := &chrome{site: s, ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
@@ -63,6 +98,19 @@ func (s *site) chrome(width, height int64) *chrome {
 			c.mu.Lock()
 			c.console = append(c.console, m.String())
 			c.mu.Unlock()
+		}
+	}()
+	requests := chromedp.Events(ctx, network.RequestWillBeSent)
+	go func() {
+		for r, err := range requests {
+			if err != nil {
+				return
+			}
+			if !strings.HasPrefix(r.Request.URL, s.url+"/") {
+				c.mu.Lock()
+				c.strange = append(c.strange, r.Request.URL)
+				c.mu.Unlock()
+			}
 		}
 	}()
 	c.do(chromedp.EmulateViewport(width, height))
@@ -91,17 +139,23 @@ func (c *chrome) until(expression string) {
 
 func (c *chrome) untilIn(limit time.Duration, expression string) {
 	c.t.Helper()
-	held := eval[bool](c, fmt.Sprintf(`new Promise((resolve) => {
-		const end = Date.now() + %d;
-		const look = () => {
-			let holds = false;
-			try { holds = Boolean(%s); } catch {}
-			if (holds || Date.now() > end) resolve(holds); else setTimeout(look, 10);
-		};
-		look();
-	})`, limit.Milliseconds(), expression))
-	if !held {
-		c.t.Fatalf("within %v it never held: %s\nconsole: %v\n%s", limit, expression, c.said(), eval[string](c, "document.body.innerText"))
+	end := time.Now().Add(limit)
+	for held := false; !held; {
+		ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
+		var err error
+		held, err = chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
+			const end = Date.now() + %d;
+			const look = () => {
+				let holds = false;
+				try { holds = Boolean(%s); } catch {}
+				if (holds || Date.now() > end) resolve(holds); else setTimeout(look, 10);
+			};
+			look();
+		})`, max(time.Until(end).Milliseconds(), 0), expression), chromedp.EvalAwaitPromise))
+		cancel()
+		if !held && !time.Now().Before(end) { // an error before that is a page that was left while it was looked at
+			c.t.Fatalf("within %v it never held: %s\n%v, console: %v\n%s", limit, expression, err, c.said(), eval[string](c, "document.body.innerText"))
+		}
 	}
 }
 
@@ -121,9 +175,29 @@ func (c *chrome) click(selector string) {
 	c.do(chromedp.Click(selector))
 }
 
+// press presses keys one after another, each with its text in the same event, as a keyboard does: what a page
+// prevents is not typed.
 func (c *chrome) press(keys string) {
 	c.t.Helper()
-	c.do(chromedp.KeyEvent(keys))
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		for _, key := range keys {
+			events := kb.Encode(key)
+			for _, e := range events[1:] {
+				if e.Type == input.DispatchKeyEventTypeChar {
+					events[0].Type, events[0].Text = input.DispatchKeyEventTypeKeyDown, e.Text
+				}
+			}
+			for _, e := range events {
+				if e.Type == input.DispatchKeyEventTypeChar {
+					continue
+				}
+				if _, err := cdp.Call(ctx, tab, input.DispatchKeyEvent, *e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
 }
 
 func (c *chrome) said() []string {
@@ -132,11 +206,17 @@ func (c *chrome) said() []string {
 	return append([]string(nil), c.console...)
 }
 
-// silent fails when the console said anything: an error, an exception, or what the policy refused.
+// silent fails when the console said anything (an error, an exception, what the policy refused), or when the page
+// asked another host.
 func (c *chrome) silent() {
 	c.t.Helper()
 	if said := c.said(); len(said) > 0 {
 		c.t.Errorf("the console is not empty:\n%s", strings.Join(said, "\n"))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.strange) > 0 {
+		c.t.Errorf("the page asked other hosts:\n%s", strings.Join(c.strange, "\n"))
 	}
 }
 

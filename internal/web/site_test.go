@@ -39,6 +39,7 @@ type site struct {
 	captures  *capture.Service
 	url       string
 	drain     chan struct{}
+	server    *httptest.Server
 	user      hookglass.User
 	who       hookglass.Principal
 	endpoint  hookglass.Endpoint
@@ -68,6 +69,7 @@ func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 	change(&deps)
 	server.Config.Handler = httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))
 	server.Start()
+	s.server = server
 	t.Cleanup(server.Close)
 
 	made, err := s.accounts.Register(t.Context(), account.Registration{Email: "ada@example.com", Password: password})

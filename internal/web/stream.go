@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -71,6 +72,7 @@ func (s *stream) run(ctx context.Context) {
 	defer access.Close()
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
+	_, s.failed = io.WriteString(s.w, "retry: 1000\n") // milliseconds before a browser connects again
 	s.event("hello", "", nil)
 	for s.failed == nil {
 		if err := s.catchUp(ctx); err != nil {

@@ -4,15 +4,14 @@ const announce = (text) => {
   document.getElementById("announce").textContent = text;
 };
 
-// The clipboard API needs a secure context; a server on the local network by plain http is none.
+// The clipboard API needs a secure context and a permission; a server on the local network by plain http has neither.
 async function copy(text) {
-  if (navigator.clipboard && window.isSecureContext) {
-    await navigator.clipboard.writeText(text);
-    return;
-  }
+  try {
+    return await navigator.clipboard.writeText(text);
+  } catch {}
   const area = document.createElement("textarea");
   area.value = text;
-  area.className = "visually-hidden";
+  area.className = "unseen";
   document.body.append(area);
   area.select();
   const done = document.execCommand("copy");

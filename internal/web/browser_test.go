@@ -1,0 +1,412 @@
+package web_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"hookglass"
+	"hookglass/internal/endpoint"
+)
+
+const (
+	isLive  = `document.querySelector("#live").dataset.state === "live"`
+	isShown = `document.querySelector("[data-panel]")`
+)
+
+func shows(id hookglass.EventID) string {
+	return `document.querySelector("[data-panel='` + string(id) + `']")`
+}
+func lists(id hookglass.EventID) string {
+	return `document.querySelector("#rows > #` + string(id) + ` a.row")`
+}
+
+func TestRequestsArriveLiveAndTheFirstOpensItself(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	if !eval[bool](c, `document.querySelector("#waiting").checkVisibility()`) {
+		t.Error("the page does not say that it waits")
+	}
+	eval[bool](c, `window.same = true`) // lost by a reload
+
+	first := s.hook(json(`{"number":1}`))
+	c.untilIn(2*time.Second, lists(first))
+	c.untilIn(2*time.Second, shows(first))
+	c.until(`!document.querySelector("#waiting").checkVisibility() && document.querySelector("#count").textContent === "1"`)
+
+	second := s.hook(sent{method: "DELETE", target: "/thing?b=2"})
+	c.untilIn(2*time.Second, lists(second))
+	if eval[string](c, `document.querySelector("#rows a.row").parentElement.id`) != string(second) {
+		t.Error("the newest is not first")
+	}
+	c.until(`document.querySelector("#announce").textContent === "New request: DELETE /thing?b=2"`)
+	if !eval[bool](c, `window.same && Boolean(`+shows(first)+`)`) {
+		t.Error("a second request took the place of the one shown, or the page was loaded again")
+	}
+	if got := eval[string](c, `location.pathname`); got != "/endpoints/"+string(s.endpoint.ID)+"/requests/"+string(first) {
+		t.Errorf("the address is %s", got)
+	}
+	c.silent()
+}
+
+func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {
+	s := newSite(t)
+	first, second := s.hook(json(`{"number":1}`)), s.hook(sent{target: "/second?x=1", headers: hookglass.Headers{{Name: "X-Mark", Value: "yes"}}})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(first) + " a")
+	c.until(shows(first))
+	c.click("#" + string(second) + " a")
+	c.until(shows(second))
+	if eval[string](c, `document.querySelector("#rows [aria-current]").parentElement.id`) != string(second) || !strings.HasPrefix(eval[string](c, `document.title`), "POST /second?x=1 ·") {
+		t.Error("the row or the title does not say which is shown")
+	}
+	c.click("#tab-headers")
+	c.until(`document.querySelector("#part-headers").checkVisibility() && !document.querySelector("#part-body").checkVisibility()`)
+	c.press(kb.ArrowRight)
+	c.until(`document.activeElement.id === "tab-query" && document.querySelector("#part-query").checkVisibility()`)
+	c.do(chromedp.NavigateBack())
+	c.until(shows(first))
+	c.do(chromedp.NavigateBack())
+	c.until(`!` + isShown)
+	c.do(chromedp.NavigateForward())
+	c.until(shows(first))
+	c.do(chromedp.Reload())
+	c.until(shows(first) + " && " + isLive)
+	c.silent()
+}
+
+func TestTheStreamComesBackAfterTheConnectionBroke(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	before := s.hook(sent{target: "/before"})
+	c.until(lists(before))
+	s.server.CloseClientConnections()
+	missed := s.hook(sent{target: "/missed"})
+	c.until(lists(missed) + " && " + isLive)
+	if n := eval[int](c, `document.querySelectorAll("a.row").length`); n != 2 {
+		t.Errorf("%d rows, want 2", n)
+	}
+}
+
+func TestKeysMoveThroughRequests(t *testing.T) {
+	s := newSite(t)
+	oldest, newest := s.hook(json(`{"number":1}`)), s.hook(json(`{"number":2}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.press("j")
+	c.until(shows(newest))
+	c.press("j")
+	c.until(shows(oldest))
+	c.press("j") // there is no older one
+	c.press("k")
+	c.until(shows(newest))
+	c.press("c")
+	c.until(`document.querySelector("[data-curl]").dataset.copied === "yes"`)
+	c.press("?")
+	c.until(`document.querySelector("#keys").open`)
+	c.press("j") // belongs to the dialog now
+	c.press(kb.Escape)
+	c.until(`!document.querySelector("#keys").open && ` + shows(newest))
+	c.press(kb.Escape)
+	c.until(`!` + isShown)
+	c.press("/")
+	c.until(`document.activeElement.id === "q"`)
+	c.press("j/k?method:GET")
+	if got := eval[string](c, `document.querySelector("#q").value`); got != "j/k?method:GET" || eval[bool](c, `document.querySelector("#keys").open`) {
+		t.Errorf("typed into the search: %q", got)
+	}
+	c.silent()
+}
+
+func TestATestRequestIsSentWithoutLeavingThePage(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[bool](c, `window.same = true`)
+	c.click("[data-test] button")
+	c.untilIn(2*time.Second, isShown+` && window.same`)
+	c.silent()
+}
+
+func TestADeletionIsConfirmed(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(isLive)
+	c.click(".detail-actions .danger")
+	c.until(`document.querySelector("#delete-event").matches(":popover-open") && document.activeElement.textContent === "Cancel"`)
+	c.press(kb.Escape)
+	c.until(`!document.querySelector("#delete-event").matches(":popover-open")`)
+	c.click(".detail-actions .danger")
+	c.click("#delete-event .solid")
+	c.until(`document.readyState === "complete" && document.querySelector("#waiting")?.checkVisibility()`)
+	c.silent()
+}
+
+func TestAVisitorCatchesARequestWithOneClick(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(390, 844)
+	c.open(s.url + "/")
+	c.click(".hero button")
+	c.until(isLive)
+	address := eval[string](c, `document.querySelector("#address").textContent`)
+	id := address[strings.LastIndexByte(address, '/')+1:]
+	event := s.capture(hookglass.Endpoint{ID: hookglass.EndpointID(id)}, json(`{"caught":true}`))
+	c.untilIn(2*time.Second, lists(event))
+	c.click("#" + string(event) + " a") // on a phone the detail takes the place of the list
+	c.until(shows(event) + ` && !document.querySelector(".requests").checkVisibility()`)
+	c.click("a.back")
+	c.until(`document.querySelector(".requests").checkVisibility() && !document.querySelector("#detail").checkVisibility()`)
+	c.silent()
+}
+
+func TestOlderRequestsAreLoadedIntoTheList(t *testing.T) {
+	s := newSite(t)
+	oldest := s.hook(sent{method: "GET", target: "/0"})
+	for n := range 59 {
+		s.hook(sent{method: "GET", target: "/" + strconv.Itoa(n+1)})
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	newer := s.hook(sent{target: "/newer"})
+	c.until(lists(newer))
+	c.click("[data-more]")
+	c.until(lists(oldest) + ` && !document.querySelector("[data-more]")`)
+	if n := eval[int](c, `document.querySelectorAll("a.row").length`); n != 61 {
+		t.Errorf("%d rows, want 61", n)
+	}
+	c.silent()
+}
+
+func TestWithoutScriptsEverythingCanBeRead(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/a?b=c", body: `{"deep":{"down":"here"}}`, headers: hookglass.Headers{{Name: "X-Mark", Value: "seen"}}})
+	c := s.chrome(390, 844)
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+	c.open(s.link())
+	c.do(chromedp.WaitVisible("#" + string(event)))
+	c.open(s.page("/requests/" + string(event)))
+	text, err := chromedp.Run(c.ctx, chromedp.Text("#detail", chromedp.NodeVisible))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"deep"`, `"here"`, "X-Mark", "seen", "b", "c", "unchecked", `"received"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the detail lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Copy as curl") {
+		t.Error("a button that needs scripts is shown")
+	}
+}
+
+// corpus would each run, load or hide something where they were taken for markup.
+var corpus = []string{
+	`<script>document.documentElement.dataset.ran=1</script>`,
+	`"><img src=x onerror="document.documentElement.dataset.ran=1">`,
+	`'-document.documentElement.setAttribute('data-ran',1)-'`,
+	`</textarea></title></style></script><svg/onload=document.documentElement.dataset.ran=1>`,
+	`<iframe srcdoc="<script>parent.document.documentElement.dataset.ran=1</script>"></iframe>`,
+	`javascript:document.documentElement.dataset.ran=1`,
+	`<a href="javascript:alert(1)">x</a><meta http-equiv=refresh content="0;url=//evil.test">`,
+	`<link rel=stylesheet href=//evil.test/x.css><img src=//evil.test/x.png>`,
+	`{{constructor.constructor('document.documentElement.dataset.ran=1')()}}${document.documentElement.dataset.ran=1}`,
+	"\u202egpj.exe\u202c\u2028\u0000\x1b[2J\xff\xfe<b>",
+	`--><!--<b>]]>`,
+	"line\r\nevent: row\r\ndata: <img src=x onerror=alert(1)>\r\n\r\n",
+}
+
+func TestNothingThatASenderWroteIsEverMarkup(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	for _, hostile := range corpus {
+		response := &hookglass.Response{Status: 202, Headers: map[string]string{"X-Answer": strings.Map(printable, hostile)}, Body: hostile}
+		name := strings.Map(printable, hostile)
+		if _, err := s.endpoints.Update(t.Context(), s.who, string(s.endpoint.ID), endpoint.Draft{Name: &name, Response: &response}); err != nil {
+			t.Fatal(err)
+		}
+		c.open(s.page("")) // the endpoint's name is hostile from here on, and rows come by the stream
+		c.until(isLive)
+		quoted := strconv.QuoteToASCII(strings.ToValidUTF8(hostile, "?"))
+		for _, r := range []sent{
+			{target: "/" + hostile + "?" + hostile, body: hostile, headers: hookglass.Headers{
+				{Name: "Content-Type", Value: hostile}, {Name: hostile, Value: hostile}, {Name: "X-GitHub-Event", Value: hostile}, {Name: "X-GitHub-Delivery", Value: hostile},
+			}},
+			{body: `{"type":` + quoted + `,` + quoted + `:[` + quoted + `,{"a":` + quoted + `}]}`, headers: hookglass.Headers{
+				{Name: "Content-Type", Value: "application/json"}, {Name: "X-GitHub-Event", Value: hostile},
+			}},
+			{body: hostile, headers: hookglass.Headers{{Name: "Content-Type", Value: "text/html"}}},
+			{body: "a=" + hostile + "&" + hostile + "=b", headers: hookglass.Headers{{Name: "Content-Type", Value: "application/x-www-form-urlencoded"}}},
+		} {
+			event := s.hook(r)
+			c.until(lists(event))
+			eval[any](c, lists(event)+`.click()`)
+			c.until(shows(event))
+			eval[any](c, `document.querySelectorAll("[role=tab], .views input").forEach((e) => e.click())`)
+			eval[any](c, `document.querySelectorAll("details").forEach((e) => e.open = true)`)
+		}
+		c.open(s.url + "/endpoints")
+		c.open(s.page("/settings"))
+		c.open(s.page("?q=" + strings.Map(printable, hostile)))
+		if eval[bool](c, `document.documentElement.hasAttribute("data-ran") || document.querySelector("main iframe, main img, main script, main style, main meta, main link, main [onerror], main [onload]") !== null`) {
+			t.Errorf("%q became markup", hostile)
+		}
+	}
+	c.silent()
+}
+
+// printable is for places that take no control characters.
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f || r == '\uFFFD' || r >= 0x80 {
+		return -1
+	}
+	return r
+}
+
+func TestPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
+	s := newSite(t)
+	s.create("Stripe staging", hookglass.KindWebhook)
+	s.create("Orders inbox", hookglass.KindEmail)
+	s.secret("github", "swordfish-swordfish")
+	for n := range 55 {
+		s.hook(sent{method: "GET", target: "/health?n=" + strconv.Itoa(n)})
+	}
+	s.hook(sent{method: "PUT", target: "/upload/a%2Fb.png", body: "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + strings.Repeat("\xff\x00\x8a", 99), headers: hookglass.Headers{{Name: "Content-Type", Value: "image/png"}}})
+	s.hook(sent{body: "token=gIkuvaNzQIHg97ATvDxqgjtO&command=%2Fweather&text=94070+%26+more", headers: hookglass.Headers{{Name: "Content-Type", Value: "application/x-www-form-urlencoded"}}})
+	s.hook(s.github("issues", "72d3162e-cc78-11e3-81ab-4c9367dc0958", `{"action":"opened","issue":{"number":1347}}`, "another secret"))
+	s.hook(sent{method: "DELETE", target: "/customers/cus_9s6XKzkNRiz8i3"})
+	s.hook(json(`{"id":"evt_1MqqbKLt4dXK03v5qaIbiNCC","object":"event","api_version":"2024-06-20","created":1680064028,"type":"customer.created","data":{"object":{"id":"cus_1"}},"livemode":false,"pending_webhooks":1,"request":{"id":null}}`))
+	s.hook(sent{method: "PATCH", target: "/" + strings.Repeat("a-long-segment/", 20), body: strings.Repeat("unbroken", 200), headers: hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-" + strings.Repeat("Long", 30), Value: strings.Repeat("value", 100)}}})
+	event := s.hook(s.github("pull_request", "5f7c1a0e-2f6d-11f0-9d41-0242ac120002", `{"action":"opened","number":2,"pull_request":{"id":279147437,"title":"Update the README with new information.","user":{"login":"Codertocat","id":21031067,"site_admin":false},"body":"This is a pretty simple change that we need to pull into main.","labels":[{"name":"documentation","color":"0075ca"}],"draft":false,"merged":null,"additions":1,"deletions":1,"changed_files":1},"repository":{"id":186853002,"full_name":"Codertocat/Hello-World","private":false},"sender":{"login":"Codertocat","type":"User"}}`, "swordfish-swordfish"))
+
+	for _, look := range []struct {
+		name          string
+		width, height int64
+		scheme        string
+	}{
+		{"light-1440", 1440, 900, "light"}, {"dark-1440", 1440, 900, "dark"}, {"light-390", 390, 844, "light"}, {"dark-390", 390, 844, "dark"}, {"light-900", 900, 700, "light"},
+	} {
+		t.Run(look.name, func(t *testing.T) {
+			outer := s.t
+			s.t = t
+			defer func() { s.t = outer }()
+			c := s.chrome(look.width, look.height)
+			c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+				_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+				})
+				return err
+			}))
+			check := func(page string) {
+				t.Helper()
+				c.picture(look.name + "-" + page)
+				if wide := eval[int](c, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+					t.Errorf("%s: %d pixels stand out at the side", page, wide)
+				}
+				if small := eval[string](c, tooSmall); small != "" {
+					t.Errorf("%s: targets below 24 pixels (WCAG 2.5.8): %s", page, small)
+				}
+				if pale := eval[string](c, tooPale); pale != "" {
+					t.Errorf("%s: text below a contrast of 4.5 (WCAG 1.4.3): %s", page, pale)
+				}
+				if nameless := eval[string](c, withoutName); nameless != "" {
+					t.Errorf("%s: controls without a name (WCAG 4.1.2): %s", page, nameless)
+				}
+			}
+			c.open(s.url + "/")
+			check("signin")
+			c.open(s.link())
+			c.until(isLive)
+			check("list")
+			c.click("#" + string(event) + " a")
+			c.until(shows(event))
+			check("detail")
+			for _, tab := range []string{"headers", "query", "signature", "response"} {
+				c.click("#tab-" + tab)
+				check(tab)
+			}
+			c.click(".detail-actions .danger")
+			check("delete")
+			eval[any](c, `document.querySelector("#delete-event").hidePopover()`)
+			for _, row := range eval[[]string](c, `[...document.querySelectorAll("a.row")].slice(1, 7).map((a) => a.getAttribute("href"))`) {
+				c.open(s.url + row)
+				check("row" + row[len(row)-4:])
+			}
+			c.open(s.url + "/endpoints")
+			check("endpoints")
+			c.open(s.page("/settings"))
+			check("settings")
+			c.open(s.page("?q=sig%3Abad"))
+			check("fault")
+			c.open(s.url + "/nowhere")
+			check("problem")
+			said := c.said()
+			if len(said) == 1 && strings.Contains(said[0], "404") { // of the page that does not exist
+				c.console = nil
+			}
+			c.silent()
+		})
+	}
+}
+
+// The rules of WCAG 2.2 that can be looked at from outside, as expressions that name the offenders.
+const (
+	visible = `[...document.querySelectorAll("SELECTOR")].filter((e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !e.closest(".visually-hidden, .skip"))`
+	name    = `(e) => e.tagName + "." + e.className + " " + e.textContent.trim().slice(0, 30)`
+)
+
+var (
+	tooSmall = strings.Replace(visible, "SELECTOR", "button, a, input, summary", 1) + `
+		.filter((e) => !(e.tagName === "A" && e.closest("p, .requests-head")))
+		.filter((e) => { const b = (e.closest("label") ?? e).getBoundingClientRect(); return b.width > 0 && (b.width < 24 || b.height < 20); })
+		.map(` + name + `).join("; ")`
+
+	withoutName = strings.Replace(visible, "SELECTOR", "button, a, input:not([type=hidden]), [role=tab]", 1) + `
+		.filter((e) => !(e.textContent.trim() || e.ariaLabel || e.labels?.length || e.title))
+		.map(` + name + `).join("; ")`
+
+	tooPale = `(() => {
+		const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+		canvas.canvas.width = canvas.canvas.height = 1;
+		const over = (color, below) => {
+			canvas.fillStyle = "rgb(" + below.join(",") + ")"; canvas.fillRect(0, 0, 1, 1);
+			canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+			return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+		};
+		const behind = (e) => e === null ? [255, 255, 255] : over(getComputedStyle(e).backgroundColor, behind(e.parentElement));
+		const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+		const found = new Set();
+		const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+		for (let n; (n = walk.nextNode());) {
+			const e = n.parentElement;
+			if (!n.data.trim() || !e.checkVisibility() || e.closest(".visually-hidden, .skip, script")) continue;
+			const back = behind(e);
+			const [a, b] = [light(over(getComputedStyle(e).color, back)), light(back)].sort((x, y) => y - x);
+			const ratio = (a + 0.05) / (b + 0.05);
+			if (ratio < 4.5) found.add(e.tagName + "." + e.className + " " + n.data.trim().slice(0, 20) + " " + ratio.toFixed(2));
+		}
+		return [...found].join("; ");
+	})()`
+)
