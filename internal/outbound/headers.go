@@ -1,0 +1,46 @@
+package outbound
+
+import (
+	"strings"
+
+	"hookglass"
+)
+
+// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; the
+// Proxy-* fields by prefix), and those that Do computes or never sends. Lower case.
+var perConnection = map[string]bool{
+	"connection": true, "keep-alive": true, "te": true, "trailer": true, "trailers": true, "transfer-encoding": true, "upgrade": true, "http2-settings": true,
+	"host": true, "content-length": true, "expect": true,
+}
+
+// Sanitize returns a copy of h without the hop-by-hop fields, those that a Connection field names included, and
+// without Host, Content-Length and Expect, which Do computes or never sends. Order and spelling of the rest stay. Do
+// applies it to every request; a caller that shows what will be sent applies it too.
+func Sanitize(h hookglass.Headers) hookglass.Headers {
+	var named map[string]bool
+	for _, v := range h.Values("Connection") {
+		for option := range strings.SplitSeq(v, ",") {
+			if named == nil {
+				named = map[string]bool{}
+			}
+			named[strings.ToLower(strings.Trim(option, " \t"))] = true
+		}
+	}
+	return without(h, func(name string) bool {
+		name = strings.ToLower(name)
+		return perConnection[name] || named[name] || strings.HasPrefix(name, "proxy-")
+	})
+}
+
+// without returns a copy of h that lacks the fields whose name matches, with room for one more.
+func without(h hookglass.Headers, match func(name string) bool) hookglass.Headers {
+	out := make(hookglass.Headers, 0, len(h)+1)
+	for _, f := range h {
+		if !match(f.Name) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func equalFold(a, b string) bool { return len(a) == len(b) && strings.EqualFold(a, b) }
