@@ -120,10 +120,10 @@ type SendTestRequest struct {
 	_         struct{}          `additionalProperties:"false"`
 	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send." example:"github"`
 	EventType string            `json:"event_type,omitempty" doc:"Which sample; default the provider's first." example:"push"`
-	Method    string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" doc:"Without provider; default POST." example:"POST"`
-	Path      string            `json:"path,omitempty" doc:"Without provider: what follows the endpoint's URL." example:"/orders?test=1"`
+	Method    string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" doc:"Without provider; default POST."`
+	Path      string            `json:"path,omitempty" doc:"Without provider: what follows the endpoint's URL."`
 	Headers   map[string]string `json:"headers,omitempty" doc:"Without provider."`
-	Body      string            `json:"body,omitempty" doc:"Without provider." example:"{\"hello\":\"world\"}"`
+	Body      string            `json:"body,omitempty" doc:"Without provider."`
 }
 
 // SentTestRequest names the event that a test request became.

@@ -26,7 +26,8 @@ func (m *Mux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http
 
 // ServeHTTP implements http.Handler.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != p && path.Clean(p)+"/" != p {
+	// As written: an escaped slash or dot is a part of a name.
+	if p := r.URL.EscapedPath(); p == "" || p[0] != '/' || path.Clean(p) != p && path.Clean(p)+"/" != p {
 		m.unknown(w, r)
 		return
 	}
@@ -44,7 +45,7 @@ func (m *Mux) unknown(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, method)
 		}
 	}
-	if len(allowed) == 0 || path.Clean(r.URL.Path) != r.URL.Path {
+	if len(allowed) == 0 || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
 		WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
 		return
 	}

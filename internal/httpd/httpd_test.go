@@ -1,0 +1,133 @@
+package httpd_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/httpd"
+)
+
+func TestAPanicIsAnsweredAndRecorded(t *testing.T) {
+	w, log := serve(t, httpd.Config{}, httptest.NewRequest("GET", "/", nil), func(http.ResponseWriter, *http.Request) { panic("the tea is cold") })
+	if w.Code != 500 || !strings.Contains(w.Body.String(), `"error":"internal"`) || strings.Contains(w.Body.String(), "tea") {
+		t.Errorf("the caller is told %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log, "the tea is cold") || !strings.Contains(log, "httpd_test.go") {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+// An answer that is half out must not look whole.
+func TestAPanicInAnAnswerBreaksTheConnection(t *testing.T) {
+	server := httptest.NewServer(httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic("the tea is cold")
+	})))
+	defer server.Close()
+	res, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("the answer %q ends well", text)
+	}
+}
+
+func TestAnswersAreGuarded(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = "192.0.2.1:5000"
+	r.Header.Set("X-Forwarded-Proto", "https")
+	for proto, proxies := range map[string]httpd.Proxies{"http": nil, "https": {netip.MustParsePrefix("192.0.2.0/24")}} {
+		w, _ := serve(t, httpd.Config{Proxies: proxies}, r, func(w http.ResponseWriter, r *http.Request) {
+			if got := httpd.From(r.Context()).Scheme; got != proto {
+				t.Errorf("the scheme is %s, want %s", got, proto)
+			}
+		})
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		if got := w.Header().Get("Strict-Transport-Security") != ""; got != (proto == "https") {
+			t.Errorf("over %s, HSTS is %v", proto, got)
+		}
+	}
+}
+
+func TestTheLogHoldsNoSecret(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /auth/link/{secret}", func(http.ResponseWriter, *http.Request) {})
+	r := httptest.NewRequest("GET", "/auth/link/canary-path?ticket=canary-query", nil)
+	r.Header.Set("Authorization", "Bearer canary-token")
+	r.Header.Set("Cookie", "session=canary-cookie")
+	_, log := serve(t, httpd.Config{}, r, mux.ServeHTTP)
+	if strings.Contains(log, "canary") || !strings.Contains(log, "/auth/link/{secret}") {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+func TestCallersAreToldApart(t *testing.T) {
+	for _, c := range []struct{ peer, other string }{
+		{"192.0.2.1:1", "192.0.2.2:1"},
+		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"},
+	} {
+		if caller(t, c.peer, hookglass.Principal{}) == caller(t, c.other, hookglass.Principal{}) {
+			t.Errorf("%s and %s are one caller", c.peer, c.other)
+		}
+	}
+	if caller(t, "[2001:db8::1]:1", hookglass.Principal{}) != caller(t, "[2001:db8::ffff]:2", hookglass.Principal{}) {
+		t.Error("addresses of one network are two callers")
+	}
+	if caller(t, "192.0.2.1:1", hookglass.Principal{}) != caller(t, "[::ffff:192.0.2.1]:2", hookglass.Principal{}) {
+		t.Error("one address in two forms is two callers")
+	}
+	if caller(t, "192.0.2.1:1", hookglass.Principal{Token: 7}) != caller(t, "192.0.2.2:1", hookglass.Principal{Token: 7}) {
+		t.Error("a token from two addresses is two callers")
+	}
+}
+
+func caller(t *testing.T, peer string, who hookglass.Principal) (name string) {
+	t.Helper()
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = peer
+	serve(t, httpd.Config{}, r, func(_ http.ResponseWriter, r *http.Request) {
+		known := httpd.From(r.Context())
+		known.Who = who
+		name = known.Caller()
+	})
+	return name
+}
+
+func TestOutsideOfTheStackNothingIsKnown(t *testing.T) {
+	if r := httpd.From(context.Background()); r.ID != "" || r.Client.IsValid() {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestAMuxNeverRedirects(t *testing.T) {
+	mux := httpd.NewMux()
+	mux.HandleFunc("GET /a/{id}", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /a/{id}", func(http.ResponseWriter, *http.Request) {})
+	for target, want := range map[string]int{
+		"GET /a/1": 200, "HEAD /a/1": 200, "GET /a/x%2Fy": 200, "GET /a/x%2F%2Fy": 200, "GET /a/%2E": 200, "GET /a": 404, "GET /a/": 404, "GET /a/1/": 404, "GET //a/1": 404, "GET /b/../a/1": 404, "GET /a/./1": 404,
+		"DELETE /a/1": 405, "OPTIONS /a/1": 405, "PATCH /": 404,
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, "http://example.com"+path, nil))
+		if w.Code != want || want == 405 && w.Header().Get("Allow") != "GET, HEAD, POST" {
+			t.Errorf("%s: %d %v, want %d", target, w.Code, w.Header(), want)
+		}
+	}
+}
