@@ -1,0 +1,137 @@
+// Package jsondoc reads JSON without losing any of it: numbers stay as they are spelled and are compared by value,
+// names must not repeat (RFC 8259, section 4), and size and depth are bounded. It hides the tokenizer.
+//
+// It is pure and safe for concurrent use.
+package jsondoc
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of a document.
+const (
+	MaxBytes = 1 << 20 // what an answer of a target is cut at
+	MaxDepth = 128
+)
+
+// ErrNotJSON says that a text is no single JSON value within the bounds.
+var ErrNotJSON = errors.New("jsondoc: not one JSON value within the bounds")
+
+// Check answers ErrNotJSON unless the text is one JSON value within the bounds.
+func Check(text []byte) error {
+	d, err := open(text)
+	if err != nil {
+		return err
+	}
+	if err := d.skip(); err != nil {
+		return err
+	}
+	return d.end()
+}
+
+// Node is a JSON value. Kind is that of jsontext: one of n f t " 0 { [.
+type node struct {
+	kind     jsontext.Kind
+	text     string // of a string, unescaped; of a number, as spelled
+	raw      []byte // as it was written
+	names    []string
+	children []node // of an object in the order of names, or of an array
+}
+
+// reader reads one value from a bounded text.
+type reader struct {
+	text []byte
+	dec  *jsontext.Decoder
+}
+
+func open(text []byte) (*reader, error) {
+	if len(text) > MaxBytes {
+		return nil, ErrNotJSON
+	}
+	return &reader{text, jsontext.NewDecoder(bytes.NewReader(text))}, nil
+}
+
+func (r *reader) token() (jsontext.Token, error) {
+	t, err := r.dec.ReadToken()
+	if err != nil || r.dec.StackDepth() > MaxDepth {
+		return t, ErrNotJSON
+	}
+	return t, nil
+}
+
+// skip reads a value and forgets it.
+func (r *reader) skip() error {
+	for depth := r.dec.StackDepth(); ; {
+		if _, err := r.token(); err != nil {
+			return err
+		}
+		if r.dec.StackDepth() <= depth {
+			return nil
+		}
+	}
+}
+
+// end answers ErrNotJSON when anything follows the value.
+func (r *reader) end() error {
+	if _, err := r.dec.ReadToken(); err != io.EOF {
+		return ErrNotJSON
+	}
+	return nil
+}
+
+// more reports whether the object or array that is open has another member or element.
+func (r *reader) more() bool {
+	switch r.dec.PeekKind() {
+	case jsontext.KindEndObject, jsontext.KindEndArray, jsontext.KindInvalid:
+		return false
+	}
+	return true
+}
+
+// start is where the next value begins.
+func (r *reader) start() int {
+	r.dec.PeekKind() // reads over white space and separators, but does not count them
+	at := int(r.dec.InputOffset())
+	for at < len(r.text) && bytes.IndexByte([]byte(" \t\r\n,:"), r.text[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
+// node reads the next value whole.
+func (r *reader) node() (n node, err error) {
+	start := r.start()
+	t, err := r.token()
+	if err != nil {
+		return n, err
+	}
+	n.kind = t.Kind()
+	switch n.kind {
+	case jsontext.KindString, jsontext.KindNumber:
+		n.text = t.String()
+	case jsontext.KindBeginObject, jsontext.KindBeginArray:
+		for r.more() {
+			if n.kind == jsontext.KindBeginObject {
+				name, err := r.token()
+				if err != nil {
+					return n, err
+				}
+				n.names = append(n.names, name.String())
+			}
+			child, err := r.node()
+			if err != nil {
+				return n, err
+			}
+			n.children = append(n.children, child)
+		}
+		if _, err := r.token(); err != nil {
+			return n, err
+		}
+	}
+	n.raw = r.text[start:r.dec.InputOffset()]
+	return n, nil
+}

@@ -1,0 +1,198 @@
+package jsondoc
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Result is what became of one expected value.
+type Result struct {
+	Path     string // RFC 6901 pointer into both texts
+	Expected []byte // JSON
+	Actual   []byte // JSON; nil: there is no such value
+	Matched  bool
+}
+
+// maxResults bounds the results of one comparison; maxShown the bytes of a value in one.
+const (
+	maxResults = 100
+	maxShown   = 512
+)
+
+// Subset compares as decisions, section 7, has it: objects by subset, arrays element by element and of equal length,
+// scalars by equality, numbers by value. It returns a result for each expected scalar and empty container, mismatches
+// first where there are more than a hundred. It answers ErrNotJSON when the expected text is none; an actual text that is
+// none matches nothing.
+//
+// The actual text is read once and not kept, so that a large answer costs no more memory than its text.
+func Subset(expected, actual []byte) (matched bool, results []Result, err error) {
+	want, err := parse(expected)
+	if err != nil {
+		return false, nil, err
+	}
+	if Check(actual) != nil {
+		return false, []Result{{Expected: shown(want.raw)}}, nil
+	}
+	r, err := open(actual)
+	if err != nil {
+		return false, nil, err
+	}
+	m := &matcher{reader: r, matched: true}
+	if err := m.match(want, ""); err != nil {
+		return false, nil, err
+	}
+	return m.matched, m.results, nil
+}
+
+func parse(text []byte) (node, error) {
+	r, err := open(text)
+	if err != nil {
+		return node{}, err
+	}
+	n, err := r.node()
+	if err != nil {
+		return n, err
+	}
+	return n, r.end()
+}
+
+type matcher struct {
+	*reader
+	matched bool
+	results []Result
+}
+
+func (m *matcher) add(r Result) {
+	if !r.Matched {
+		m.matched = false
+		if len(m.results) == maxResults { // a mismatch tells more than a match
+			if i := slices.IndexFunc(m.results, func(r Result) bool { return r.Matched }); i >= 0 {
+				m.results = slices.Delete(m.results, i, i+1)
+			}
+		}
+	}
+	if len(m.results) < maxResults {
+		m.results = append(m.results, r)
+	}
+}
+
+// match reads the next actual value and compares it.
+func (m *matcher) match(want node, path string) error {
+	kind := m.dec.PeekKind()
+	if kind == want.kind && len(want.children) > 0 {
+		if kind == jsontext.KindBeginObject {
+			return m.object(want, path)
+		}
+		return m.array(want, path)
+	}
+	start := m.start()
+	var text string
+	matched := kind == want.kind
+	switch {
+	case !matched:
+	case kind == jsontext.KindString, kind == jsontext.KindNumber:
+		t, err := m.token()
+		if err != nil {
+			return err
+		}
+		text = t.String()
+		if kind == jsontext.KindNumber {
+			matched = SameNumber(text, want.text)
+		} else {
+			matched = text == want.text
+		}
+		m.add(Result{path, shown(want.raw), shown(m.text[start:m.dec.InputOffset()]), matched})
+		return nil
+	case kind == jsontext.KindBeginArray: // an empty one is expected
+		if err := m.skip(); err != nil {
+			return err
+		}
+		got := m.text[start:m.dec.InputOffset()]
+		m.add(Result{path, want.raw, shown(got), len(bytes.TrimSpace(got[1:len(got)-1])) == 0})
+		return nil
+	}
+	if err := m.skip(); err != nil {
+		return err
+	}
+	m.add(Result{path, shown(want.raw), shown(m.text[start:m.dec.InputOffset()]), matched})
+	return nil
+}
+
+func (m *matcher) object(want node, path string) error {
+	if _, err := m.token(); err != nil {
+		return err
+	}
+	index := make(map[string]int, len(want.names))
+	for i, name := range want.names {
+		index[name] = i
+	}
+	for m.more() {
+		name, err := m.token()
+		if err != nil {
+			return err
+		}
+		text := name.String()
+		i, ok := index[text]
+		if !ok {
+			if err := m.skip(); err != nil {
+				return err
+			}
+			continue
+		}
+		delete(index, text)
+		if err := m.match(want.children[i], path+"/"+escape(text)); err != nil {
+			return err
+		}
+	}
+	for i, name := range want.names {
+		if _, missing := index[name]; missing {
+			m.add(Result{Path: path + "/" + escape(name), Expected: shown(want.children[i].raw)})
+		}
+	}
+	_, err := m.token()
+	return err
+}
+
+func (m *matcher) array(want node, path string) error {
+	if _, err := m.token(); err != nil {
+		return err
+	}
+	n := 0
+	for ; m.more(); n++ {
+		if n >= len(want.children) {
+			if err := m.skip(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := m.match(want.children[n], path+"/"+strconv.Itoa(n)); err != nil {
+			return err
+		}
+	}
+	if n != len(want.children) {
+		m.add(Result{Path: path, Expected: fmt.Appendf(nil, `"%d elements"`, len(want.children)), Actual: fmt.Appendf(nil, `"%d elements"`, n)})
+	}
+	_, err := m.token()
+	return err
+}
+
+// shown is a value as a result shows it: a long one by its kind and size.
+func shown(raw []byte) []byte {
+	if len(raw) <= maxShown {
+		return bytes.Clone(raw)
+	}
+	kind := map[byte]string{'{': "object", '[': "array", '"': "string"}[raw[0]]
+	if kind == "" {
+		kind = "number"
+	}
+	return fmt.Appendf(nil, `"%s of %d bytes"`, kind, len(raw))
+}
+
+func escape(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
