@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -188,6 +187,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("account", s.accounts.Run)
 	background("capture", s.captures.Run)
 	background("job", workers.Run)
+	background("memory", returnMemory)
 	s.gate.open(s.handler(), s.captures)
 	s.metrics.ready.Set(1)
 	return nil
@@ -273,18 +273,6 @@ func reachable(addr net.Addr) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// tuneMemory lets the heap grow before it is collected, as far as a small machine bears: captures leave much
-// short-lived garbage, and a rarer collection gains as much as a faster database driver. The environment's own
-// settings stand above it.
-func tuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(384 << 20)
-	}
 }
 
 // newLogger writes to w in the configured form. What it is given never holds a secret: types that do have no
