@@ -1,0 +1,191 @@
+package inspector_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/web/inspector"
+)
+
+func render(t *testing.T, e *hookglass.Event) string {
+	t.Helper()
+	list := inspector.List{Endpoint: "ep_x", Now: time.Now(), Place: func(int64) string { return "p" }}
+	var page bytes.Buffer
+	if err := inspector.Panel(inspector.NewDetail(list, e)).Render(t.Context(), &page); err != nil {
+		t.Fatal(err)
+	}
+	return page.String()
+}
+
+func TestJSONIsATreeInItsOrder(t *testing.T) {
+	b := inspector.NewBody([]byte(` {"z":1.0,"a":[true,null,"x\u003c"],"z":12345678901234567890,"e":{}}`), "application/json", "")
+	if b.Tree == nil || b.Partial || b.Cut || b.Fault != "" {
+		t.Fatalf("%+v", b)
+	}
+	var got []string
+	for _, n := range b.Tree.Children {
+		got = append(got, n.Name+" "+n.Text)
+	}
+	if s := strings.Join(got, ", "); s != `"z" 1.0, "a" , "z" 12345678901234567890, "e" ` {
+		t.Errorf("members are %s", s)
+	}
+	if x := b.Tree.Children[1].Children[2].Text; x != `"x<"` {
+		t.Errorf("the string is %s", x)
+	}
+}
+
+func TestWhatABodyIsShownAs(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write([]byte(`{"packed":true}`))
+	w.Close()
+	for name, c := range map[string]struct {
+		body, contentType, encoding string
+		tree, form, text, hex       bool
+		fault                       string
+	}{
+		"nothing":                    {body: ""},
+		"JSON by its type":           {body: `"a string"`, contentType: "application/problem+json; charset=utf-8", tree: true, text: true},
+		"JSON by its look":           {body: `[1]`, contentType: "text/plain", tree: true, text: true},
+		"JSON that ends too early":   {body: `{"a":`, contentType: "application/json", text: true, fault: "the JSON ends too early, near byte 5"},
+		"two JSON values":            {body: `{} {}`, contentType: "application/json", text: true, fault: "something follows the JSON value, near byte 4"},
+		"what only looks like JSON":  {body: `{not json`, contentType: "text/plain", text: true},
+		"a form":                     {body: "a=b", contentType: "application/x-www-form-urlencoded", form: true, text: true},
+		"text":                       {body: "hello", text: true},
+		"bytes":                      {body: "\xff\xfe", contentType: "application/json", hex: true},
+		"text with a zero":           {body: "a\x00b", hex: true},
+		"JSON that is compressed":    {body: packed.String(), contentType: "application/json", encoding: "gzip", tree: true, text: true},
+		"what is no compressed JSON": {body: `{"a":1}`, contentType: "application/json", encoding: "gzip", tree: true, text: true},
+	} {
+		b := inspector.NewBody([]byte(c.body), c.contentType, c.encoding)
+		if (b.Tree != nil) != c.tree || (b.Form != nil) != c.form || (b.Text != "") != c.text || (b.Hex != "") != c.hex || !strings.Contains(b.Fault, c.fault) || (b.Fault == "") != (c.fault == "") {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+}
+
+func TestLargeBodiesAreShownInPart(t *testing.T) {
+	for name, c := range map[string]struct {
+		body         string
+		cut, partial bool
+	}{
+		"text at the bound":              {strings.Repeat("x", 256<<10), false, false},
+		"text beyond":                    {strings.Repeat("x", 256<<10+1), true, false},
+		"text cut inside a character":    {strings.Repeat("x", 256<<10-1) + "é", true, false},
+		"bytes at the bound":             {strings.Repeat("\xff", 16<<10), false, false},
+		"bytes beyond":                   {strings.Repeat("\xff", 16<<10+1), true, false},
+		"2,000 values":                   {"[" + strings.Repeat("1,", 1998) + "1]", false, false},
+		"2,001 values":                   {"[" + strings.Repeat("1,", 1999) + "1]", false, true},
+		"64 levels":                      {strings.Repeat("[", 64) + strings.Repeat("]", 64), false, false},
+		"65 levels":                      {strings.Repeat("[", 65) + strings.Repeat("]", 65), false, true},
+		"a million levels, never closed": {strings.Repeat("[", 1_000_000), true, true},
+	} {
+		b := inspector.NewBody([]byte(c.body), "", "")
+		if b.Cut != c.cut || b.Partial != c.partial {
+			t.Errorf("%s: cut %v, partial %v", name, b.Cut, b.Partial)
+		}
+		if !utf8.ValidString(b.Text) {
+			t.Errorf("%s: the text is none", name)
+		}
+	}
+	if n := len(render(t, &hookglass.Event{Method: "POST", Type: hookglass.EventWebhook, Payload: &hookglass.Payload{Body: []byte(`{"a":"` + strings.Repeat("x", 5<<20) + `"}`)}})); n > 1<<20 {
+		t.Errorf("a page of %d bytes", n)
+	}
+}
+
+func TestABombIsDecodedInPart(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	for range 64 {
+		w.Write(make([]byte, 1<<20))
+	}
+	w.Close()
+	b := inspector.NewBody(packed.Bytes(), "", "gzip")
+	if !b.Cut || len(b.Hex) > 128<<10 {
+		t.Errorf("cut %v, %d characters", b.Cut, len(b.Hex))
+	}
+}
+
+func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
+	e := &hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: "PUT", URL: "http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's",
+		Payload: &hookglass.Payload{
+			Headers: hookglass.Headers{
+				{Name: "Host", Value: "x"}, {Name: "Content-Length", Value: "9"}, {Name: "X-Empty", Value: ""},
+				{Name: "X-Quote", Value: `it's "so"`}, {Name: "X-Control", Value: "\x1b[2J"},
+			},
+			Body: []byte("@it's\n$HOME `id`"),
+		},
+	}
+	page := render(t, e)
+	start := strings.Index(page, `data-copy="curl`) + len(`data-copy="`)
+	line := strings.NewReplacer("&#39;", "'", "&#34;", `"`, "&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(page[start : start+strings.Index(page[start:], `"`)])
+
+	// A shell reads it; in place of curl stands a program that prints its arguments.
+	out, err := exec.Command("sh", "-c", `curl() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, line)
+	}
+	want := "-X|PUT|--globoff|--path-as-is|http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's|-H|X-Empty;|-H|X-Quote: it's \"so\"|-H|Content-Type:|--data-raw|@it's\n$HOME `id`|"
+	if string(out) != want {
+		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
+	}
+
+	e.Body = []byte("\x03\xff")
+	if page := render(t, e); !strings.Contains(page, "--data-binary &#39;@req_1.bin&#39;") {
+		t.Error("bytes that can not be pasted stand in the line")
+	}
+}
+
+func TestASignatureIsExplained(t *testing.T) {
+	for reason, want := range map[string]string{
+		"missing_signature": "carries no signature", "signature_mismatch": "does not match", "timestamp_out_of_tolerance": "too far", "missing_timestamp": "timestamp",
+		"malformed_timestamp": "timestamp", "missing_id": "message id", "malformed_signature": "form", "no_supported_scheme": "form",
+		"body_hash_mismatch": "vouches", "unusable_secret": "can not be used", "new_reason": "could not be verified",
+	} {
+		e := &hookglass.Event{Method: "POST", Type: hookglass.EventWebhook, SignatureStatus: hookglass.SignatureFailed, SignatureReason: reason}
+		if page := render(t, e); !strings.Contains(page, want) || !strings.Contains(page, "<code>"+reason+"</code>") {
+			t.Errorf("%s is not explained by %q", reason, want)
+		}
+	}
+}
+
+func TestAMailIsShownByItsSubject(t *testing.T) {
+	page := render(t, &hookglass.Event{Type: hookglass.EventEmail, Method: "EMAIL", Path: "orders@mail.test", From: "ada@example.com", To: "orders@mail.test", Subject: "An <order>"})
+	for _, want := range []string{"An &lt;order&gt;", "ada@example.com", "orders@mail.test", "EMAIL"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "Copy as curl") || strings.Contains(page, "Response") {
+		t.Error("a mail is treated as a webhook")
+	}
+}
+
+// Whatever a sender sends, the page is made, is text, and holds nothing of it as markup.
+func FuzzDetail(f *testing.F) {
+	f.Add([]byte(`{"a":[1,{"b":"<script>"}]}`), "application/json", "", "a=b&<x>", "X-A", "<img>")
+	f.Add([]byte("a=%3Cscript%3E&%zz"), "application/x-www-form-urlencoded", "gzip", "%", "\xff", "\x00")
+	f.Add([]byte("\x1f\x8b\x08\x00"), "text/html", "gzip", "", "", "")
+	f.Add([]byte("x\x9c\x03\x00"), "", "deflate", "&&=&", ":", "\"'")
+	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding, query, name, value string) {
+		marked := "<fuzz " + value
+		e := &hookglass.Event{
+			ID: "req_1", Type: hookglass.EventWebhook, Method: "POST", Path: "/" + marked, RawQuery: query + marked, URL: "http://x/" + marked, ContentType: contentType,
+			EventType: marked, DeliveryID: marked, Tags: []string{marked},
+			Payload: &hookglass.Payload{
+				Headers: hookglass.Headers{{Name: "Content-Encoding", Value: encoding}, {Name: name, Value: marked}}, Body: append(body, marked...),
+				Reply: &hookglass.Reply{Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: contentType}}, Body: body},
+			},
+		}
+		if page := render(t, e); strings.Contains(page, "<fuzz") {
+			t.Errorf("markup of a sender's: %s", page)
+		}
+	})
+}
