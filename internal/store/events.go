@@ -169,6 +169,10 @@ type EventPage struct {
 // Without a filter any page by cursor costs the same. A filter reads the endpoint's events from the newest on until the page
 // is full, for two seconds at most.
 func (v *View) Events(ref string, list EventList) (EventPage, error) {
+	return v.events(ref, list, searchBudget, countBudget)
+}
+
+func (v *View) events(ref string, list EventList, searching, counting time.Duration) (EventPage, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
 		return EventPage{}, err
@@ -182,7 +186,7 @@ func (v *View) Events(ref string, list EventList) (EventPage, error) {
 		return EventPage{}, err
 	}
 	w := v.walk(narrow, list.Query, min(below, top))
-	events, err := w.take(list.Offset, list.Limit+1, time.Now().Add(searchBudget))
+	events, err := w.take(list.Offset, list.Limit+1, time.Now().Add(searching))
 	if err != nil {
 		return EventPage{}, err
 	}
@@ -205,7 +209,7 @@ func (v *View) Events(ref string, list EventList) (EventPage, error) {
 		return page, nil
 	}
 	c := v.walk(narrow, list.Query, top)
-	page.Total, err = c.count(time.Now().Add(countBudget))
+	page.Total, err = c.count(time.Now().Add(counting))
 	page.Total, page.Exact = max(page.Total, w.seen), c.ended
 	return page, err
 }

@@ -415,3 +415,57 @@ func TestTimesAreFoundInALargeLog(t *testing.T) {
 		}
 	})
 }
+
+// On PostgreSQL another transaction may delete all between two statements. What it counted out is not counted out again.
+func TestAllAreDeletedInTheMidstOfAnotherDeletion(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	for name, c := range map[string]struct {
+		change func(tx *store.Tx, ref, id string) error
+		code   hookglass.Code
+	}{
+		"a range": {func(tx *store.Tx, ref, _ string) error {
+			r, err := tx.DeleteEvents(ref, store.EventRange{Before: time.Now().Add(time.Hour)})
+			if r.Deleted != 0 {
+				t.Errorf("the range deleted %d", r.Deleted)
+			}
+			return err
+		}, ""},
+		"one":     {func(tx *store.Tx, ref, id string) error { return tx.DeleteEvent(ref, id) }, hookglass.CodeNotFound},
+		"ignored": {func(tx *store.Tx, ref, id string) error { return tx.SetIgnored(ref, id, "noise") }, hookglass.CodeNotFound},
+	} {
+		e := newEndpoint(t, db)
+		events := several(t, db, e, 3)
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			between := 0
+			tx.Record(func(text string, _ []any) {
+				if !strings.Contains(text, "event_count, floor_seq") {
+					return
+				}
+				between++
+				var n int64
+				writing(t, db, func(tx *store.Tx) (err error) { n, err = tx.DeleteAllEvents(string(e.ID)); return err })
+				if n != 3 {
+					t.Errorf("%s: all were %d", name, n)
+				}
+			})
+			err := c.change(tx, string(e.ID), string(events[1].ID))
+			if between != 1 {
+				t.Errorf("%s: the other came %d times", name, between)
+			}
+			return err
+		})
+		if c.code == "" && err != nil || c.code != "" && !hookglass.Is(err, c.code) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if counter, rows := counted(t, db, e); counter != 0 || rows != 0 {
+			t.Errorf("%s: the counter says %d, there are %d", name, counter, rows)
+		}
+		reading(t, db, func(v *store.View) error {
+			n, err := v.Ints("SELECT ignored_count FROM endpoint_stats WHERE endpoint = $1", e.Num)
+			if n[0] != 0 {
+				t.Errorf("%s: %d are counted as ignored", name, n[0])
+			}
+			return err
+		})
+	}
+}

@@ -249,6 +249,52 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// A search that runs out of time says so, has a cursor to go on, and misses nothing on the way.
+func TestASearchThatRunsOutOfTimeGoesOnByItsCursor(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		var want []hookglass.EventID
+		const n = 4200
+		flood(t, db, e, time.Now(), n)
+		reading(t, db, func(v *store.View) error {
+			for _, q := range []string{`"\"n\":77"`, "size:7 header.x-test:*", "size:<9"} {
+				page, err := v.Events(string(e.ID), store.EventList{Query: parse(t, q), Limit: n, Total: true})
+				if err != nil {
+					return err
+				}
+				if want = ids(page.Events); len(want) < 10 || !page.Exact {
+					t.Fatalf("%s finds %d", q, len(want))
+				}
+				got, before, short := []hookglass.EventID{}, int64(0), 0
+				for pages := 0; ; pages++ {
+					page, err := v.EventsInNoTime(string(e.ID), store.EventList{Query: parse(t, q), Limit: 25, Before: before, Total: true})
+					if err != nil {
+						return err
+					}
+					got = append(got, ids(page.Events)...)
+					if page.Exact || page.Total > int64(len(want)) {
+						t.Errorf("%s: without time the total is %d, exact %t", q, page.Total, page.Exact)
+					}
+					if len(page.Events) < 25 {
+						short++
+					}
+					if before = page.Next; before == 0 {
+						break
+					}
+					if pages > n {
+						t.Fatal("the cursor goes round")
+					}
+				}
+				sameEvents(t, q, got, want)
+				if short < 2 {
+					t.Errorf("%s: no page was cut short", q)
+				}
+			}
+			return nil
+		})
+	})
+}
+
 func TestIgnoredEventsAreLeftOutUnlessAskedFor(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)

@@ -8,6 +8,11 @@ import (
 // Record makes the view tell fn every statement that it runs, before it runs it.
 func (v *View) Record(fn func(query string, args []any)) { v.q = recorder{v.q, fn} }
 
+// EventsInNoTime is Events with time for the smallest piece alone.
+func (v *View) EventsInNoTime(ref string, list EventList) (EventPage, error) {
+	return v.events(ref, list, 0, 0)
+}
+
 // Exec runs a statement of a test's own.
 func (tx *Tx) Exec(query string, args ...any) error {
 	_, err := tx.exec(query, args...)
