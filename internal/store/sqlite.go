@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -25,6 +26,8 @@ type sqliteEngine struct {
 	mu     sync.RWMutex // guards closed against a send on ops
 	closed bool
 	insert *captureStatements
+	// copying moves the log into the database file.
+	copying *checkpointer
 }
 
 func (db *DB) openSQLite(ctx context.Context, path string) error {
@@ -37,11 +40,9 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 			v.Add("_pragma", "query_only(1)")
 			v.Add("_pragma", "cache_size(-16384)")
 		} else {
-			v.Add("_pragma", "page_size(8192)")
-			v.Add("_pragma", "auto_vacuum(incremental)")
 			v.Add("_pragma", "journal_mode(WAL)")
 			v.Add("_pragma", "synchronous(FULL)")
-			v.Add("_pragma", "wal_autocheckpoint(4000)")
+			v.Add("_pragma", "wal_autocheckpoint(0)") // see checkpointer
 			v.Add("_pragma", "journal_size_limit(67108864)")
 			v.Add("_pragma", "cache_size(-32768)")
 			v.Set("_txlock", "immediate")
@@ -50,6 +51,9 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		v.Add("_pragma", "foreign_keys(1)")
 		v.Add("_pragma", "temp_store(memory)")
 		return "file:" + path + "?" + v.Encode()
+	}
+	if err := createSQLite(ctx, path); err != nil {
+		return fmt.Errorf("store: create %s: %w", path, err)
 	}
 	write, err := sql.Open("sqlite", pragmas(false))
 	if err != nil {
@@ -73,12 +77,47 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		write.Close()
 		return err
 	}
+	copying, err := sql.Open("sqlite", pragmas(false))
+	if err != nil {
+		read.Close()
+		write.Close()
+		return fmt.Errorf("store: %w", err)
+	}
 	e := &sqliteEngine{
-		db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
+		copying: newCheckpointer(copying), db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
 		insert: &captureStatements{db: write},
 	}
 	db.engine = e
 	go e.run()
+	return nil
+}
+
+// pageSize fits several events in a page: most are 1 to 3 KB, and a page with room for one and a half wastes a
+// third of what is written.
+const pageSize = 8192
+
+// createSQLite makes the file when there is none or it is empty. The page size must be on disk before the journal
+// mode is set, or it is forgotten.
+func createSQLite(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil || info.Size() > 0 {
+		return err
+	}
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, statement := range []string{fmt.Sprintf("PRAGMA page_size = %d", pageSize), "CREATE TABLE page (size)", "DROP TABLE page"} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -99,6 +138,10 @@ func (e *sqliteEngine) run() {
 		select {
 		case first := <-e.ops:
 			e.group(first)
+		case <-e.copying.long:
+			if _, err := checkpoint(context.Background(), e.db.write); err != nil {
+				e.db.log.Warn("the log of the database was not copied", "error", err)
+			}
 		case <-foreign.C:
 			// Administration writes from processes of its own, which can not announce to this one.
 			var v int64
@@ -201,5 +244,6 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 		return ctx.Err()
 	}
 	e.insert.close()
-	return errors.Join(e.db.read.Close(), e.db.write.Close())
+	// The writer closes last: it leaves no log behind.
+	return errors.Join(e.copying.close(), e.db.read.Close(), e.db.write.Close())
 }
