@@ -48,7 +48,7 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	}
 	checked := time.Now()
 	err = s.DB.EachEvent(ctx, asker(ctx), in.EndpointID, q, func(e *hookglass.Event) error {
-		if time.Since(checked) > s.poll {
+		if time.Since(checked) > poll {
 			if !s.stillValid(r) {
 				return http.ErrAbortHandler
 			}

@@ -43,12 +43,18 @@ const Base = "/api/v1"
 type service struct {
 	Deps
 	heartbeat time.Duration // between signs of life on a stream
-	poll      time.Duration // between looks at the table where no announcement came
 }
 
 // New returns the handler of everything below [Base] and of /docs. It stands behind [httpd.Stack.Wrap].
-func New(deps Deps) http.Handler {
-	s := &service{Deps: deps, heartbeat: 15 * time.Second, poll: 3 * time.Second}
+func New(deps Deps) http.Handler { return build(deps, heartbeat) }
+
+const (
+	heartbeat = 15 * time.Second // between signs of life on a stream; proxies end what is silent for a minute
+	poll      = 3 * time.Second  // between looks where no announcement came; a revoked token is refused within 5 s
+)
+
+func build(deps Deps, beat time.Duration) http.Handler {
+	s := &service{Deps: deps, heartbeat: beat}
 	mux := httpd.NewMux()
 	t := newTable(mux, deps)
 	s.account(t)

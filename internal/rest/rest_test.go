@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,10 +33,29 @@ type site struct {
 	accounts  *account.Service
 	captures  *capture.Service
 	endpoints *endpoint.Service
+	deps      rest.Deps
 	owner     account.Registered
 	token     string // of the owner's account, with every scope
 	drain     func()
-	log       *bytes.Buffer
+	log       *notes
+}
+
+// notes is a log that can be read while it is written.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
 }
 
 // each runs the test against an API on each database.
@@ -46,7 +66,7 @@ func each(t *testing.T, test func(t *testing.T, s *site)) {
 
 func open(t *testing.T, db *store.DB) *site {
 	t.Helper()
-	s := &site{t: t, db: db, log: new(bytes.Buffer)}
+	s := &site{t: t, db: db, log: new(notes)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = account.New(db, log)
 	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
@@ -56,11 +76,12 @@ func open(t *testing.T, db *store.DB) *site {
 	s.endpoints = endpoint.New(db, keys)
 	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints}, log)
 	draining := make(chan struct{})
-	handler := rest.New(rest.Deps{
+	s.deps = rest.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
-	})
+	}
+	handler := rest.New(s.deps)
 	server := httptest.NewUnstartedServer(httpd.New(httpd.Config{Log: log}).Wrap(handler))
 	server.Config.RegisterOnShutdown(func() { close(draining) })
 	server.Start()

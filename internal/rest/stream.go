@@ -68,7 +68,7 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	if err := out.send("retry: 1000\nid: " + string(begin) + "\n\n"); err != nil {
 		return nil
 	}
-	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(s.poll)
+	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(poll)
 	defer beat.Stop()
 	defer look.Stop()
 	for {
@@ -147,7 +147,7 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 
 // stillValid reports whether the token may still read. Trouble in the storage is no answer.
 func (s *service) stillValid(r *http.Request) bool {
-	ctx, cancel := context.WithTimeout(r.Context(), s.poll)
+	ctx, cancel := context.WithTimeout(r.Context(), poll)
 	defer cancel()
 	token, err := httpd.Bearer(r)
 	if err == nil {
