@@ -113,7 +113,7 @@ func createSQLite(ctx context.Context, path string) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	for _, statement := range []string{fmt.Sprintf("PRAGMA page_size = %d", pageSize), "CREATE TABLE page (size)", "DROP TABLE page"} {
+	for _, statement := range []string{fmt.Sprintf("PRAGMA page_size = %d", pageSize), "PRAGMA auto_vacuum = INCREMENTAL", "CREATE TABLE page (size)", "DROP TABLE page"} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
