@@ -1,0 +1,311 @@
+// Package delivery turns a captured event into the request that a target gets, and sends it: identity and signature
+// modes, a person's overrides, mail as JSON, the headers that tell a replay from the original, and how a failure is
+// told. It decides neither who may deliver nor what becomes of the outcome, and keeps nothing.
+//
+// Build and what stands beside it are pure; a Sender is safe for concurrent use.
+package delivery
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/outbound"
+	"hookglass/internal/provider"
+)
+
+// The headers of every replay (spec, Replay rule 6; decisions, section 1).
+const (
+	headerReplay   = "X-Service-Replay"
+	headerOriginal = "X-Service-Original-Request"
+	headerTime     = "X-Service-Replay-Time"
+)
+
+// maxOverrides bounds the headers that a caller sets; maxTargetURL the target with what is put into its query.
+const (
+	maxOverrides = 50
+	maxTargetURL = 8 << 10
+)
+
+// Order says what to deliver, where and how.
+type Order struct {
+	Event     *hookglass.Event // with its payload
+	TargetURL string
+	Options   hookglass.ReplayOptions
+	Overrides Overrides
+	Configs   []provider.Config // the endpoint's enabled ones, secrets in the clear
+	Proxied   bool              // webhooks reach this installation through its own proxies, whose traces are left out
+	Identity  provider.Identity // for regenerate
+	At        time.Time
+}
+
+// Overrides change a copy of the event before modes apply. Nil fields change nothing.
+type Overrides struct {
+	Method  *string
+	Headers map[string]*string // replace or add; nil removes
+	Body    *string
+	Query   *string // replaces the target's query, without a question mark
+}
+
+// Request is what a target gets.
+type Request struct {
+	hookglass.SentRequest
+	NewDeliveryID string   // empty: the identity is the original's
+	Warnings      []string // sentences for a person
+}
+
+// Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override can not be
+// sent (spec, Replay rule 7).
+func Build(o Order) (Request, error) {
+	out := provider.Outgoing{Method: o.Event.Method, URL: o.TargetURL, Headers: o.Event.Headers, Body: o.Event.Body}
+	mail := o.Event.Type == hookglass.EventEmail
+	if mail {
+		out = provider.Outgoing{
+			Method: "POST", URL: o.TargetURL, Body: MailJSON(o.Event),
+			Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}},
+		}
+	}
+	out.Headers = outbound.Sanitize(out.Headers)
+	if o.Proxied {
+		out.Headers = slices.DeleteFunc(out.Headers, proxyTrace)
+	}
+	if err := o.Overrides.apply(&out); err != nil {
+		return Request{}, err
+	}
+	r := Request{}
+	if !mail {
+		var err error
+		if out, err = o.identify(out, &r); err != nil {
+			return Request{}, err
+		}
+		if out, err = o.sign(out, &r); err != nil {
+			return Request{}, err
+		}
+	}
+	out.Headers = slices.DeleteFunc(out.Headers, func(h hookglass.Header) bool {
+		return strings.EqualFold(h.Name, headerReplay) || strings.EqualFold(h.Name, headerOriginal) || strings.EqualFold(h.Name, headerTime)
+	})
+	out.Headers = append(out.Headers,
+		hookglass.Header{Name: headerReplay, Value: "true"},
+		hookglass.Header{Name: headerOriginal, Value: string(o.Event.ID)},
+		hookglass.Header{Name: headerTime, Value: o.At.UTC().Format(time.RFC3339Nano)})
+	r.SentRequest = hookglass.SentRequest{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body}
+	return r, nil
+}
+
+// identify gives the copy a new delivery identity where it shall have one.
+func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
+	if o.Options.Identity != hookglass.IdentityRegenerate {
+		return out, nil
+	}
+	out, changed, err := provider.Regenerate(out, provider.Detection{Provider: o.Event.Provider}, o.Configs, o.Identity)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case len(changed) == 0:
+		r.Warnings = append(r.Warnings, "The event has no delivery identity that could be changed safely, so it keeps its own.")
+	case strings.HasPrefix(changed[0], "header:"):
+		r.NewDeliveryID = o.Identity.UUID
+	default:
+		found := provider.Detect(&provider.Request{Method: out.Method, Headers: out.Headers, Body: out.Body, ReceivedAt: o.At})
+		for _, id := range []string{found.DeliveryID, found.EventID, o.Identity.Suffix} {
+			if strings.HasSuffix(id, o.Identity.Suffix) {
+				r.NewDeliveryID = id
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// sign does with the signature what the mode says.
+func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
+	d := provider.Detection{Provider: o.Event.Provider}
+	switch o.Options.Signature {
+	case hookglass.SignatureStrip:
+		out.Headers = provider.Strip(d, out.Headers, o.Configs...)
+	case hookglass.SignatureResign:
+		c, err := o.signer()
+		if err != nil {
+			return out, err
+		}
+		return provider.Sign(out, c, o.At)
+	default:
+		if stale(d, out.Headers, o.Configs, o.At) {
+			r.Warnings = append(r.Warnings, "The captured signature carries a timestamp more than 5 minutes old; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
+		}
+	}
+	return out, nil
+}
+
+// signer is the config that signs: that of the detected provider, else a generic one, else the one that the event was verified with.
+func (o Order) signer() (c provider.Config, err error) {
+	id := o.Event.Provider
+	if info, known := provider.Known(id); known && !info.Signable {
+		return c, hookglass.Invalid("signature_mode", "can not be resign: deliveries of %s can not be signed here", info.Name)
+	}
+	for _, want := range []string{id, provider.GenericHMAC} {
+		if i := slices.IndexFunc(o.Configs, func(c provider.Config) bool { return c.Provider == want }); i >= 0 {
+			return o.Configs[i], nil
+		}
+	}
+	verdict := provider.Verify(&provider.Request{
+		Method: o.Event.Method, URL: o.Event.URL, Path: o.Event.Path, RawQuery: o.Event.RawQuery,
+		Headers: o.Event.Headers, Body: o.Event.Body, ReceivedAt: o.Event.ReceivedAt,
+	}, provider.Detection{Provider: id}, o.Configs)
+	for _, c := range o.Configs {
+		if verdict.ConfigID == c.ID && verdict.Status == hookglass.SignatureVerified {
+			return c, nil
+		}
+	}
+	return c, hookglass.Invalid("signature_mode", "can not be resign: the endpoint has no enabled signature config for %s", id)
+}
+
+// tolerance is that of Stripe, Slack, Standard Webhooks and most others.
+const tolerance = 5 * time.Minute
+
+// stale reports whether a signature header holds a Unix time outside the usual tolerance, bare or as t=….
+func stale(d provider.Detection, h hookglass.Headers, configs []provider.Config, now time.Time) bool {
+	kept := provider.Strip(d, h, configs...)
+	for _, f := range h {
+		if kept.Has(f.Name) {
+			continue
+		}
+		for part := range strings.FieldsFuncSeq(f.Value, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
+			digits := strings.TrimPrefix(strings.TrimPrefix(part, "t="), "ts=")
+			if len(digits) != 10 && len(digits) != 13 {
+				continue
+			}
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil {
+				continue
+			}
+			at := time.Unix(n, 0)
+			if len(digits) == 13 {
+				at = time.UnixMilli(n)
+			}
+			if now.Sub(at).Abs() > tolerance {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// proxyTrace reports whether a field is written by proxies about those before them.
+func proxyTrace(h hookglass.Header) bool {
+	name := strings.ToLower(h.Name)
+	return strings.HasPrefix(name, "x-forwarded-") || name == "forwarded" || name == "x-real-ip"
+}
+
+// apply changes the copy. What the outbound client would drop or refuse is refused here, with the field's name.
+func (v Overrides) apply(out *provider.Outgoing) error {
+	var faults []hookglass.FieldError
+	fault := func(field, message string) {
+		faults = append(faults, hookglass.FieldError{Field: "overrides." + field, Message: message})
+	}
+	if v.Method != nil {
+		if !slices.Contains(hookglass.Methods, *v.Method) {
+			fault("method", "must be one of GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS")
+		}
+		out.Method = *v.Method
+	}
+	if v.Body != nil {
+		out.Body = []byte(*v.Body)
+	}
+	if v.Query != nil {
+		if !queryText(*v.Query) {
+			fault("query", "must be the query string as it is sent: percent-encoded, without ? and #")
+		}
+		base, _, _ := strings.Cut(out.URL, "#")
+		base, _, _ = strings.Cut(base, "?")
+		if out.URL = base; *v.Query != "" {
+			out.URL += "?" + *v.Query
+		}
+		if len(out.URL) > maxTargetURL {
+			fault("query", "makes the target longer than 8 KiB")
+		}
+	}
+	if len(v.Headers) > maxOverrides {
+		fault("headers", "may name 50 headers at most")
+	}
+	names := make([]string, 0, len(v.Headers))
+	for name := range v.Headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value := v.Headers[name]
+		if !token(name) || value != nil && !fieldValue(*value) {
+			fault("headers", "holds one that can not be sent")
+			continue
+		}
+		if len(outbound.Sanitize(hookglass.Headers{{Name: name}})) == 0 || strings.HasPrefix(strings.ToLower(name), "x-service-") {
+			fault("headers", "may not set "+name+", which is computed")
+			continue
+		}
+		out.Headers = set(out.Headers, name, value)
+	}
+	if len(faults) > 0 {
+		return hookglass.InvalidFields(faults)
+	}
+	return nil
+}
+
+// set replaces a field in the place of the first one of that name, or adds it; nil removes. h is the caller's own.
+func set(h hookglass.Headers, name string, value *string) hookglass.Headers {
+	done := value == nil
+	kept := h[:0:0]
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			if done {
+				continue
+			}
+			f.Value, done = *value, true
+		}
+		kept = append(kept, f)
+	}
+	if !done {
+		kept = append(kept, hookglass.Header{Name: name, Value: *value})
+	}
+	return kept
+}
+
+func token(s string) bool {
+	return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r >= utf8.RuneSelf || r <= ' ' || r == 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+func fieldValue(s string) bool {
+	return len(s) <= 8<<10 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+func queryText(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' })
+}
+
+// AppendPath returns the target with the path of an event behind its own and, where asked for, the event's query behind its own,
+// both as received. A forward step does it (decisions, section 8).
+func AppendPath(target, path, rawQuery string) string {
+	base, query, _ := strings.Cut(target, "?")
+	base, _, _ = strings.Cut(base, "#")
+	query, _, _ = strings.Cut(query, "#")
+	if path != "" && path != "/" {
+		base = strings.TrimSuffix(base, "/") + "/" + strings.TrimPrefix(path, "/")
+	}
+	switch {
+	case query == "":
+		query = rawQuery
+	case rawQuery != "":
+		query += "&" + rawQuery
+	}
+	if query == "" {
+		return base
+	}
+	return base + "?" + query
+}

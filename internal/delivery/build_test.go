@@ -1,0 +1,340 @@
+package delivery_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/provider"
+)
+
+// transform is a known answer: what a captured request becomes.
+type transform struct {
+	ID, Provider string
+	Input        struct {
+		Method   string
+		Headers  [][2]string
+		BodyFile string `json:"body_file"`
+	}
+	Options struct {
+		Identity  string `json:"identity_mode"`
+		Signature string `json:"signature_mode"`
+		Target    string `json:"target_url"`
+	}
+	Fixed struct {
+		Suffix, UUID, Digits, Secret string
+		Now                          int64
+	}
+	Expected struct {
+		URL      string
+		Headers  [][2]string
+		BodyFile string `json:"body_file"`
+		Error    *struct{ Status int }
+	}
+}
+
+const vectors = "../provider/testdata"
+
+func readBody(t *testing.T, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(vectors, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func fields(list [][2]string) (h hookglass.Headers) {
+	for _, f := range list {
+		h = append(h, hookglass.Header{Name: f[0], Value: f[1]})
+	}
+	return h
+}
+
+func TestReplayVectors(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(vectors, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Replay []transform }
+	if err := json.Unmarshal(text, &file); err != nil || len(file.Replay) == 0 {
+		t.Fatalf("%d transforms: %v", len(file.Replay), err)
+	}
+	for _, v := range file.Replay {
+		t.Run(v.ID, func(t *testing.T) {
+			now := time.Unix(v.Fixed.Now, 0)
+			o := delivery.Order{
+				Event: &hookglass.Event{
+					ID: "req_1", Type: hookglass.EventWebhook, Method: v.Input.Method, Provider: v.Provider,
+					Payload: &hookglass.Payload{Headers: fields(v.Input.Headers), Body: readBody(t, v.Input.BodyFile)},
+				},
+				TargetURL: v.Options.Target, At: now,
+				Options:  hookglass.ReplayOptions{Identity: hookglass.IdentityMode(v.Options.Identity), Signature: hookglass.SignatureMode(v.Options.Signature)},
+				Identity: provider.Identity{UUID: v.Fixed.UUID, Suffix: v.Fixed.Suffix, Digits: v.Fixed.Digits},
+				Configs:  []provider.Config{{ID: 1, Provider: v.Provider, Secrets: []string{v.Fixed.Secret}}},
+			}
+			got, err := delivery.Build(o)
+			if v.Expected.Error != nil {
+				if !hookglass.Is(err, hookglass.CodeValidationFailed) {
+					t.Fatalf("%v, want validation_failed", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.URL != v.Expected.URL || got.Method != v.Input.Method {
+				t.Errorf("%s %s", got.Method, got.URL)
+			}
+			if want := readBody(t, v.Expected.BodyFile); !bytes.Equal(got.Body, want) {
+				t.Errorf("body %q, want %q", got.Body, want)
+			}
+			want := append(fields(v.Expected.Headers),
+				hookglass.Header{Name: "X-Service-Replay", Value: "true"},
+				hookglass.Header{Name: "X-Service-Original-Request", Value: "req_1"},
+				hookglass.Header{Name: "X-Service-Replay-Time", Value: now.UTC().Format(time.RFC3339)})
+			if g, w := got.Headers.AppendWire(nil), want.AppendWire(nil); !bytes.Equal(g, w) {
+				t.Errorf("headers\n%s\nwant\n%s", g, w)
+			}
+		})
+	}
+}
+
+func event(method, headers, body string) *hookglass.Event {
+	return &hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: method, Provider: hookglass.UnknownProvider, ReceivedAt: time.Unix(1_800_000_000, 0),
+		Payload: &hookglass.Payload{Headers: hookglass.ParseWire([]byte(headers)), Body: []byte(body)},
+	}
+}
+
+func order(e *hookglass.Event) delivery.Order {
+	return delivery.Order{
+		Event: e, TargetURL: "https://app.example.test/a?b=1&a=2", At: time.Unix(1_800_000_000, 0), Identity: provider.NewIdentity(),
+		Options: hookglass.ReplayOptions{Identity: hookglass.IdentityOriginal, Signature: hookglass.DefaultSignatureMode},
+	}
+}
+
+const replayed = "X-Service-Replay: true\r\nX-Service-Original-Request: req_1\r\nX-Service-Replay-Time: 2027-01-15T08:00:00Z\r\n"
+
+// Reliability, rows 71 and 72.
+func TestWhatIsSentIsWhatWasCaptured(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, headers, body, want string
+		proxied                     bool
+	}{
+		"repeated, odd spelling, order":  {method: "PUT", headers: "x-b: 2\r\nX-A: 1\r\nx-B: 3\r\n", want: "x-b: 2\r\nX-A: 1\r\nx-B: 3\r\n"},
+		"bytes that are no text":         {method: "POST", headers: "X-A: caf\xe9\r\n", body: "\xff\x00", want: "X-A: caf\xe9\r\n"},
+		"a GET with a body":              {method: "GET", body: "hi"},
+		"compressed":                     {method: "POST", headers: "Content-Encoding: gzip\r\n", body: "\x1f\x8b", want: "Content-Encoding: gzip\r\n"},
+		"framing":                        {method: "POST", headers: "Host: x\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\nTE: trailers\r\nUpgrade: h2c\r\nProxy-Connection: close\r\nExpect: 100-continue\r\n", body: "hi"},
+		"what Connection names":          {method: "POST", headers: "Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Keep: 2\r\n", want: "X-Keep: 2\r\n"},
+		"an earlier replay's":            {method: "POST", headers: "X-Service-Replay: true\r\nx-service-original-request: req_0\r\nX-Service-Replay-Time: 1\r\n"},
+		"a sender's forwarding":          {method: "POST", headers: "X-Forwarded-For: 192.0.2.1\r\n", want: "X-Forwarded-For: 192.0.2.1\r\n"},
+		"our proxy's forwarding":         {method: "POST", headers: "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=x\r\nX-Real-IP: x\r\nX-A: 1\r\n", proxied: true, want: "X-A: 1\r\n"},
+		"no user agent, no encoding put": {method: "POST"},
+	} {
+		o := order(event(c.method, c.headers, c.body))
+		o.Proxied = c.proxied
+		got, err := delivery.Build(o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if h := string(got.Headers.AppendWire(nil)); h != c.want+replayed {
+			t.Errorf("%s: headers\n%s", name, h)
+		}
+		if string(got.Body) != c.body || got.Method != c.method || got.URL != o.TargetURL {
+			t.Errorf("%s: %s %s %q", name, got.Method, got.URL, got.Body)
+		}
+		if string(o.Event.Headers.AppendWire(nil)) != c.headers {
+			t.Errorf("%s: the event was changed", name)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestOverridesChangeACopy(t *testing.T) {
+	o := order(event("POST", "X-A: 1\r\nX-B: 2\r\nx-a: 3\r\n", "body"))
+	o.Overrides = delivery.Overrides{Method: ptr("PUT"), Body: ptr(""), Query: ptr("z=%20"), Headers: map[string]*string{"x-A": ptr("9"), "X-B": nil, "X-New": ptr("n")}}
+	got, err := delivery.Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Method != "PUT" || got.URL != "https://app.example.test/a?z=%20" || len(got.Body) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if h := string(got.Headers.AppendWire(nil)); h != "X-A: 9\r\nX-New: n\r\n"+replayed {
+		t.Errorf("headers\n%s", h)
+	}
+	if string(o.Event.Body) != "body" || o.Event.Headers[0].Value != "1" {
+		t.Error("the event was changed")
+	}
+	for field, v := range map[string]delivery.Overrides{
+		"overrides.method":  {Method: ptr("TRACE")},
+		"overrides.query":   {Query: ptr("a b")},
+		"overrides.headers": {Headers: map[string]*string{"X-A": ptr("a\r\nX-Evil: 1")}},
+	} {
+		o.Overrides = v
+		if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for _, name := range []string{"Host", "content-length", "Connection", "Transfer-Encoding", "X-Service-Replay", "bad name", ""} {
+		o.Overrides = delivery.Overrides{Headers: map[string]*string{name: ptr("x")}}
+		if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestAnOverriddenBodyIsWhatIsSigned(t *testing.T) {
+	o := order(event("POST", "X-GitHub-Event: push\r\nX-Hub-Signature-256: sha256=0\r\n", `{"a":1}`))
+	o.Event.Provider, o.Options.Signature = "github", hookglass.SignatureResign
+	o.Configs = []provider.Config{{ID: 1, Provider: "github", Secrets: []string{"s3cret"}}}
+	o.Overrides.Body = ptr(`{"a":2}`)
+	got, err := delivery.Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := provider.Verify(&provider.Request{Method: got.Method, Headers: got.Headers, Body: got.Body}, provider.Detection{Provider: "github"}, o.Configs)
+	if v.Status != hookglass.SignatureVerified {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Reference: providers.md, section 6; reliability, row 73.
+func TestResignNeedsAConfigAndAProviderThatCanBeSignedFor(t *testing.T) {
+	github := provider.Config{ID: 1, Provider: "github", Secrets: []string{"s3cret"}}
+	generic := provider.Config{ID: 2, Provider: provider.GenericHMAC, Secrets: []string{"s3cret"}}
+	for name, c := range map[string]struct {
+		provider string
+		configs  []provider.Config
+		header   string // "": refused
+	}{
+		"no config":             {"github", nil, ""},
+		"another's config":      {"stripe", []provider.Config{github}, ""},
+		"its own":               {"github", []provider.Config{generic, github}, "X-Hub-Signature-256"},
+		"a generic one":         {hookglass.UnknownProvider, []provider.Config{github, generic}, "X-Signature"},
+		"asymmetric":            {"discord", []provider.Config{{Provider: "discord", Secrets: []string{"x"}}, generic}, ""},
+		"unknown, no signature": {hookglass.UnknownProvider, []provider.Config{github}, ""},
+	} {
+		o := order(event("POST", "", "{}"))
+		o.Event.Provider, o.Configs, o.Options.Signature = c.provider, c.configs, hookglass.SignatureResign
+		got, err := delivery.Build(o)
+		if c.header == "" {
+			if !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || !got.Headers.Has(c.header) {
+			t.Errorf("%s: %v %v", name, got.Headers, err)
+		}
+	}
+}
+
+func TestAStaleTimestampIsWarnedOf(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		provider, header string
+		warned           bool
+	}{
+		"stripe, old":          {"stripe", "Stripe-Signature: t=1799999000,v1=00\r\n", true},
+		"stripe, at the edge":  {"stripe", "Stripe-Signature: t=1799999700,v1=00\r\n", false},
+		"stripe, past it":      {"stripe", "Stripe-Signature: t=1799999699,v1=00\r\n", true},
+		"slack, old":           {"slack", "X-Slack-Request-Timestamp: 1799999000\r\nX-Slack-Signature: v0=00\r\n", true},
+		"slack, fresh":         {"slack", "X-Slack-Request-Timestamp: 1799999990\r\nX-Slack-Signature: v0=00\r\n", false},
+		"github has no time":   {"github", "X-Hub-Signature-256: sha256=00\r\n", false},
+		"a time of its own is": {"github", "X-When: 1700000000\r\n", false},
+	} {
+		o := order(event("POST", c.header, "{}"))
+		o.Event.Provider, o.At = c.provider, now
+		got, err := delivery.Build(o)
+		if err != nil || (len(got.Warnings) > 0) != c.warned {
+			t.Errorf("%s: %v %v", name, got.Warnings, err)
+		}
+		o.Options.Signature = hookglass.SignatureStrip
+		if got, err = delivery.Build(o); err != nil || len(got.Warnings) > 0 {
+			t.Errorf("%s, stripped: %v %v", name, got.Warnings, err)
+		}
+	}
+}
+
+func TestTheNewDeliveryIDIsTold(t *testing.T) {
+	id := provider.Identity{UUID: "0d9c8b7a-6f5e-4d3c-9b2a-190817263544", Suffix: "_rpl_7f3a9c1e5b20", Digits: "4821"}
+	for _, c := range []struct{ provider, headers, body, want string }{
+		{"github", "X-GitHub-Event: push\r\nX-GitHub-Delivery: x\r\n", `{}`, id.UUID},
+		{"stripe", "Stripe-Signature: t=1,v1=0\r\n", `{"id":"evt_1","object":"event","type":"a.b","api_version":null,"data":{"object":{}}}`, "evt_1" + id.Suffix},
+		{hookglass.UnknownProvider, "", `{"id":"a"}`, id.Suffix},
+		{hookglass.UnknownProvider, "", `{"name":"a"}`, ""},
+	} {
+		o := order(event("POST", c.headers, c.body))
+		o.Event.Provider, o.Options.Identity, o.Identity = c.provider, hookglass.IdentityRegenerate, id
+		got, err := delivery.Build(o)
+		if err != nil || got.NewDeliveryID != c.want {
+			t.Errorf("%s: %q %v", c.provider, got.NewDeliveryID, err)
+		}
+		if c.want == "" && len(got.Warnings) == 0 {
+			t.Error("nothing changed, and no warning")
+		}
+	}
+}
+
+func TestMailIsPostedAsJSON(t *testing.T) {
+	o := order(event("EMAIL", "From: a@example.com\r\nCC: c@example.com\r\nMessage-Id: <1@x>\r\nReceived: one\r\nReceived: two\r\n", "raw"))
+	o.Event.Type, o.Event.ID, o.Event.Subject, o.Event.From, o.Event.To = hookglass.EventEmail, "eml_1", "<Hi> & bye", "a@example.com", "b@example.com"
+	o.Options = hookglass.ReplayOptions{Identity: hookglass.IdentityRegenerate, Signature: hookglass.SignatureResign} // which mail ignores
+	got, err := delivery.Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Method != "POST" || got.Headers.Get("Content-Type") != "application/json" || got.Headers.Has("From") || got.Headers.Get("X-Service-Original-Request") != "eml_1" {
+		t.Errorf("%s %s", got.Method, got.Headers.AppendWire(nil))
+	}
+	if !bytes.Contains(got.Body, []byte(`"<Hi> & bye"`)) {
+		t.Errorf("%s", got.Body)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(got.Body, &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"id", "type", "from", "to", "cc", "subject", "date", "message_id", "text_body", "html_body", "headers", "attachments", "authentication", "received_at"} {
+		if _, ok := m[name]; !ok {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if m["cc"] != "c@example.com" || m["message_id"] != "<1@x>" || m["headers"].(map[string]any)["Received"] != "one, two" {
+		t.Errorf("%s", got.Body)
+	}
+}
+
+func TestAppendPath(t *testing.T) {
+	for _, c := range [][4]string{
+		{"https://a.test", "/x%2Fy", "", "https://a.test/x%2Fy"},
+		{"https://a.test/b/", "/x", "q=1", "https://a.test/b/x?q=1"},
+		{"https://a.test/b?k=1#f", "/", "b=2&a=1", "https://a.test/b?k=1&b=2&a=1"},
+		{"https://a.test/b", "/", "", "https://a.test/b"},
+	} {
+		if got := delivery.AppendPath(c[0], c[1], c[2]); got != c[3] {
+			t.Errorf("%v: %s", c, got)
+		}
+	}
+}
+
+func TestRedaction(t *testing.T) {
+	configs := []provider.Config{{Secrets: []string{"s3cret-value", "abc"}}}
+	h := hookglass.Headers{{Name: "authorization", Value: "Bearer x"}, {Name: "X-Gitlab-Token", Value: "y"}, {Name: "X-Sig", Value: "k=s3cret-value;"}, {Name: "X-A", Value: "abc"}}
+	got := string(delivery.RedactHeaders(h, configs).AppendWire(nil))
+	if got != "authorization: [redacted]\r\nX-Gitlab-Token: [redacted]\r\nX-Sig: k=[redacted];\r\nX-A: abc\r\n" {
+		t.Error(got)
+	}
+	if h[0].Value != "Bearer x" {
+		t.Error("the original was changed")
+	}
+}

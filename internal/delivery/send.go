@@ -1,0 +1,98 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/outbound"
+	"hookglass/internal/provider"
+)
+
+// Client is the way out: outbound.Client, or a network that a test makes up.
+type Client interface {
+	// Check judges a URL as it is spelled. It answers validation_failed and target_not_allowed.
+	Check(field, rawURL string) error
+	// Do sends a request once. Its error is a *outbound.Failure.
+	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
+}
+
+// Outcome is what became of a request. Exactly one of Response and Failure is set.
+type Outcome struct {
+	Headers   hookglass.Headers // as sent, or as they would have been
+	Response  *hookglass.TargetResponse
+	Failure   *hookglass.Failure
+	Forbidden error // target_not_allowed or validation_failed, where nothing was sent for it
+	MaySent   bool  // with Failure: some of the request may have reached the target
+	Duration  time.Duration
+}
+
+// Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together.
+func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Request) Outcome {
+	began := time.Now()
+	res, err := c.Do(ctx, outbound.Request{
+		Method: r.Method, URL: r.URL, Headers: r.Headers, Body: r.Body, Timeout: timeout, Key: key,
+	})
+	if err == nil {
+		return Outcome{
+			Headers: res.RequestHeaders, Duration: res.Duration,
+			Response: &hookglass.TargetResponse{Status: res.Status, Headers: res.Headers, Body: res.Body, Truncated: res.Truncated},
+		}
+	}
+	out := Outcome{Headers: r.Headers, Duration: time.Since(began), MaySent: true}
+	var f *outbound.Failure
+	if !errors.As(err, &f) {
+		// The client promises a Failure; whatever else it says proves nothing about what was sent.
+		out.Failure = &hookglass.Failure{Code: "unknown_error", Message: "The request failed."}
+		return out
+	}
+	out.Failure, out.MaySent = &hookglass.Failure{Code: string(f.Code), Message: f.Message}, f.Sent != outbound.NotSent
+	var refusal *hookglass.Error
+	if errors.As(err, &refusal) && !out.MaySent {
+		out.Forbidden = refusal
+	}
+	return out
+}
+
+// redacted stands in the place of a secret.
+const redacted = "[redacted]"
+
+// RedactHeaders returns a copy in which credentials are blotted out: fields that carry them by their name, and every
+// occurrence of a secret of the configs.
+func RedactHeaders(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
+	out := make(hookglass.Headers, len(h))
+	for i, f := range h {
+		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, configs)}
+		if credential(f.Name) {
+			out[i].Value = redacted
+		}
+	}
+	return out
+}
+
+// RedactSecrets blots out every occurrence of a secret of the configs.
+func RedactSecrets(s string, configs []provider.Config) string {
+	for _, c := range configs {
+		for _, secret := range c.Secrets {
+			if len(secret) >= minSecret {
+				s = strings.ReplaceAll(s, secret, redacted)
+			}
+		}
+	}
+	return s
+}
+
+// minSecret is the shortest secret that is looked for: a shorter one would blot out text that has nothing to do with it.
+const minSecret = 4
+
+// credential reports whether a field by this name holds a credential rather than a signature over the message.
+func credential(name string) bool {
+	name = strings.ToLower(name)
+	switch name {
+	case "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token":
+		return true
+	}
+	return strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-password") || strings.HasSuffix(name, "-api-key")
+}
