@@ -301,6 +301,26 @@ func TestARestoreDestroysNoKeyset(t *testing.T) {
 	}
 }
 
+func TestARestoreThatWasCutOffIsNotInTheWayOfTheNext(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	file := filepath.Join(t.TempDir(), "backup.tgz")
+	object(t, "", i.args("backup", file)...)
+	target := freshSQLite(t)
+	if err := os.Mkdir(target.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"lock", "restore.db", "restore.db-wal"} {
+		if err := os.WriteFile(filepath.Join(target.dir, left), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object(t, "", target.args("restore", file)...)
+	i.whole(t, target)
+	if left, _ := filepath.Glob(filepath.Join(target.dir, "restore.db*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestABackupOfNothingIsRefused(t *testing.T) {
 	s := freshSQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.tgz")

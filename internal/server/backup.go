@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -118,6 +120,9 @@ type RestoreCmd struct {
 	Force bool   `help:"Replace what the data directory or database holds."`
 }
 
+// restoreFile is where a restore fills the database that takes the other's place.
+const restoreFile = "restore.db"
+
 // Run implements the command. It checks everything that can be checked before it writes anything.
 func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 	file, err := os.Open(c.File)
@@ -195,8 +200,8 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 		release()
 	}
 	for _, e := range entries {
-		// A backup without the keyset needs it to be there first.
-		own := e.Name() == "lock" || a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
+		// What a restore that was cut off left is not in the way, and a backup without the keyset needs it to be there first.
+		own := e.Name() == "lock" || strings.HasPrefix(e.Name(), restoreFile) || a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
 		if !own && !c.Force {
 			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)
 		}
@@ -238,7 +243,7 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 
 // intoSQLite fills a new file and puts it in the place of the old one at the end.
 func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
-	fresh := filepath.Join(c.Data, "restore.db")
+	fresh := filepath.Join(c.Data, restoreFile)
 	removeFresh := func() {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			os.Remove(fresh + suffix)
@@ -331,5 +336,8 @@ func syncDir(path string) error {
 		return err
 	}
 	defer dir.Close()
-	return dir.Sync()
+	if err := dir.Sync(); err != nil && runtime.GOOS != "windows" { // where a directory can not be synced
+		return err
+	}
+	return nil
 }

@@ -16,7 +16,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// DoctorCmd is `hookglass doctor`. It changes nothing, and fails when something is wrong.
+// DoctorCmd is `hookglass doctor`. It mends nothing, and fails when something is wrong. To find out whether the
+// directory and the database take writes it makes a small one in each.
 type DoctorCmd struct {
 	Storage
 	output
