@@ -33,7 +33,6 @@ func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, aft
 		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after}
 		wait := firstWait
 		for ctx.Err() == nil {
-			began := time.Now()
 			more, err := s.follow(ctx, yield)
 			var refused *Error
 			switch {
@@ -43,8 +42,8 @@ func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, aft
 				yield(api.Event{}, err)
 				return
 			}
-			if time.Since(began) > lastWait {
-				wait = firstWait
+			if s.alive {
+				wait, s.alive = firstWait, false
 			}
 			if refused != nil {
 				wait = max(wait, refused.RetryAfter)
@@ -63,6 +62,7 @@ type stream struct {
 	path   string
 	filter Filter
 	last   string // id of the last event
+	alive  bool   // the connection gave a sign of life
 }
 
 // follow reads one connection. more is false when the reader wants no more.
@@ -85,6 +85,7 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 	id, text := "", ""
 	for lines.Scan() {
 		alarm.Reset(silence)
+		s.alive = true
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {

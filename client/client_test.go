@@ -1,0 +1,286 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/account"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
+	"hookglass/internal/rest"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// site is a server with an account, and a client of it.
+type site struct {
+	*client.Client
+	t        *testing.T
+	server   *httptest.Server
+	captures *capture.Service
+}
+
+func each(t *testing.T, test func(t *testing.T, s *site)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, open(t, db)) })
+}
+
+func open(t *testing.T, db *store.DB) *site {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	accounts := account.New(db, log)
+	endpoints := endpoint.New(db, nil) // nothing here seals a secret
+	s := &site{t: t, captures: capture.New(db, capture.Config{Verifiers: endpoints}, log)}
+	handler := rest.New(rest.Deps{
+		DB: db, Accounts: accounts, Endpoints: endpoints, Captures: s.captures, TemporaryEndpoints: true, Draining: make(chan struct{}),
+		Addresses: api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
+	})
+	s.server = httptest.NewServer(httpd.New(httpd.Config{Log: log}).Wrap(handler))
+	t.Cleanup(s.server.Close)
+	t.Cleanup(s.server.CloseClientConnections)
+	registered, err := accounts.Register(t.Context(), account.Registration{Email: "ada@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := accounts.CreateToken(t.Context(), hookglass.System, account.TokenRequest{
+		User: registered.User.ID, Level: hookglass.LevelAccount, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Client = s.as(token)
+	return s
+}
+
+func (s *site) as(token string) *client.Client {
+	s.t.Helper()
+	c, err := client.New(s.server.URL+"/", token)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+func (s *site) arrive(ref, path string) {
+	s.t.Helper()
+	target, err := s.captures.Admit(s.t.Context(), ref)
+	if err == nil {
+		_, err = s.captures.Capture(s.t.Context(), target, &capture.Arrival{
+			Method: "POST", Path: path, Proto: "HTTP/1.1", Host: "h", Scheme: "http", Client: netip.MustParseAddr("203.0.113.7"), At: time.Now(), Body: []byte("\xff!"),
+		})
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestTheClientSpeaksOfEndpoints(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ctx := t.Context()
+		if who := must[api.Identity](t)(s.Verify(ctx)); who.User.Email != "ada@example.com" {
+			t.Errorf("the token is of %+v", who)
+		}
+		one := must[api.Endpoint](t)
+		e := one(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("Payments"), CustomID: api.Some("payments"), Provider: api.Null[string](),
+			Response: api.Some(api.Response{Status: 202, Body: "ok"})}))
+		if e.Name != "Payments" || *e.CustomID != "payments" || e.Response.Status != 202 {
+			t.Errorf("created %+v", e)
+		}
+		e = one(s.UpdateEndpoint(ctx, "payments", api.EndpointChange{Enabled: api.Some(false), Response: api.Null[api.Response]()}))
+		if got := one(s.Endpoint(ctx, e.ID)); got.Enabled || got.Response != nil || got.Name != "Payments" {
+			t.Errorf("changed to %+v", got)
+		}
+		if all := must[[]api.Endpoint](t)(s.Endpoints(ctx)); len(all) != 1 || all[0].ID != e.ID {
+			t.Errorf("listed %+v", all)
+		}
+		if err := s.DeleteEndpoint(ctx, e.ID); err != nil {
+			t.Error(err)
+		}
+		temporary := one(s.as("").CreateTemporaryEndpoint(ctx))
+		if got := one(s.as(temporary.TunnelKey).Endpoint(ctx, temporary.ID)); got.ID != temporary.ID {
+			t.Errorf("by its key: %+v", got)
+		}
+	})
+}
+
+func TestTheClientSpeaksOfRequests(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ctx := t.Context()
+		e := must[api.Endpoint](t)(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("a")}))
+		for _, path := range []string{"/1", "/2", "/3"} {
+			s.arrive(e.ID, path)
+		}
+		list := must[api.EventList](t)
+		first := list(s.Requests(ctx, e.ID, client.Filter{}, client.Page{Limit: 2}))
+		rest := list(s.Requests(ctx, e.ID, client.Filter{}, client.Page{Cursor: *first.Meta.NextCursor}))
+		if len(first.Data) != 2 || len(rest.Data) != 1 || rest.Data[0].Path != "/1" || first.Meta.Total != 3 {
+			t.Errorf("pages are %+v and %+v", first, rest)
+		}
+		one := list(s.Requests(ctx, e.ID, client.Filter{Query: "path:/2", After: time.Now().Add(-time.Hour)}, client.Page{}))
+		if len(one.Data) != 1 || one.Data[0].Path != "/2" {
+			t.Fatalf("found %+v", one)
+		}
+		id := one.Data[0].ID
+		if detail := must[api.EventDetail](t)(s.Request(ctx, e.ID, id)); detail.BodyEncoding != "base64" || detail.ID != id {
+			t.Errorf("the detail is %+v", detail)
+		}
+		var body, file bytes.Buffer
+		if err := s.RequestBody(ctx, e.ID, id, &body); err != nil || body.String() != "\xff!" {
+			t.Errorf("the body is %q, %v", &body, err)
+		}
+		if err := s.Export(ctx, e.ID, "ndjson", client.Filter{Query: "path:/2"}, &file); err != nil || strings.Count(file.String(), "\n") != 1 || !strings.Contains(file.String(), id) {
+			t.Errorf("the export is %q, %v", &file, err)
+		}
+		if tags := must[[]string](t)(s.Tag(ctx, e.ID, id, "needs a/look?")); !slices.Equal(tags, []string{"needs a/look?"}) {
+			t.Errorf("tags are %v", tags)
+		}
+		if tags := must[[]string](t)(s.Untag(ctx, e.ID, id, "needs a/look?")); len(tags) != 0 {
+			t.Errorf("tags are %v", tags)
+		}
+		if got := must[api.Event](t)(s.Ignore(ctx, e.ID, id, "test")); !got.Ignored {
+			t.Errorf("ignored: %+v", got)
+		}
+		if got := must[api.Event](t)(s.Unignore(ctx, e.ID, id)); got.Ignored {
+			t.Errorf("not ignored: %+v", got)
+		}
+		if feed := must[[]api.Activity](t)(s.Activity(ctx, time.Time{}, 2)); len(feed) != 2 || feed[0].Type != "webhook.received" {
+			t.Errorf("the feed is %+v", feed)
+		}
+		if err := s.DeleteRequest(ctx, e.ID, id); err != nil {
+			t.Error(err)
+		}
+		if n := must[int64](t)(s.DeleteRequests(ctx, e.ID, time.Time{}, time.Now().Add(-time.Minute))); n != 2 {
+			t.Errorf("%d were deleted, want 2", n)
+		}
+	})
+}
+
+func TestErrorsSayWhatTheServerSaid(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	var refused *client.Error
+	if _, err := s.Endpoint(t.Context(), "none"); !errors.As(err, &refused) || refused.Status != 404 || refused.Code != hookglass.CodeNotFound || refused.RequestID == "" {
+		t.Errorf("got %+v, %v", refused, err)
+	}
+	if _, err := s.CreateEndpoint(t.Context(), api.NewEndpoint{}); !errors.As(err, &refused) || len(refused.Details) != 1 || refused.Details[0].Field != "endpoint.name" {
+		t.Errorf("got %+v, %v", refused, err)
+	}
+	for range 10 {
+		if _, err := s.as("").CreateTemporaryEndpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.as("").CreateTemporaryEndpoint(t.Context()); !errors.As(err, &refused) || refused.Code != hookglass.CodeRateLimited || refused.RetryAfter < time.Second {
+		t.Errorf("got %+v, %v", refused, err)
+	}
+}
+
+func TestWhatIsNoServerIsToldApart(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"a page": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502); _, _ = w.Write([]byte("<html>")) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+		},
+		"nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+	} {
+		server := httptest.NewServer(handler)
+		c, err := client.New(server.URL, "hg_x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *client.Error
+		if _, err := c.Verify(t.Context()); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not as hookglass does") {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Close()
+	}
+	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1"} {
+		if _, err := client.New(address, ""); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
+func TestAStreamGoesOnWhenItsConnectionIsLost(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		e := must[api.Endpoint](t)(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("a")}))
+		s.arrive(e.ID, "/0")
+		first := must[api.EventList](t)(s.Requests(ctx, e.ID, client.Filter{}, client.Page{})).Data[0].ID
+		s.arrive(e.ID, "/1")
+		var got []string
+		for event, err := range s.Stream(ctx, e.ID, client.Filter{}, first) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, event.Path)
+			if len(got) == 4 {
+				break
+			}
+			s.server.CloseClientConnections()
+			s.arrive(e.ID, "/"+string(rune('1'+len(got))))
+		}
+		if !slices.Equal(got, []string{"/1", "/2", "/3", "/4"}) {
+			t.Errorf("the stream had %v", got)
+		}
+	})
+}
+
+func TestAStreamEndsWhereRepeatingIsOfNoUse(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	var last error
+	for _, err := range s.Stream(t.Context(), "none", client.Filter{}, "") {
+		last = err
+	}
+	var refused *client.Error
+	if !errors.As(last, &refused) || refused.Status != 404 {
+		t.Errorf("the stream ended with %v", last)
+	}
+}
+
+func TestAStreamWaitsAsItIsTold(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(503)
+			return
+		}
+		w.WriteHeader(403)
+	}))
+	defer server.Close()
+	c, err := client.New(server.URL, "hg_x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range c.Stream(t.Context(), "x", client.Filter{}, "") {
+	}
+	if took := time.Since(began); took < time.Second || calls.Load() != 2 {
+		t.Errorf("%d calls in %v", calls.Load(), took)
+	}
+}
