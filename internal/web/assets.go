@@ -6,7 +6,6 @@ import (
 	"embed"
 	"encoding/base32"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -27,6 +26,9 @@ type assets struct {
 	urls  map[string]string // by the file's own name
 	files map[string][]byte // by the name in the URL
 }
+
+// mediaTypes are those of the assets; the machine's own table may say otherwise.
+var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
@@ -72,7 +74,7 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	h.Set("Content-Type", mediaTypes[path.Ext(name)])
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }

@@ -38,6 +38,7 @@ type site struct {
 	endpoints *endpoint.Service
 	captures  *capture.Service
 	url       string
+	host      string // that senders use
 	drain     chan struct{}
 	server    *httptest.Server
 	user      hookglass.User
@@ -61,7 +62,8 @@ func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 	}
 	s.captures = capture.New(db, capture.Config{Retention: time.Hour, Verifiers: s.endpoints}, log)
 	server := httptest.NewUnstartedServer(nil)
-	s.url = "http://" + server.Listener.Addr().String()
+	s.host = server.Listener.Addr().String()
+	s.url = "http://" + s.host
 	deps := web.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
 		Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, Temporary: true, Draining: s.drain,
@@ -129,6 +131,12 @@ func (s *site) secret(provider, secret string) {
 type sent struct {
 	method, target, body string
 	headers              hookglass.Headers
+	ago                  time.Duration // sent so long ago
+}
+
+func (r sent) before(ago time.Duration) sent {
+	r.ago = ago
+	return r
 }
 
 // capture stores what reception would have read, and returns the event's id.
@@ -147,8 +155,8 @@ func (s *site) capture(e hookglass.Endpoint, r sent) hookglass.EventID {
 	}
 	_, err = s.captures.Capture(s.t.Context(), target, &capture.Arrival{
 		Method: r.method, Path: path, RawQuery: query, HasQuery: has, Target: "/hooks/" + string(e.ID) + r.target, Proto: "HTTP/1.1",
-		Host: strings.TrimPrefix(s.url, "http://"), Scheme: "http", Client: netip.MustParseAddr("203.0.113.7"),
-		Headers: r.headers, Body: []byte(r.body), At: time.Now(),
+		Host: s.host, Scheme: "http", Client: netip.MustParseAddr("203.0.113.7"),
+		Headers: r.headers, Body: []byte(r.body), At: time.Now().Add(-r.ago),
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -160,6 +160,24 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
+// Who listens hears of one request at once, and of a flood every two seconds.
+let untold = 0;
+let telling = 0;
+
+function tell(request) {
+  if (telling) {
+    untold++;
+    return;
+  }
+  say(`New request: ${request}`);
+  const later = () => {
+    telling = untold ? setTimeout(later, 2000) : 0;
+    if (untold) say(untold === 1 ? "1 more new request" : `${untold} more new requests`);
+    untold = 0;
+  };
+  telling = setTimeout(later, 2000);
+}
+
 function arrive(html) {
   const part = document.createElement("template");
   part.innerHTML = html; // rendered by this server, which escapes everything
@@ -177,7 +195,7 @@ function arrive(html) {
     unseen++;
     title();
   }
-  say(`New request: ${item.querySelector("a.row").dataset.title}`);
+  tell(item.querySelector("a.row").dataset.title);
   if (first && !root.hasAttribute("data-open") && sideBySide()) open(item.id, { history: "replace" });
 }
 
