@@ -3,7 +3,9 @@ package capture
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -170,8 +172,9 @@ func (s *Service) writeRefusals(ctx context.Context) {
 		return
 	}
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		for endpoint, n := range counts {
-			if err := tx.CountRefused(endpoint, n); err != nil {
+		// In the order in which captures take the same rows: two transactions must not wait for each other.
+		for _, endpoint := range slices.Sorted(maps.Keys(counts)) {
+			if err := tx.CountRefused(endpoint, counts[endpoint]); err != nil {
 				return err
 			}
 		}
