@@ -67,10 +67,11 @@ type Failure struct{ Code, Message string }
 
 // SentRequest is a request as it went out.
 type SentRequest struct {
-	Method  string
-	URL     string
-	Headers Headers
-	Body    []byte
+	Method    string
+	URL       string
+	Headers   Headers
+	Body      []byte
+	Truncated bool // Body is the beginning of a longer one
 }
 
 // TargetResponse is what a target answered.

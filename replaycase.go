@@ -160,11 +160,24 @@ type ReplayBatch struct {
 	FinishedAt    time.Time
 }
 
+// ItemState is where one event of a bulk replay is.
+type ItemState string
+
+// The states of an event in a bulk replay. Nothing leaves the last three.
+const (
+	ItemPending ItemState = "pending"
+	ItemSending ItemState = "sending" // the marker that it may have been sent
+	ItemPassed  ItemState = "passed"
+	ItemFailed  ItemState = "failed"
+	ItemUnknown ItemState = "unknown" // its worker died with it
+)
+
 // BatchItem is one event of a bulk replay.
 type BatchItem struct {
+	Num        int64 // the row; never shown
 	EventSeq   int64
-	EventID    EventID // empty: the event is deleted
-	State      string  // pending, sending, passed, failed or unknown
+	EventID    EventID
+	State      ItemState
 	ReplayID   string
 	StatusCode int
 	Failure    *Failure

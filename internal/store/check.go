@@ -54,11 +54,24 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 	var a args
 	query := "SELECT s.endpoint, s.provider, s.sealed FROM signature_configs s JOIN endpoints e ON e.num = s.endpoint WHERE " +
 		v.accountScope(&a, "e.account_id", "e.workspace_id") + " ORDER BY s.id DESC LIMIT " + a.add(limit)
-	return queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+	secrets, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
 		var endpoint int64
 		var provider string
 		err = scan(&endpoint, &provider, &s.Sealed)
 		s.Where = fmt.Sprintf("signature_configs:sealed:%d:%s", endpoint, provider)
 		return s, err
 	}, query, a.values...)
+	if err != nil {
+		return nil, err
+	}
+	var b args
+	query = "SELECT c.id, c.sealed FROM replay_cases c JOIN endpoints e ON e.num = c.endpoint WHERE " +
+		v.accountScope(&b, "e.account_id", "e.workspace_id") + " ORDER BY c.num DESC LIMIT " + b.add(limit)
+	cases, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+		var id string
+		err = scan(&id, &s.Sealed)
+		s.Where = "replay_cases:config:" + id
+		return s, err
+	}, query, b.values...)
+	return append(secrets, cases...), err
 }

@@ -180,6 +180,11 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	}
 	for _, statement := range []string{
 		"DELETE FROM activities WHERE endpoint = $1",
+		"DELETE FROM replays WHERE endpoint = $1",
+		"DELETE FROM replay_case_runs WHERE endpoint = $1",
+		"DELETE FROM replay_cases WHERE endpoint = $1",
+		"DELETE FROM replay_batch_items WHERE batch IN (SELECT num FROM replay_batches WHERE endpoint = $1)",
+		"DELETE FROM replay_batches WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",
@@ -288,6 +293,9 @@ func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
 		return r, err
 	}, "DELETE FROM events WHERE "+tx.dialect.among("seq", "$1")+" RETURNING seq, CASE WHEN ignored IS NULL THEN 0 ELSE 1 END", tx.dialect.list(seqs))
 	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
 	_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(seqs))

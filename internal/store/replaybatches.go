@@ -1,0 +1,171 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"hookglass"
+)
+
+const batchColumns = `b.num, b.id, b.endpoint, b.query, b.target_url, b.identity_mode, b.signature_mode, b.rate, b.stop_on_failure, b.state,
+	b.total, b.passed, b.failed, b.created_at, b.updated_at, b.finished_at`
+
+func scanBatch(scan func(...any) error) (b hookglass.ReplayBatch, err error) {
+	var stop, created, updated int64
+	var finished sql.NullInt64
+	err = scan(&b.Num, &b.ID, &b.EndpointNum, &b.Query, &b.TargetURL, &b.Options.Identity, &b.Options.Signature, &b.Rate, &stop, &b.State,
+		&b.Total, &b.Passed, &b.Failed, &created, &updated, &finished)
+	b.Query, b.StopOnFailure = decodeText(b.Query), stop != 0
+	b.CreatedAt, b.UpdatedAt, b.FinishedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC(), fromMicros(finished)
+	return b, err
+}
+
+// CreateReplayBatch stores a bulk replay of the events with the given seqs that are there still, sets its Num, Total and times, and
+// enqueues its job.
+func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
+	b.CreatedAt, b.UpdatedAt = tx.Now, tx.Now
+	err := tx.queryRow("replay batch", `INSERT INTO replay_batches (id, endpoint, query, target_url, identity_mode, signature_mode, rate, stop_on_failure, state,
+		total, passed, failed, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, 0, $10, $10) RETURNING num`,
+		[]any{b.ID, b.EndpointNum, encodeText(b.Query), b.TargetURL, string(b.Options.Identity), string(b.Options.Signature), b.Rate, boolInt(b.StopOnFailure),
+			string(b.State), tx.Now.UnixMicro()}, &b.Num)
+	if err != nil {
+		return err
+	}
+	b.Total, err = tx.exec(`INSERT INTO replay_batch_items (batch, event, event_id, state) SELECT cast($1 AS bigint), seq, id, 'pending' FROM events
+		WHERE endpoint = $2 AND `+tx.dialect.among("seq", "$3")+` ORDER BY seq`, b.Num, b.EndpointNum, tx.dialect.list(seqs))
+	if err != nil {
+		return err
+	}
+	tx.Enqueue(hookglass.ReplayBatchJob{BatchID: b.ID})
+	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
+}
+
+// ReplayBatches lists the bulk replays of an endpoint, newest first, those with a Num below before where it is not 0.
+func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.ReplayBatch, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + batchColumns + " FROM replay_batches b WHERE b.endpoint = " + a.add(e.Num)
+	if before > 0 {
+		query += " AND b.num < " + a.add(before)
+	}
+	return queryAll(v, scanBatch, query+" ORDER BY b.num DESC LIMIT "+a.add(limit), a.values...)
+}
+
+// ReplayBatch returns one bulk replay of an endpoint. It answers not_found.
+func (v *View) ReplayBatch(ref, id string) (b hookglass.ReplayBatch, err error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return b, err
+	}
+	return one(v, "replay batch", scanBatch, "SELECT "+batchColumns+" FROM replay_batches b WHERE b.endpoint = $1 AND b.id = $2", &args{[]any{e.Num, id}})
+}
+
+// ReplayBatchByID returns a bulk replay wherever it is. It answers not_found.
+func (v *View) ReplayBatchByID(id string) (hookglass.ReplayBatch, error) {
+	a := &args{}
+	query := "SELECT " + batchColumns + " FROM replay_batches b JOIN endpoints e ON e.num = b.endpoint WHERE b.id = " + a.add(id) + " AND" + v.endpointScope(a)
+	return one(v, "replay batch", scanBatch, query, a)
+}
+
+// MoveReplayBatch moves a bulk replay from one state to another, with its job where it goes on. It reports false where it was in another.
+func (tx *Tx) MoveReplayBatch(b *hookglass.ReplayBatch, from, to hookglass.BatchState) (bool, error) {
+	finished := time.Time{}
+	if to.Final() {
+		finished = tx.Now
+	}
+	n, err := tx.exec("UPDATE replay_batches SET state = $3, updated_at = $4, finished_at = $5 WHERE num = $1 AND state = $2",
+		b.Num, string(from), string(to), tx.Now.UnixMicro(), micros(finished))
+	if err != nil || n == 0 {
+		return false, err
+	}
+	b.State, b.UpdatedAt, b.FinishedAt = to, tx.Now, finished
+	if to == hookglass.BatchRunning {
+		tx.Enqueue(hookglass.ReplayBatchJob{BatchID: b.ID})
+	}
+	return true, nil
+}
+
+const itemColumns = "i.num, i.event, i.event_id, i.state, i.replay_id, i.status, i.error_code, i.error_text, i.finished_at"
+
+func scanItem(scan func(...any) error) (i hookglass.BatchItem, err error) {
+	var replay, code, text sql.NullString
+	var status, finished sql.NullInt64
+	err = scan(&i.Num, &i.EventSeq, &i.EventID, &i.State, &replay, &status, &code, &text, &finished)
+	i.ReplayID, i.StatusCode, i.FinishedAt = replay.String, int(status.Int64), fromMicros(finished)
+	if code.Valid {
+		i.Failure = &hookglass.Failure{Code: code.String, Message: text.String}
+	}
+	return i, err
+}
+
+// BatchItems lists the events of a bulk replay in the order of their replay, those with a Num above after.
+func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.BatchItem, error) {
+	b, err := v.ReplayBatch(ref, id)
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(v, scanItem, "SELECT "+itemColumns+" FROM replay_batch_items i WHERE i.batch = $1 AND i.num > $2 ORDER BY i.num LIMIT $3", b.Num, after, limit)
+}
+
+// BeginBatchItem takes the next event of a running bulk replay and leaves the marker that it may have been sent. It answers not_found
+// where there is none left, or where another worker has it or the replay runs no longer.
+func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (hookglass.BatchItem, error) {
+	i, err := one(&tx.View, "event", scanItem, "SELECT "+itemColumns+` FROM replay_batch_items i JOIN replay_batches b ON b.num = i.batch
+		WHERE i.batch = $1 AND i.state = 'pending' AND i.finished_at IS NULL AND b.state = 'running' ORDER BY i.event LIMIT 1`, &args{[]any{b.Num}})
+	if err != nil {
+		return i, err
+	}
+	if _, err := tx.exec("UPDATE replay_batches SET updated_at = $2 WHERE num = $1", b.Num, tx.Now.UnixMicro()); err != nil {
+		return i, err
+	}
+	return i, tx.change("event", "UPDATE replay_batch_items SET state = 'sending', started_at = $2 WHERE num = $1 AND state = 'pending'", i.Num, tx.Now.UnixMicro())
+}
+
+// FinishBatchItem stores what became of an event, unless that is known already, and counts it.
+func (tx *Tx) FinishBatchItem(batchNum int64, i hookglass.BatchItem) error {
+	var code, text any
+	if i.Failure != nil {
+		code, text = i.Failure.Code, i.Failure.Message
+	}
+	n, err := tx.exec(`UPDATE replay_batch_items SET state = $2, replay_id = $3, status = $4, error_code = $5, error_text = $6, finished_at = $7
+		WHERE num = $1 AND finished_at IS NULL`, i.Num, string(i.State), nullString(i.ReplayID), nullInt(int64(i.StatusCode)), code, text, tx.Now.UnixMicro())
+	if err != nil || n == 0 {
+		return err
+	}
+	passed := boolInt(i.State == hookglass.ItemPassed)
+	_, err = tx.exec("UPDATE replay_batches SET passed = passed + cast($2 AS bigint), failed = failed + cast($3 AS bigint), updated_at = $4 WHERE num = $1",
+		batchNum, passed, 1-passed, tx.Now.UnixMicro())
+	return err
+}
+
+// OrphanedBatchItems lists events of bulk replays that nobody finished: those that began before the time, by batch.
+func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) (map[int64][]hookglass.BatchItem, error) {
+	type orphan struct {
+		batch int64
+		item  hookglass.BatchItem
+	}
+	found, err := queryAll(v, func(scan func(...any) error) (o orphan, err error) {
+		o.item, err = scanItem(func(dest ...any) error { return scan(append([]any{&o.batch}, dest...)...) })
+		return o, err
+	}, "SELECT i.batch, "+itemColumns+` FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num
+		WHERE b.finished_at IS NULL AND i.state = 'sending' AND i.finished_at IS NULL AND i.started_at < $1 ORDER BY i.num LIMIT $2`, begunBefore.UnixMicro(), limit)
+	byBatch := make(map[int64][]hookglass.BatchItem)
+	for _, o := range found {
+		byBatch[o.batch] = append(byBatch[o.batch], o.item)
+	}
+	return byBatch, err
+}
+
+// RequeueReplayBatches gives another job to bulk replays that run and yet have not moved since before the time.
+func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
+	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_batches SET updated_at = $1 WHERE num IN
+		(SELECT num FROM replay_batches WHERE state = 'running' AND finished_at IS NULL AND updated_at < $2 ORDER BY num LIMIT $3) AND state = 'running' RETURNING id`,
+		tx.Now.UnixMicro(), before.UnixMicro(), limit)
+	for _, id := range ids {
+		tx.Enqueue(hookglass.ReplayBatchJob{BatchID: id})
+	}
+	return err
+}
