@@ -3,10 +3,8 @@
 package faults_test
 
 import (
-	"errors"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,15 +15,9 @@ import (
 // the sender hears of it.
 func TestTheLogIsOnDiskBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	strace, err := exec.LookPath("strace")
-	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
 	trace := filepath.Join(t.TempDir(), "trace")
 	n := newSite(t, t.TempDir(), "").node()
-	n.wrapper = []string{strace, "-f", "-y", "-s", "400", "-e", "trace=pwrite64,fsync,fdatasync,write,writev", "-e", "signal=none", "-o", trace}
+	n.wrapper = []string{strace(t), "-f", "-y", "-s", "400", "-e", "trace=pwrite64,fsync,fdatasync,write,writev", "-e", "signal=none", "-o", trace}
 	n.start()
 	n.ready(time.Minute)
 	l := n.endpoint()

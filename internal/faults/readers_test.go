@@ -1,0 +1,85 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"database/sql"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestAStreamWhoseAnnouncementsAreCutOffMissesNothing(t *testing.T) {
+	t.Parallel()
+	a, b := twoNodes(t)
+	l := a.endpoint()
+	onB := b.follow(l.endpoint)
+	admin, err := sql.Open("pgx", a.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	under := load{to: []*node{a}, ledger: l, conns: 8, rate: 400}.start()
+	cut := 0
+	for range pick(3, 30) {
+		<-time.After(200 * time.Millisecond)
+		var n int
+		err := admin.QueryRow(`select count(pg_terminate_backend(pid)) from pg_stat_activity
+			where datname = current_database() and query like 'LISTEN%' and pid <> pg_backend_pid()`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut += n
+	}
+	under.stop()
+	if cut == 0 {
+		t.Error("no listening connection was found to be cut off")
+	}
+	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK)
+	r := l.check(t, a)
+	took := eventually(t, 5*time.Second, "the whole stream", func() bool { return len(onB.seen()) >= r.stored })
+	t.Logf("%d connections cut off; the stream was whole %v after the load: %v", cut, took, r)
+}
+
+func TestSlowReadersDoNotHoldUpCapture(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *site) {
+		n := s.serve()
+		full, quiet := n.endpoint(), n.endpoint()
+		load{to: []*node{n}, ledger: full, conns: 16}.during(pick(time.Second, 30*time.Second))
+
+		var readers sync.WaitGroup
+		var answered, refused atomic.Int64
+		quit := make(chan struct{})
+		for range pick(40, 200) {
+			readers.Go(func() {
+				for {
+					select {
+					case <-quit:
+						return
+					default:
+					}
+					// No event holds it: every body is looked through.
+					status, _, err := n.call(n.token, http.MethodGet, "/endpoints/"+full.endpoint+"/requests?q=nowheretobefound", "")
+					switch {
+					case err == nil && status == http.StatusOK:
+						answered.Add(1)
+					case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests):
+						refused.Add(1)
+					default:
+						t.Errorf("a search was answered %d %v", status, err)
+						return
+					}
+				}
+			})
+		}
+		load{to: []*node{n}, ledger: quiet, conns: 8, rate: 50}.during(pick(1500*time.Millisecond, 30*time.Second))
+		close(quit)
+		readers.Wait()
+		checkRefusals(t, quiet.all(), 8*time.Second, http.StatusOK)
+		p99, count := percentile(quiet.all(), http.StatusOK, 0.99)
+		t.Logf("%d searches of %d events answered, %d refused; %d captures meanwhile with p99 %v", answered.Load(), full.count(http.StatusOK), refused.Load(), count, p99)
+	})
+}
