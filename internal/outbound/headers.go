@@ -42,5 +42,3 @@ func without(h hookglass.Headers, match func(name string) bool) hookglass.Header
 	}
 	return out
 }
-
-func equalFold(a, b string) bool { return len(a) == len(b) && strings.EqualFold(a, b) }

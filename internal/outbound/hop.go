@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"strconv"
+	"strings"
 
 	"hookglass"
 )
@@ -32,6 +33,6 @@ func NextHop(h hookglass.Headers) (hookglass.Headers, error) {
 	if hops >= MaxHops {
 		return nil, failed(CodeLoopDetected, "The event was forwarded "+strconv.Itoa(MaxHops)+" times already, so this looks like a loop.")
 	}
-	out := without(h, func(name string) bool { return equalFold(name, HopHeader) })
+	out := without(h, func(name string) bool { return strings.EqualFold(name, HopHeader) })
 	return append(out, hookglass.Header{Name: HopHeader, Value: strconv.Itoa(hops + 1)}), nil
 }

@@ -1,10 +1,13 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -31,7 +34,7 @@ type Config struct {
 	Resolver Resolver         // nil: the system's, read by Go itself
 	RootCAs  *x509.CertPool   // nil: the system's
 
-	MaxInFlight       int // requests at the same time; default 512
+	MaxInFlight       int // requests at the same time; default 256
 	MaxInFlightPerKey int // of them with one Key; default 64
 }
 
@@ -58,22 +61,102 @@ type Response struct {
 }
 
 // Client sends requests. Make it with New.
-type Client struct{ cfg Config }
+type Client struct {
+	dialer
+	turns *turns
+	roots *x509.CertPool
+}
 
 // New makes a client.
-func New(cfg Config) (*Client, error) { return &Client{cfg: cfg}, nil }
+func New(cfg Config) *Client {
+	if cfg.Resolver == nil {
+		cfg.Resolver = &net.Resolver{PreferGo: true} // whatever GODEBUG says, and with our bounds
+	}
+	return &Client{
+		dialer: dialer{guard{cfg.Allow, cfg.Own}, cfg.Resolver, connectTCP},
+		turns:  newTurns(cmp.Or(cfg.MaxInFlight, 256), cmp.Or(cfg.MaxInFlightPerKey, 64)),
+		roots:  cfg.RootCAs,
+	}
+}
 
 // Check judges a URL without asking the network, for when it is saved. The field is its wire name, for the error:
-// validation_failed for what is not a URL that Do would send to, target_not_allowed for one that is forbidden as it is spelled.
-// A name may still resolve to a forbidden address; that is judged each time when it is dialled.
-func (c *Client) Check(field, rawURL string) error { return nil }
+// validation_failed for what is not a URL that Do would send to, target_not_allowed for one that is forbidden as it is
+// spelled. A name may still resolve to a forbidden address; that is judged each time when it is dialled.
+func (c *Client) Check(field, rawURL string) error {
+	if _, err := c.parseTarget(field, rawURL); err != nil {
+		return err
+	}
+	return nil
+}
 
 // Do sends one request, once, and reads its answer. Its error is always a *Failure.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
-	return nil, failed(CodeDNSError, "")
+	resp, failure := c.do(ctx, r)
+	if failure != nil {
+		return nil, failure
+	}
+	return resp, nil
 }
 
-// DialContext connects for another protocol than HTTP under the same guard. The network is tcp, tcp4 or tcp6. Its error is always a *Failure.
-func (c *Client) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	return nil, failed(CodeDNSError, "")
+func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
+	if r.Timeout <= 0 {
+		r.Timeout = DefaultTimeout
+	}
+	if r.MaxResponseBytes <= 0 {
+		r.MaxResponseBytes = DefaultMaxResponseBytes
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	t, invalid := c.parseTarget("url", r.URL)
+	if invalid != nil {
+		return nil, refuse(invalid)
+	}
+	m, invalid := compose(r, t)
+	if invalid != nil {
+		return nil, refuse(invalid)
+	}
+	if err := c.turns.take(ctx, r.Key); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, failed(CodeBusy, "Too many requests are under way, and none ended in the time allowed.")
+		}
+		return nil, interrupted(ctx)
+	}
+	defer c.turns.give(r.Key)
+	start := time.Now()
+	conn, failure := c.dial(ctx, t.host, t.port, 0, false)
+	if failure != nil {
+		return nil, failure
+	}
+	resp, failure := c.exchange(ctx, conn, t, m)
+	if failure != nil {
+		return nil, failure
+	}
+	resp.Duration = time.Since(start)
+	return resp, nil
+}
+
+// DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is tcp,
+// tcp4 or tcp6, and the address a host and a port number. Its error is always a *Failure.
+func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	family, ok := map[string]int{"tcp": 0, "tcp4": 4, "tcp6": 6}[network]
+	written, digits, err := net.SplitHostPort(address)
+	port, perr := parsePort(digits)
+	if !ok || err != nil || perr != nil {
+		return nil, refuse(hookglass.Invalid("address", "is not a host and a port"))
+	}
+	if strings.Contains(written, ":") {
+		written = "[" + written + "]"
+	}
+	h, fault := readHost(written)
+	if h.addr.IsValid() && !c.permits(netip.AddrPortFrom(h.addr, port), true) {
+		return nil, refuse(forbidden("address"))
+	}
+	if fault != "" {
+		return nil, refuse(hookglass.Invalid("address", "%s", fault))
+	}
+	conn, failure := c.dial(ctx, h, port, family, true)
+	if failure != nil {
+		return nil, failure
+	}
+	return conn, nil
 }

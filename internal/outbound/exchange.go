@@ -1,0 +1,183 @@
+package outbound
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"hookglass"
+)
+
+// smallBody is up to where a body is sent in one write with the head.
+const smallBody = 16 << 10
+
+// message is a request made ready.
+type message struct {
+	method  string
+	headers hookglass.Headers // with those computed
+	head    []byte            // on the wire
+	body    []byte
+	maxBody int64
+}
+
+// compose makes the head of a request.
+func compose(r Request, t target) (message, *hookglass.Error) {
+	m := message{method: r.Method, body: r.Body, maxBody: r.MaxResponseBytes}
+	if !isToken(r.Method) || r.Method == "CONNECT" {
+		return m, hookglass.Invalid("method", "can not be sent")
+	}
+	rest := Sanitize(r.Headers)
+	for _, f := range rest {
+		if !isToken(f.Name) {
+			return m, hookglass.Invalid("headers", "hold a name that is not a header name")
+		}
+		if !isFieldValue(f.Value) {
+			return m, hookglass.Invalid("headers", "hold a value with a line break or another control character")
+		}
+	}
+	m.headers = make(hookglass.Headers, 0, len(rest)+3)
+	m.headers = append(append(m.headers, hookglass.Header{Name: "Host", Value: t.authority()}), rest...)
+	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH" { // RFC 9110, section 8.6
+		m.headers = append(m.headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
+	}
+	m.headers = append(m.headers, hookglass.Header{Name: "Connection", Value: "close"})
+
+	size := len(r.Method) + len(t.path) + 16
+	for _, f := range m.headers {
+		size += len(f.Name) + len(f.Value) + 4
+	}
+	if len(r.Body) <= smallBody {
+		size += len(r.Body)
+	}
+	b := make([]byte, 0, size)
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, t.path...)
+	b = append(b, " HTTP/1.1\r\n"...)
+	b = m.headers.AppendWire(b)
+	b = append(b, "\r\n"...)
+	if len(r.Body) <= smallBody {
+		b, m.body = append(b, r.Body...), nil
+	}
+	m.head = b
+	return m, nil
+}
+
+// exchange sends the request over a new connection to the target, and reads the answer. It owns and closes the connection.
+func (c *Client) exchange(ctx context.Context, conn net.Conn, t target, m message) (*Response, *Failure) {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	wire := &meter{Conn: conn}
+	stream := net.Conn(wire)
+	if t.tls {
+		secured := tls.Client(wire, c.tlsConfig(t.host))
+		if err := secured.HandshakeContext(ctx); err != nil {
+			if f := interrupted(ctx); f != nil {
+				return nil, f
+			}
+			return nil, failed(CodeTLSError, tlsReason(err))
+		}
+		stream = secured
+	}
+	if f := interrupted(ctx); f != nil {
+		return nil, f
+	}
+
+	// The request is written while the answer is read: a target may answer, and close, before it has read everything.
+	before := wire.written.Load()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := stream.Write(m.head); err == nil && len(m.body) > 0 {
+			_, _ = stream.Write(m.body) // what fails here shows in the answer that does not come
+		}
+	}()
+	a := answer{in: bufio.NewReaderSize(stream, 4<<10), lines: maxHeadLines, bytes: maxHeadBytes}
+	resp, err := a.read(m.method, m.maxBody)
+	conn.Close()
+	<-done
+	if err == nil {
+		resp.RequestHeaders = m.headers
+		return resp, nil
+	}
+	var f *Failure
+	if !errors.As(err, &f) {
+		if f = interrupted(ctx); f == nil {
+			f = failed(CodeReset, "The target closed the connection before its answer was complete.")
+		}
+	}
+	if wire.written.Load() > before {
+		f.Sent = MaybeSent
+	}
+	return nil, f
+}
+
+func (c *Client) tlsConfig(h host) *tls.Config {
+	name := strings.TrimSuffix(h.name, ".")
+	if h.addr.IsValid() {
+		name = h.addr.String() // verified, and by crypto/tls not sent
+	}
+	return &tls.Config{ServerName: name, RootCAs: c.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+}
+
+// tlsReason says why a handshake failed without quoting the certificate.
+func tlsReason(err error) string {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "The certificate of the target is not signed by an authority that is trusted."
+	case errors.As(err, new(x509.HostnameError)):
+		return "The certificate of the target is for another name."
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "The certificate of the target has expired or is not yet valid."
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "The certificate of the target is not valid."
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return "The target does not speak TLS."
+	default:
+		return "The TLS handshake with the target failed."
+	}
+}
+
+// meter counts what is written.
+type meter struct {
+	net.Conn
+	written atomic.Int64
+}
+
+func (m *meter) Write(b []byte) (int, error) {
+	n, err := m.Conn.Write(b)
+	m.written.Add(int64(n))
+	return n, err
+}
+
+// isToken reports whether s is a token (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		switch b := s[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isFieldValue reports whether s can stand in a field line: any byte but control characters, of which a tab is none here.
+func isFieldValue(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
+			return false
+		}
+	}
+	return true
+}

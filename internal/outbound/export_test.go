@@ -1,0 +1,31 @@
+package outbound
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+)
+
+// OnConnect puts itself in place of the system's connect. Until it returns nothing has been asked of the network; what it
+// returns is used in place of the connection.
+func (c *Client) OnConnect(f func(ctx context.Context, to netip.AddrPort) (net.Conn, error)) {
+	c.connect = func(ctx context.Context, _ *net.Dialer, to netip.AddrPort) (net.Conn, error) { return f(ctx, to) }
+}
+
+// InFlight returns how many turns are taken and how many keys are known.
+func (c *Client) InFlight() (taken, keys int) {
+	c.turns.mu.Lock()
+	defer c.turns.mu.Unlock()
+	return c.turns.taken, len(c.turns.keys)
+}
+
+// Permits is the judgement of one address.
+func (c *Client) Permits(to netip.AddrPort) bool { return c.permits(to, false) }
+
+// ReadAnswer reads an answer from its bytes.
+func ReadAnswer(wire []byte, method string, maxBody int64) (*Response, error) {
+	a := answer{in: bufio.NewReaderSize(bytes.NewReader(wire), 4<<10), lines: maxHeadLines, bytes: maxHeadBytes}
+	return a.read(method, maxBody)
+}

@@ -1,0 +1,59 @@
+package outbound
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// guard is the one judge of addresses.
+type guard struct {
+	allow []Rule
+	own   []netip.AddrPort
+}
+
+// permits reports whether a connection may be made to an address. With anyPort the port policy is left out, for other
+// protocols than HTTP; what belongs to this installation stays shut.
+func (g *guard) permits(at netip.AddrPort, anyPort bool) bool {
+	a, port := at.Addr().Unmap(), at.Port()
+	at = netip.AddrPortFrom(a, port)
+	if a.IsUnspecified() || a.Zone() != "" || port == 0 || // to connect to 0.0.0.0 is to connect to loopback
+		isMetadata(a) || g.isOwn(at) {
+		return false
+	}
+	opened, named := false, false
+	for _, r := range g.allow {
+		if r.opens(at) {
+			opened, named = true, named || r.names(port)
+		}
+	}
+	return (opened || public(a)) && (anyPort || named || !shutPorts[port])
+}
+
+// isOwn reports whether something of this installation is at the address. What listens on all addresses is at each that
+// this machine has.
+func (g *guard) isOwn(at netip.AddrPort) bool {
+	for _, own := range g.own {
+		if own.Port() != at.Port() {
+			continue
+		}
+		if own.Addr().Unmap() == at.Addr() || own.Addr().IsUnspecified() && onThisMachine(at.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+func onThisMachine(a netip.Addr) bool {
+	if a.IsLoopback() || a.IsUnspecified() {
+		return true
+	}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // not to be told apart
+	}
+	return slices.ContainsFunc(list, func(i net.Addr) bool {
+		n, ok := i.(*net.IPNet)
+		return ok && n.IP.Equal(a.AsSlice())
+	})
+}

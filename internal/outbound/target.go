@@ -1,0 +1,292 @@
+package outbound
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+
+	"hookglass"
+)
+
+// maxURL is what reception bounds a whole request head to, so that no captured path is too long to be sent on.
+const maxURL = 64 << 10
+
+// target is a URL taken apart.
+type target struct {
+	tls  bool
+	host host
+	port uint16
+	path string // the request target: path and query as written
+}
+
+// host is a host in the one form that is sent and dialled.
+type host struct {
+	name string     // ASCII, lower case, perhaps with the dot that ends it; empty for an address
+	addr netip.Addr // unmapped; not valid for a name
+}
+
+// parseTarget takes a URL apart and judges it as it is spelled. The reading is strict, so that nobody can read it in
+// another way; before it refuses a spelling as invalid, it judges what a more generous reader would make of it, so
+// that a forbidden target is called forbidden however it is dressed.
+func (g *guard) parseTarget(field, raw string) (target, *hookglass.Error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	t := target{tls: strings.EqualFold(scheme, "https")}
+	switch {
+	case len(raw) > maxURL:
+		return t, hookglass.Invalid(field, "is longer than %d bytes", maxURL)
+	case !ok || !t.tls && !strings.EqualFold(scheme, "http"):
+		return t, hookglass.Invalid(field, "must begin with http:// or https://")
+	}
+	for i := range len(raw) {
+		if raw[i] <= ' ' || raw[i] == 0x7f {
+			return t, hookglass.Invalid(field, "holds a space or a control character, which a URL may not")
+		}
+	}
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, `/?#\`); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	userinfo := strings.LastIndexByte(authority, '@')
+	written, port := authority[userinfo+1:], ""
+	if i := strings.LastIndexByte(written, ':'); i >= 0 && !strings.Contains(written[i:], "]") {
+		written, port = written[:i], written[i:]
+	}
+	t.port = 80
+	if t.tls {
+		t.port = 443
+	}
+	if port != "" {
+		p, err := parsePort(port[1:])
+		if err != nil {
+			return t, hookglass.Invalid(field, "has a port that is not a number from 1 to 65535")
+		}
+		t.port = p
+	}
+	var fault string
+	t.host, fault = readHost(written)
+	if g.forbids(t.host, t.port) {
+		return t, forbidden(field)
+	}
+	switch {
+	case fault != "":
+		return t, hookglass.Invalid(field, "%s", fault)
+	case userinfo >= 0:
+		return t, hookglass.Invalid(field, "must not hold a user name or a password; send an Authorization header instead")
+	case strings.HasPrefix(path, `\`):
+		return t, hookglass.Invalid(field, `has a backslash behind its host`)
+	}
+	t.path = requestTarget(path)
+	return t, nil
+}
+
+// forbids reports whether a host is forbidden whatever it may resolve to.
+func (g *guard) forbids(h host, port uint16) bool {
+	switch name := strings.TrimSuffix(h.name, "."); {
+	case h.addr.IsValid():
+		return !g.permits(netip.AddrPortFrom(h.addr, port), false)
+	case isLocalhost(h.name):
+		for _, a := range loopbacks {
+			if g.permits(netip.AddrPortFrom(a, port), false) {
+				return false
+			}
+		}
+		return true
+	case metadataNames[name]:
+		return true
+	}
+	if !shutPorts[port] {
+		return false
+	}
+	for _, r := range g.allow {
+		if r.names(port) {
+			return false
+		}
+	}
+	return true
+}
+
+// loopbacks are what localhost stands for, without asking anyone (RFC 6761, section 6.3).
+var loopbacks = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+
+func isLocalhost(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// lookup maps names of other scripts as browsers and resolvers do (UTS 46), which also turns the many forms of digits
+// and dots into plain ones.
+var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
+
+// readHost reads a host as it stands in a URL, without its port. With a fault, which says how the spelling is wrong, the
+// host is the most generous reading, to be judged and not to be used.
+func readHost(written string) (h host, fault string) {
+	const notName = "has a host that is not a name or an address"
+	if strings.HasPrefix(written, "[") || strings.Count(written, ":") > 0 {
+		return readHost6(written)
+	}
+	s := written
+	if strings.Contains(s, "%") {
+		fault = "has a host with a percent sign"
+		var err error
+		if s, err = url.PathUnescape(s); err != nil {
+			return host{}, fault
+		}
+	}
+	if !isASCII(s) {
+		if !utf8.ValidString(s) {
+			return host{}, notName
+		}
+		var err error
+		if s, err = lookup.ToASCII(s); err != nil {
+			return host{}, notName
+		}
+	}
+	s = strings.ToLower(s)
+	bare := strings.TrimRight(s, ".")
+	if bare == "" || len(s)-len(bare) > 1 {
+		s, fault = bare, notName
+	}
+	if last := bare[strings.LastIndexByte(bare, '.')+1:]; isNumber(last) {
+		a, ok := readIPv4(bare)
+		if !ok {
+			return host{}, notName
+		}
+		if a.String() != written {
+			fault = "has an IPv4 address that is not written as four decimal numbers"
+		}
+		return host{addr: a}, fault
+	}
+	if fault == "" && !isName(bare) {
+		fault = notName
+	}
+	return host{name: s}, fault
+}
+
+// readHost6 reads an address of IPv6, which stands in brackets.
+func readHost6(written string) (host, string) {
+	const fault = "has an IPv6 address that is not written as such in brackets"
+	s, closed := strings.CutSuffix(strings.TrimPrefix(written, "["), "]")
+	bare, _, zoned := strings.Cut(s, "%")
+	a, err := netip.ParseAddr(bare)
+	switch {
+	case err != nil:
+		return host{}, fault
+	case zoned: // a zone names an interface of this machine: forbidden with any address
+		return host{addr: netip.IPv6Unspecified()}, fault
+	case !closed || written[0] != '[' || a.Is4():
+		return host{addr: a.Unmap()}, fault
+	}
+	return host{addr: a.Unmap()}, ""
+}
+
+// readIPv4 reads an address in any of the forms that inet_aton takes: one to four numbers, decimal, octal or hexadecimal,
+// of which the last fills what is left.
+func readIPv4(s string) (netip.Addr, bool) {
+	parts := strings.Split(s, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var sum uint64
+	for i, p := range parts {
+		n, ok := readNumber(p)
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts))
+		}
+		if !ok || n>>bits != 0 {
+			return netip.Addr{}, false
+		}
+		sum = sum<<bits | n
+	}
+	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
+}
+
+func readNumber(s string) (uint64, bool) {
+	base := 10
+	switch {
+	case strings.HasPrefix(s, "0x"):
+		s, base = s[2:], 16
+		if s == "" {
+			return 0, true // as inet_aton and browsers have it
+		}
+	case len(s) > 1 && s[0] == '0':
+		s, base = s[1:], 8
+	}
+	n, err := strconv.ParseUint(s, base, 64)
+	return n, err == nil
+}
+
+// isNumber reports whether a label can be the last of an IPv4 address and never that of a name (WHATWG URL, "ends in a number").
+func isNumber(label string) bool {
+	if label == "" {
+		return false
+	}
+	if strings.Trim(label, "0123456789") == "" {
+		return true
+	}
+	hex, ok := strings.CutPrefix(label, "0x")
+	return ok && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
+// isName reports whether s is a name in ASCII, lower case, without the dot that ends it (RFC 1035; with the underscore that many
+// private names have).
+func isName(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// requestTarget makes the target of a request line of what follows the authority: without the fragment, and with the
+// bytes that a request line can not hold percent-encoded. Nothing else is touched.
+func requestTarget(s string) string {
+	s, _, _ = strings.Cut(s, "#")
+	if !strings.HasPrefix(s, "/") {
+		s = "/" + s
+	}
+	if isASCII(s) {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c < 0x80 {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// authority is the value of the Host field.
+func (t target) authority() string {
+	s := t.host.name
+	if a := t.host.addr; a.Is4() {
+		s = a.String()
+	} else if a.Is6() {
+		s = "[" + a.String() + "]"
+	}
+	if t.tls && t.port == 443 || !t.tls && t.port == 80 {
+		return s
+	}
+	return s + ":" + strconv.Itoa(int(t.port))
+}
