@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/netip"
 	"strconv"
@@ -148,3 +149,5 @@ func answering(response string) (handle func(net.Conn), got func() (head string,
 func local(t testing.TB) *outbound.Client {
 	return outbound.New(outbound.Config{Allow: rules(t, "127.0.0.0/8", "::1")})
 }
+
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
