@@ -118,6 +118,8 @@ func TestKeysMoveThroughRequests(t *testing.T) {
 	c.until(shows(newest))
 	c.press("c")
 	c.until(`document.querySelector("[data-curl]").dataset.copied === "yes"`)
+	c.click("#part-body .copy")
+	c.until(`document.querySelector("#part-body .copy").dataset.copied === "yes"`)
 	c.press("?")
 	c.until(`document.querySelector("#keys").open`)
 	c.press("j") // belongs to the dialog now
@@ -218,6 +220,7 @@ func TestWithoutScriptsEverythingCanBeRead(t *testing.T) {
 			t.Errorf("the detail lacks %q:\n%s", want, text)
 		}
 	}
+	c.picture("without-scripts")
 	if strings.Contains(text, "Copy as curl") {
 		t.Error("a button that needs scripts is shown")
 	}

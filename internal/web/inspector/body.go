@@ -31,6 +31,7 @@ type Body struct {
 	Text     string // of text
 	Hex      string // of anything else
 	Cut      bool   // Text or Hex holds the beginning alone
+	Exact    bool   // Text is the body and nothing else
 	Fault    string // why a body that claims to be JSON is none
 }
 
@@ -66,6 +67,7 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	}
 	text, cut := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
 	b.Text, b.Cut = show.Text(text), cut
+	b.Exact = !cut && b.Text == text && !strings.HasPrefix(text, "\n") && !strings.Contains(text, "\r") // which HTML takes away
 	return b
 }
 

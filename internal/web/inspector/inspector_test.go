@@ -70,6 +70,14 @@ func TestWhatABodyIsShownAs(t *testing.T) {
 	}
 }
 
+func TestOnlyABodyThatIsShownAsItIsCanBeCopied(t *testing.T) {
+	for body, want := range map[string]bool{"two\nlines": true, "": false, "two\r\nlines": false, "\nline": false, "a\x1bb": false, "\xff": false, strings.Repeat("x", 256<<10+1): false} {
+		if b := inspector.NewBody([]byte(body), "", ""); b.Exact != want {
+			t.Errorf("%.20q: %v", body, b.Exact)
+		}
+	}
+}
+
 func TestLargeBodiesAreShownInPart(t *testing.T) {
 	for name, c := range map[string]struct {
 		body         string

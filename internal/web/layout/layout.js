@@ -20,11 +20,12 @@ async function copy(text) {
 }
 
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
+  const button = event.target.closest("[data-copy], [data-copy-of]");
   if (!button) return;
+  const text = button.dataset.copy ?? document.getElementById(button.dataset.copyOf).textContent;
   const had = document.activeElement;
   try {
-    await copy(button.dataset.copy);
+    await copy(text);
     button.dataset.copied = "yes";
     announce("Copied");
   } catch {
