@@ -23,7 +23,6 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
-	"hookglass/internal/seal"
 	"hookglass/internal/store"
 )
 
@@ -142,8 +141,8 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 			err = context.Cause(run)
 		case err = <-serving:
 		}
-	} else if ctx.Err() != nil && hookglass.Is(err, hookglass.CodeUnavailable) {
-		err = nil // asked to stop while it waited for the database
+	} else if ctx.Err() != nil {
+		err = nil // asked to stop while it was starting; what that cut off is not a fault
 	}
 
 	// Readiness goes first, so that a load balancer looks elsewhere; then listeners drain, then the work
@@ -174,7 +173,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		return err
 	}
 	s.accounts = account.New(db, s.log.With("part", "account"))
-	keys, err := seal.LoadOrCreate(s.cfg.KeyFile())
+	keys, err := s.cfg.openKeys(ctx, db)
 	if err != nil {
 		return err
 	}
