@@ -89,14 +89,13 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
-		case field == "id":
-			id = value
-		case field == "data":
-			text = value
-		case lines.Text() != "":
-		case text == "": // the place where the stream begins
-			s.last = id
-		default:
+		case field == "": // a comment, or the end of an event
+			if place, ok := strings.CutPrefix(value, "begins behind "); ok && s.last == "" {
+				s.last = place
+			}
+			if text == "" {
+				continue
+			}
 			var e api.Event
 			if err := json.Unmarshal([]byte(text), &e); err != nil {
 				return true, fmt.Errorf("an event of the stream: %w", err)
@@ -105,6 +104,10 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 				return false, nil
 			}
 			s.last, text = id, ""
+		case field == "id":
+			id = value
+		case field == "data":
+			text = value
 		}
 	}
 	if err := lines.Err(); err != nil {

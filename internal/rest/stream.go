@@ -64,8 +64,9 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 		return nil
 	}
 	out := &sse{w: w, rc: http.NewResponseController(w)}
-	// An id without data tells a reader where it is, so that it can come back before the first event.
-	if err := out.send("retry: 1000\nid: " + string(begin) + "\n\n"); err != nil {
+	// Tells a reader who cares where it is, so that it can come back before the first event. As an id, which the
+	// format allows without data, it would look like an event to simple readers.
+	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n\n"); err != nil {
 		return nil
 	}
 	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(poll)

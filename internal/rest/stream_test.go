@@ -50,6 +50,7 @@ func (s *site) stream(token, ref, query, last string) *stream {
 		s.t.Fatalf("a stream answers %d %s %v", res.StatusCode, ct, res.Header)
 	}
 	out := &stream{t: s.t, messages: make(chan message), stop: cancel}
+	began := make(chan string, 1)
 	go func() {
 		defer close(out.messages)
 		defer res.Body.Close()
@@ -63,8 +64,11 @@ func (s *site) stream(token, ref, query, last string) *stream {
 				m.event = value
 			case "data":
 				m.data = value
-			case "":
-				if m.id != "" || lines.Text() != "" {
+			case "": // a comment, or the end of an event
+				if place, ok := strings.CutPrefix(value, "begins behind "); ok {
+					began <- place
+				}
+				if m.id != "" {
 					select {
 					case out.messages <- m:
 					case <-ctx.Done():
@@ -75,11 +79,11 @@ func (s *site) stream(token, ref, query, last string) *stream {
 			}
 		}
 	}()
-	first := out.next()
-	if first.id == "" || first.data != "" {
-		s.t.Fatalf("a stream begins with %+v, want an id that tells the place", first)
+	select {
+	case out.place = <-began:
+	case <-time.After(patience):
+		s.t.Fatal("a stream does not tell where it begins")
 	}
-	out.place = first.id
 	return out
 }
 
