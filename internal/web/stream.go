@@ -48,6 +48,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	s.endpoint, s.who = e, v.who
+	defer func() { _ = s.out.SetWriteDeadline(time.Time{}) }() // the connection may serve more
 	s.run(r.Context())
 	return nil
 }
