@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,32 @@ func strace(t *testing.T) string {
 	return path
 }
 
+// spoil makes every sync of the node's files go wrong as strace's inject says, until the function that it returns
+// is called.
+func (n *node) spoil(inject string) (mend func()) {
+	n.t.Helper()
+	const calls = "fsync,fdatasync"
+	cmd := exec.Command(strace(n.t), "-f", "-q", "-p", strconv.Itoa(n.proc.Pid), "-o", "/dev/null",
+		"-e", "trace="+calls, "-e", "signal=none", "-e", "inject="+calls+":"+inject)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	var once sync.Once
+	mend = func() {
+		once.Do(func() {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil { // it lets go of the node
+				n.t.Errorf("strace: %v: %s", err, said.String())
+			}
+			_ = cmd.Wait() // it ends by the signal
+		})
+	}
+	n.t.Cleanup(mend)
+	return mend
+}
+
 // A disk that fails to sync has promised nothing: the sender must not hear of success, and what is tried again
 // later must not rest on what was lost.
 func TestAFailedSyncIs503(t *testing.T) {
@@ -36,14 +63,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 200}.start()
 	eventually(t, 5*time.Second, "captures", func() bool { return l.last(http.StatusOK) })
 
-	spoil := exec.Command(strace(t), "-f", "-q", "-p", strconv.Itoa(n.proc.Pid), "-o", "/dev/null",
-		"-e", "trace=fsync,fdatasync", "-e", "signal=none", "-e", "inject=fsync,fdatasync:error=EIO")
-	var said bytes.Buffer
-	spoil.Stderr = &said
-	spoil.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := spoil.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mend := n.spoil("error=EIO")
 	eventually(t, 5*time.Second, "the sync fails", func() bool { return l.last(http.StatusServiceUnavailable) })
 	broken := time.Now()
 	<-time.After(pick(time.Second, 10*time.Second))
@@ -51,10 +71,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 		t.Errorf("readyz while syncs fail: %d %s %v", status, body, err)
 	}
 	mended := time.Now()
-	if err := spoil.Process.Signal(syscall.SIGTERM); err != nil { // it lets go of the process
-		t.Fatal(err)
-	}
-	_ = spoil.Wait() // by the signal
+	mend()
 	eventually(t, 5*time.Second, "captures again", func() bool { return l.last(http.StatusOK) })
 	took := time.Since(mended)
 	<-time.After(300 * time.Millisecond)
@@ -63,7 +80,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 	for _, a := range l.all() {
 		if a.begun.After(broken) && a.ended.Before(mended) {
 			if refused++; a.status != http.StatusServiceUnavailable {
-				t.Errorf("while no sync succeeded request %d was answered %d (%s)", a.number, a.status, said.String())
+				t.Errorf("while no sync succeeded request %d was answered %d", a.number, a.status)
 			}
 		}
 	}
@@ -76,4 +93,37 @@ func TestAFailedSyncIs503(t *testing.T) {
 	n.start()
 	n.ready(10 * time.Second)
 	t.Logf("%v; captures %v after syncs did; after a kill: %v", r, took, l.check(t, n))
+}
+
+func TestADiskThatHangsIs503InTime(t *testing.T) {
+	t.Parallel()
+	n := newSite(t, t.TempDir(), "").serve()
+	l := n.endpoint()
+	const rate = 50
+	under := load{to: []*node{n}, ledger: l, conns: 10 * rate, rate: rate}.start()
+	eventually(t, 5*time.Second, "captures", func() bool { return l.last(http.StatusOK) })
+	mend := n.spoil("delay_enter=" + pick("9s", "20s"))
+	eventually(t, 10*time.Second, "a refusal", func() bool { return l.last(http.StatusServiceUnavailable) })
+	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
+		t.Errorf("healthz while the disk hangs: %d %s %v", status, body, err)
+	}
+	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("readyz while the disk hangs: %d %s %v", status, body, err)
+	}
+	mend()
+	mended := time.Now()
+	// The sync that hangs still takes its time.
+	recovered := eventually(t, pick(15*time.Second, 30*time.Second), "captures again", func() bool { return l.last(http.StatusOK) })
+	<-time.After(500 * time.Millisecond)
+	under.stop()
+	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK, http.StatusServiceUnavailable)
+	var slowest time.Duration
+	for _, a := range l.all() {
+		slowest = max(slowest, a.took())
+		if a.begun.After(mended.Add(recovered)) && a.status != http.StatusOK {
+			t.Errorf("request %d was answered %d after the disk came back", a.number, a.status)
+		}
+	}
+	_, peak := n.memory()
+	t.Logf("%v; no answer took more than %v; captures %v after the disk was let go; memory peak %d MB", l.check(t, n), slowest, recovered, peak>>20)
 }
