@@ -3,7 +3,15 @@
 package faults_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -77,4 +85,118 @@ func TestSIGTERMAnswersWhatWasAccepted(t *testing.T) {
 			t.Logf("ended %v after SIGTERM: %v", took, r)
 		}
 	})
+}
+
+// What had begun when the signal came is answered: a body half sent, and a reply that its endpoint delays.
+func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
+	t.Parallel()
+	n := newSite(t, t.TempDir(), "").serve()
+	l, delayed := n.endpoint(), n.endpoint()
+	n.api(http.MethodPatch, "/endpoints/"+delayed.endpoint, `{"endpoint":{"response":{"status":200,"headers":{},"body":"{{event.id}}","delay_ms":30000}}}`, nil)
+	begin := func(l *ledger, part, rest string) (conn net.Conn) {
+		t.Helper()
+		conn, err := net.Dial("tcp", n.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "POST /hooks/%s/1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", l.endpoint, len(part)+len(rest), part); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	half, waiting, idle := begin(l, "one", "two"), begin(delayed, "whole", ""), begin(l, "whole", "")
+	answer := func(conn net.Conn) (status int, body string) {
+		t.Helper()
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("no answer: %v", err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	if status, _ := answer(idle); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	eventually(t, 5*time.Second, "the delayed one is stored", func() bool { return n.eventCount(delayed.endpoint) == 1 })
+	n.signal(syscall.SIGTERM)
+	eventually(t, 5*time.Second, "nothing new is taken", func() bool {
+		_, _, err := n.get("/healthz")
+		return err != nil
+	})
+	if _, err := half.Write([]byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := answer(half); status != http.StatusOK {
+		t.Errorf("the half-sent request was answered %d %s", status, body)
+	}
+	if status, body := answer(waiting); status != http.StatusOK || !strings.HasPrefix(body, "req_") {
+		t.Errorf("the delayed request was answered %d %s", status, body)
+	}
+	if code := n.exit(30 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	n.start()
+	n.ready(10 * time.Second)
+	if a, b := n.eventCount(l.endpoint), n.eventCount(delayed.endpoint); a != 2 || b != 1 {
+		t.Errorf("%d and %d events are stored, want 2 and 1", a, b)
+	}
+}
+
+// A balancer that sends a request again, elsewhere, when it was not taken: nobody behind it notices that the nodes
+// are stopped and started in turn.
+func TestRollingRestartFailsNobody(t *testing.T) {
+	t.Parallel()
+	a, b := twoNodes(t)
+	l := a.endpoint()
+	nodes := []*node{a, b}
+	quit := make(chan struct{})
+	var senders sync.WaitGroup
+	var again atomic.Int64
+	for i := range 8 {
+		senders.Go(func() {
+			tries := []*sender{{addr: nodes[i%2].addr, ledger: l}, {addr: nodes[(i+1)%2].addr, ledger: l}}
+			defer tries[0].hangUp()
+			defer tries[1].hangUp()
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+				case <-quit:
+					return
+				}
+				number := l.next.Add(1)
+				x := tries[0].sendAs(number)
+				for try := 1; x.status != http.StatusOK && try < 20; try++ {
+					again.Add(1)
+					x = tries[try%2].sendAs(number)
+				}
+				l.note(x)
+			}
+		})
+	}
+	for range pick(1, 5) {
+		for _, n := range nodes {
+			<-time.After(500 * time.Millisecond)
+			n.signal(syscall.SIGTERM)
+			if code := n.exit(30 * time.Second); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			n.start()
+			n.ready(10 * time.Second)
+		}
+	}
+	<-time.After(300 * time.Millisecond)
+	close(quit)
+	senders.Wait()
+	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK)
+	t.Logf("%d tries were repeated; %v", again.Load(), l.check(t, a)) // and none is stored twice
 }

@@ -30,7 +30,6 @@ type answer struct {
 	id           string // of a 200
 	retryAfter   bool
 	err          error // why none came
-	sent         bool  // the request, or a part of it, was written
 }
 
 func (a answer) took() time.Duration { return a.ended.Sub(a.begun) }
@@ -182,8 +181,11 @@ func (s *sender) hangUp() {
 // answerLimit is when a sender gives up.
 const answerLimit = 30 * time.Second
 
-func (s *sender) send() (a answer) {
-	a.number = s.ledger.next.Add(1)
+// send sends the next request of the ledger.
+func (s *sender) send() answer { return s.sendAs(s.ledger.next.Add(1)) }
+
+func (s *sender) sendAs(number int64) (a answer) {
+	a.number = number
 	body := bodyOf(a.number)
 	var head strings.Builder
 	fmt.Fprintf(&head, "POST /hooks/%s/%d HTTP/1.1\r\nHost: %s\r\nContent-Type: application/octet-stream\r\n", s.ledger.endpoint, a.number, s.addr)
@@ -217,7 +219,6 @@ func (s *sender) send() (a answer) {
 	if a.err = s.conn.SetDeadline(a.begun.Add(answerLimit)); a.err != nil {
 		return a
 	}
-	a.sent = true
 	if _, a.err = s.conn.Write(request); a.err != nil {
 		return a
 	}
