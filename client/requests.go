@@ -122,3 +122,15 @@ func (c *Client) Ignore(ctx context.Context, endpoint, id, reason string) (api.E
 func (c *Client) Unignore(ctx context.Context, endpoint, id string) (api.Event, error) {
 	return data[api.Event](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id, "ignore"), nil, nil)
 }
+
+// SendTestRequest captures a sample event of a provider, or a request spelled out, as if it had come from outside, and
+// returns the id of the event.
+func (c *Client) SendTestRequest(ctx context.Context, endpoint string, r api.SendTestRequest) (string, error) {
+	sent, err := data[api.SentTestRequest](ctx, c, http.MethodPost, join("endpoints", endpoint, "test_requests"), nil, r)
+	return sent.RequestID, err
+}
+
+// Signature judges the signature of an event again and explains it.
+func (c *Client) Signature(ctx context.Context, endpoint, id string) (api.Signature, error) {
+	return data[api.Signature](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id, "signature"), nil, nil)
+}

@@ -34,6 +34,7 @@ type grammar struct {
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
 	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show and delete endpoints."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
+	Trigger    TriggerCmd    `cmd:"" help:"Send a signed sample event of a provider."`
 	Version    VersionCmd    `cmd:"" help:"Print the version."`
 	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands and flags in your shell."`
 	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete" passthrough:""`

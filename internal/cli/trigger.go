@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/provider"
+	"hookglass/internal/server"
+)
+
+// TriggerCmd is `hookglass trigger`.
+type TriggerCmd struct {
+	remote
+	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.paid; the provider alone means its first."`
+	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config."`
+	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret, and send it --to a URL."`
+	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
+	List     bool   `help:"List the samples there are."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *TriggerCmd) Help() string {
+	return `  hookglass trigger github.push -e default
+  hookglass trigger stripe.invoice.paid --secret whsec_… --to http://localhost:3000/hooks`
+}
+
+// triggerTimeout is for a local handler to answer.
+const triggerTimeout = 30 * time.Second
+
+// Validate says what is wrong with the flags together.
+func (c *TriggerCmd) Validate() error {
+	u, err := url.Parse(c.To)
+	switch {
+	case c.List:
+		return nil
+	case c.Event == "":
+		return errors.New("say which sample to send, for example github.push; --list shows them all")
+	case c.To != "" && c.Endpoint != "":
+		return errors.New("--to and --endpoint are two places; name one")
+	case c.To == "" && c.Endpoint == "":
+		return errors.New("name the endpoint with -e, or a URL with --to")
+	case c.Secret != "" && c.To == "":
+		return errors.New("--secret goes with --to; an endpoint signs with its own config")
+	case c.To != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
+		return errors.New("--to must be an http or https address")
+	}
+	return nil
+}
+
+// Run implements the command.
+func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
+	if c.List {
+		return c.list(t)
+	}
+	name, event, _ := strings.Cut(c.Event, ".")
+	if c.To != "" {
+		return c.send(ctx, t, name, event)
+	}
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event})
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.SentTestRequest]{Data: api.SentTestRequest{RequestID: id}}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Sent %s as %s\n", c.Event, id)
+		return err
+	})
+}
+
+func (c *TriggerCmd) list(t *server.Terminal) error {
+	samples := provider.Samples()
+	rows := make([][]string, len(samples))
+	for i, s := range samples {
+		rows[i] = []string{s.Provider + "." + s.Event, s.EventType}
+	}
+	return c.print(t, samples, table([]string{"SAMPLE", "EVENT TYPE"}, rows))
+}
+
+// send signs the sample here and sends it, for a handler on this machine.
+func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event string) error {
+	now := time.Now()
+	out, err := provider.Sample(name, event, c.To)
+	if err != nil {
+		return err
+	}
+	found := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
+	if fresh, _, err := provider.Regenerate(out, found, nil, provider.NewIdentity()); err == nil {
+		out = fresh // a form keeps the ids of the sample
+	}
+	if c.Secret != "" {
+		if out, err = provider.Sign(out, provider.Config{Provider: name, Secrets: []string{c.Secret}}, now); err != nil {
+			return err
+		}
+	} else {
+		out.Headers = provider.Strip(found, out.Headers)
+	}
+	ctx, cancel := context.WithTimeout(ctx, triggerTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, out.Method, out.URL, bytes.NewReader(out.Body))
+	if err != nil {
+		return err
+	}
+	for _, h := range out.Headers {
+		req.Header.Add(h.Name, h.Value)
+	}
+	res, err := http.DefaultTransport.RoundTrip(req) // a redirect is an answer, not an order
+	if err != nil {
+		return fmt.Errorf("send to %s: %w", c.To, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", c.To, err)
+	}
+	result := triggered{Sample: c.Event, URL: out.URL, StatusCode: res.StatusCode, Body: string(answer), DurationMS: time.Since(now).Milliseconds()}
+	if err := c.print(t, result, result.write); err != nil {
+		return err
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return hookglass.Errorf(hookglass.CodeConflict, "The handler answered %d.", res.StatusCode)
+	}
+	return nil
+}
+
+// triggered is what a handler answered.
+type triggered struct {
+	Sample     string `json:"sample"`
+	URL        string `json:"url"`
+	StatusCode int    `json:"status_code"`
+	Body       string `json:"body"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+func (r triggered) write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s -> [%d] %s (%d ms)\n%s\n", r.Sample, r.StatusCode, visible(r.URL), r.DurationMS, visibleLines(r.Body))
+	return err
+}

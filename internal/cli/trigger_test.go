@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
+	const secret = "s3cret"
+	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write(body)
+		if got := r.Header.Get("X-Hub-Signature-256"); got != "sha256="+hex.EncodeToString(mac.Sum(nil)) || r.Header.Get("X-GitHub-Event") != "push" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		io.WriteString(w, "seen")
+	}))
+	defer handler.Close()
+	trigger := func(args ...string) (int, string) {
+		t.Helper()
+		r := run(t, "", append([]string{"trigger"}, args...)...)
+		return r.code, r.out + r.err
+	}
+	if code, out := trigger("github.push", "--secret", secret, "--to", handler.URL); code != 0 || !strings.Contains(out, "[200]") || !strings.Contains(out, "seen") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if code, out := trigger("github.push", "--secret", "other", "--to", handler.URL); code != 1 || !strings.Contains(out, "401") {
+		t.Errorf("refused by the handler: exit %d: %s", code, out)
+	}
+	if code, out := trigger("github.nonsense", "--to", handler.URL); code != 1 || !strings.Contains(out, "sample") {
+		t.Errorf("no such sample: exit %d: %s", code, out)
+	}
+	for _, wrong := range [][]string{{}, {"github.push"}, {"github.push", "-e", "x", "--to", handler.URL}, {"github.push", "-e", "x", "--secret", "s"}, {"github.push", "--to", "nonsense"}} {
+		if code, out := trigger(wrong...); code != 2 {
+			t.Errorf("%q: exit %d: %s", wrong, code, out)
+		}
+	}
+	if code, out := trigger("--list"); code != 0 || !strings.Contains(out, "stripe.") {
+		t.Errorf("list: exit %d: %s", code, out)
+	}
+}
+
+func TestTriggerSendsASampleToAnEndpoint(t *testing.T) {
+	a := running(t)
+	made := object(t, "", "endpoints", "create", "shop", "--server", a.server, "--token", a.token)
+	id := member(t, made, "data", "id").(string)
+	sent := object(t, "", "trigger", "stripe", "-e", id, "--server", a.server, "--token", a.token)
+	event := member(t, sent, "data", "request_id").(string)
+	got := object(t, "", "requests", "get", event, "-e", id, "--server", a.server, "--token", a.token)
+	if member(t, got, "data", "detected_provider") != "stripe" {
+		t.Errorf("got %v", got)
+	}
+}
