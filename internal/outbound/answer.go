@@ -14,7 +14,7 @@ import (
 // Bounds of an answer, besides the length of its body and the time.
 const (
 	maxHeadBytes = 64 << 10 // of all heads and trailers together; as much as reception takes
-	maxHeadLines = 256      // likewise
+	maxHeadLines = 256      // header lines of them, likewise
 	maxInterim   = 8        // answers with 1xx before the real one
 	maxChunkLine = 256      // bytes of the line before a chunk
 )
@@ -74,12 +74,17 @@ func (a *answer) fields() (hookglass.Headers, error) {
 		if err != nil || line == "" {
 			return h, err
 		}
+		if a.lines--; a.lines < 0 {
+			return nil, failed(CodeResponseTooLarge, "The target answered with too many header lines.")
+		}
 		if line[0] == ' ' || line[0] == '\t' {
 			if len(h) == 0 {
 				return nil, errHeaderLine()
 			}
 			last := &h[len(h)-1]
-			last.Value = strings.Trim(last.Value+" "+strings.Trim(line, " \t"), " \t")
+			if last.Value = strings.Trim(last.Value+" "+strings.Trim(line, " \t"), " \t"); !isFieldValue(last.Value) {
+				return nil, errHeaderLine()
+			}
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
@@ -96,9 +101,6 @@ func errHeaderLine() *Failure {
 
 // line reads a line of a head without its end, which may be LF alone.
 func (a *answer) line() (string, error) {
-	if a.lines--; a.lines < 0 {
-		return "", failed(CodeResponseTooLarge, "The target answered with too many header lines.")
-	}
 	var line []byte
 	for {
 		part, err := a.in.ReadSlice('\n')
@@ -159,9 +161,9 @@ func (a *answer) body(r *Response, method string, max int64) error {
 		r.Truncated = length > max
 		want := min(length, max)
 		r.Body = make([]byte, 0, min(want, 64<<10))
-		err = a.content(r, want)
+		err = a.content(r, want, want)
 	default:
-		if err = a.content(r, max); err == nil {
+		if err = a.content(r, max, max); err == nil {
 			_, err = a.in.ReadByte()
 			r.Truncated = err == nil
 		}
@@ -192,7 +194,7 @@ func (a *answer) chunks(r *Response, max int64) error {
 			return err
 		}
 		room := max - int64(len(r.Body))
-		if err := a.content(r, min(size, room)); err != nil {
+		if err := a.content(r, min(size, room), room); err != nil {
 			return err
 		}
 		if size > room {
@@ -211,15 +213,16 @@ func errChunk() *Failure {
 	return failed(CodeProtocolError, "The target answered with a malformed chunk.")
 }
 
-// content appends n bytes to the body. Room is made as they come, not as they are announced.
-func (a *answer) content(r *Response, n int64) error {
+// content appends n bytes to the body, of which there may be room more. Memory is taken as they come, not as they are announced.
+func (a *answer) content(r *Response, n, room int64) error {
 	for n > 0 {
 		if len(r.Body) == cap(r.Body) {
-			r.Body = slices.Grow(r.Body, int(min(n, max(4<<10, int64(cap(r.Body))))))
+			r.Body = slices.Grow(r.Body, int(min(room, max(4<<10, int64(cap(r.Body))))))
 		}
-		room := r.Body[len(r.Body):cap(r.Body)]
-		m, err := a.in.Read(room[:min(int64(len(room)), n)])
+		free := r.Body[len(r.Body):cap(r.Body)]
+		m, err := a.in.Read(free[:min(int64(len(free)), n)])
 		r.Body = r.Body[:len(r.Body)+m]
+		room -= int64(m)
 		if n -= int64(m); n > 0 && err != nil {
 			return err
 		}
