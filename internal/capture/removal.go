@@ -2,6 +2,8 @@ package capture
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -61,10 +63,14 @@ func (s *Service) Untag(ctx context.Context, who hookglass.Principal, ref, event
 	return tags, err
 }
 
-// Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first.
+// Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first. It answers
+// validation_failed for another.
 func (s *Service) Ignore(ctx context.Context, who hookglass.Principal, ref, eventID, reason string) error {
 	if reason == "" {
 		reason = hookglass.IgnoreReasons[0]
+	}
+	if !slices.Contains(hookglass.IgnoreReasons, reason) {
+		return hookglass.Invalid("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, reason) })
 }

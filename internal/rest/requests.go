@@ -4,7 +4,6 @@ import (
 	"context"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -240,7 +239,7 @@ func tagsOf(tags []string) (out api.One[api.EventTags]) {
 }
 
 func (s *service) ignoreRequest(ctx context.Context, in *EventPath, body *api.IgnoreEvent) (out api.One[api.Event], err error) {
-	if body.Reason.Null || body.Reason.Set && !slices.Contains(hookglass.IgnoreReasons, body.Reason.Value) {
+	if body.Reason.Null || body.Reason.Set && body.Reason.Value == "" {
 		return out, hookglass.Invalid("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
 	}
 	if err := s.Captures.Ignore(ctx, asker(ctx), in.EndpointID, in.ID, body.Reason.Value); err != nil {

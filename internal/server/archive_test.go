@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func archived(t testing.TB, rows [][]any) []byte {
 func TestABackupGivesBackWhatWasPutIn(t *testing.T) {
 	rows := [][]any{
 		{int64(1), "plain", []byte("bytes"), 1.5},
-		{int64(-1 << 63), "", []byte{}, -0.0},
+		{int64(-1 << 63), "", []byte{}, math.Copysign(0, -1)},
 		{int64(1<<63 - 1), "\u2028<&>\"\\\n\U0010FFFF", []byte{0, 0xff, '\n'}, 1e300},
 		{nil, nil, nil, nil},
 		{int64(2), strings.Repeat("large", 1<<20), bytes.Repeat([]byte{7}, 5<<20), nil}, // more than a part

@@ -211,26 +211,24 @@ func (s *Server) openDatabase(ctx context.Context) (*store.DB, error) {
 	}
 }
 
-// root serves what must answer without a database, and all else through the gate.
+// root serves what must answer without a database, and all else through the gate. It is no http.ServeMux: that would
+// redirect a path that is not clean before the API or the web app could answer it.
 func (s *Server) root() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"status":"ok"}`+"\n")
-	})
-	mux.HandleFunc("GET /readyz", s.readyz)
-	if s.private == nil {
-		figures := s.metrics.handler()
-		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-			if !fromLoopback(r) {
-				http.NotFound(w, r)
-				return
-			}
+	figures, behind := s.metrics.handler(), s.metrics.counted(s.gate)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch path := r.URL.Path; {
+		case path == "/healthz" && reads:
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"status":"ok"}`+"\n")
+		case path == "/readyz" && reads:
+			s.readyz(w, r)
+		case path == "/metrics" && reads && s.private == nil && fromLoopback(r):
 			figures.ServeHTTP(w, r)
-		})
-	}
-	mux.Handle("/", s.metrics.counted(s.gate))
-	return mux
+		default:
+			behind.ServeHTTP(w, r)
+		}
+	})
 }
 
 // fromLoopback reports whether the request was made on this machine. One that a proxy passed on was not,

@@ -510,7 +510,6 @@ func TestSQLAndMatchAgree(t *testing.T) {
 		e := newEndpoint(t, db)
 		now := time.Now().UTC().Truncate(time.Microsecond)
 		odd := []string{"", "a", "A%_\\b", "é", "É", "\xff\xfe", "x\x00y", "\U0010ffab", "in.voice", "application/JSON;x", "application/jsonl", "\"q\"", "*"}
-		var events []*hookglass.Event
 		for i, s := range odd {
 			event := newEvent(e, `{"a":["`+s+`"]}`)
 			event.ReceivedAt = now.Add(-time.Duration(i) * time.Minute)
@@ -524,7 +523,6 @@ func TestSQLAndMatchAgree(t *testing.T) {
 				event.Type, event.Method, event.Reply, event.ID = hookglass.EventEmail, "EMAIL", nil, hookglass.NewEventID(hookglass.EventEmail, now)
 			}
 			capture(t, db, event)
-			events = append(events, event)
 			writing(t, db, func(tx *store.Tx) error {
 				if i%4 == 0 {
 					if err := tx.SetIgnored(string(e.ID), string(event.ID), "test"); err != nil {

@@ -32,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,8 +119,14 @@ func (db *DB) Health(ctx context.Context) (map[string]string, error) { return db
 // Postgres reports whether the database is PostgreSQL, which several nodes may share.
 func (db *DB) Postgres() bool { return db.dialect == postgres }
 
+// patience is how long a transaction may take altogether. A server that is there ends statements by itself; one that
+// hangs, or that the network no longer reaches, ends nothing.
+const patience = 15 * time.Second
+
 // View runs fn on a consistent snapshot of what the principal may see. Errors of fn come back as they are.
 func (db *DB) View(ctx context.Context, who hookglass.Principal, fn func(*View) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	tx, err := db.read.BeginTx(ctx, db.dialect.viewOptions())
 	if err != nil {
 		return unavailable("begin view", err)
@@ -136,6 +141,8 @@ func (db *DB) View(ctx context.Context, who hookglass.Principal, fn func(*View) 
 // Update runs fn in a transaction and commits it durably. When fn returns an error nothing of it is
 // kept. fn must be quick and must not wait for anything: other writers stand behind it.
 func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var topics []string
 	err := db.engine.update(ctx, func(sqlTx *sql.Tx) (err error) {
 		defer func() {
@@ -274,18 +281,6 @@ type args struct{ values []any }
 func (a *args) add(v any) string {
 	a.values = append(a.values, v)
 	return fmt.Sprintf("$%d", len(a.values))
-}
-
-// list returns the placeholders of several values, for IN.
-func addAll[T any](a *args, vs []T) string {
-	if len(vs) == 0 {
-		return "NULL"
-	}
-	marks := make([]string, len(vs))
-	for i, v := range vs {
-		marks[i] = a.add(v)
-	}
-	return strings.Join(marks, ", ")
 }
 
 // now is the time as the store keeps it: UTC, whole microseconds.
