@@ -261,7 +261,7 @@ func (n *node) memory() (now, peak int64) {
 }
 
 // plain asks on a connection of its own each time: the server comes and goes.
-var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 15 * time.Second}
+var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 25 * time.Second}
 
 // get asks for a path without a token.
 func (n *node) get(path string) (status int, body []byte, err error) {

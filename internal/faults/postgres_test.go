@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,6 +73,18 @@ func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Thaw() }) // before the cluster is stopped; a second time is no harm
 	frozen := time.Now()
+	var callers sync.WaitGroup
+	if long() { // they wait longer than the short form freezes
+		for _, path := range []string{"/auth/verify", "/endpoints", "/endpoints/" + l.endpoint + "/requests", "/events"} {
+			callers.Go(func() {
+				began := time.Now()
+				status, _, err := n.call(n.token, http.MethodGet, path, "")
+				if took := time.Since(began); err != nil || status != http.StatusServiceUnavailable || took > 18*time.Second {
+					t.Errorf("GET %s while storage hangs: %d %v after %v", path, status, err, took)
+				}
+			})
+		}
+	}
 	<-time.After(pick(10*time.Second, 30*time.Second))
 	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
 		t.Errorf("healthz while storage hangs: %d %s %v", status, body, err)
@@ -85,6 +98,7 @@ func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
 	thawed := time.Now()
 	<-time.After(6 * time.Second)
 	under.stop()
+	callers.Wait()
 
 	answers := l.all()
 	checkRefusals(t, answers, 8*time.Second, http.StatusOK, http.StatusServiceUnavailable)
