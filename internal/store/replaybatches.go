@@ -169,3 +169,9 @@ func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
 	}
 	return err
 }
+
+// BatchItemsLeft counts the events of a bulk replay that nothing is known of yet.
+func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
+	err = v.queryRow("replay batch", "SELECT count(*) FROM replay_batch_items WHERE batch = $1 AND finished_at IS NULL AND state IN ('pending', 'sending')", []any{batchNum}, &n)
+	return n, err
+}

@@ -1,0 +1,321 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// Bounds of a bulk replay. Its events are sent one after another, oldest first, so a rate is the most there will be.
+const (
+	MaxBatch     = 10_000 // events
+	DefaultRate  = 10     // a second
+	MaxRate      = 100
+	collectPage  = 500
+	collectTime  = 20 * time.Second // for finding the events, for which a person waits
+	shiftTime    = 15 * time.Second // of one job, besides the delivery that is under way then
+	stillMoving  = Timeout + slack  // a batch that has not moved for so long is with nobody
+	queuedTooOld = 20 * time.Second // a run that waits so long may have lost its job
+	sweepRows    = 100
+)
+
+// BatchRequest says what a bulk replay shall do.
+type BatchRequest struct {
+	Query         string // the search language; ignored events are left out unless it asks for them
+	TargetURL     string
+	Identity      string
+	Signature     string
+	Rate          int // a second; 0: DefaultRate
+	StopOnFailure bool
+	DryRun        bool // only say what would be replayed
+}
+
+// CreateBatch finds the events that a query means now and begins to replay them. A dry run stores nothing: its batch has a Total and no ID.
+func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref string, r BatchRequest) (b hookglass.ReplayBatch, err error) {
+	if err := maySend(who); err != nil {
+		return b, err
+	}
+	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
+	if r.Rate == 0 {
+		r.Rate = DefaultRate
+	}
+	if r.Rate < 1 || r.Rate > MaxRate {
+		faults = append(faults, hookglass.FieldError{Field: "rate", Message: "must be from 1 to 100"})
+	}
+	q, err := query.Filter{Q: r.Query}.Parse(time.Now())
+	var invalid *hookglass.Error
+	if errors.As(err, &invalid) {
+		faults = append(faults, hookglass.FieldError{Field: "query", Message: "can not be read: " + invalid.Message})
+	} else if err != nil {
+		return b, err
+	}
+	if len(faults) > 0 {
+		return b, hookglass.InvalidFields(faults)
+	}
+	if err := s.checkTarget("target_url", r.TargetURL); err != nil {
+		return b, err
+	}
+	var src source
+	if err := s.db.View(ctx, who, func(v *store.View) (err error) {
+		src, err = s.source(v, ref)
+		return err
+	}); err != nil {
+		return b, err
+	}
+	if err := options.Permitted(src.entitlements); err != nil {
+		return b, err
+	}
+	seqs, err := s.collect(ctx, who, ref, q)
+	if err != nil {
+		return b, err
+	}
+	b = hookglass.ReplayBatch{
+		EndpointNum: src.endpoint.Num, Query: r.Query, TargetURL: r.TargetURL, Options: options, Rate: r.Rate, StopOnFailure: r.StopOnFailure,
+		State: hookglass.BatchRunning, Total: int64(len(seqs)),
+	}
+	if r.DryRun {
+		return b, nil
+	}
+	b.ID = hookglass.NewSortableID(hookglass.PrefixReplayBatch, time.Now())
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if _, err := tx.EndpointByNum(b.EndpointNum); err != nil {
+			return err
+		}
+		return tx.CreateReplayBatch(&b, seqs)
+	})
+	return b, err
+}
+
+// collect finds the events of a bulk replay.
+func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref string, q query.Query) (seqs []int64, err error) {
+	for before, until := int64(0), time.Now().Add(collectTime); ; {
+		err = s.db.View(ctx, who, func(v *store.View) error {
+			page, err := v.Events(ref, store.EventList{Query: q, Limit: collectPage, Before: before})
+			before = page.Next
+			for _, e := range page.Events {
+				seqs = append(seqs, e.Seq)
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case len(seqs) > MaxBatch:
+			return nil, hookglass.Invalid("query", "means more than 10,000 requests; narrow it")
+		case before == 0:
+			return seqs, nil
+		case !time.Now().Before(until):
+			return nil, hookglass.Invalid("query", "takes too long; narrow it, for example by received times")
+		}
+	}
+}
+
+// Pause, Resume and Cancel move a bulk replay. An event that is under way then is finished. They answer not_found, and conflict in a state
+// that does not allow it.
+func (s *Service) Pause(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
+	return s.move(ctx, who, ref, id, hookglass.BatchPaused, hookglass.BatchRunning)
+}
+
+// Resume goes on with a paused one.
+func (s *Service) Resume(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
+	return s.move(ctx, who, ref, id, hookglass.BatchRunning, hookglass.BatchPaused)
+}
+
+// Cancel ends one for good.
+func (s *Service) Cancel(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
+	return s.move(ctx, who, ref, id, hookglass.BatchCanceled, hookglass.BatchRunning, hookglass.BatchPaused)
+}
+
+func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id string, to hookglass.BatchState, from ...hookglass.BatchState) (b hookglass.ReplayBatch, err error) {
+	if err := maySend(who); err != nil {
+		return b, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if b, err = tx.ReplayBatch(ref, id); err != nil {
+			return err
+		}
+		for _, state := range from {
+			if moved, err := tx.MoveReplayBatch(&b, state, to); err != nil || moved {
+				return err
+			}
+		}
+		return hookglass.Errorf(hookglass.CodeConflict, "The bulk replay is %s.", b.State)
+	})
+	return b, err
+}
+
+// WorkBatch replays events of a bulk replay for a while, one after another. It reports whether others shall wait for their turn no
+// longer: false means that there is more to do.
+func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err error) {
+	for until := time.Now().Add(shiftTime); time.Now().Before(until); {
+		began := time.Now()
+		more, err := s.workOne(ctx, id)
+		if err != nil || !more {
+			return err == nil, err
+		}
+		var b hookglass.ReplayBatch
+		if err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
+			b, err = v.ReplayBatchByID(id)
+			return err
+		}); err != nil {
+			return false, err
+		}
+		wait := time.NewTimer(time.Until(began.Add(time.Second / time.Duration(b.Rate))))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
+// workOne replays the next event. It reports false where none is left for this worker.
+func (s *Service) workOne(ctx context.Context, id string) (more bool, err error) {
+	var b hookglass.ReplayBatch
+	var item hookglass.BatchItem
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		b, err = tx.ReplayBatchByID(id)
+		if err != nil {
+			return err
+		}
+		if item, err = tx.BeginBatchItem(&b); hookglass.Is(err, hookglass.CodeNotFound) {
+			item = hookglass.BatchItem{} // another worker may have it
+			return s.close(tx, &b)
+		}
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && item.Num == 0 {
+		return false, nil // gone, not running, or nothing left
+	}
+	if err != nil {
+		return false, err
+	}
+	var src source
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		if src.endpoint, err = v.EndpointByNum(b.EndpointNum); err != nil {
+			return err
+		}
+		if err := s.fill(v, &src); err != nil {
+			return err
+		}
+		src.event, err = v.Event(string(src.endpoint.ID), string(item.EventID))
+		return err
+	})
+	var attempt *hookglass.Replay
+	if err == nil {
+		err = b.Options.Permitted(src.entitlements)
+	}
+	if err == nil {
+		attempt, _, err = s.attempt(ctx, src, b.TargetURL, b.Options, delivery.Overrides{})
+	}
+	item.State = hookglass.ItemFailed
+	var refusal *hookglass.Error
+	switch {
+	case err == nil:
+		attempt.BatchID, item.ReplayID, item.Failure = b.ID, attempt.ID, attempt.Failure
+		if attempt.Response != nil {
+			item.StatusCode = attempt.Response.Status
+		}
+		switch {
+		case attempt.Passed():
+			item.State = hookglass.ItemPassed
+		case ctx.Err() != nil && attempt.Failure != nil: // told to stop in the middle of it
+			item.State = hookglass.ItemUnknown
+		}
+	case errors.As(err, &refusal):
+		item.Failure = &hookglass.Failure{Code: string(refusal.Code), Message: refusal.Message}
+	default:
+		item.Failure = &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The event could not be read."}
+		s.Log.ErrorContext(ctx, "an event of a bulk replay failed", "batch", b.ID, "error", err)
+	}
+	settle := func(tx *store.Tx) error {
+		if err := tx.FinishBatchItem(b.Num, item); err != nil {
+			return err
+		}
+		if b.StopOnFailure && item.State != hookglass.ItemPassed {
+			_, err := tx.MoveReplayBatch(&b, hookglass.BatchRunning, hookglass.BatchStopped)
+			return err
+		}
+		return nil
+	}
+	if attempt != nil {
+		return true, s.record(ctx, attempt, settle)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return true, s.db.Update(ctx, hookglass.System, settle)
+}
+
+// close completes a bulk replay of which nothing is left.
+func (s *Service) close(tx *store.Tx, b *hookglass.ReplayBatch) error {
+	left, err := tx.BatchItemsLeft(b.Num)
+	if err != nil || left > 0 {
+		return err
+	}
+	_, err = tx.MoveReplayBatch(b, hookglass.BatchRunning, hookglass.BatchCompleted)
+	return err
+}
+
+// Run finishes what dead processes left behind, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	// On an embedded database no other process can be at work: what began before is with nobody.
+	cutoff := time.Now()
+	if s.db.Postgres() {
+		cutoff = cutoff.Add(-stillMoving)
+	}
+	every := time.NewTicker(10 * time.Second)
+	defer every.Stop()
+	for {
+		if err := s.Sweep(ctx, cutoff); err != nil && ctx.Err() == nil {
+			s.Log.WarnContext(ctx, "replays that were left behind could not be looked for", "error", err)
+		}
+		select {
+		case <-every.C:
+			cutoff = time.Now().Add(-stillMoving)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// lost is the failure of what was under way when its process died.
+var lost = hookglass.Failure{Code: "interrupted", Message: "The service stopped while the request was under way, so it is not known whether the target received it."}
+
+// Sweep writes unknown where a marker is older than begunBefore and nothing followed, and gives new jobs to what has lost its own.
+func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		runs, err := tx.OrphanedReplayRuns(begunBefore, sweepRows)
+		if err != nil {
+			return err
+		}
+		for _, r := range runs {
+			r.State, r.Failure = hookglass.RunUnknown, &lost
+			if _, err := tx.FinishReplayRun(&r); err != nil {
+				return err
+			}
+		}
+		orphans, err := tx.OrphanedBatchItems(begunBefore, sweepRows)
+		if err != nil {
+			return err
+		}
+		for batch, items := range orphans {
+			for _, i := range items {
+				i.State, i.Failure = hookglass.ItemUnknown, &lost
+				if err := tx.FinishBatchItem(batch, i); err != nil {
+					return err
+				}
+			}
+		}
+		if err := tx.RequeueReplayRuns(tx.Now.Add(-queuedTooOld), sweepRows); err != nil {
+			return err
+		}
+		return tx.RequeueReplayBatches(tx.Now.Add(-stillMoving), sweepRows)
+	})
+}

@@ -1,0 +1,296 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/store"
+)
+
+// CaseDraft is what a caller sets on a case. A nil field is not named.
+type CaseDraft struct {
+	SourceID    *string
+	Name        *string
+	Description *string
+	TargetURL   *string
+	Options     *CaseOptions
+	Assertions  *hookglass.Assertions
+	LockVersion *int64 // update alone, and required there
+}
+
+// CaseOptions are modes as a caller spells them; "" is the default.
+type CaseOptions struct{ Identity, Signature string }
+
+// Cases lists the cases of an endpoint, newest first, those with a Num below before where it is not 0.
+func (s *Service) Cases(ctx context.Context, who hookglass.Principal, ref string, before int64, limit int) (cases []hookglass.ReplayCase, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		cases, err = v.ReplayCases(ref, before, limit)
+		return err
+	})
+	for i := range cases {
+		if err == nil {
+			err = s.openCase(&cases[i])
+		}
+	}
+	return cases, err
+}
+
+// Case returns one case. It answers not_found.
+func (s *Service) Case(ctx context.Context, who hookglass.Principal, ref, id string) (c hookglass.ReplayCase, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		c, err = v.ReplayCase(ref, id)
+		return err
+	})
+	if err != nil {
+		return c, err
+	}
+	return c, s.openCase(&c)
+}
+
+func (s *Service) openCase(c *hookglass.ReplayCase) error {
+	return s.open(c.Sealed, configOf(c.ID), &c.ReplayCaseConfig)
+}
+
+// CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint, payment_method_required,
+// target_not_allowed and validation_failed.
+func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref string, d CaseDraft) (c hookglass.ReplayCase, err error) {
+	if err := maySend(who); err != nil {
+		return c, err
+	}
+	c.Options = hookglass.ReplayOptions{Identity: hookglass.IdentityOriginal, Signature: hookglass.DefaultSignatureMode}
+	var src source
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if src, err = s.source(v, ref); err != nil {
+			return err
+		}
+		return s.draft(v, &c, &src, d)
+	})
+	if err != nil {
+		return c, err
+	}
+	if src.event == nil {
+		return c, hookglass.Invalid("replay_case.source_id", "is required")
+	}
+	if err := s.tryBuild(src, c.ReplayCaseConfig); err != nil {
+		return c, err
+	}
+	c.ID = hookglass.NewSortableID(hookglass.PrefixReplayCase, time.Now())
+	c.EndpointNum, c.EndpointID, c.SourceID = src.endpoint.Num, src.endpoint.ID, src.event.ID
+	snap, err := s.sealCase(&c, src.event)
+	if err != nil {
+		return c, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if _, err := tx.EndpointByNum(c.EndpointNum); err != nil {
+			return err
+		}
+		return tx.CreateReplayCase(&c, snap)
+	})
+	return c, err
+}
+
+// UpdateCase changes what the draft names. It answers stale_lock_version unless the draft carries the case's current version.
+func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, id string, d CaseDraft) (c hookglass.ReplayCase, err error) {
+	if err := maySend(who); err != nil {
+		return c, err
+	}
+	var src source
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if c, err = v.ReplayCase(ref, id); err != nil {
+			return err
+		}
+		switch {
+		case d.LockVersion == nil:
+			return hookglass.Invalid("replay_case.lock_version", "is required")
+		case *d.LockVersion != c.LockVersion:
+			return hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case is at version %d. Read it again and repeat the change.", c.LockVersion)
+		}
+		if err := s.openCase(&c); err != nil {
+			return err
+		}
+		if src, err = s.source(v, ref); err != nil {
+			return err
+		}
+		return s.draft(v, &c, &src, d)
+	})
+	if err != nil {
+		return c, err
+	}
+	if src.event != nil {
+		c.SourceID, c.SourceAvailable = src.event.ID, true
+	}
+	if src.event != nil || d.Options != nil {
+		with := src
+		if with.event == nil {
+			if with.event, err = s.snapshotOf(ctx, c, src.endpoint); err != nil {
+				return c, err
+			}
+		}
+		if err := s.tryBuild(with, c.ReplayCaseConfig); err != nil {
+			return c, err
+		}
+	}
+	snap, err := s.sealCase(&c, src.event)
+	if err != nil {
+		return c, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SaveReplayCase(&c, snap) })
+	return c, err
+}
+
+// DeleteCase deletes a case; its runs stay. It answers not_found.
+func (s *Service) DeleteCase(ctx context.Context, who hookglass.Principal, ref, id string) error {
+	if err := maySend(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		c, err := tx.ReplayCase(ref, id)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteReplayCase(c.Num)
+	})
+}
+
+// draft applies what a caller set, reads the source that it names, and judges the whole.
+func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d CaseDraft) error {
+	var faults []hookglass.FieldError
+	if d.Name != nil {
+		c.Name = *d.Name
+	}
+	if d.Description != nil {
+		c.Description = *d.Description
+	}
+	if d.TargetURL != nil {
+		c.TargetURL = *d.TargetURL
+	}
+	if d.Options != nil {
+		c.Options, faults = hookglass.ParseReplayOptions("replay_case.options.", d.Options.Identity, d.Options.Signature)
+	}
+	if d.Assertions != nil {
+		c.Assertions = *d.Assertions
+	}
+	if d.SourceID != nil {
+		e, err := v.Event(string(src.endpoint.ID), *d.SourceID)
+		switch {
+		case err == nil:
+			src.event = e
+		case hookglass.Is(err, hookglass.CodeNotFound):
+			faults = append(faults, hookglass.FieldError{Field: "replay_case.source_id", Message: "names no request of this endpoint"})
+		default:
+			return err
+		}
+	}
+	faults = append(faults, c.Faults()...)
+	if sub := c.Assertions.JSONSubset; len(sub) > 0 && jsondoc.Check(sub) != nil {
+		faults = append(faults, hookglass.FieldError{Field: "replay_case.assertions.json_subset", Message: "must be JSON, nested 128 deep at most"})
+	}
+	if err := s.checkTarget("replay_case.target_url", c.TargetURL); err != nil {
+		var e *hookglass.Error
+		if !errors.As(err, &e) || e.Code != hookglass.CodeValidationFailed {
+			if len(faults) == 0 {
+				return err
+			}
+		} else {
+			faults = append(faults, e.Details...)
+		}
+	}
+	if len(faults) > 0 {
+		return hookglass.InvalidFields(faults)
+	}
+	return c.Options.Permitted(src.entitlements)
+}
+
+// tryBuild answers what a run would be blocked for today: modes that do not fit the event.
+func (s *Service) tryBuild(src source, c hookglass.ReplayCaseConfig) error {
+	_, err := s.build(src, c.TargetURL, c.Options, delivery.Overrides{}, time.Now())
+	var e *hookglass.Error
+	if errors.As(err, &e) && e.Code == hookglass.CodeValidationFailed {
+		inCase := *e
+		inCase.Details = nil
+		for _, f := range e.Details {
+			inCase.Details = append(inCase.Details, hookglass.FieldError{Field: "replay_case.options." + f.Field, Message: f.Message})
+		}
+		return &inCase
+	}
+	return err
+}
+
+// sealCase seals the configuration and, where the source is new, its snapshot.
+func (s *Service) sealCase(c *hookglass.ReplayCase, e *hookglass.Event) (snap []byte, err error) {
+	if c.Sealed, err = s.seal(c.ReplayCaseConfig, configOf(c.ID)); err != nil || e == nil {
+		return nil, err
+	}
+	plain, err := snapshotOf(e)
+	if err != nil {
+		return nil, err
+	}
+	return s.Sealer.Seal(plain, snapshotIn(c.ID))
+}
+
+func (s *Service) snapshotOf(ctx context.Context, c hookglass.ReplayCase, e hookglass.Endpoint) (*hookglass.Event, error) {
+	var sealed []byte
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		sealed, _, err = v.CaseSnapshot(c.Num)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var snap snapshot
+	if err := s.open(sealed, snapshotIn(c.ID), &snap); err != nil {
+		return nil, err
+	}
+	return snap.event(e), nil
+}
+
+// maxKey bounds an Idempotency-Key, in characters (decisions, section 7).
+const maxKey = 255
+
+// RunCase queues a run of the case. A key that the case has seen at the same version gives that run again; at another version
+// it answers idempotency_conflict.
+func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id, key string) (r hookglass.ReplayCaseRun, err error) {
+	if err := maySend(who); err != nil {
+		return r, err
+	}
+	if n := utf8.RuneCountInString(key); n == 0 || n > maxKey || !utf8.ValidString(key) || containsControl(key) {
+		return r, hookglass.Invalid("Idempotency-Key", "is required and must have 1 to 255 characters")
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		c, err := tx.ReplayCase(ref, id)
+		if err != nil {
+			return err
+		}
+		if err := s.openCase(&c); err != nil {
+			return err
+		}
+		r = hookglass.ReplayCaseRun{
+			ID: hookglass.NewSortableID(hookglass.PrefixReplayCaseRun, tx.Now), CaseNum: c.Num, CaseID: c.ID, EndpointNum: c.EndpointNum,
+			CaseLockVersion: c.LockVersion, SnapshotVersion: c.SnapshotVersion, State: hookglass.RunQueued, IdempotencyKey: key,
+		}
+		if r.Sealed, err = s.seal(c.ReplayCaseConfig, configIn(r.ID)); err != nil {
+			return err
+		}
+		repeated, err := tx.QueueReplayRun(&r)
+		if err == nil && repeated && r.CaseLockVersion != c.LockVersion {
+			err = hookglass.Errorf(hookglass.CodeIdempotencyConflict, "The Idempotency-Key was used for version %d of the case, which is at %d.", r.CaseLockVersion, c.LockVersion)
+		}
+		return err
+	})
+	return r, err
+}
+
+func containsControl(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return true
+		}
+	}
+	return false
+}

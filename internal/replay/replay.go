@@ -1,0 +1,237 @@
+// Package replay delivers captured events again when a person asks for it: at once, many in a row, and as saved cases whose
+// answers are judged. It hides how a case is sealed, when a run may be sent, and what is remembered of an attempt.
+//
+// At most once. A case run and an event of a bulk replay leave a marker in the table before they are sent. Whoever finds a marker and
+// no outcome writes unknown and does not send again: uncertainty is a state, not a reason to repeat.
+//
+// A Service is safe for concurrent use.
+package replay
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/provider"
+	"hookglass/internal/store"
+)
+
+// Timeout is for one delivery, from the resolution of the name to the last byte (decisions, section 13, "Replay").
+const Timeout = 30 * time.Second
+
+// maxKept bounds each body that the history keeps. An answer has more of it (decisions, section 13).
+const maxKept = 256 << 10
+
+// Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
+type Verifiers interface {
+	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
+}
+
+// Sealer encrypts what a case holds. where names the row.
+type Sealer interface {
+	Seal(plaintext []byte, where string) ([]byte, error)
+	Open(sealed []byte, where string) ([]byte, error)
+}
+
+// Config is what a Service is made of.
+type Config struct {
+	Client    delivery.Client
+	Verifiers Verifiers
+	Sealer    Sealer
+	Proxied   bool // webhooks come through proxies of this installation
+	Log       *slog.Logger
+}
+
+// Service is the capability.
+type Service struct {
+	Config
+	db *store.DB
+}
+
+// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
+func New(db *store.DB, cfg Config) *Service { return &Service{cfg, db} }
+
+// Request says what a one-off replay shall do.
+type Request struct {
+	TargetURL string
+	Identity  string // "": original
+	Signature string // "": the default
+	Overrides delivery.Overrides
+}
+
+// source is an event with what it takes to send it.
+type source struct {
+	endpoint     hookglass.Endpoint
+	event        *hookglass.Event
+	configs      []provider.Config
+	entitlements hookglass.Entitlements
+}
+
+// Replay delivers an event once, waits for the answer and remembers the attempt. It answers not_found, payment_method_required,
+// validation_failed and target_not_allowed; a target that does not answer is an attempt whose Failure says why.
+func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, eventID string, r Request) (*hookglass.Replay, error) {
+	if err := maySend(who); err != nil {
+		return nil, err
+	}
+	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
+	if err := s.checkTarget("target_url", r.TargetURL); err != nil {
+		return nil, err
+	}
+	if len(faults) > 0 {
+		return nil, hookglass.InvalidFields(faults)
+	}
+	var src source
+	err := s.db.View(ctx, who, func(v *store.View) (err error) {
+		if src, err = s.source(v, ref); err != nil {
+			return err
+		}
+		src.event, err = v.Event(ref, eventID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := options.Permitted(src.entitlements); err != nil {
+		return nil, err
+	}
+	attempt, full, err := s.attempt(ctx, src, r.TargetURL, options, r.Overrides)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.record(ctx, attempt, func(*store.Tx) error { return nil }); err != nil {
+		return nil, err
+	}
+	full.Num, full.Verdict = attempt.Num, attempt.Verdict
+	return full, nil
+}
+
+// source reads what every delivery of an endpoint's events takes.
+func (s *Service) source(v *store.View, ref string) (src source, err error) {
+	if src.endpoint, err = v.Endpoint(ref); err != nil {
+		return src, err
+	}
+	return src, s.fill(v, &src)
+}
+
+func (s *Service) fill(v *store.View, src *source) (err error) {
+	if src.endpoint.AccountID != 0 {
+		account, err := v.Account(src.endpoint.AccountID)
+		if err != nil {
+			return err
+		}
+		src.entitlements = account.Entitlements()
+	}
+	src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
+	return err
+}
+
+// key is the tenant whose requests are bounded together.
+func (s source) key() string {
+	if s.endpoint.AccountID != 0 {
+		return "account " + strconv.FormatInt(s.endpoint.AccountID, 10)
+	}
+	return "endpoint " + string(s.endpoint.ID)
+}
+
+// build makes the request of a delivery.
+func (s *Service) build(src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides, at time.Time) (delivery.Request, error) {
+	return delivery.Build(delivery.Order{
+		Event: src.event, TargetURL: target, Options: options, Overrides: overrides,
+		Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(), At: at,
+	})
+}
+
+// noTunnel is the failure of a delivery to a local machine where none is connected.
+var noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
+
+// attempt sends an event once. It returns the attempt as it is remembered, bounded and without credentials, and as it was.
+func (s *Service) attempt(ctx context.Context, src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides) (kept, full *hookglass.Replay, err error) {
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	out, err := s.build(src, target, options, overrides, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	full = &hookglass.Replay{
+		ID: hookglass.NewSortableID(hookglass.PrefixReplay, at), EndpointNum: src.endpoint.Num, EventSeq: src.event.Seq, EventID: src.event.ID,
+		TargetURL: target, Options: options, Request: out.SentRequest, At: at, NewDeliveryID: out.NewDeliveryID, Warnings: out.Warnings,
+	}
+	if target == hookglass.TunnelTarget {
+		full.Failure = &noTunnel
+	} else {
+		got := delivery.Send(ctx, s.Client, src.key(), Timeout, out)
+		if got.Forbidden != nil {
+			return nil, nil, got.Forbidden
+		}
+		full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, got.Response, got.Failure, got.Duration
+	}
+	remembered := *full
+	remembered.Request = keepRequest(full.Request, src.configs)
+	remembered.Response = keepResponse(full.Response, src.configs)
+	// A secret that a provider has its senders show as it is (GitLab's token) is nobody's to read, not even now.
+	shown := make(hookglass.Headers, len(full.Request.Headers))
+	for i, h := range full.Request.Headers {
+		shown[i] = hookglass.Header{Name: h.Name, Value: delivery.RedactSecrets(h.Value, src.configs)}
+	}
+	full.Request.Headers = shown
+	return &remembered, full, nil
+}
+
+// keepRequest is a request as it is remembered.
+func keepRequest(r hookglass.SentRequest, configs []provider.Config) hookglass.SentRequest {
+	r.Headers = delivery.RedactHeaders(r.Headers, configs)
+	if len(r.Body) > maxKept {
+		r.Body, r.Truncated = r.Body[:maxKept], true
+	}
+	return r
+}
+
+// keepResponse is an answer as it is remembered.
+func keepResponse(r *hookglass.TargetResponse, configs []provider.Config) *hookglass.TargetResponse {
+	if r == nil {
+		return nil
+	}
+	kept := *r
+	kept.Headers = delivery.RedactHeaders(r.Headers, configs)
+	kept.Body = []byte(delivery.RedactSecrets(string(r.Body), configs))
+	if len(kept.Body) > maxKept {
+		kept.Body, kept.Truncated = kept.Body[:maxKept], true
+	}
+	return &kept
+}
+
+// recordTimeout is for writing down what was sent, also where who asked for it is gone.
+const recordTimeout = 15 * time.Second
+
+// record remembers an attempt, whoever is gone meanwhile: what was sent must not be forgotten.
+func (s *Service) record(ctx context.Context, r *hookglass.Replay, also func(*store.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		if err := tx.RecordReplay(r); err != nil {
+			return err
+		}
+		return also(tx)
+	})
+}
+
+// checkTarget judges a target as it is spelled. The word tunnel is one.
+func (s *Service) checkTarget(field, target string) error {
+	if target == "" {
+		return hookglass.Invalid(field, "is required")
+	}
+	if target == hookglass.TunnelTarget {
+		return nil
+	}
+	return s.Client.Check(field, target)
+}
+
+// maySend answers insufficient rights of keys that belong to no account.
+func maySend(who hookglass.Principal) error {
+	if who.Endpoint != "" {
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	return nil
+}

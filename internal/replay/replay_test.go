@@ -1,0 +1,183 @@
+package replay_test
+
+import (
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/replay"
+	"hookglass/internal/store"
+)
+
+// Reliability, row 71.
+func TestAReplayIsWhatWasCaptured(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("PUT", "Host: hooks.example.com\r\nx-odd-Case: 1\r\nX-A: caf\xe9\r\nX-a: two\r\nContent-Length: 99\r\nConnection: close\r\n", "\x00\xff body")
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url + "/in?b=1&a=%20"})
+		must(t, err)
+		if r.Response == nil || r.Response.Status != 200 || string(r.Response.Body) != `{"ok":true}` || r.Failure != nil || r.Verdict != "" || r.NewDeliveryID != "" {
+			t.Errorf("%+v", r)
+		}
+		head, body := b.sink.last()
+		lines := strings.Split(head, "\r\n")
+		if lines[0] != "PUT /in?b=1&a=%20 HTTP/1.1" || body != "\x00\xff body" {
+			t.Errorf("%q %q", lines[0], body)
+		}
+		if !strings.Contains(head, "x-odd-Case: 1\r\nX-A: caf\xe9\r\nX-a: two\r\n") || strings.Contains(head, "User-Agent") || strings.Contains(head, "Accept-Encoding") {
+			t.Errorf("%q", head)
+		}
+		for _, want := range []string{"X-Service-Replay: true\r\n", "X-Service-Original-Request: " + string(e.ID) + "\r\n", "X-Service-Replay-Time: "} {
+			if strings.Count(head, want) != 1 {
+				t.Errorf("%s is not once in %q", want, head)
+			}
+		}
+	})
+}
+
+func TestATargetThatDoesNotAnswerIsAnAttempt(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "hi")
+		send := func(target string) *hookglass.Replay {
+			t.Helper()
+			r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: target})
+			must(t, err)
+			return r
+		}
+		if r := send(closedPort(t)); r.Response != nil || r.Failure == nil || r.Failure.Code != "connection_refused" {
+			t.Errorf("refused: %+v", r.Failure)
+		}
+		b.sink.answer("")
+		if r := send(b.sink.url); r.Response != nil || r.Failure == nil || r.Failure.Code != "reset" {
+			t.Errorf("reset: %+v", r.Failure)
+		}
+		b.sink.answer("HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n")
+		if r := send(b.sink.url); r.Response == nil || r.Response.Status != 302 || r.Response.Headers.Get("Location") == "" {
+			t.Errorf("a redirect is reported: %+v", r)
+		}
+		if r := send(hookglass.TunnelTarget); r.Failure == nil || r.Failure.Code != "no_tunnel" {
+			t.Errorf("tunnel: %+v", r.Failure)
+		}
+	})
+}
+
+func TestWhatAReplayIsRefusedFor(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "a=b")
+		try := func(id string, r replay.Request) error {
+			if r.TargetURL == "" {
+				r.TargetURL = b.sink.url
+			}
+			_, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), id, r)
+			return err
+		}
+		id := string(e.ID)
+		wantCode(t, try("req_00000000000000000000000000", replay.Request{}), hookglass.CodeNotFound)
+		wantCode(t, try(id, replay.Request{Identity: "new"}), hookglass.CodeValidationFailed)
+		wantCode(t, try(id, replay.Request{Signature: "keep"}), hookglass.CodeValidationFailed)
+		wantCode(t, try(id, replay.Request{Identity: "regenerate"}), hookglass.CodeValidationFailed) // a form
+		wantCode(t, try(id, replay.Request{Signature: "resign"}), hookglass.CodeValidationFailed)    // no config
+		wantCode(t, try(id, replay.Request{TargetURL: "ftp://example.com"}), hookglass.CodeValidationFailed)
+		for _, forbidden := range []string{"http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/", "http://2130706434/"} {
+			wantCode(t, try(id, replay.Request{TargetURL: forbidden}), hookglass.CodeTargetNotAllowed)
+		}
+		b.setPayment(false)
+		wantCode(t, try(id, replay.Request{Identity: "regenerate"}), hookglass.CodePaymentMethodRequired)
+		wantCode(t, try(id, replay.Request{Signature: "resign"}), hookglass.CodePaymentMethodRequired)
+		if b.sink.hits() != 0 {
+			t.Errorf("%d requests were sent", b.sink.hits())
+		}
+		must(t, try(id, replay.Request{Signature: "strip"}))
+	})
+}
+
+func TestTheHistoryComparesWithTheAttemptBefore(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "Authorization: Bearer s3cret\r\nX-A: caf\xe9\r\n", "hi")
+		var verdicts []string
+		for _, status := range []int{500, 404, 204, 200, 503} {
+			b.sink.status(status)
+			r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url})
+			must(t, err)
+			verdicts = append(verdicts, string(r.Verdict))
+		}
+		if got := strings.Join(verdicts, " "); got != " still_failing fixed still_passing regressed" {
+			t.Errorf("verdicts %q", got)
+		}
+		// Another target is another story.
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url + "/other"})
+		must(t, err)
+		if r.Verdict != "" {
+			t.Errorf("%s at another target", r.Verdict)
+		}
+		history := b.history(e, 0, 4)
+		if len(history) != 4 || history[0].ID != r.ID || history[0].Num <= history[3].Num {
+			t.Fatalf("%d in the history", len(history))
+		}
+		sent := history[1].Request
+		if sent.Headers.Get("Authorization") != "[redacted]" || sent.Headers.Get("X-A") != "caf\xe9" || string(sent.Body) != "hi" || sent.Method != "POST" {
+			t.Errorf("%+v", sent)
+		}
+		if rest := b.history(e, history[3].Num, 10); len(rest) != 2 || rest[0].Response.Status != 404 {
+			t.Errorf("the rest: %+v", rest)
+		}
+		// It goes with the event.
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(e.ID)) }))
+		err = b.db.View(t.Context(), b.who, func(v *store.View) error {
+			_, err := v.Replays(string(b.ep.ID), string(e.ID), 0, 10)
+			return err
+		})
+		wantCode(t, err, hookglass.CodeNotFound)
+	})
+}
+
+func (b *bench) history(e *hookglass.Event, before int64, limit int) (all []*hookglass.Replay) {
+	b.t.Helper()
+	err := b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
+		all, err = v.Replays(string(b.ep.ID), string(e.ID), before, limit)
+		return err
+	})
+	must(b.t, err)
+	return all
+}
+
+func TestLongBodiesAreBoundedInTheHistoryOnly(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", strings.Repeat("x", 300<<10))
+		b.sink.json(`"` + strings.Repeat("y", 300<<10) + `"`)
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url})
+		must(t, err)
+		if len(r.Response.Body) != 300<<10+2 || r.Response.Truncated {
+			t.Errorf("%d bytes answered, truncated %v", len(r.Response.Body), r.Response.Truncated)
+		}
+		kept := b.history(e, 0, 1)[0]
+		if len(kept.Request.Body) != 256<<10 || !kept.Request.Truncated || len(kept.Response.Body) != 256<<10 || !kept.Response.Truncated {
+			t.Errorf("%d and %d bytes kept", len(kept.Request.Body), len(kept.Response.Body))
+		}
+	})
+}
+
+func TestASecretThatSendersShowIsNotShown(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		generic, secret := "gitlab", "canary-7f3a9"
+		_, err := b.endpoints.CreateSignatureConfig(t.Context(), b.who, string(b.ep.ID), endpoint.SignatureDraft{Provider: &generic, Secret: &secret}, false)
+		must(t, err)
+		e := b.capture("POST", "X-Gitlab-Event: Push Hook\r\nX-Gitlab-Token: old\r\n", "{}")
+		b.sink.play(func(int) string {
+			return "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 14\r\n\r\n" + `"canary-7f3a9"`
+		})
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url, Overrides: delivery.Overrides{Headers: map[string]*string{"X-Gitlab-Token": &secret}}})
+		must(t, err)
+		if head, _ := b.sink.last(); !strings.Contains(head, secret) {
+			t.Fatal("the token was not sent")
+		}
+		if v := r.Request.Headers.Get("X-Gitlab-Token"); v != "[redacted]" {
+			t.Errorf("shown: %s", v)
+		}
+		kept := b.history(e, 0, 1)[0]
+		if strings.Contains(string(kept.Response.Body), secret) || kept.Response.Headers.Get("Set-Cookie") != "[redacted]" {
+			t.Errorf("kept: %s %v", kept.Response.Body, kept.Response.Headers)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package replay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/provider"
+	"hookglass/internal/store"
+)
+
+// slack is what a run may take besides its delivery. One that began longer ago than both is with nobody.
+const slack = 10 * time.Second
+
+// ExecuteRun sends a queued run once and judges the answer. A run that is not queued any more is left alone: whoever began it, or the
+// sweep, finishes it. Its error is one of the storage, and calling again is safe.
+func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
+	r, src, out, err := s.prepare(ctx, runID)
+	var blocked *hookglass.Error
+	switch {
+	case err == nil && out == nil:
+		return nil
+	case hookglass.Is(err, hookglass.CodeUnavailable):
+		return err
+	case errors.As(err, &blocked):
+		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
+		return s.finish(ctx, r)
+	case err != nil:
+		return err
+	}
+	request := keepRequest(out.SentRequest, src.configs)
+	request.Body = nil // the case has it
+	r.Request = &request
+	var begun bool
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		begun, err = tx.BeginReplayRun(&r)
+		return err
+	})
+	if err != nil || !begun {
+		return err
+	}
+	got := delivery.Send(ctx, s.Client, src.key(), Timeout, *out)
+	r.Duration = got.Duration
+	r.Request.Headers = delivery.RedactHeaders(got.Headers, src.configs)
+	switch {
+	case got.Forbidden != nil:
+		r.State, r.Failure = hookglass.RunBlocked, got.Failure
+	case got.Failure != nil && got.MaySent:
+		r.State, r.Failure = hookglass.RunUnknown, got.Failure
+	case got.Failure != nil:
+		r.State, r.Failure = hookglass.RunTransportFailed, got.Failure
+	default:
+		r.State = hookglass.RunPassed
+		var passed bool
+		if r.Assertions, passed = judge(src.assertions, got.Response, src.configs); !passed {
+			r.State = hookglass.RunAssertionFailed
+		}
+		r.Response = keepResponse(got.Response, src.configs)
+	}
+	return s.finish(ctx, r)
+}
+
+// finish writes the final state, also where the worker was told to stop.
+func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		_, err := tx.FinishReplayRun(&r)
+		return err
+	})
+}
+
+// runSource is what a run sends, and what its answer must be.
+type runSource struct {
+	source
+	assertions hookglass.Assertions
+}
+
+// prepare reads a run and makes its request. A coded error is what blocks the run; no request and no error is a run that is not
+// queued any more.
+func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.ReplayCaseRun, src runSource, out *delivery.Request, err error) {
+	var snap snapshot
+	var sealed []byte
+	var queued bool
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		if r, err = v.ReplayRunByID(runID); hookglass.Is(err, hookglass.CodeNotFound) {
+			return nil // its endpoint was deleted
+		} else if err != nil {
+			return err
+		}
+		if queued = r.State == hookglass.RunQueued; !queued {
+			return nil
+		}
+		if src.endpoint, err = v.EndpointByNum(r.EndpointNum); err != nil {
+			return err
+		}
+		var version int64
+		switch sealed, version, err = v.CaseSnapshot(r.CaseNum); {
+		case hookglass.Is(err, hookglass.CodeNotFound):
+			return hookglass.Errorf(hookglass.CodeNotFound, "The replay case was deleted before the run began.")
+		case err != nil:
+			return err
+		case version != r.SnapshotVersion:
+			return hookglass.Errorf(hookglass.CodeConflict, "The replay case was given another source before the run began.")
+		}
+		return s.fill(v, &src.source)
+	})
+	if err != nil || !queued {
+		return r, src, nil, err
+	}
+	var c hookglass.ReplayCaseConfig
+	if err := s.open(r.Sealed, configIn(r.ID), &c); err != nil {
+		return r, src, nil, unreadable(err)
+	}
+	if err := s.open(sealed, snapshotIn(r.CaseID), &snap); err != nil {
+		return r, src, nil, unreadable(err)
+	}
+	src.event, src.assertions = snap.event(src.endpoint), c.Assertions
+	if err := c.Options.Permitted(src.entitlements); err != nil {
+		return r, src, nil, err
+	}
+	if c.TargetURL == hookglass.TunnelTarget {
+		return r, src, nil, &hookglass.Error{Code: hookglass.Code(noTunnel.Code), Message: noTunnel.Message}
+	}
+	if err := s.checkTarget("target_url", c.TargetURL); err != nil {
+		return r, src, nil, err
+	}
+	request, err := s.build(src.source, c.TargetURL, c.Options, delivery.Overrides{}, time.Now())
+	return r, src, &request, err
+}
+
+// unreadable is a case that no key of the keyset opens: it will not open later either.
+func unreadable(err error) error {
+	return &hookglass.Error{Code: hookglass.CodeInternal, Message: "The replay case can not be read: its encryption key is missing.", Err: err}
+}
+
+// judge holds the answer against what is asserted.
+func judge(a hookglass.Assertions, res *hookglass.TargetResponse, configs []provider.Config) (results []hookglass.AssertionResult, passed bool) {
+	passed = true
+	add := func(r hookglass.AssertionResult) {
+		passed = passed && r.Passed
+		results = append(results, r)
+	}
+	status := []byte(strconv.Itoa(res.Status))
+	if a.StatusClass != "" {
+		add(hookglass.AssertionResult{Kind: "status", Expected: fmt.Appendf(nil, "%q", a.StatusClass), Actual: status, Passed: strings.HasPrefix(string(status), a.StatusClass[:1])})
+	}
+	if a.StatusCode != 0 {
+		add(hookglass.AssertionResult{Kind: "status", Expected: []byte(strconv.Itoa(a.StatusCode)), Actual: status, Passed: res.Status == a.StatusCode})
+	}
+	if len(a.JSONSubset) == 0 {
+		return results, passed
+	}
+	matched, parts, err := jsondoc.Subset(a.JSONSubset, decoded(res))
+	if err != nil {
+		return results, false // it was judged when it was saved
+	}
+	passed = passed && matched
+	for _, p := range parts {
+		if actual := delivery.RedactSecrets(string(p.Actual), configs); p.Actual != nil && actual != string(p.Actual) {
+			p.Actual = []byte(`"[redacted]"`)
+		}
+		add(hookglass.AssertionResult{Kind: "json_subset", Path: p.Path, Expected: p.Expected, Actual: p.Actual, Passed: p.Matched})
+	}
+	return results, passed
+}
+
+// decoded is the body of an answer as JSON is looked for in it: gzip undone, within the bound of a document.
+func decoded(res *hookglass.TargetResponse) []byte {
+	if !strings.EqualFold(res.Headers.Get("Content-Encoding"), "gzip") {
+		return res.Body
+	}
+	z, err := gzip.NewReader(bytes.NewReader(res.Body))
+	if err != nil {
+		return res.Body
+	}
+	plain, err := io.ReadAll(io.LimitReader(z, jsondoc.MaxBytes+1))
+	if err != nil {
+		return res.Body
+	}
+	return plain
+}

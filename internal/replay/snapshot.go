@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hookglass"
+)
+
+// snapshot is the event of a case as it is sealed. Bytes are bytes: JSON text would not keep what senders write.
+type snapshot struct {
+	ID                                                hookglass.EventID
+	Type                                              hookglass.EventType
+	ReceivedAt                                        time.Time
+	Method, Provider, EventType, EventRef, DeliveryID string
+	Path, RawQuery, URL, From, To, Subject            []byte
+	Headers, Body                                     []byte
+}
+
+func snapshotOf(e *hookglass.Event) ([]byte, error) {
+	return json.Marshal(snapshot{
+		ID: e.ID, Type: e.Type, ReceivedAt: e.ReceivedAt, Method: e.Method, Provider: e.Provider, EventType: e.EventType, EventRef: e.EventRef,
+		DeliveryID: e.DeliveryID, Path: []byte(e.Path), RawQuery: []byte(e.RawQuery), URL: []byte(e.URL),
+		From: []byte(e.From), To: []byte(e.To), Subject: []byte(e.Subject), Headers: e.Headers.AppendWire(nil), Body: e.Body,
+	})
+}
+
+func (s snapshot) event(endpoint hookglass.Endpoint) *hookglass.Event {
+	return &hookglass.Event{
+		ID: s.ID, EndpointNum: endpoint.Num, EndpointID: endpoint.ID, Type: s.Type, ReceivedAt: s.ReceivedAt, Method: s.Method,
+		Path: string(s.Path), RawQuery: string(s.RawQuery), URL: string(s.URL), Provider: s.Provider, EventType: s.EventType, EventRef: s.EventRef,
+		DeliveryID: s.DeliveryID, From: string(s.From), To: string(s.To), Subject: string(s.Subject),
+		Payload: &hookglass.Payload{Headers: hookglass.ParseWire(s.Headers), Body: s.Body},
+	}
+}
+
+// Where the things that are sealed stand: the associated data of each names its row (decisions, section 9).
+func configOf(caseID string) string   { return "replay_cases:config:" + caseID }
+func snapshotIn(caseID string) string { return "replay_cases:snapshot:" + caseID }
+func configIn(runID string) string    { return "replay_case_runs:config:" + runID }
+
+func (s *Service) seal(v any, where string) ([]byte, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return s.Sealer.Seal(plain, where)
+}
+
+func (s *Service) open(sealed []byte, where string, into any) error {
+	plain, err := s.Sealer.Open(sealed, where)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	if err := json.Unmarshal(plain, into); err != nil {
+		return fmt.Errorf("%s can not be read", where) // without the cause, which may quote what was sealed
+	}
+	return nil
+}
