@@ -50,7 +50,9 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	q, err := query.Filter{Q: r.Query}.Parse(time.Now())
 	var invalid *hookglass.Error
 	if errors.As(err, &invalid) {
-		faults = append(faults, hookglass.FieldError{Field: "query", Message: "can not be read: " + invalid.Message})
+		for _, f := range invalid.Details {
+			faults = append(faults, hookglass.FieldError{Field: "query", Message: f.Message})
+		}
 	} else if err != nil {
 		return b, err
 	}

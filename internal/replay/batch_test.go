@@ -1,0 +1,184 @@
+package replay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/replay"
+	"hookglass/internal/store"
+)
+
+func (b *bench) newBatch(change func(*replay.BatchRequest)) hookglass.ReplayBatch {
+	b.t.Helper()
+	r := replay.BatchRequest{TargetURL: b.sink.url, Rate: 100}
+	if change != nil {
+		change(&r)
+	}
+	batch, err := b.replays.CreateBatch(b.t.Context(), b.who, string(b.ep.ID), r)
+	must(b.t, err)
+	return batch
+}
+
+func (b *bench) work(id string) {
+	b.t.Helper()
+	for done := false; !done; {
+		var err error
+		done, err = b.replays.WorkBatch(background(b.t), id)
+		must(b.t, err)
+	}
+}
+
+func (b *bench) readBatch(id string) (batch hookglass.ReplayBatch, items []hookglass.BatchItem) {
+	b.t.Helper()
+	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
+		if batch, err = v.ReplayBatch(string(b.ep.ID), id); err != nil {
+			return err
+		}
+		items, err = v.BatchItems(string(b.ep.ID), id, 0, 100)
+		return err
+	}))
+	return batch, items
+}
+
+func TestABatchReplaysWhatAQueryMeansOldestFirst(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for _, body := range []string{"keep 1", "other", "keep 2", "keep 3"} {
+			b.capture("POST", "", body)
+		}
+		keep := func(r *replay.BatchRequest) { r.Query = "keep" }
+		if dry := b.newBatch(func(r *replay.BatchRequest) { keep(r); r.DryRun = true }); dry.Total != 3 || dry.ID != "" {
+			t.Errorf("dry %+v", dry)
+		}
+		batch := b.newBatch(keep)
+		if batch.Total != 3 || batch.State != hookglass.BatchRunning {
+			t.Errorf("%+v", batch)
+		}
+		b.capture("POST", "", "keep 4") // came later
+		b.sink.play(func(n int) string {
+			status := "200 OK"
+			if n == 2 {
+				status = "500 X"
+			}
+			return "HTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n"
+		})
+		b.work(batch.ID)
+		got, items := b.readBatch(batch.ID)
+		if got.State != hookglass.BatchCompleted || got.Passed != 2 || got.Failed != 1 || got.FinishedAt.IsZero() {
+			t.Errorf("%+v", got)
+		}
+		if bodies := strings.Join(b.sink.bodies, ","); bodies != "keep 1,keep 2,keep 3" {
+			t.Errorf("sent %s", bodies)
+		}
+		if len(items) != 3 || items[1].State != hookglass.ItemFailed || items[1].StatusCode != 500 || items[0].ReplayID == "" {
+			t.Errorf("%+v", items)
+		}
+	})
+}
+
+func TestABatchStopsOnFailure(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 3 {
+			b.capture("POST", "", "x")
+		}
+		b.sink.status(500)
+		batch := b.newBatch(func(r *replay.BatchRequest) { r.StopOnFailure = true })
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchStopped || got.Failed != 1 || b.sink.hits() != 1 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+		_, err := b.replays.Resume(t.Context(), b.who, string(b.ep.ID), batch.ID)
+		wantCode(t, err, hookglass.CodeConflict)
+	})
+}
+
+func TestABatchIsPausedResumedAndCanceled(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 3 {
+			b.capture("POST", "", "x")
+		}
+		batch := b.newBatch(nil)
+		move := func(fn func(context.Context, hookglass.Principal, string, string) (hookglass.ReplayBatch, error), want hookglass.BatchState) {
+			t.Helper()
+			got, err := fn(t.Context(), b.who, string(b.ep.ID), batch.ID)
+			must(t, err)
+			if got.State != want {
+				t.Errorf("%s, want %s", got.State, want)
+			}
+		}
+		move(b.replays.Pause, hookglass.BatchPaused)
+		b.work(batch.ID)
+		if b.sink.hits() != 0 {
+			t.Error("a paused one was sent")
+		}
+		_, err := b.replays.Pause(t.Context(), b.who, string(b.ep.ID), batch.ID)
+		wantCode(t, err, hookglass.CodeConflict)
+		move(b.replays.Resume, hookglass.BatchRunning)
+		b.sink.play(func(n int) string { // is canceled while the first is under way
+			move(b.replays.Cancel, hookglass.BatchCanceled)
+			return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+		})
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchCanceled || got.Passed != 1 || b.sink.hits() != 1 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+	})
+}
+
+func TestABatchWhoseWorkerDiedGoesOnWithoutSendingTwice(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 3 {
+			b.capture("POST", "", "x")
+		}
+		batch := b.newBatch(nil)
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, err := tx.BeginBatchItem(&batch)
+			return err
+		}))
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchRunning || got.Passed != 2 || b.sink.hits() != 2 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+		must(t, b.replays.Sweep(t.Context(), time.Now().Add(time.Second)))
+		b.work(batch.ID)
+		got, items := b.readBatch(batch.ID)
+		if got.State != hookglass.BatchCompleted || got.Failed != 1 || items[0].State != hookglass.ItemUnknown || b.sink.hits() != 2 {
+			t.Errorf("%+v, %+v, %d hits", got, items[0], b.sink.hits())
+		}
+	})
+}
+
+func TestABatchOutlivesADeletedEvent(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "x")
+		b.capture("POST", "", "y")
+		batch := b.newBatch(nil)
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(e.ID)) }))
+		b.work(batch.ID)
+		got, items := b.readBatch(batch.ID)
+		if got.State != hookglass.BatchCompleted || got.Passed != 1 || got.Failed != 1 || items[0].Failure == nil || items[0].Failure.Code != "not_found" {
+			t.Errorf("%+v %+v", got, items)
+		}
+	})
+}
+
+func TestWhatABatchMayNotBe(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for name, r := range map[string]replay.BatchRequest{
+			"rate":   {TargetURL: b.sink.url, Rate: 101},
+			"below":  {TargetURL: b.sink.url, Rate: -1},
+			"query":  {TargetURL: b.sink.url, Query: "status:nonsense"},
+			"target": {},
+			"mode":   {TargetURL: b.sink.url, Identity: "x"},
+		} {
+			_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), r)
+			if !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: "http://10.0.0.1"})
+		wantCode(t, err, hookglass.CodeTargetNotAllowed)
+	})
+}

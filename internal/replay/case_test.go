@@ -1,0 +1,407 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/replay"
+	"hookglass/internal/store"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// newCase saves a case of the event that wants a 2xx.
+func (b *bench) newCase(e *hookglass.Event, change func(*replay.CaseDraft)) hookglass.ReplayCase {
+	b.t.Helper()
+	d := b.draft(e)
+	if change != nil {
+		change(&d)
+	}
+	c, err := b.replays.CreateCase(b.t.Context(), b.who, string(b.ep.ID), d)
+	must(b.t, err)
+	return c
+}
+
+func (b *bench) draft(e *hookglass.Event) replay.CaseDraft {
+	return replay.CaseDraft{SourceID: ptr(string(e.ID)), Name: ptr("Paid"), TargetURL: ptr(b.sink.url), Assertions: &hookglass.Assertions{StatusClass: "2xx"}}
+}
+
+// run runs the case by a worker and returns the run as it ends.
+func (b *bench) run(c hookglass.ReplayCase, key string) hookglass.ReplayCaseRun {
+	b.t.Helper()
+	r, err := b.replays.RunCase(b.t.Context(), b.who, string(b.ep.ID), c.ID, key)
+	must(b.t, err)
+	must(b.t, b.replays.ExecuteRun(b.t.Context(), r.ID))
+	return b.readRun(r.ID)
+}
+
+func (b *bench) readRun(id string) (r hookglass.ReplayCaseRun) {
+	b.t.Helper()
+	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
+		r, err = v.ReplayRun(string(b.ep.ID), id)
+		return err
+	}))
+	return r
+}
+
+func TestACaseOutlivesItsSource(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("PUT", "X-A: caf\xe9\r\n", "\xffbody")
+		c := b.newCase(e, nil)
+		if c.LockVersion != 1 || !c.SourceAvailable || c.SourceID != e.ID || !strings.HasPrefix(c.ID, "rcase_") {
+			t.Errorf("%+v", c)
+		}
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(e.ID)) }))
+		r := b.run(c, "k")
+		if r.State != hookglass.RunPassed || r.Failure != nil || r.Response.Status != 200 || r.CaseLockVersion != 1 || r.StartedAt.IsZero() || r.FinishedAt.IsZero() {
+			t.Errorf("%+v", r)
+		}
+		head, body := b.sink.last()
+		if body != "\xffbody" || !strings.HasPrefix(head, "PUT / ") || !strings.Contains(head, "X-A: caf\xe9\r\n") || !strings.Contains(head, "X-Service-Original-Request: "+string(e.ID)) {
+			t.Errorf("%q %q", head, body)
+		}
+		read, err := b.replays.Case(t.Context(), b.who, string(b.ep.ID), c.ID)
+		must(t, err)
+		if read.SourceAvailable || read.Name != "Paid" || read.LastRun == nil || read.LastRun.ID != r.ID || read.LastRun.State != hookglass.RunPassed {
+			t.Errorf("%+v", read)
+		}
+	})
+}
+
+func TestWhatACaseMayNotBe(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "{}")
+		for name, c := range map[string]struct {
+			change func(*replay.CaseDraft)
+			field  string
+		}{
+			"no source":         {func(d *replay.CaseDraft) { d.SourceID = nil }, "replay_case.source_id"},
+			"unknown source":    {func(d *replay.CaseDraft) { d.SourceID = ptr("req_1") }, "replay_case.source_id"},
+			"no name":           {func(d *replay.CaseDraft) { d.Name = nil }, "replay_case.name"},
+			"no assertions":     {func(d *replay.CaseDraft) { d.Assertions = nil }, "replay_case.assertions"},
+			"empty assertions":  {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{} }, "replay_case.assertions"},
+			"class":             {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{StatusClass: "6xx"} }, "replay_case.assertions.status.class"},
+			"code":              {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{StatusCode: 600} }, "replay_case.assertions.status.code"},
+			"no target":         {func(d *replay.CaseDraft) { d.TargetURL = nil }, "replay_case.target_url"},
+			"a target":          {func(d *replay.CaseDraft) { d.TargetURL = ptr("nonsense") }, "replay_case.target_url"},
+			"a mode":            {func(d *replay.CaseDraft) { d.Options = &replay.CaseOptions{Identity: "x"} }, "replay_case.options.identity_mode"},
+			"resign, no config": {func(d *replay.CaseDraft) { d.Options = &replay.CaseOptions{Signature: "resign"} }, "replay_case.options.signature_mode"},
+			"deep": {func(d *replay.CaseDraft) {
+				d.Assertions.JSONSubset = []byte(strings.Repeat("[", 200) + strings.Repeat("]", 200))
+			}, "replay_case.assertions.json_subset"},
+		} {
+			d := b.draft(e)
+			c.change(&d)
+			_, err := b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
+			if !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), c.field) {
+				t.Errorf("%s: %v, want %s", name, err, c.field)
+			}
+		}
+		d := b.draft(e)
+		d.TargetURL = ptr("http://192.168.0.1/")
+		_, err := b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
+		wantCode(t, err, hookglass.CodeTargetNotAllowed)
+		b.setPayment(false)
+		d = b.draft(e)
+		d.Options = &replay.CaseOptions{Identity: "regenerate"}
+		_, err = b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
+		wantCode(t, err, hookglass.CodePaymentMethodRequired)
+	})
+}
+
+func TestAChangeNeedsTheVersionItWasMadeFrom(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "one")
+		c := b.newCase(e, nil)
+		change := func(d replay.CaseDraft) (hookglass.ReplayCase, error) {
+			return b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, d)
+		}
+		_, err := change(replay.CaseDraft{Name: ptr("x")})
+		wantCode(t, err, hookglass.CodeValidationFailed)
+		_, err = change(replay.CaseDraft{Name: ptr("x"), LockVersion: ptr[int64](2)})
+		wantCode(t, err, hookglass.CodeStaleLockVersion)
+		after, err := change(replay.CaseDraft{Description: ptr("d"), LockVersion: ptr[int64](1)})
+		must(t, err)
+		if after.LockVersion != 2 || after.Name != "Paid" || after.Description != "d" {
+			t.Errorf("%+v", after)
+		}
+		_, err = change(replay.CaseDraft{Name: ptr("x"), LockVersion: ptr[int64](1)})
+		wantCode(t, err, hookglass.CodeStaleLockVersion)
+
+		// Of many at once one is first.
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		won, lost := 0, 0
+		for range 10 {
+			group.Go(func() {
+				_, err := b.node().UpdateCase(background(t), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{Name: ptr("y"), LockVersion: ptr[int64](2)})
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won++
+				} else if hookglass.Is(err, hookglass.CodeStaleLockVersion) {
+					lost++
+				}
+			})
+		}
+		group.Wait()
+		if won != 1 || lost != 9 {
+			t.Errorf("%d won, %d lost", won, lost)
+		}
+
+		// Another source is another snapshot.
+		two := b.capture("POST", "", "two")
+		_, err = change(replay.CaseDraft{SourceID: ptr(string(two.ID)), LockVersion: ptr[int64](3)})
+		must(t, err)
+		b.run(c, "k")
+		if _, body := b.sink.last(); body != "two" {
+			t.Errorf("sent %q", body)
+		}
+	})
+}
+
+func TestTheStatesOfARun(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", `{"id":"a"}`)
+		subset := func(d *replay.CaseDraft) {
+			d.Assertions = &hookglass.Assertions{StatusCode: 200, JSONSubset: []byte(`{"data":{"id":1}}`)}
+		}
+		b.sink.json(`{"data":{"id":1.0,"more":true}}`)
+		if r := b.run(b.newCase(e, subset), "k"); r.State != hookglass.RunPassed || len(r.Assertions) != 2 {
+			t.Errorf("passed: %+v", r)
+		}
+		b.sink.json(`{"data":{"id":2}}`)
+		r := b.run(b.newCase(e, subset), "k")
+		if r.State != hookglass.RunAssertionFailed || len(r.Assertions) != 2 || !r.Assertions[0].Passed {
+			t.Fatalf("assertion_failed: %+v", r)
+		}
+		if a := r.Assertions[1]; a.Kind != "json_subset" || a.Path != "/data/id" || string(a.Expected) != "1" || string(a.Actual) != "2" || a.Passed {
+			t.Errorf("%+v", a)
+		}
+		b.sink.status(500)
+		if r := b.run(b.newCase(e, nil), "k"); r.State != hookglass.RunAssertionFailed || r.Response.Status != 500 || string(r.Assertions[0].Expected) != `"2xx"` {
+			t.Errorf("status: %+v", r)
+		}
+		refused := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr(closedPort(t)) })
+		if r := b.run(refused, "k"); r.State != hookglass.RunTransportFailed || r.Failure.Code != "connection_refused" || r.Response != nil {
+			t.Errorf("transport_failed: %+v", r)
+		}
+		b.sink.answer("")
+		if r := b.run(b.newCase(e, nil), "k"); r.State != hookglass.RunUnknown || r.Failure.Code != "reset" {
+			t.Errorf("unknown: %+v", r)
+		}
+		hits := b.sink.hits()
+		tunnel := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("tunnel") })
+		if r := b.run(tunnel, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "no_tunnel" || !r.StartedAt.IsZero() {
+			t.Errorf("blocked: %+v", r)
+		}
+		lapsed := b.newCase(e, func(d *replay.CaseDraft) { d.Options = &replay.CaseOptions{Identity: "regenerate"} })
+		b.setPayment(false)
+		if r := b.run(lapsed, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "payment_method_required" {
+			t.Errorf("lapsed: %+v", r)
+		}
+		gone := b.newCase(e, nil)
+		q, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), gone.ID, "k")
+		must(t, err)
+		must(t, b.replays.DeleteCase(t.Context(), b.who, string(b.ep.ID), gone.ID))
+		must(t, b.replays.ExecuteRun(t.Context(), q.ID))
+		if r := b.readRun(q.ID); r.State != hookglass.RunBlocked {
+			t.Errorf("of a deleted case: %+v", r)
+		}
+		if b.sink.hits() != hits {
+			t.Error("what is blocked was sent")
+		}
+	})
+}
+
+// A run is of the version it was queued at, whatever becomes of the case.
+func TestAQueuedRunKeepsItsTarget(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.newCase(b.capture("POST", "", "x"), nil)
+		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
+		must(t, err)
+		_, err = b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{TargetURL: ptr(b.sink.url + "/new"), LockVersion: ptr[int64](1)})
+		must(t, err)
+		must(t, b.replays.ExecuteRun(t.Context(), r.ID))
+		if head, _ := b.sink.last(); !strings.HasPrefix(head, "POST / ") {
+			t.Errorf("%q", head)
+		}
+	})
+}
+
+// Reliability, rows 67 and 78.
+func TestAKeyIsOneRunAndOneHit(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.newCase(b.capture("POST", "Idempotency-Key: captured\r\n", "x"), nil)
+		other := b.node()
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		ids := map[string]int{}
+		for i := range 50 {
+			node := b.replays
+			if i%2 == 1 {
+				node = other
+			}
+			group.Go(func() {
+				ctx := background(t)
+				r, err := node.RunCase(ctx, b.who, string(b.ep.ID), c.ID, "deploy-1")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := node.ExecuteRun(ctx, r.ID); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ids[r.ID]++
+			})
+		}
+		group.Wait()
+		if len(ids) != 1 || b.sink.hits() != 1 {
+			t.Errorf("%d runs, %d hits", len(ids), b.sink.hits())
+		}
+		_, err := b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{Name: ptr("new"), LockVersion: ptr[int64](1)})
+		must(t, err)
+		_, err = b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "deploy-1")
+		wantCode(t, err, hookglass.CodeIdempotencyConflict)
+		// The key belongs to its case.
+		if r := b.run(b.newCase(b.capture("POST", "", "x"), nil), "deploy-1"); ids[r.ID] != 0 {
+			t.Error("another case got the run")
+		}
+		for _, key := range []string{"", strings.Repeat("k", 256), "a\nb", "\xff"} {
+			_, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, key)
+			wantCode(t, err, hookglass.CodeValidationFailed)
+		}
+		_, err = b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, strings.Repeat("é", 255))
+		must(t, err)
+	})
+}
+
+// Reliability, row 69, within one process: the worker is gone after the marker, and nothing sends again.
+func TestARunWhoseWorkerDiedIsUnknownAndNotRepeated(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.newCase(b.capture("POST", "", "x"), nil)
+		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
+		must(t, err)
+		// A worker that leaves the marker and dies.
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			run, err := tx.ReplayRunByID(r.ID)
+			if err != nil {
+				return err
+			}
+			begun, err := tx.BeginReplayRun(&run)
+			if err == nil && !begun {
+				err = fmt.Errorf("it did not begin")
+			}
+			return err
+		}))
+		must(t, b.replays.ExecuteRun(t.Context(), r.ID)) // the job, given out again
+		if got := b.readRun(r.ID); got.State != hookglass.RunRunning || b.sink.hits() != 0 {
+			t.Errorf("%s, %d hits", got.State, b.sink.hits())
+		}
+		must(t, b.replays.Sweep(t.Context(), time.Now().Add(-time.Minute)))
+		if got := b.readRun(r.ID); got.State != hookglass.RunRunning {
+			t.Errorf("it may still be under way, and is %s", got.State)
+		}
+		must(t, b.replays.Sweep(t.Context(), time.Now().Add(time.Second)))
+		got := b.readRun(r.ID)
+		if got.State != hookglass.RunUnknown || got.Failure.Code != "interrupted" || got.FinishedAt.IsZero() {
+			t.Errorf("%+v", got)
+		}
+		must(t, b.replays.ExecuteRun(t.Context(), r.ID))
+		if b.sink.hits() != 0 || b.readRun(r.ID).State != hookglass.RunUnknown {
+			t.Error("a final state was left")
+		}
+	})
+}
+
+func TestARunThatIsCutOffWhileTheTargetHoldsItIsUnknown(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.newCase(b.capture("POST", "", "x"), nil)
+		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
+		must(t, err)
+		b.sink.block()
+		ctx, cancel := context.WithCancel(background(t))
+		ended := make(chan error, 1)
+		go func() { ended <- b.replays.ExecuteRun(ctx, r.ID) }()
+		<-b.sink.got
+		if got := b.readRun(r.ID); got.State != hookglass.RunRunning || got.Request == nil || got.Request.Method != "POST" {
+			t.Errorf("while it is held: %+v", got)
+		}
+		cancel()
+		must(t, <-ended)
+		if got := b.readRun(r.ID); got.State != hookglass.RunUnknown || b.sink.hits() != 1 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+	})
+}
+
+func TestPagesOfCasesAndRunsAreStable(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "x")
+		want := map[string]bool{}
+		for range 5 {
+			c := b.newCase(e, nil)
+			want[c.ID] = true
+			_, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
+			must(t, err)
+		}
+		got, before := 0, int64(0)
+		for {
+			page, err := b.replays.Cases(t.Context(), b.who, string(b.ep.ID), before, 2)
+			must(t, err)
+			if len(page) == 0 {
+				break
+			}
+			for _, c := range page {
+				if want[c.ID] {
+					got++
+				}
+				if c.LastRun == nil && want[c.ID] {
+					t.Errorf("%s has no last run", c.ID)
+				}
+				before = c.Num
+			}
+			b.newCase(e, nil) // comes in between and moves nothing
+		}
+		if got != 5 {
+			t.Errorf("%d of 5", got)
+		}
+		var runs []hookglass.ReplayCaseRun
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
+			runs, err = v.ReplayRuns(string(b.ep.ID), "", 0, 100)
+			return err
+		}))
+		if len(runs) != 5 || runs[0].Num < runs[4].Num {
+			t.Errorf("%d runs", len(runs))
+		}
+	})
+}
+
+// What people wrote is encrypted, and can not be moved to another row.
+func TestACaseIsSealed(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const canary = "canary-2b1c"
+		e := b.capture("POST", "", canary)
+		c := b.newCase(e, func(d *replay.CaseDraft) { d.Description = ptr(canary) })
+		var sealed, snapshot []byte
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
+			stored, err := v.ReplayCase(string(b.ep.ID), c.ID)
+			sealed = stored.Sealed
+			snapshot, _, _ = v.CaseSnapshot(c.Num)
+			return err
+		}))
+		if strings.Contains(string(sealed)+string(snapshot), canary) || len(snapshot) == 0 {
+			t.Error("it stands in the clear")
+		}
+		if _, err := b.keys.Open(sealed, "replay_cases:config:rcase_other"); err == nil {
+			t.Error("it opens in another row")
+		}
+	})
+}
