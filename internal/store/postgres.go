@@ -14,9 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/riverqueue/river"
-
-	"hookglass"
 )
 
 // channel carries announcements between nodes.
@@ -56,13 +53,14 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		pool.Close()
 		return err
 	}
-	captures, err := newPool(ctx, url, captureWriters+1, 6*time.Second)
+	captures, err := newPool(ctx, url, 2, 6*time.Second) // captures, and announcements
 	if err != nil {
 		pool.Close()
 		return err
 	}
 	sqlDB := stdlib.OpenDBFromPool(pool)
-	db.dialect, db.read, db.write = postgres, sqlDB, sqlDB
+	db.dialect, db.read, db.write, db.ahead = postgres, sqlDB, sqlDB, stdlib.OpenDBFromPool(captures)
+	db.ahead.SetMaxOpenConns(aheadConns)
 	if db.queue, err = postgresQueue(pool); err != nil {
 		captures.Close()
 		pool.Close()
@@ -74,16 +72,11 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		ops: make(chan *op, queueLen), topics: make(chan string, 1024),
 	}
 	db.engine = e
-	for range captureWriters {
-		e.wg.Go(func() { e.runCaptures() })
-	}
+	e.wg.Go(e.runCaptures)
 	e.wg.Go(func() { e.runListen(background) })
 	e.wg.Go(func() { e.runAnnounce(background) })
 	return nil
 }
-
-// captureWriters commit groups in turn: while one waits for its commit the next group fills.
-const captureWriters = 2
 
 func newPool(ctx context.Context, url string, size int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
@@ -151,176 +144,6 @@ func (e *postgresEngine) update(ctx context.Context, fn func(*sql.Tx) error) err
 		return err
 	}
 	return tx.Commit()
-}
-
-func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
-	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
-}
-
-func (e *postgresEngine) runCaptures() {
-	for first := range e.ops {
-		ops := take(e.ops, first)
-		if len(ops) > 0 {
-			e.group(ops)
-		}
-	}
-}
-
-func (e *postgresEngine) group(ops []*op) {
-	began := time.Now()
-	groups := byEndpoint(ops)
-	err := e.insert(groups)
-	if err != nil && len(ops) > 1 {
-		retrySingly(ops, err, func(o *op) error { return e.insert(byEndpoint([]*op{o})) })
-	} else if err != nil {
-		ops[0].err = err
-	}
-	settle(e.db, ops, began)
-}
-
-// insert commits all captures of the groups in one transaction and, without jobs, one round trip.
-func (e *postgresEngine) insert(groups []*endpointGroup) error {
-	// Not the context of any one op: the group commits for all of them. The server ends what hangs.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	conn, err := e.captures.Acquire(ctx)
-	if err != nil {
-		return unavailable("connect", err)
-	}
-	defer conn.Release()
-
-	var jobs []hookglass.Job
-	var events []*hookglass.Event
-	for _, g := range groups {
-		for _, o := range g.ops {
-			o.err = nil
-			jobs = append(jobs, o.capture.jobs...)
-			events = append(events, o.capture.event)
-		}
-	}
-	if len(jobs) == 0 {
-		// pgx sends a batch outside a transaction as one implicit transaction: all or nothing.
-		return e.sendBatch(ctx, conn.Conn(), groups, events)
-	}
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return unavailable("begin capture", err)
-	}
-	defer tx.Rollback(ctx)
-	if err := e.db.queue.insertPgx(ctx, tx, jobParams(groups)); err != nil {
-		return fmt.Errorf("enqueue: %w", err)
-	}
-	if err := e.sendBatch(ctx, tx, groups, events); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
-}
-
-type batcher interface {
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
-func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*endpointGroup, events []*hookglass.Event) (err error) {
-	batch := &pgx.Batch{}
-	batch.Queue("SELECT pg_advisory_xact_lock($1)", int64(captureLock))
-	for _, g := range groups {
-		batch.Queue(bumpStats, g.endpoint, int64(len(g.ops)), g.last.UnixMicro())
-	}
-	batch.Queue(insertEvents, captureColumns(events)...)
-	results := conn.SendBatch(ctx, batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
-	if _, err := results.Exec(); err != nil {
-		return err
-	}
-	for _, g := range groups {
-		tag, err := results.Exec()
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			for _, o := range g.ops {
-				o.err = hookglass.NotFound("endpoint")
-			}
-		}
-	}
-	rows, err := results.Query()
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	seqs := make(map[string]int64, len(events))
-	for rows.Next() {
-		var seq int64
-		var id string
-		if err := rows.Scan(&seq, &id); err != nil {
-			return err
-		}
-		seqs[id] = seq
-	}
-	for _, ev := range events {
-		ev.Seq = seqs[string(ev.ID)]
-	}
-	return rows.Err()
-}
-
-// insertEvents stores whole columns of events and of their payloads, except those whose endpoint is gone.
-const insertEvents = `WITH input AS (
-		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
-			$11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[],
-			$21::text[], $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::text[], $27::bigint[], $28::bytea[], $29::bytea[])
-		WITH ORDINALITY AS i (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
-			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject,
-			url, proto, headers, trailers, body, reply_source, reply_delay, reply_headers, reply_body, n)
-		WHERE EXISTS (SELECT FROM endpoint_stats s WHERE s.endpoint = i.endpoint)
-	), stored AS (
-		INSERT INTO events (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
-			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject)
-		SELECT id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
-			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject
-		FROM input ORDER BY n RETURNING seq, id
-	), filled AS (
-		INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body)
-		SELECT s.seq, i.url, i.proto, i.headers, i.trailers, i.body, i.status, i.reply_source, i.reply_delay, i.reply_headers, i.reply_body
-		FROM stored s JOIN input i ON i.id = s.id
-	)
-	SELECT seq, id FROM stored`
-
-// captureColumns turns events into the arrays of insertEvents: the columns of both tables without their seq, and
-// without the status of the reply, which events hold already.
-func captureColumns(events []*hookglass.Event) []any {
-	const replyStatus = 6
-	columns := make([][]any, eventCols-1+payloadCols-2)
-	var row []any
-	for _, ev := range events {
-		row = appendEventArgs(row[:0], ev)
-		at := 0
-		for _, v := range row[1:] {
-			columns[at] = append(columns[at], v)
-			at++
-		}
-		row = appendPayloadArgs(row[:0], ev)
-		for i, v := range row {
-			if i != 0 && i != replyStatus {
-				columns[at] = append(columns[at], v)
-				at++
-			}
-		}
-	}
-	values := make([]any, len(columns))
-	for i, c := range columns {
-		values[i] = c
-	}
-	return values
-}
-
-func jobParams(groups []*endpointGroup) []river.InsertManyParams {
-	var jobs []hookglass.Job
-	for _, g := range groups {
-		for _, o := range g.ops {
-			jobs = append(jobs, o.capture.jobs...)
-		}
-	}
-	return insertParams(jobs)
 }
 
 // announce hands topics to the goroutine that tells other nodes. When that falls behind, one
@@ -458,7 +281,7 @@ func (e *postgresEngine) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err := e.db.write.Close()
+	err := errors.Join(e.db.ahead.Close(), e.db.write.Close())
 	e.captures.Close()
 	e.pool.Close()
 	return err
