@@ -76,7 +76,7 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 
 func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 	t := new(target)
-	err := ts.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+	err := ts.db.Ahead(ctx, func(v *store.View) (err error) {
 		if t.endpoint, err = v.Endpoint(ref); err != nil {
 			return err
 		}

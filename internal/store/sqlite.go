@@ -71,17 +71,18 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	}
 	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	read.SetMaxIdleConns(4)
-	db.dialect, db.read, db.write = sqliteDialect, read, write
+	ahead, err := sql.Open("sqlite", pragmas(true))
+	if err != nil {
+		return errors.Join(fmt.Errorf("store: %w", err), read.Close(), write.Close())
+	}
+	ahead.SetMaxOpenConns(aheadConns)
+	db.dialect, db.read, db.write, db.ahead = sqliteDialect, read, write, ahead
 	if db.queue, err = sqliteQueue(write); err != nil {
-		read.Close()
-		write.Close()
-		return err
+		return errors.Join(err, ahead.Close(), read.Close(), write.Close())
 	}
 	copying, err := sql.Open("sqlite", pragmas(false))
 	if err != nil {
-		read.Close()
-		write.Close()
-		return fmt.Errorf("store: %w", err)
+		return errors.Join(fmt.Errorf("store: %w", err), ahead.Close(), read.Close(), write.Close())
 	}
 	e := &sqliteEngine{
 		copying: newCheckpointer(copying), db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
@@ -245,5 +246,5 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 	}
 	e.insert.close()
 	// The writer closes last: it leaves no log behind.
-	return errors.Join(e.copying.close(), e.db.read.Close(), e.db.write.Close())
+	return errors.Join(e.copying.close(), e.db.ahead.Close(), e.db.read.Close(), e.db.write.Close())
 }

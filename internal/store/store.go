@@ -56,6 +56,7 @@ type DB struct {
 	dialect   dialect
 	read      *sql.DB
 	write     *sql.DB
+	ahead     *sql.DB // for Ahead
 	hub       *hub
 	queue     *queue
 	engine    engine
@@ -125,9 +126,22 @@ const patience = 15 * time.Second
 
 // View runs fn on a consistent snapshot of what the principal may see. Errors of fn come back as they are.
 func (db *DB) View(ctx context.Context, who hookglass.Principal, fn func(*View) error) error {
+	return db.view(ctx, db.read, who, fn)
+}
+
+// aheadConns are the connections of Ahead.
+const aheadConns = 2
+
+// Ahead is View for the system, on connections of its own: for the look-ups that stand before each capture, which
+// no number of slow searches may hold up. fn must be quick.
+func (db *DB) Ahead(ctx context.Context, fn func(*View) error) error {
+	return db.view(ctx, db.ahead, hookglass.System, fn)
+}
+
+func (db *DB) view(ctx context.Context, pool *sql.DB, who hookglass.Principal, fn func(*View) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tx, err := db.read.BeginTx(ctx, db.dialect.viewOptions())
+	tx, err := pool.BeginTx(ctx, db.dialect.viewOptions())
 	if err != nil {
 		return unavailable("begin view", err)
 	}
