@@ -53,7 +53,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		pool.Close()
 		return err
 	}
-	captures, err := newPool(ctx, url, 2, 6*time.Second) // captures, and announcements
+	captures, err := newPool(ctx, url, 2+aheadConns, 6*time.Second) // captures, announcements, and what stands before captures
 	if err != nil {
 		pool.Close()
 		return err
