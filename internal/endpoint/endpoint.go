@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"hookglass"
+	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
 
@@ -31,12 +32,15 @@ const (
 
 // Service is the capability. It is safe for concurrent use.
 type Service struct {
-	db     *store.DB
-	sealer Sealer
+	db      *store.DB
+	sealer  Sealer
+	targets Targets
 }
 
 // New returns the service.
-func New(db *store.DB, sealer Sealer) *Service { return &Service{db, sealer} }
+func New(db *store.DB, sealer Sealer) *Service {
+	return &Service{db, sealer, outbound.New(outbound.Config{})}
+}
 
 // Draft is what a caller sets. A nil field is not named: default on create, unchanged on update.
 // A pointer to "" clears where the field may be null.

@@ -13,6 +13,14 @@ const defaultLimit = 25 // of a page (decisions, section 3)
 const (
 	ofEndpoints byte = 'n'
 	ofEvents    byte = 'e'
+	ofTargets   byte = 't'
+	ofForwards  byte = 'f'
+
+	ofReplays    byte = 'r'
+	ofCases      byte = 'c'
+	ofRuns       byte = 'u'
+	ofBatches    byte = 'b'
+	ofBatchItems byte = 'i'
 )
 
 // cursor is a place in a list as callers carry it: opaque, so that nobody builds on it.

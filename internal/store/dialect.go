@@ -45,6 +45,14 @@ func (d dialect) forUpdate() string {
 	return ""
 }
 
+// forUpdateOf locks the rows of one table of a SELECT over several.
+func (d dialect) forUpdateOf(table string) string {
+	if d == postgres {
+		return " FOR UPDATE OF " + table
+	}
+	return ""
+}
+
 // uniqueViolation reports whether err says that a row with a value of the named column exists already.
 func uniqueViolation(err error, column string) bool {
 	var pg *pgconn.PgError

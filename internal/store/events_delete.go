@@ -185,6 +185,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM replay_cases WHERE endpoint = $1",
 		"DELETE FROM replay_batch_items WHERE batch IN (SELECT num FROM replay_batches WHERE endpoint = $1)",
 		"DELETE FROM replay_batches WHERE endpoint = $1",
+		"DELETE FROM forwarding_targets WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",
@@ -296,6 +297,9 @@ func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
 		return nil, err
 	}
 	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+		return nil, err
+	}
+	if _, err := tx.exec("DELETE FROM forwards WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
 	_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(seqs))

@@ -12,6 +12,8 @@ const (
 	TopicEndpoints = "endpoints"
 	// TopicJobs: work was enqueued.
 	TopicJobs = "jobs"
+	// TopicForwards: deliveries to forwarding targets may be due.
+	TopicForwards = "forwards"
 	// TopicTokens: a token or session was revoked.
 	TopicTokens = "tokens"
 )

@@ -1,0 +1,180 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// maxTargets bounds the forwarding targets of an endpoint: each event costs a delivery for every one.
+const maxTargets = 20
+
+// maxTargetURL bounds the URL of a target, as that of a replay.
+const maxTargetURL = 2048
+
+// Targets judges the URL of a target as it is spelled. It answers validation_failed and target_not_allowed.
+type Targets interface {
+	Check(field, rawURL string) error
+}
+
+// Through returns the service with other rules of which targets may be reached; without it they are the public ones.
+func (s *Service) Through(t Targets) *Service {
+	changed := *s
+	changed.targets = t
+	return &changed
+}
+
+// TargetDraft is what a caller sets on a forwarding target. A nil field is not named.
+type TargetDraft struct {
+	Name           *string
+	URL            *string
+	Enabled        *bool // update: true also resumes a target that is paused
+	TimeoutSeconds *int64
+	RetryCount     *int64
+}
+
+// CreateForwardingTarget stores a target. It answers subscription_required, validation_failed and target_not_allowed.
+func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, d TargetDraft) (t hookglass.ForwardingTarget, err error) {
+	if err := mayManage(who); err != nil {
+		return t, err
+	}
+	t = hookglass.ForwardingTarget{Enabled: true, Timeout: hookglass.DefaultForwardTimeout, RetryCount: hookglass.DefaultForwardRetries}
+	var faults []hookglass.FieldError
+	if d.Name == nil {
+		faults = append(faults, targetFault("name", "is required"))
+	}
+	if d.URL == nil {
+		faults = append(faults, targetFault("url", "is required"))
+	}
+	if err := s.applyTarget(d, &t, faults); err != nil {
+		return t, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		if err := mayForward(tx, e); err != nil {
+			return err
+		}
+		n, err := tx.CountForwardingTargets(e.Num)
+		if err != nil {
+			return err
+		}
+		if n >= maxTargets {
+			return hookglass.Invalid("forwarding_target", "is one too many: an endpoint has %d at most", maxTargets)
+		}
+		t.EndpointNum, t.EndpointID = e.Num, e.ID
+		return tx.CreateForwardingTarget(&t)
+	})
+	return t, err
+}
+
+// UpdateForwardingTarget changes what the draft names. While the account may not forward, a target can be disabled and nothing else
+// (spec, Actions rule 3, for forward steps).
+func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64, d TargetDraft) (t hookglass.ForwardingTarget, err error) {
+	if err := mayManage(who); err != nil {
+		return t, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		disable := d.Enabled != nil && !*d.Enabled
+		if only := (TargetDraft{Enabled: d.Enabled}); !disable || d != only {
+			if err := mayForward(tx, e); err != nil {
+				return err
+			}
+		}
+		t, err = tx.ChangeForwardingTarget(e.Num, id, func(t *hookglass.ForwardingTarget) error {
+			if err := s.applyTarget(d, t, nil); err != nil {
+				return err
+			}
+			if d.Enabled != nil && *d.Enabled {
+				t.Failures, t.FailingFrom, t.PausedAt, t.PauseReason = 0, time.Time{}, time.Time{}, ""
+			}
+			return nil
+		})
+		return err
+	})
+	return t, err
+}
+
+// DeleteForwardingTarget deletes a target and what waits for it. It answers not_found.
+func (s *Service) DeleteForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteForwardingTarget(e.Num, id)
+	})
+}
+
+// mayForward answers subscription_required where the endpoint's account may not forward.
+func mayForward(tx *store.Tx, e hookglass.Endpoint) error {
+	if e.AccountID == 0 {
+		return nil
+	}
+	account, err := tx.Account(e.AccountID)
+	if err != nil {
+		return err
+	}
+	return account.Entitlements().MayForward()
+}
+
+// applyTarget sets what the draft names; faults are those that are known already.
+func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faults []hookglass.FieldError) error {
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, targetFault(field, fmt.Sprintf(format, args...)))
+	}
+	if d.Name != nil {
+		switch t.Name = *d.Name; {
+		case strings.TrimSpace(t.Name) == "":
+			fault("name", "may not be empty")
+		case utf8.RuneCountInString(t.Name) > maxName:
+			fault("name", "may have %d characters at most", maxName)
+		}
+	}
+	if d.TimeoutSeconds != nil {
+		if n, most := *d.TimeoutSeconds, int64(hookglass.MaxForwardTimeout/time.Second); n < 1 || n > most {
+			fault("timeout_seconds", "must be 1 to %d", most)
+		} else {
+			t.Timeout = time.Duration(n) * time.Second
+		}
+	}
+	if d.RetryCount != nil {
+		if n := *d.RetryCount; n < 0 || n > hookglass.MaxForwardRetries {
+			fault("retry_count", "must be 0 to %d", hookglass.MaxForwardRetries)
+		} else {
+			t.RetryCount = int(n)
+		}
+	}
+	if d.Enabled != nil {
+		t.Enabled = *d.Enabled
+	}
+	if d.URL != nil && len(*d.URL) > maxTargetURL {
+		fault("url", "may have %d characters at most", maxTargetURL)
+	}
+	if len(faults) > 0 {
+		return hookglass.InvalidFields(faults)
+	}
+	if d.URL == nil {
+		return nil
+	}
+	t.URL = *d.URL
+	return s.targets.Check("forwarding_target.url", t.URL)
+}
+
+func targetFault(field, message string) hookglass.FieldError {
+	return hookglass.FieldError{Field: "forwarding_target." + field, Message: message}
+}

@@ -1,0 +1,130 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+)
+
+type (
+	targetList struct {
+		InEndpoint
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	// TargetPath is the path of one forwarding target.
+	TargetPath struct {
+		InEndpoint
+		TargetID int64 `path:"target_id" doc:"The forwarding target's id." example:"3"`
+	}
+)
+
+func (s *service) forwarding(t *table) {
+	const tag, base = "Forwarding targets", "/endpoints/{endpoint_id}/forwarding_targets"
+	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
+	handle(t, operation{
+		id: "list-forwarding-targets", method: http.MethodGet, path: base, tag: tag, summary: "List forwarding targets", text: "Oldest first.", access: read,
+	}, s.listForwardingTargets)
+	handleBody(t, operation{
+		id: "create-forwarding-target", method: http.MethodPost, path: base, tag: tag, summary: "Create a forwarding target", access: write,
+		text: "Events that are captured from now on go to it, at least once each, with their method, headers and body; mail goes as JSON. " +
+			"It needs an active paid subscription.", status: http.StatusCreated,
+	}, s.createForwardingTarget)
+	handle(t, operation{
+		id: "get-forwarding-target", method: http.MethodGet, path: base + "/{target_id}", tag: tag, summary: "Read a forwarding target", access: read,
+	}, s.getForwardingTarget)
+	handleBody(t, operation{
+		id: "update-forwarding-target", method: http.MethodPatch, path: base + "/{target_id}", tag: tag, summary: "Change a forwarding target", access: write,
+		text: "What the body does not name stays as it is. Enabling a target that is paused resumes it.",
+	}, s.updateForwardingTarget)
+	handle(t, operation{
+		id: "delete-forwarding-target", method: http.MethodDelete, path: base + "/{target_id}", tag: tag, summary: "Delete a forwarding target", access: write,
+		text: "With its deliveries; what waits is not sent.",
+	}, s.deleteForwardingTarget)
+}
+
+func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (out api.List[api.ForwardingTarget], err error) {
+	after, limit, err := page(ofTargets, in.Limit, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	ask := limit
+	if limit > 0 {
+		ask++ // one more tells whether the list goes on
+	}
+	var found []hookglass.ForwardingTarget
+	err = s.view(ctx, func(v *store.View) (err error) {
+		found, err = v.ForwardingTargets(in.EndpointID, after, ask)
+		return err
+	})
+	if limit > 0 && len(found) > limit {
+		found = found[:limit]
+		out.Meta.NextCursor = cursor(ofTargets, found[limit-1].ID)
+	}
+	out.Data = make([]api.ForwardingTarget, 0, len(found))
+	for _, t := range found {
+		out.Data = append(out.Data, api.FromForwardingTarget(t))
+	}
+	return out, err
+}
+
+func (s *service) createForwardingTarget(ctx context.Context, in *InEndpoint, body *api.CreateForwardingTarget) (out api.One[api.ForwardingTarget], err error) {
+	if body.ForwardingTarget == nil {
+		return out, hookglass.Invalid("forwarding_target", "is required")
+	}
+	d, err := targetDraft(api.ForwardingTargetChange(*body.ForwardingTarget))
+	if err != nil {
+		return out, err
+	}
+	t, err := s.Endpoints.CreateForwardingTarget(ctx, asker(ctx), in.EndpointID, d)
+	out.Data = api.FromForwardingTarget(t)
+	return out, err
+}
+
+func (s *service) getForwardingTarget(ctx context.Context, in *TargetPath) (out api.One[api.ForwardingTarget], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		t, err := v.ForwardingTarget(in.EndpointID, in.TargetID)
+		out.Data = api.FromForwardingTarget(t)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) updateForwardingTarget(ctx context.Context, in *TargetPath, body *api.UpdateForwardingTarget) (out api.One[api.ForwardingTarget], err error) {
+	if body.ForwardingTarget == nil {
+		return out, hookglass.Invalid("forwarding_target", "is required")
+	}
+	d, err := targetDraft(*body.ForwardingTarget)
+	if err != nil {
+		return out, err
+	}
+	t, err := s.Endpoints.UpdateForwardingTarget(ctx, asker(ctx), in.EndpointID, in.TargetID, d)
+	out.Data = api.FromForwardingTarget(t)
+	return out, err
+}
+
+func (s *service) deleteForwardingTarget(ctx context.Context, in *TargetPath) (out api.One[api.DeletedNumber], err error) {
+	err = s.Endpoints.DeleteForwardingTarget(ctx, asker(ctx), in.EndpointID, in.TargetID)
+	out.Data = api.DeletedNumber{ID: in.TargetID, Deleted: true}
+	return out, err
+}
+
+// targetDraft refuses null, which no field has.
+func targetDraft(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err error) {
+	var faults []hookglass.FieldError
+	const in = "forwarding_target."
+	d.Name = given(&faults, in+"name", c.Name, false)
+	d.URL = given(&faults, in+"url", c.URL, false)
+	d.Enabled = given(&faults, in+"enabled", c.Enabled, false)
+	d.TimeoutSeconds = given(&faults, in+"timeout_seconds", c.TimeoutSeconds, false)
+	d.RetryCount = given(&faults, in+"retry_count", c.RetryCount, false)
+	if len(faults) > 0 {
+		return d, hookglass.InvalidFields(faults)
+	}
+	return d, nil
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"hookglass"
+)
+
+const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.enabled, t.timeout_seconds, t.retry_count, t.failures, t.failing_from,
+	t.paused_at, t.pause_reason, t.created_at, t.updated_at`
+
+const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint`
+
+func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err error) {
+	var enabled, timeout, created, updated int64
+	var failing, paused sql.NullInt64
+	var reason sql.NullString
+	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout, &t.RetryCount, &t.Failures, &failing, &paused, &reason, &created, &updated)
+	t.Enabled, t.Timeout = enabled != 0, time.Duration(timeout)*time.Second
+	t.FailingFrom, t.PausedAt, t.PauseReason = fromMicros(failing), fromMicros(paused), reason.String
+	t.CreatedAt, t.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+	return t, err
+}
+
+// ForwardingTargets lists the targets of an endpoint, oldest first, those with an id above after; limit 0 is all.
+func (v *View) ForwardingTargets(ref string, after int64, limit int) ([]hookglass.ForwardingTarget, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + targetColumns + targetTables + " WHERE t.endpoint = " + a.add(e.Num) + " AND t.id > " + a.add(after) + " ORDER BY t.id"
+	if limit > 0 {
+		query += " LIMIT " + a.add(limit)
+	}
+	return queryAll(v, scanTarget, query, a.values...)
+}
+
+// ForwardingTarget returns one target of an endpoint. It answers not_found.
+func (v *View) ForwardingTarget(ref string, id int64) (t hookglass.ForwardingTarget, err error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return t, err
+	}
+	return v.forwardingTarget(e.Num, id, "")
+}
+
+func (v *View) forwardingTarget(endpointNum, id int64, lock string) (hookglass.ForwardingTarget, error) {
+	return one(v, "forwarding target", scanTarget, "SELECT "+targetColumns+targetTables+" WHERE t.endpoint = $1 AND t.id = $2"+lock, &args{[]any{endpointNum, id}})
+}
+
+// HasForwardingTargets reports whether events captured at the endpoint are to be forwarded.
+func (v *View) HasForwardingTargets(endpointNum int64) (bool, error) {
+	found, err := queryAll(v, scanNum, "SELECT id FROM forwarding_targets WHERE endpoint = $1 AND enabled = 1 LIMIT 1", endpointNum)
+	return len(found) > 0, err
+}
+
+// CountForwardingTargets counts the targets of an endpoint.
+func (v *View) CountForwardingTargets(endpointNum int64) (n int64, err error) {
+	err = v.queryRow("endpoint", "SELECT count(*) FROM forwarding_targets WHERE endpoint = $1", []any{endpointNum}, &n)
+	return n, err
+}
+
+// CreateForwardingTarget stores a new target and sets its id and times.
+func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
+	t.CreatedAt, t.UpdatedAt = tx.Now, tx.Now
+	tx.Announce(TopicEndpoints)
+	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, enabled, timeout_seconds, retry_count, failures, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7) RETURNING id`,
+		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro()}, &t.ID)
+}
+
+// ChangeForwardingTarget lets change set what people set on a target, and stores it. It answers not_found.
+func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookglass.ForwardingTarget) error) (t hookglass.ForwardingTarget, err error) {
+	// The row is locked: what people set and what deliveries count must not undo one another.
+	if t, err = tx.forwardingTarget(endpointNum, id, tx.dialect.forUpdateOf("t")); err != nil {
+		return t, err
+	}
+	if err := change(&t); err != nil {
+		return t, err
+	}
+	t.UpdatedAt = tx.Now
+	tx.Announce(TopicEndpoints, TopicForwards)
+	return t, tx.change("forwarding target", `UPDATE forwarding_targets SET name = $2, url = $3, enabled = $4, timeout_seconds = $5, retry_count = $6,
+		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11 WHERE id = $1`,
+		id, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout/time.Second), t.RetryCount,
+		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro())
+}
+
+// DeleteForwardingTarget deletes a target; its deliveries are unseen at once and erased in the background. It answers not_found.
+func (tx *Tx) DeleteForwardingTarget(endpointNum, id int64) error {
+	tx.Announce(TopicEndpoints, TopicForwards)
+	return tx.change("forwarding target", "DELETE FROM forwarding_targets WHERE endpoint = $1 AND id = $2", endpointNum, id)
+}

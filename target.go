@@ -1,0 +1,69 @@
+package hookglass
+
+import "time"
+
+// ForwardingTarget is where an endpoint's events go on to by themselves (spec, "Forwarding target").
+type ForwardingTarget struct {
+	ID          int64
+	EndpointNum int64
+	EndpointID  EndpointID
+	Name        string
+	URL         string
+	Enabled     bool
+	Timeout     time.Duration // of one attempt, whole seconds
+	RetryCount  int           // attempts after the first
+	Failures    int           // deliveries that failed since the last that did not
+	FailingFrom time.Time     // when the first of them failed; zero: none
+	PausedAt    time.Time     // zero: not paused
+	PauseReason string        // empty: not paused
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Bounds of a forwarding target (spec, "Limits": they are those of a forward step).
+const (
+	DefaultForwardTimeout = 30 * time.Second
+	MaxForwardTimeout     = 300 * time.Second
+	DefaultForwardRetries = 3
+	MaxForwardRetries     = 5
+)
+
+// PauseFailing is the reason for which the service pauses a target by itself.
+const PauseFailing = "failing"
+
+// ForwardState is how far a delivery is.
+type ForwardState string
+
+// The states of a delivery. From pending and sending it goes on, the others are final.
+const (
+	ForwardPending   ForwardState = "pending"   // to be sent, for the first time or again
+	ForwardSending   ForwardState = "sending"   // a node has it, for as long as its lease
+	ForwardDelivered ForwardState = "delivered" // answered with a 2xx
+	ForwardFailed    ForwardState = "failed"    // no attempt is left, or none would help
+	ForwardSkipped   ForwardState = "skipped"   // not sent: its target was disabled, or its account may not forward
+)
+
+// Forward is the delivery of one event to one forwarding target. There is one at most for each such pair.
+type Forward struct {
+	Num         int64 // the row; never shown
+	TargetID    int64
+	EndpointNum int64
+	EventSeq    int64
+	EventID     EventID
+	State       ForwardState
+	StatusCode  int // of the last attempt; 0: it had no answer
+	Attempts    []ForwardAttempt
+	NextAt      time.Time // of a pending delivery: when it is sent; zero: not known
+	FinishedAt  time.Time // zero: not final
+	CreatedAt   time.Time
+}
+
+// ForwardAttempt is one request of a delivery and what came of it. Exactly one of StatusCode and Failure is set.
+type ForwardAttempt struct {
+	At         time.Time
+	Duration   time.Duration
+	StatusCode int
+	Failure    *Failure
+	Body       string // the beginning of the answer, as text
+	Truncated  bool   // the answer was longer
+}
