@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,6 +88,32 @@ func TestANodeThatIsKilledTakesNothingAcknowledgedAlong(t *testing.T) {
 		a.start()
 		a.ready(10 * time.Second)
 	}
+}
+
+// A node that is frozen, as by a machine that swaps or a paused container, may hold what its transaction has locked.
+func TestAFrozenNodeDoesNotHoldUpTheOther(t *testing.T) {
+	t.Parallel()
+	a, b := twoNodes(t)
+	l := a.endpoint()
+	toB := &ledger{endpoint: l.endpoint}
+	var slowest time.Duration
+	for range pick(4, 40) {
+		// As many as there are, so that a group is always on its way when it freezes.
+		onA := load{to: []*node{a}, ledger: l, conns: 16}.start()
+		onB := load{to: []*node{b}, ledger: toB, conns: 4, rate: 100}.start()
+		<-time.After(between(100*time.Millisecond, 300*time.Millisecond))
+		a.signal(syscall.SIGSTOP)
+		<-time.After(pick(500*time.Millisecond, time.Second))
+		onB.stop()
+		a.signal(syscall.SIGCONT)
+		onA.stop()
+	}
+	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK)
+	checkRefusals(t, toB.all(), 8*time.Second, http.StatusOK)
+	for _, x := range toB.all() {
+		slowest = max(slowest, x.took())
+	}
+	t.Logf("%d captured by the node that froze, %d by the other, the slowest after %v", len(l.all()), len(toB.all()), slowest)
 }
 
 func TestAnEndpointDeletedOnOneNodeIsGoneOnAll(t *testing.T) {

@@ -54,18 +54,15 @@ func TestSlowReadersDoNotHoldUpCapture(t *testing.T) {
 
 		var readers sync.WaitGroup
 		var answered, refused, gaveUp atomic.Int64
-		quit := make(chan struct{})
+		ctx, quit := context.WithCancel(t.Context())
 		for range pick(100, 200) {
 			readers.Go(func() {
-				for {
-					select {
-					case <-quit:
-						return
-					default:
-					}
+				for ctx.Err() == nil {
 					// No event holds it: every body is looked through.
-					status, err := n.search(full.endpoint)
+					status, err := n.search(ctx, full.endpoint)
 					switch {
+					case ctx.Err() != nil:
+						return
 					case err == nil && status == http.StatusOK:
 						answered.Add(1)
 					case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests):
@@ -80,7 +77,7 @@ func TestSlowReadersDoNotHoldUpCapture(t *testing.T) {
 			})
 		}
 		load{to: []*node{n}, ledger: quiet, conns: 8, rate: 50}.during(pick(4*time.Second, 30*time.Second)) // what is known of an endpoint is read again meanwhile
-		close(quit)
+		quit()
 		readers.Wait()
 		checkRefusals(t, quiet.all(), 8*time.Second, http.StatusOK)
 		p99, count := percentile(quiet.all(), http.StatusOK, 0.99)
@@ -93,8 +90,8 @@ func TestSlowReadersDoNotHoldUpCapture(t *testing.T) {
 const searchLimit = 10 * time.Second
 
 // search looks for what is nowhere.
-func (n *node) search(endpoint string) (status int, err error) {
-	ctx, cancel := context.WithTimeout(n.t.Context(), searchLimit)
+func (n *node) search(ctx context.Context, endpoint string) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, searchLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.addr+"/api/v1/endpoints/"+endpoint+"/requests?q=nowheretobefound", nil)
 	if err != nil {
