@@ -18,6 +18,9 @@ import (
 // smallBody is up to where a body is sent in one write with the head.
 const smallBody = 16 << 10
 
+// afterAnswer is how long a target that has answered may go on reading a request that is still being written.
+const afterAnswer = time.Second
+
 // message is a request made ready.
 type message struct {
 	method  string
@@ -71,7 +74,7 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 }
 
 // exchange sends the request over a new connection to the target, and reads the answer. It owns and closes the connection.
-func (c *Client) exchange(ctx context.Context, conn net.Conn, t target, m message) (*Response, *Failure) {
+func (c *Client) exchange(ctx context.Context, began time.Time, conn net.Conn, t target, m message) (*Response, *Failure) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -102,10 +105,14 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, t target, m messag
 	}()
 	a := answer{in: bufio.NewReaderSize(stream, 4<<10), lines: maxHeadLines, bytes: maxHeadBytes}
 	resp, err := a.read(m.method, m.maxBody)
+	if err == nil {
+		resp.Duration = time.Since(began)
+		resp.RequestHeaders = m.headers
+		finish(ctx, done)
+	}
 	conn.Close()
 	<-done
 	if err == nil {
-		resp.RequestHeaders = m.headers
 		return resp, nil
 	}
 	var f *Failure
@@ -118,6 +125,17 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, t target, m messag
 		f.Sent = MaybeSent
 	}
 	return nil, f
+}
+
+// finish gives the rest of a request that was answered early a moment to get through.
+func finish(ctx context.Context, written <-chan struct{}) {
+	moment := time.NewTimer(afterAnswer)
+	defer moment.Stop()
+	select {
+	case <-written:
+	case <-moment.C:
+	case <-ctx.Done():
+	}
 }
 
 func (c *Client) tlsConfig(h host) *tls.Config {

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -291,17 +295,33 @@ func TestADeadConnectionIsHitOnce(t *testing.T) {
 	}
 }
 
-// A target may answer and close before it has read everything.
+// A target may answer before it has read everything. If it reads on, it gets everything; if not, its answer counts all the same.
 func TestAnEarlyAnswerCounts(t *testing.T) {
-	s := serve(t, func(c net.Conn) {
-		io.ReadFull(c, make([]byte, 100))
-		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!")
-		c.Read(make([]byte, 1)) // stays open, reads no more than this
-		io.Copy(io.Discard, c)
-	})
-	resp, err := local(t).Do(t.Context(), outbound.Request{Method: "POST", URL: s.url("/"), Body: make([]byte, 20<<20)})
-	if err != nil || resp.Status != 413 || string(resp.Body) != "no!" {
-		t.Fatal(resp, err)
+	const size = 8 << 20 // more than a connection holds
+	got := make(chan int64, 2)
+	for _, reads := range []bool{true, false} {
+		s := serve(t, func(c net.Conn) {
+			io.ReadFull(c, make([]byte, 10))
+			io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!")
+			if reads {
+				n, _ := io.Copy(io.Discard, c)
+				got <- n + 10
+			}
+		})
+		resp, err := local(t).Do(t.Context(), outbound.Request{Method: "POST", URL: s.url("/"), Body: make([]byte, size)})
+		if reads {
+			if n := <-got; n < size {
+				t.Errorf("%d bytes arrived", n)
+			}
+			if err != nil || resp.Status != 413 || string(resp.Body) != "no!" {
+				t.Error(resp, err)
+			}
+			continue
+		}
+		// A connection that is reset may lose the answer on its way; it is then a failure that may have arrived.
+		if err == nil && resp.Status != 413 || err != nil && failure(t, err).Sent != outbound.MaybeSent {
+			t.Error(resp, err)
+		}
 	}
 }
 
@@ -342,11 +362,19 @@ func TestTLS(t *testing.T) {
 	old.Config.ErrorLog = silent()
 	old.StartTLS()
 	defer old.Close()
+	expired := httptest.NewUnstartedServer(h)
+	expired.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, time.Now().Add(-time.Hour))}}
+	expired.Config.ErrorLog = silent()
+	expired.StartTLS()
+	defer expired.Close()
+	roots.AddCert(expired.Certificate())
+	var messages []string
 	for _, c := range []struct {
 		name   string
 		client *outbound.Client
 		url    string
 	}{
+		{"expired", trusting, expired.URL},
 		{"unknown authority", outbound.New(outbound.Config{Allow: rules(t, "127.0.0.0/8"), RootCAs: x509.NewCertPool()}), s.URL},
 		{"another name", trusting, fmt.Sprintf("https://other.example:%d/", port)},
 		{"no TLS", trusting, "https://" + serve(t, func(c net.Conn) { c.Read(make([]byte, 1)); io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }).addr},
@@ -358,6 +386,14 @@ func TestTLS(t *testing.T) {
 		if f := failure(t, err); f.Code != outbound.CodeTLSError || f.Sent != outbound.NotSent {
 			t.Errorf("%s: %v, %v", c.name, f, f.Sent)
 		}
+		messages = append(messages, err.Error())
+	}
+	want := []string{
+		"tls_error: The certificate of the target has expired or is not yet valid.", "tls_error: The certificate of the target is not signed by an authority that is trusted.", "tls_error: The certificate of the target is for another name.",
+		"tls_error: The target does not speak TLS.", "tls_error: The target does not speak TLS.", "tls_error: The TLS handshake with the target failed.", "tls_error: The TLS handshake with the target failed.",
+	}
+	if diff := cmp.Diff(want, messages); diff != "" {
+		t.Error(diff)
 	}
 	select {
 	case r := <-served:
@@ -479,4 +515,18 @@ func TestDialContext(t *testing.T) {
 	if _, err := c.DialContext(t.Context(), "tcp4", "8.8.8.8:25"); failure(t, err).Code != outbound.CodeConnectionRefused || to.String() != "8.8.8.8:25" {
 		t.Errorf("%v, %v", to, err)
 	}
+}
+
+// certificate is one for 127.0.0.1, signed by itself.
+func certificate(t *testing.T, until time.Time) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.Add(-time.Hour), NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -24,6 +24,15 @@ func (c *Client) InFlight() (taken, keys int) {
 // Permits is the judgement of one address.
 func (c *Client) Permits(to netip.AddrPort) bool { return c.permits(to, false) }
 
+// Attempt connects to an address that no one has judged before.
+func (c *Client) Attempt(ctx context.Context, to netip.AddrPort) error {
+	conn, err := c.attempt(ctx, to, 1, false)
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
 // ReadAnswer reads an answer from its bytes.
 func ReadAnswer(wire []byte, method string, maxBody int64) (*Response, error) {
 	a := answer{in: bufio.NewReaderSize(bytes.NewReader(wire), 4<<10), lines: maxHeadLines, bytes: maxHeadBytes}

@@ -44,7 +44,7 @@ func TestHostileTargets(t *testing.T) {
 	const allowed = 300 * time.Millisecond
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
-	for range 300 {
+	for range 32 {
 		z.Write(make([]byte, 1<<20))
 	}
 	z.Close()

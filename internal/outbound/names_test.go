@@ -116,6 +116,18 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
+// The address that the kernel is given is judged once more, should everything before have been fooled.
+func TestTheLastLook(t *testing.T) {
+	s := serve(t, func(net.Conn) {})
+	at := netip.MustParseAddrPort(s.addr)
+	if err := outbound.New(outbound.Config{}).Attempt(t.Context(), at); !hookglass.Is(err, hookglass.CodeTargetNotAllowed) || s.count() != 0 {
+		t.Errorf("%v, %d hits", err, s.count())
+	}
+	if err := local(t).Attempt(t.Context(), at); err != nil {
+		t.Error(err)
+	}
+}
+
 // localhost is not asked of anyone, so that no resolver can move it.
 func TestLocalhostIsLoopback(t *testing.T) {
 	for rule, want := range map[string]string{"127.0.0.0/8": "127.0.0.1:80", "::1": "[::1]:80"} {

@@ -122,17 +122,12 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 		return nil, interrupted(ctx)
 	}
 	defer c.turns.give(r.Key)
-	start := time.Now()
+	began := time.Now()
 	conn, failure := c.dial(ctx, t.host, t.port, 0, false)
 	if failure != nil {
 		return nil, failure
 	}
-	resp, failure := c.exchange(ctx, conn, t, m)
-	if failure != nil {
-		return nil, failure
-	}
-	resp.Duration = time.Since(start)
-	return resp, nil
+	return c.exchange(ctx, began, conn, t, m)
 }
 
 // DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is tcp,

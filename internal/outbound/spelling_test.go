@@ -27,12 +27,12 @@ var forbiddenHosts = append(inURLs(forbiddenAddresses), strings.Fields(`
 	localhost LOCALHOST LocalHost localhost. foo.localhost foo.bar.LOCALHOST. localhost..
 	2130706433 0x7f000001 0X7F000001 0x7f.1 0177.0.0.1 017700000001 00000177.0.0.1 127.1 127.0.1 0 0.0 00 0x0 0x 127.0.0.01 127.0.0.1. 127.0.0.1..
 	3232235777 0xa9fea9fe 2852039166 0251.0376.0251.0376 169.254.43518 0xA9.0xFE.0xA9.0xFE 10.1 192.168.257 172.1048577
-	①②⑦.⓪.⓪.① 127。0。0。1 127．0．0．1 127｡0｡0｡1 １２７.0.0.1 １２７．０．０．１ ⑩.0.0.1 0ｘ7f000001 ｌｏｃａｌｈｏｓｔ ⓛⓞⓒⓐⓛⓗⓞⓢⓣ local­host 𝟏𝟐𝟕.𝟎.𝟎.𝟏 foo.ⓛⓞⓒⓐⓛⓗⓞⓢⓣ
+	①②⑦.⓪.⓪.① 127。0。0。1 127．0．0．1 127｡0｡0｡1 １２７.0.0.1 １２７．０．０．１ ⑩.0.0.1 0ｘ7f000001 ｌｏｃａｌｈｏｓｔ ⓛⓞⓒⓐⓛⓗⓞⓢⓣ 𝟏𝟐𝟕.𝟎.𝟎.𝟏 foo.ⓛⓞⓒⓐⓛⓗⓞⓢⓣ
 	127.0.0.%31 %31%32%37.0.0.1 %6c%6f%63%61%6c%68%6f%73%74 127%2e0%2e0%2e1 %e2%93%9bocalhost
 	[::1%25lo] [::1%lo] [fe80::1%25eth0] [2606:4700::1111%25eth0] [2606:4700::1111%251] [0:0:0:0:0:0:0:1] [0000::0001] [::FFFF:127.0.0.1] [::ffff:7F00:0001] [127.0.0.1]
 	[0:0:0:0:0:ffff:a00:1] [FE80::1] [Fd00:EC2::254]
 	metadata.google.internal METADATA.google.internal. metadata.goog instance-data instance-data.ec2.internal metadata.tencentyun.com
-`)...)
+`+"local\u00adhost")...)
 
 // forbiddenURLs are forbidden for more than their host.
 var forbiddenURLs = strings.Fields(`
