@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// jobTimeout ends a job that hangs; no job of today sends anything, so none is long.
+	// jobTimeout ends a job that hangs. The longest is a piece of a bulk replay: 15 s and one delivery of 30 s.
 	jobTimeout = 60 * time.Second
 	// rescueAfter is when work counts as orphaned by a dead node. With the rescuer's own round of 30 s it is
 	// taken over within the 60 s of decisions, section 14, plus jobTimeout.
@@ -41,6 +41,14 @@ type Accounts interface {
 	Purge(ctx context.Context) error
 }
 
+// Replays is what the jobs of replays need.
+type Replays interface {
+	// ExecuteRun sends a queued case run, once at most however often it is called.
+	ExecuteRun(ctx context.Context, runID string) error
+	// WorkBatch goes on with a bulk replay for a while and reports whether nothing of it is left to this worker.
+	WorkBatch(ctx context.Context, batchID string) (done bool, err error)
+}
+
 // Workers work the queue of one node.
 type Workers struct {
 	workers store.Workers
@@ -48,7 +56,7 @@ type Workers struct {
 }
 
 // New returns workers that are not started yet.
-func New(db *store.DB, captures Captures, accounts Accounts, log *slog.Logger) (*Workers, error) {
+func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, log *slog.Logger) (*Workers, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
 		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx))
@@ -57,6 +65,16 @@ func New(db *store.DB, captures Captures, accounts Accounts, log *slog.Logger) (
 		done, err := captures.Erase(ctx, j.Args.EndpointNum)
 		if err == nil && !done {
 			return river.JobSnooze(0) // the rest when others have had their turn
+		}
+		return err
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayRunJob]) error {
+		return replays.ExecuteRun(ctx, j.Args.RunID)
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayBatchJob]) error {
+		done, err := replays.WorkBatch(ctx, j.Args.BatchID)
+		if err == nil && !done {
+			return river.JobSnooze(0)
 		}
 		return err
 	}))

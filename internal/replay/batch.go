@@ -118,7 +118,7 @@ func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref stri
 }
 
 // Pause, Resume and Cancel move a bulk replay. An event that is under way then is finished. They answer not_found, and conflict in a state
-// that does not allow it.
+// that does not allow it; what is in the state already stays.
 func (s *Service) Pause(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
 	return s.move(ctx, who, ref, id, hookglass.BatchPaused, hookglass.BatchRunning)
 }
@@ -140,6 +140,9 @@ func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id str
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		if b, err = tx.ReplayBatch(ref, id); err != nil {
 			return err
+		}
+		if b.State == to {
+			return nil // asked for twice
 		}
 		for _, state := range from {
 			if moved, err := tx.MoveReplayBatch(&b, state, to); err != nil || moved {

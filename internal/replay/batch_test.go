@@ -113,14 +113,15 @@ func TestABatchIsPausedResumedAndCanceled(t *testing.T) {
 		if b.sink.hits() != 0 {
 			t.Error("a paused one was sent")
 		}
-		_, err := b.replays.Pause(t.Context(), b.who, string(b.ep.ID), batch.ID)
-		wantCode(t, err, hookglass.CodeConflict)
+		move(b.replays.Pause, hookglass.BatchPaused) // once more changes nothing
 		move(b.replays.Resume, hookglass.BatchRunning)
 		b.sink.play(func(n int) string { // is canceled while the first is under way
 			move(b.replays.Cancel, hookglass.BatchCanceled)
 			return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 		})
 		b.work(batch.ID)
+		_, err := b.replays.Pause(t.Context(), b.who, string(b.ep.ID), batch.ID)
+		wantCode(t, err, hookglass.CodeConflict)
 		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchCanceled || got.Passed != 1 || b.sink.hits() != 1 {
 			t.Errorf("%+v, %d hits", got, b.sink.hits())
 		}

@@ -56,6 +56,9 @@ func nameTypes(r huma.Registry) {
 	alias(reflect.TypeFor[api.Optional[api.ProviderConfig]](), reflect.TypeFor[api.ProviderConfig]())
 	alias(reflect.TypeFor[api.Optional[api.Response]](), reflect.TypeFor[api.Response]())
 	alias(reflect.TypeFor[api.Optional[api.GenericOptions]](), reflect.TypeFor[api.GenericOptions]())
+	alias(reflect.TypeFor[api.Optional[api.CaseOptions]](), reflect.TypeFor[api.CaseOptions]())
+	alias(reflect.TypeFor[api.Optional[api.Assertions]](), reflect.TypeFor[api.Assertions]())
+	alias(reflect.TypeFor[api.JSONObject](), reflect.TypeFor[map[string]any]())
 	r.Schema(reflect.TypeFor[api.Error](), true, errorType)
 }
 

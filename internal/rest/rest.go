@@ -20,6 +20,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
+	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
 
@@ -29,6 +30,7 @@ type Deps struct {
 	Accounts  *account.Service
 	Endpoints *endpoint.Service
 	Captures  *capture.Service
+	Replays   *replay.Service
 	Addresses api.Addresses
 	// TemporaryEndpoints is whether anyone may make one.
 	TemporaryEndpoints bool
@@ -61,6 +63,9 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.endpoints(t)
 	s.requests(t)
 	s.signatures(t)
+	s.forwarding(t)
+	s.replays(t)
+	s.replayCases(t)
 	s.export(t)
 	s.stream(t)
 	s.activity(t)

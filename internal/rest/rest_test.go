@@ -19,6 +19,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
+	"hookglass/internal/replay"
 	"hookglass/internal/rest"
 	"hookglass/internal/seal"
 	"hookglass/internal/store"
@@ -33,6 +34,7 @@ type site struct {
 	accounts  *account.Service
 	captures  *capture.Service
 	endpoints *endpoint.Service
+	replays   *replay.Service
 	deps      rest.Deps
 	owner     account.Registered
 	token     string // of the owner's account, with every scope
@@ -74,10 +76,11 @@ func open(t *testing.T, db *store.DB) *site {
 		t.Fatal(err)
 	}
 	s.endpoints = endpoint.New(db, keys)
+	s.replays = replay.New(db, replay.Config{Client: network{}, Verifiers: s.endpoints, Sealer: keys, Log: log})
 	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints}, log)
 	draining := make(chan struct{})
 	s.deps = rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
+		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays,
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
 	}

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"hookglass/internal/outbound"
 )
 
 // Storage says where the data is; every command that opens the database has it.
@@ -54,6 +56,7 @@ type checked struct {
 	Config
 	publicURL *url.URL // nil: derived from the listener
 	proxies   []netip.Prefix
+	allow     []outbound.Rule
 	level     slog.Level
 }
 
@@ -99,9 +102,11 @@ func (c Config) Validate() (*checked, error) {
 		out.proxies = append(out.proxies, prefix)
 	}
 	for _, p := range c.OutboundAllow {
-		if _, err := parsePrefix(p); err != nil {
-			fault("outbound-allow", "%q is not a network such as 10.0.0.0/8", p)
+		rule, err := outbound.ParseRule(p)
+		if err != nil {
+			fault("outbound-allow", "%q is %v", p, err)
 		}
+		out.allow = append(out.allow, rule)
 	}
 	if c.Retention < time.Minute {
 		fault("retention", "must be a minute or more")

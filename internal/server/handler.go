@@ -15,7 +15,7 @@ func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
 	machines := rest.New(rest.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Addresses: addresses,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Addresses: addresses,
 		TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{

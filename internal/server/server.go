@@ -23,6 +23,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
+	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
 
@@ -50,6 +51,7 @@ type Server struct {
 	accounts  *account.Service
 	endpoints *endpoint.Service
 	captures  *capture.Service
+	replays   *replay.Service
 }
 
 // New checks the configuration, takes the data directory and binds the listeners.
@@ -179,12 +181,16 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}
 	s.endpoints = endpoint.New(db, keys)
 	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints}, s.log.With("part", "capture"))
-	workers, err := job.New(db, s.captures, s.accounts, s.log)
+	s.replays = replay.New(db, replay.Config{
+		Client: s.outbound(), Verifiers: s.endpoints, Sealer: keys, Proxied: len(s.cfg.proxies) > 0, Log: s.log.With("part", "replay"),
+	})
+	workers, err := job.New(db, s.captures, s.accounts, s.replays, s.log)
 	if err != nil {
 		return err
 	}
 	background("account", s.accounts.Run)
 	background("capture", s.captures.Run)
+	background("replay", s.replays.Run)
 	background("job", workers.Run)
 	background("memory", returnMemory)
 	s.gate.open(s.handler(), s.captures)

@@ -1,0 +1,339 @@
+package api
+
+import (
+	"encoding/json"
+
+	"hookglass"
+)
+
+// ReplayRequest is the body of POST /endpoints/{endpoint_id}/requests/{id}/replay.
+type ReplayRequest struct {
+	_             struct{}   `additionalProperties:"false"`
+	TargetURL     string     `json:"target_url,omitempty" required:"true" doc:"Where to send it, or the word tunnel for the connected local machine." example:"https://app.example.com/webhooks"`
+	IdentityMode  string     `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original. Webhooks only; regenerate needs a JSON body and a payment method." example:"original"`
+	SignatureMode string     `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve. Webhooks only; resign needs a signature config and a payment method." example:"preserve"`
+	Overrides     *Overrides `json:"overrides,omitempty" doc:"Changes to a copy of the event."`
+}
+
+// Overrides change a copy of the event before it is sent; what is absent stays.
+type Overrides struct {
+	_       struct{}           `additionalProperties:"false"`
+	Method  *string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" example:"POST"`
+	Headers map[string]*string `json:"headers,omitempty" doc:"Replaces or adds; null removes."`
+	Body    *string            `json:"body,omitempty" example:"{\"amount\":200}"`
+	Query   *string            `json:"query,omitempty" doc:"Replaces the query of target_url; percent-encoded, without the question mark." example:"debug=1"`
+}
+
+// Replay is one attempt to deliver a captured event again.
+type Replay struct {
+	ID                   string            `json:"id" example:"rpl_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	EventID              string            `json:"event_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	TargetURL            string            `json:"target_url" example:"https://app.example.com/webhooks"`
+	Method               string            `json:"method" doc:"As sent." example:"POST"`
+	IdentityMode         string            `json:"identity_mode" enum:"original,regenerate" example:"original"`
+	SignatureMode        string            `json:"signature_mode" enum:"preserve,strip,resign" example:"preserve"`
+	Delivered            bool              `json:"delivered" doc:"A complete HTTP answer came, whatever its status." example:"true"`
+	StatusCode           *int              `json:"status_code" doc:"Of the answer; a redirect is not followed." example:"200"`
+	ResponseHeaders      map[string]string `json:"response_headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
+	ResponseBody         *string           `json:"response_body" doc:"Up to 1 MiB. In base64 where it is not UTF-8; see response_body_encoding." example:"{\"ok\":true}"`
+	ResponseBodyEncoding string            `json:"response_body_encoding" enum:"utf8,base64" example:"utf8"`
+	ResponseTruncated    bool              `json:"response_truncated" example:"false"`
+	DurationMS           int64             `json:"duration_ms" example:"42"`
+	Error                *Failure          `json:"error" doc:"Why no complete answer came."`
+	ReplayedAt           Time              `json:"replayed_at" example:"2026-11-20T10:15:30.123456Z"`
+	RequestHeadersSent   map[string]string `json:"request_headers_sent" example:"{\"Content-Type\":\"application/json\",\"X-Service-Replay\":\"true\"}"`
+	NewDeliveryID        *string           `json:"new_delivery_id" doc:"With regenerate: what names the delivery now."`
+	Verdict              *string           `json:"verdict" enum:"fixed,regressed,still_failing,still_passing" doc:"Compared with the attempt before at the same target; an attempt passes with a 2xx. Null for the first." example:"fixed"`
+	Warnings             []string          `json:"warnings" example:"[]"`
+	BatchID              *string           `json:"batch_id" doc:"The bulk replay that it is part of."`
+}
+
+// Failure says why there is no complete answer.
+type Failure struct {
+	Code    string `json:"code" doc:"Stable." example:"connection_refused"`
+	Message string `json:"message" example:"The target refused the connection."`
+}
+
+// ReplayRecord is an attempt as it is remembered: bodies up to 256 KiB, credentials redacted.
+type ReplayRecord struct {
+	Replay
+	RequestURL           string `json:"request_url" example:"https://app.example.com/webhooks"`
+	RequestBody          string `json:"request_body" doc:"In base64 where it is not UTF-8; see request_body_encoding." example:"{\"amount\":100}"`
+	RequestBodyEncoding  string `json:"request_body_encoding" enum:"utf8,base64" example:"utf8"`
+	RequestBodyTruncated bool   `json:"request_body_truncated" example:"false"`
+}
+
+// FromReplay writes an attempt.
+func FromReplay(r *hookglass.Replay) Replay {
+	out := Replay{
+		ID: r.ID, EventID: string(r.EventID), TargetURL: r.TargetURL, Method: r.Request.Method,
+		IdentityMode: string(r.Options.Identity), SignatureMode: string(r.Options.Signature),
+		DurationMS: r.Duration.Milliseconds(), Error: fromFailure(r.Failure), ReplayedAt: Time{r.At},
+		NewDeliveryID: nonzero(r.NewDeliveryID), Verdict: nonzero(string(r.Verdict)), Warnings: append([]string{}, r.Warnings...), BatchID: nonzero(r.BatchID),
+		ResponseHeaders: map[string]string{}, ResponseBodyEncoding: "utf8",
+	}
+	out.RequestHeadersSent, _ = headersOf(r.Request.Headers)
+	if res := r.Response; res != nil {
+		body, encoding := bodyOf(res.Body)
+		out.Delivered, out.StatusCode, out.ResponseTruncated = true, &res.Status, res.Truncated
+		out.ResponseHeaders, _ = headersOf(res.Headers)
+		out.ResponseBody, out.ResponseBodyEncoding = &body, encoding
+	}
+	return out
+}
+
+// FromReplayRecord writes an attempt as it is remembered.
+func FromReplayRecord(r *hookglass.Replay) ReplayRecord {
+	out := ReplayRecord{Replay: FromReplay(r), RequestURL: r.Request.URL, RequestBodyTruncated: r.Request.Truncated}
+	out.RequestBody, out.RequestBodyEncoding = bodyOf(r.Request.Body)
+	return out
+}
+
+func fromFailure(f *hookglass.Failure) *Failure {
+	if f == nil {
+		return nil
+	}
+	return &Failure{f.Code, f.Message}
+}
+
+// JSONObject is a JSON object as it was spelled.
+type JSONObject json.RawMessage
+
+// MarshalJSON implements json.Marshaler.
+func (o JSONObject) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *JSONObject) UnmarshalJSON(b []byte) error {
+	return (*json.RawMessage)(o).UnmarshalJSON(b)
+}
+
+// CaseOptions are the modes of a replay case.
+type CaseOptions struct {
+	_             struct{} `additionalProperties:"false"`
+	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`
+	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`
+}
+
+// Assertions are what the answer to a run must satisfy; at least one is given.
+type Assertions struct {
+	_          struct{}         `additionalProperties:"false"`
+	Status     *StatusAssertion `json:"status,omitempty" example:"{\"class\":\"2xx\"}"`
+	JSONSubset JSONObject       `json:"json_subset,omitempty" doc:"Must be contained in the answer: objects by subset, arrays element by element and of equal length, numbers by value."`
+}
+
+// StatusAssertion is about the status of the answer.
+type StatusAssertion struct {
+	_     struct{} `additionalProperties:"false"`
+	Class *string  `json:"class,omitempty" enum:"1xx,2xx,3xx,4xx,5xx" example:"2xx"`
+	Code  *int     `json:"code,omitempty" minimum:"100" maximum:"599" doc:"Instead of class."`
+}
+
+// CreateReplayCase is the body of POST /endpoints/{endpoint_id}/replay_cases.
+type CreateReplayCase struct {
+	_          struct{}       `additionalProperties:"false"`
+	ReplayCase *NewReplayCase `json:"replay_case,omitempty" required:"true"`
+}
+
+// NewReplayCase is what a new case shall be.
+type NewReplayCase struct {
+	_           struct{}              `additionalProperties:"false"`
+	SourceID    Optional[string]      `json:"source_id,omitzero" required:"true" doc:"The event that it replays. The case keeps a copy." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	Name        Optional[string]      `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"An invoice is paid"`
+	Description Optional[string]      `json:"description,omitzero" null:"true" maxLength:"2000" example:"The order must become paid."`
+	TargetURL   Optional[string]      `json:"target_url,omitzero" required:"true" doc:"Where every run sends it, or the word tunnel." example:"https://app.example.com/webhooks"`
+	Options     Optional[CaseOptions] `json:"options,omitzero"`
+	Assertions  Optional[Assertions]  `json:"assertions,omitzero" required:"true"`
+}
+
+// UpdateReplayCase is the body of PATCH /endpoints/{endpoint_id}/replay_cases/{case_id}.
+type UpdateReplayCase struct {
+	_          struct{}          `additionalProperties:"false"`
+	ReplayCase *ReplayCaseChange `json:"replay_case,omitempty" required:"true"`
+}
+
+// ReplayCaseChange names what to change; what is absent stays.
+type ReplayCaseChange struct {
+	_           struct{}              `additionalProperties:"false"`
+	LockVersion Optional[int64]       `json:"lock_version,omitzero" required:"true" doc:"The version that the change was made from; any but the current is refused with 409." example:"1"`
+	SourceID    Optional[string]      `json:"source_id,omitzero" doc:"Another event to copy."`
+	Name        Optional[string]      `json:"name,omitzero" minLength:"1" maxLength:"200" example:"An invoice is paid"`
+	Description Optional[string]      `json:"description,omitzero" null:"true" maxLength:"2000"`
+	TargetURL   Optional[string]      `json:"target_url,omitzero"`
+	Options     Optional[CaseOptions] `json:"options,omitzero" doc:"Replaces the whole object."`
+	Assertions  Optional[Assertions]  `json:"assertions,omitzero" doc:"Replaces the whole object."`
+}
+
+// ReplayCase is a saved replay with what its answer must be.
+type ReplayCase struct {
+	ID              string      `json:"id" example:"rcase_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	EndpointID      string      `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	SourceID        string      `json:"source_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	SourceAvailable bool        `json:"source_available" doc:"Whether the event is still stored; the case does not need it." example:"true"`
+	Name            string      `json:"name" example:"An invoice is paid"`
+	Description     string      `json:"description" example:"The order must become paid."`
+	TargetURL       string      `json:"target_url" example:"https://app.example.com/webhooks"`
+	Options         CaseOptions `json:"options"`
+	Assertions      Assertions  `json:"assertions"`
+	LockVersion     int64       `json:"lock_version" doc:"Counts the changes; a change names the one it was made from." example:"1"`
+	LastRun         *LastRun    `json:"last_run"`
+	CreatedAt       Time        `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	UpdatedAt       Time        `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// LastRun is the newest run of a case.
+type LastRun struct {
+	ID         string `json:"id" example:"rrun_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	State      string `json:"state" enum:"queued,running,passed,assertion_failed,transport_failed,blocked,unknown" example:"passed"`
+	FinishedAt *Time  `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// FromReplayCase writes a case that is opened.
+func FromReplayCase(c hookglass.ReplayCase) ReplayCase {
+	out := ReplayCase{
+		ID: c.ID, EndpointID: string(c.EndpointID), SourceID: string(c.SourceID), SourceAvailable: c.SourceAvailable,
+		Name: c.Name, Description: c.Description, TargetURL: c.TargetURL,
+		Options:     CaseOptions{IdentityMode: string(c.Options.Identity), SignatureMode: string(c.Options.Signature)},
+		LockVersion: c.LockVersion, CreatedAt: Time{c.CreatedAt}, UpdatedAt: Time{c.UpdatedAt},
+	}
+	a := c.Assertions
+	if a.StatusClass != "" || a.StatusCode != 0 {
+		out.Assertions.Status = &StatusAssertion{Class: nonzero(a.StatusClass), Code: nonzero(a.StatusCode)}
+	}
+	if len(a.JSONSubset) > 0 {
+		out.Assertions.JSONSubset = JSONObject(a.JSONSubset)
+	}
+	if r := c.LastRun; r != nil {
+		out.LastRun = &LastRun{ID: r.ID, State: string(r.State), FinishedAt: at(r.FinishedAt)}
+	}
+	return out
+}
+
+// ReplayCaseRun is one run of a case.
+type ReplayCaseRun struct {
+	ID              string            `json:"id" example:"rrun_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	ReplayCaseID    string            `json:"replay_case_id" example:"rcase_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	CaseLockVersion int64             `json:"case_lock_version" doc:"The version of the case that ran." example:"1"`
+	State           string            `json:"state" enum:"queued,running,passed,assertion_failed,transport_failed,blocked,unknown" doc:"unknown: the target may have received it; such a run is never repeated by itself." example:"passed"`
+	IdempotencyKey  string            `json:"idempotency_key" example:"deploy-481"`
+	CreatedAt       Time              `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	StartedAt       *Time             `json:"started_at" example:"2026-11-20T10:15:30.123456Z"`
+	FinishedAt      *Time             `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
+	DurationMS      *int64            `json:"duration_ms" doc:"Of the delivery." example:"42"`
+	Request         *RunRequest       `json:"request" doc:"What was sent; credentials are redacted."`
+	Response        *RunResponse      `json:"response"`
+	Assertions      []AssertionResult `json:"assertions" example:"[]"`
+	Error           *Failure          `json:"error" doc:"Why there is no answer, or why it was not sent."`
+}
+
+// RunRequest is what a run sent.
+type RunRequest struct {
+	Method  string            `json:"method" example:"POST"`
+	URL     string            `json:"url" example:"https://app.example.com/webhooks"`
+	Headers map[string]string `json:"headers"`
+}
+
+// RunResponse is what a run was answered.
+type RunResponse struct {
+	StatusCode   int               `json:"status_code" example:"200"`
+	Headers      map[string]string `json:"headers"`
+	Body         string            `json:"body" doc:"Up to 256 KiB. In base64 where it is not UTF-8; see body_encoding." example:"{\"ok\":true}"`
+	BodyEncoding string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
+	Truncated    bool              `json:"truncated" example:"false"`
+}
+
+// AssertionResult is what became of one thing that was asserted.
+type AssertionResult struct {
+	Kind     string          `json:"kind" enum:"status,json_subset" example:"json_subset"`
+	Path     string          `json:"path" doc:"A JSON Pointer into the answer." example:"/order/state"`
+	Expected json.RawMessage `json:"expected" example:"\"paid\""`
+	Actual   json.RawMessage `json:"actual" doc:"Null where there is no such value; a long one is told by its kind and size." example:"\"open\""`
+	Passed   bool            `json:"passed" example:"false"`
+}
+
+// FromReplayCaseRun writes a run.
+func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
+	out := ReplayCaseRun{
+		ID: r.ID, ReplayCaseID: r.CaseID, CaseLockVersion: r.CaseLockVersion, State: string(r.State), IdempotencyKey: r.IdempotencyKey,
+		CreatedAt: Time{r.CreatedAt}, StartedAt: at(r.StartedAt), FinishedAt: at(r.FinishedAt), Assertions: []AssertionResult{}, Error: fromFailure(r.Failure),
+	}
+	if !r.StartedAt.IsZero() && r.State.Final() {
+		ms := r.Duration.Milliseconds()
+		out.DurationMS = &ms
+	}
+	if q := r.Request; q != nil {
+		out.Request = &RunRequest{Method: q.Method, URL: q.URL}
+		out.Request.Headers, _ = headersOf(q.Headers)
+	}
+	if res := r.Response; res != nil {
+		out.Response = &RunResponse{StatusCode: res.Status, Truncated: res.Truncated}
+		out.Response.Headers, _ = headersOf(res.Headers)
+		out.Response.Body, out.Response.BodyEncoding = bodyOf(res.Body)
+	}
+	for _, a := range r.Assertions {
+		out.Assertions = append(out.Assertions, AssertionResult{Kind: a.Kind, Path: a.Path, Expected: a.Expected, Actual: a.Actual, Passed: a.Passed})
+	}
+	return out
+}
+
+// CreateReplayBatch is the body of POST /endpoints/{endpoint_id}/replay_batches.
+type CreateReplayBatch struct {
+	_             struct{} `additionalProperties:"false"`
+	Query         string   `json:"query,omitempty" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
+	TargetURL     string   `json:"target_url,omitempty" required:"true" example:"https://app.example.com/webhooks"`
+	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`
+	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`
+	Rate          *int     `json:"rate,omitempty" minimum:"1" maximum:"100" doc:"Events a second at most; default 10. They go one after another." example:"10"`
+	StopOnFailure bool     `json:"stop_on_failure,omitempty" doc:"End with the first event that the target does not answer with 2xx." example:"false"`
+	DryRun        bool     `json:"dry_run,omitempty" doc:"Only say how many events it would be." example:"false"`
+}
+
+// ReplayBatch is a bulk replay.
+type ReplayBatch struct {
+	ID            *string `json:"id" doc:"Null for a dry run." example:"rbat_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	Query         string  `json:"query" example:"provider:stripe"`
+	TargetURL     string  `json:"target_url" example:"https://app.example.com/webhooks"`
+	IdentityMode  string  `json:"identity_mode" enum:"original,regenerate" example:"original"`
+	SignatureMode string  `json:"signature_mode" enum:"preserve,strip,resign" example:"preserve"`
+	Rate          int     `json:"rate" example:"10"`
+	StopOnFailure bool    `json:"stop_on_failure" example:"false"`
+	DryRun        bool    `json:"dry_run" example:"false"`
+	State         string  `json:"state" enum:"running,paused,completed,stopped,canceled,dry_run" example:"running"`
+	Total         int64   `json:"total" doc:"Events that it is about." example:"120"`
+	Passed        int64   `json:"passed" doc:"Answered with 2xx." example:"40"`
+	Failed        int64   `json:"failed" doc:"Answered otherwise, not answered, or not known." example:"2"`
+	Pending       int64   `json:"pending" doc:"Not finished." example:"78"`
+	CreatedAt     *Time   `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	UpdatedAt     *Time   `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
+	FinishedAt    *Time   `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// FromReplayBatch writes a bulk replay.
+func FromReplayBatch(b hookglass.ReplayBatch) ReplayBatch {
+	out := ReplayBatch{
+		ID: nonzero(b.ID), Query: b.Query, TargetURL: b.TargetURL, IdentityMode: string(b.Options.Identity), SignatureMode: string(b.Options.Signature),
+		Rate: b.Rate, StopOnFailure: b.StopOnFailure, State: string(b.State), Total: b.Total, Passed: b.Passed, Failed: b.Failed,
+		Pending: b.Total - b.Passed - b.Failed, CreatedAt: at(b.CreatedAt), UpdatedAt: at(b.UpdatedAt), FinishedAt: at(b.FinishedAt),
+	}
+	if b.ID == "" {
+		out.DryRun, out.State = true, "dry_run"
+	}
+	return out
+}
+
+// BatchItem is one event of a bulk replay.
+type BatchItem struct {
+	EventID    string   `json:"event_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	State      string   `json:"state" enum:"pending,sending,passed,failed,unknown" example:"passed"`
+	StatusCode *int     `json:"status_code" example:"200"`
+	ReplayID   *string  `json:"replay_id" doc:"The attempt, among the event's replays." example:"rpl_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	Error      *Failure `json:"error"`
+	FinishedAt *Time    `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// FromBatchItem writes one event of a bulk replay.
+func FromBatchItem(i hookglass.BatchItem) BatchItem {
+	return BatchItem{
+		EventID: string(i.EventID), State: string(i.State), StatusCode: nonzero(i.StatusCode), ReplayID: nonzero(i.ReplayID),
+		Error: fromFailure(i.Failure), FinishedAt: at(i.FinishedAt),
+	}
+}

@@ -1,0 +1,202 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/replay"
+	"hookglass/internal/store"
+)
+
+type (
+	// CasePath is the path of one replay case.
+	CasePath struct {
+		InEndpoint
+		CaseID string `path:"case_id" doc:"The replay case's id." example:"rcase_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+
+	runCase struct {
+		CasePath
+		Key string `header:"Idempotency-Key" doc:"Required, 1 to 255 characters, the caller's own. Repeated at the same version of the case it answers the same run, at another 409." example:"deploy-481"`
+	}
+
+	runPath struct {
+		InEndpoint
+		RunID string `path:"run_id" doc:"The run's id." example:"rrun_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+
+	runList struct {
+		InEndpoint
+		Paging
+		CaseID string `query:"replay_case_id" doc:"Only the runs of one case." example:"rcase_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+)
+
+func (s *service) replayCases(t *table) {
+	const tag, base, runs = "Replay cases", "/endpoints/{endpoint_id}/replay_cases", "/endpoints/{endpoint_id}/replay_case_runs"
+	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
+	handle(t, operation{
+		id: "list-replay-cases", method: http.MethodGet, path: base, tag: tag, summary: "List replay cases", access: read, text: "Newest first.",
+	}, s.listCases)
+	handleBody(t, operation{
+		id: "create-replay-case", method: http.MethodPost, path: base, tag: tag, summary: "Save a replay case", access: write, status: http.StatusCreated,
+		text: "With a copy of its source event, so it runs after the event is gone. At least one assertion on status or JSON is needed.",
+	}, s.createCase)
+	handle(t, operation{
+		id: "get-replay-case", method: http.MethodGet, path: base + "/{case_id}", tag: tag, summary: "Read a replay case", access: read,
+	}, s.getCase)
+	handleBody(t, operation{
+		id: "update-replay-case", method: http.MethodPatch, path: base + "/{case_id}", tag: tag, summary: "Change a replay case", access: write,
+		text: "What the body does not name stays as it is. It names the lock_version that it was made from; a stale one is 409.", errors: []int{http.StatusConflict},
+	}, s.updateCase)
+	handle(t, operation{
+		id: "delete-replay-case", method: http.MethodDelete, path: base + "/{case_id}", tag: tag, summary: "Delete a replay case", access: write,
+		text: "Its runs stay in the list of runs.",
+	}, s.deleteCase)
+	handle(t, operation{
+		id: "run-replay-case", method: http.MethodPost, path: base + "/{case_id}/run", tag: tag, summary: "Run a replay case", access: write, status: http.StatusAccepted,
+		text:   "Sends the copy to the case's target, once at most, and judges the answer. Read the run until its state is final.",
+		errors: []int{http.StatusConflict, http.StatusUnprocessableEntity},
+	}, s.runCase)
+	handle(t, operation{
+		id: "list-replay-case-runs", method: http.MethodGet, path: runs, tag: tag, summary: "List runs of replay cases", access: read, text: "Newest first.",
+	}, s.listRuns)
+	handle(t, operation{
+		id: "get-replay-case-run", method: http.MethodGet, path: runs + "/{run_id}", tag: tag, summary: "Read a run of a replay case", access: read,
+	}, s.getRun)
+}
+
+func (s *service) listCases(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayCase], err error) {
+	before, err := place(ofCases, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	found, err := s.Replays.Cases(ctx, asker(ctx), in.EndpointID, before, in.Limit+1)
+	return pageOf(ofCases, in.Limit, found, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase), err
+}
+
+func (s *service) createCase(ctx context.Context, in *InEndpoint, body *api.CreateReplayCase) (out api.One[api.ReplayCase], err error) {
+	b := body.ReplayCase
+	if b == nil {
+		return out, hookglass.Invalid("replay_case", "is required")
+	}
+	d, err := caseDraft(api.ReplayCaseChange{
+		SourceID: b.SourceID, Name: b.Name, Description: b.Description, TargetURL: b.TargetURL, Options: b.Options, Assertions: b.Assertions,
+	})
+	if err != nil {
+		return out, err
+	}
+	c, err := s.Replays.CreateCase(ctx, asker(ctx), in.EndpointID, d)
+	out.Data = api.FromReplayCase(c)
+	return out, err
+}
+
+func (s *service) getCase(ctx context.Context, in *CasePath) (out api.One[api.ReplayCase], err error) {
+	c, err := s.Replays.Case(ctx, asker(ctx), in.EndpointID, in.CaseID)
+	out.Data = api.FromReplayCase(c)
+	return out, err
+}
+
+func (s *service) updateCase(ctx context.Context, in *CasePath, body *api.UpdateReplayCase) (out api.One[api.ReplayCase], err error) {
+	if body.ReplayCase == nil {
+		return out, hookglass.Invalid("replay_case", "is required")
+	}
+	d, err := caseDraft(*body.ReplayCase)
+	if err != nil {
+		return out, err
+	}
+	c, err := s.Replays.UpdateCase(ctx, asker(ctx), in.EndpointID, in.CaseID, d)
+	out.Data = api.FromReplayCase(c)
+	return out, err
+}
+
+func (s *service) deleteCase(ctx context.Context, in *CasePath) (out api.One[api.Deleted], err error) {
+	err = s.Replays.DeleteCase(ctx, asker(ctx), in.EndpointID, in.CaseID)
+	out.Data = api.Deleted{ID: in.CaseID, Deleted: true}
+	return out, err
+}
+
+func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[api.ReplayCaseRun], err error) {
+	r, err := s.Replays.RunCase(ctx, asker(ctx), in.EndpointID, in.CaseID, in.Key)
+	out.Data = api.FromReplayCaseRun(r)
+	return out, err
+}
+
+func (s *service) listRuns(ctx context.Context, in *runList) (out api.List[api.ReplayCaseRun], err error) {
+	before, err := place(ofRuns, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.ReplayRuns(in.EndpointID, in.CaseID, before, in.Limit+1)
+		out = pageOf(ofRuns, in.Limit, found, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) getRun(ctx context.Context, in *runPath) (out api.One[api.ReplayCaseRun], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		r, err := v.ReplayRun(in.EndpointID, in.RunID)
+		out.Data = api.FromReplayCaseRun(r)
+		return err
+	})
+	return out, err
+}
+
+// caseDraft reads what a caller set. Null clears a description and nothing else.
+func caseDraft(c api.ReplayCaseChange) (d replay.CaseDraft, err error) {
+	var faults []hookglass.FieldError
+	const in = "replay_case."
+	d.SourceID = given(&faults, in+"source_id", c.SourceID, false)
+	d.Name = given(&faults, in+"name", c.Name, false)
+	d.Description = given(&faults, in+"description", c.Description, true)
+	d.TargetURL = given(&faults, in+"target_url", c.TargetURL, false)
+	d.LockVersion = given(&faults, in+"lock_version", c.LockVersion, false)
+	if o := given(&faults, in+"options", c.Options, false); o != nil {
+		d.Options = &replay.CaseOptions{Identity: o.IdentityMode, Signature: o.SignatureMode}
+	}
+	if a := given(&faults, in+"assertions", c.Assertions, false); a != nil {
+		d.Assertions = assertions(&faults, in+"assertions.", a)
+	}
+	if len(faults) > 0 {
+		return d, hookglass.InvalidFields(faults)
+	}
+	return d, nil
+}
+
+// assertions reads what is asserted. An empty object asserts nothing and counts as none.
+func assertions(faults *[]hookglass.FieldError, in string, a *api.Assertions) *hookglass.Assertions {
+	out := new(hookglass.Assertions)
+	fault := func(field, message string) {
+		*faults = append(*faults, hookglass.FieldError{Field: in + field, Message: message})
+	}
+	if s := a.Status; s != nil {
+		switch {
+		case s.Class == nil && s.Code == nil:
+			fault("status", "must name class or code")
+		case s.Class != nil && *s.Class == "":
+			fault("status.class", "must be one of 1xx, 2xx, 3xx, 4xx and 5xx")
+		case s.Code != nil && *s.Code == 0:
+			fault("status.code", "must be from 100 to 599")
+		}
+		if s.Class != nil {
+			out.StatusClass = *s.Class
+		}
+		if s.Code != nil {
+			out.StatusCode = *s.Code
+		}
+	}
+	subset := bytes.TrimSpace(a.JSONSubset)
+	switch {
+	case len(subset) == 0:
+	case subset[0] != '{':
+		fault("json_subset", "must be an object")
+	case len(bytes.TrimSpace(subset[1:len(subset)-1])) > 0:
+		out.JSONSubset = subset
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/delivery"
+	"hookglass/internal/replay"
+	"hookglass/internal/store"
+)
+
+type (
+	// Paging are the parameters of a list that always has pages.
+	Paging struct {
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	replayList struct {
+		EventPath
+		Paging
+	}
+
+	inEndpointPaged struct {
+		InEndpoint
+		Paging
+	}
+
+	// BatchPath is the path of one bulk replay.
+	BatchPath struct {
+		InEndpoint
+		BatchID string `path:"batch_id" doc:"The bulk replay's id." example:"rbat_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+
+	batchItems struct {
+		BatchPath
+		Paging
+	}
+)
+
+func (s *service) replays(t *table) {
+	const tag, base = "Replay", "/endpoints/{endpoint_id}/requests/{id}"
+	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
+	handleBody(t, operation{
+		id: "replay-request", method: http.MethodPost, path: base + "/replay", tag: tag, summary: "Replay a captured event", access: write,
+		text: "Sends it at once and waits up to 30 seconds. Webhooks go with their method, headers and body; mail goes as JSON by POST. A target that " +
+			"does not answer is a result with delivered: false; one that outbound protection forbids is 422.",
+	}, s.replay)
+	handle(t, operation{
+		id: "list-replays", method: http.MethodGet, path: base + "/replays", tag: tag, summary: "List the replays of an event", access: read,
+		text: "Newest first, with request and answer. Each is compared with the attempt before at the same target.",
+	}, s.listReplays)
+
+	const batches = "/endpoints/{endpoint_id}/replay_batches"
+	handleBody(t, operation{
+		id: "create-replay-batch", method: http.MethodPost, path: batches, tag: tag, summary: "Replay many events", access: write, status: http.StatusAccepted,
+		text: "Those that the query means now, oldest first, one after another. No event is sent twice, whatever happens to the service.",
+	}, s.createBatch)
+	handle(t, operation{
+		id: "list-replay-batches", method: http.MethodGet, path: batches, tag: tag, summary: "List bulk replays", access: read, text: "Newest first.",
+	}, s.listBatches)
+	handle(t, operation{
+		id: "get-replay-batch", method: http.MethodGet, path: batches + "/{batch_id}", tag: tag, summary: "Read a bulk replay", access: read,
+	}, s.getBatch)
+	handle(t, operation{
+		id: "list-replay-batch-results", method: http.MethodGet, path: batches + "/{batch_id}/results", tag: tag, summary: "List the results of a bulk replay", access: read,
+		text: "In the order in which the events are sent.",
+	}, s.listBatchItems)
+	for _, m := range []struct {
+		verb, summary string
+		move          func(context.Context, hookglass.Principal, string, string) (hookglass.ReplayBatch, error)
+	}{
+		{"pause", "Pause a bulk replay", s.Replays.Pause},
+		{"resume", "Go on with a paused bulk replay", s.Replays.Resume},
+		{"cancel", "Cancel a bulk replay", s.Replays.Cancel},
+	} {
+		handle(t, operation{
+			id: m.verb + "-replay-batch", method: http.MethodPost, path: batches + "/{batch_id}/" + m.verb, tag: tag, summary: m.summary, access: write,
+			text: "An event that is under way is finished. One that has ended answers 409.", errors: []int{http.StatusConflict},
+		}, func(ctx context.Context, in *BatchPath) (out api.One[api.ReplayBatch], err error) {
+			b, err := m.move(ctx, asker(ctx), in.EndpointID, in.BatchID)
+			out.Data = api.FromReplayBatch(b)
+			return out, err
+		})
+	}
+}
+
+func (s *service) replay(ctx context.Context, in *EventPath, body *api.ReplayRequest) (out api.One[api.Replay], err error) {
+	r := replay.Request{TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode}
+	if o := body.Overrides; o != nil {
+		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: o.Query}
+	}
+	done, err := s.Replays.Replay(ctx, asker(ctx), in.EndpointID, in.ID, r)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.FromReplay(done)
+	return out, nil
+}
+
+// pageOf makes an answer of one more than the page holds, which tells whether the list goes on.
+func pageOf[T, U any](list byte, limit int, found []T, num func(T) int64, write func(T) U) (out api.List[U]) {
+	if len(found) > limit {
+		found = found[:limit]
+		out.Meta.NextCursor = cursor(list, num(found[limit-1]))
+	}
+	out.Data = make([]U, len(found))
+	for i, f := range found {
+		out.Data[i] = write(f)
+	}
+	return out
+}
+
+func (s *service) listReplays(ctx context.Context, in *replayList) (out api.List[api.ReplayRecord], err error) {
+	before, err := place(ofReplays, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.Replays(in.EndpointID, in.ID, before, in.Limit+1)
+		out = pageOf(ofReplays, in.Limit, found, func(r *hookglass.Replay) int64 { return r.Num }, api.FromReplayRecord)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) createBatch(ctx context.Context, in *InEndpoint, body *api.CreateReplayBatch) (out api.One[api.ReplayBatch], err error) {
+	r := replay.BatchRequest{
+		Query: body.Query, TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode,
+		StopOnFailure: body.StopOnFailure, DryRun: body.DryRun,
+	}
+	if body.Rate != nil {
+		if r.Rate = *body.Rate; r.Rate == 0 {
+			r.Rate = -1 // 0 would be the default
+		}
+	}
+	b, err := s.Replays.CreateBatch(ctx, asker(ctx), in.EndpointID, r)
+	out.Data = api.FromReplayBatch(b)
+	return out, err
+}
+
+func (s *service) listBatches(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayBatch], err error) {
+	before, err := place(ofBatches, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.ReplayBatches(in.EndpointID, before, in.Limit+1)
+		out = pageOf(ofBatches, in.Limit, found, func(b hookglass.ReplayBatch) int64 { return b.Num }, api.FromReplayBatch)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) getBatch(ctx context.Context, in *BatchPath) (out api.One[api.ReplayBatch], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		b, err := v.ReplayBatch(in.EndpointID, in.BatchID)
+		out.Data = api.FromReplayBatch(b)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) listBatchItems(ctx context.Context, in *batchItems) (out api.List[api.BatchItem], err error) {
+	after, err := place(ofBatchItems, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.BatchItems(in.EndpointID, in.BatchID, after, in.Limit+1)
+		out = pageOf(ofBatchItems, in.Limit, found, func(i hookglass.BatchItem) int64 { return i.Num }, api.FromBatchItem)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,300 @@
+package rest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/account"
+	"hookglass/internal/outbound"
+	"hookglass/internal/replay"
+)
+
+// network answers every request with what it was sent, and stands for a public one.
+type network struct{}
+
+func (network) Check(field, rawURL string) error {
+	return outbound.New(outbound.Config{}).Check(field, rawURL)
+}
+
+func (network) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
+	return &outbound.Response{
+		Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-A", Value: "1"}, {Name: "x-a", Value: "2"}},
+		Body: r.Body, RequestHeaders: r.Headers,
+	}, nil
+}
+
+// replayThings are a case, a run of it and a bulk replay of an endpoint.
+type replayThings struct{ caseID, runID, batchID string }
+
+func (s *site) newReplayThings(endpoint, event string) replayThings {
+	s.t.Helper()
+	name, url := "Case", "https://app.example.com/"
+	c, err := s.replays.CreateCase(s.t.Context(), hookglass.System, endpoint, replay.CaseDraft{
+		SourceID: &event, Name: &name, TargetURL: &url, Assertions: &hookglass.Assertions{StatusClass: "2xx"},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := s.replays.RunCase(s.t.Context(), hookglass.System, endpoint, c.ID, "key")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b, err := s.replays.CreateBatch(s.t.Context(), hookglass.System, endpoint, replay.BatchRequest{TargetURL: url})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return replayThings{c.ID, r.ID, b.ID}
+}
+
+func TestAReplayAnswersWithWhatBecameOfIt(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		base := "/endpoints/" + e.ID + "/requests/" + s.arrive(e.ID, nil)
+		var got api.One[map[string]any]
+		s.want(200, "POST", base+"/replay", `{"target_url":"https://app.example.com/x"}`, &got)
+		for _, name := range []string{
+			"event_id", "target_url", "method", "identity_mode", "signature_mode", "delivered", "status_code", "response_headers", "response_body",
+			"response_truncated", "duration_ms", "error", "replayed_at", "request_headers_sent", "new_delivery_id",
+		} {
+			if _, ok := got.Data[name]; !ok {
+				t.Errorf("%s is missing", name)
+			}
+		}
+		headers := got.Data["response_headers"].(map[string]any)
+		if got.Data["delivered"] != true || got.Data["status_code"] != 200.0 || got.Data["signature_mode"] != "preserve" || got.Data["identity_mode"] != "original" ||
+			got.Data["error"] != nil || headers["X-A"] != "1, 2" {
+			t.Errorf("%v", got.Data)
+		}
+		if sent := got.Data["request_headers_sent"].(map[string]any); sent["X-Service-Replay"] != "true" {
+			t.Errorf("%v", sent)
+		}
+		s.want(200, "POST", base+"/replay", `{"target_url":"tunnel"}`, &got)
+		if why, _ := got.Data["error"].(map[string]any); got.Data["delivered"] != false || why["code"] != "no_tunnel" || got.Data["status_code"] != nil {
+			t.Errorf("tunnel: %v", got.Data)
+		}
+		for name, c := range map[string]struct {
+			body   string
+			status int
+			code   string
+		}{
+			"no target":      {`{}`, 422, "validation_failed"},
+			"forbidden":      {`{"target_url":"http://127.0.0.1/"}`, 422, "target_not_allowed"},
+			"a scheme":       {`{"target_url":"file:///etc/passwd"}`, 422, "validation_failed"},
+			"a mode":         {`{"target_url":"https://a.example.com","signature_mode":"x"}`, 422, "validation_failed"},
+			"a body":         {`{"target_url":"https://a.example.com","body":"x"}`, 422, "validation_failed"},
+			"headers":        {`{"target_url":"https://a.example.com","headers":{}}`, 422, "validation_failed"},
+			"a query":        {`{"target_url":"https://a.example.com","query":"x"}`, 422, "validation_failed"},
+			"not JSON":       {`{`, 400, "invalid_json"},
+			"no config":      {`{"target_url":"https://a.example.com","signature_mode":"resign"}`, 422, "validation_failed"},
+			"an override":    {`{"target_url":"https://a.example.com","overrides":{"headers":{"Host":"x"}}}`, 422, "validation_failed"},
+			"overrides' key": {`{"target_url":"https://a.example.com","overrides":{"path":"x"}}`, 422, "validation_failed"},
+		} {
+			var refused api.Error
+			s.want(c.status, "POST", base+"/replay", c.body, &refused)
+			if refused.Error != c.code {
+				t.Errorf("%s: %s", name, refused.Error)
+			}
+		}
+		var history api.List[api.ReplayRecord]
+		s.want(200, "GET", base+"/replays?limit=1", "", &history)
+		if len(history.Data) != 1 || history.Meta.NextCursor == nil || *history.Data[0].Error != (api.Failure{Code: "no_tunnel", Message: history.Data[0].Error.Message}) {
+			t.Fatalf("%+v", history)
+		}
+		s.want(200, "GET", base+"/replays?cursor="+*history.Meta.NextCursor, "", &history)
+		if len(history.Data) != 1 || history.Meta.NextCursor != nil || history.Data[0].RequestURL != "https://app.example.com/x" {
+			t.Errorf("%+v", history)
+		}
+	})
+}
+
+func TestRegenerateAndResignNeedAPaymentMethod(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, nil)
+		none := false
+		if _, err := s.accounts.SetAccount(t.Context(), s.owner.Account.ID, account.Change{PaymentMethod: &none}); err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []string{`"identity_mode":"regenerate"`, `"signature_mode":"resign"`} {
+			var refused api.Error
+			s.want(403, "POST", "/endpoints/"+e.ID+"/requests/"+event+"/replay", `{"target_url":"https://a.example.com",`+mode+`}`, &refused)
+			if refused.Error != "payment_method_required" {
+				t.Errorf("%s: %s", mode, refused.Error)
+			}
+			s.want(403, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"n","target_url":"https://a.example.com",
+				"options":{`+mode+`},"assertions":{"status":{"class":"2xx"}}}}`, &refused)
+		}
+		s.want(200, "POST", "/endpoints/"+e.ID+"/requests/"+event+"/replay", `{"target_url":"https://a.example.com","signature_mode":"strip"}`, nil)
+	})
+}
+
+func TestAReplayCaseFromSavingToItsRun(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, nil)
+		base := "/endpoints/" + e.ID
+		const subset = `{"n":12345678901234567890,"f":1.50}`
+		var c api.One[api.ReplayCase]
+		s.want(201, "POST", base+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"Paid","target_url":"https://app.example.com/",
+			"assertions":{"status":{"class":"2xx"},"json_subset":`+subset+`}}}`, &c)
+		if d := c.Data; d.Name != "Paid" || d.LockVersion != 1 || d.SourceID != event || !d.SourceAvailable || d.Options.SignatureMode != "preserve" ||
+			string(d.Assertions.JSONSubset) != subset || *d.Assertions.Status.Class != "2xx" || d.LastRun != nil {
+			t.Errorf("%+v %s", d, d.Assertions.JSONSubset)
+		}
+		one := base + "/replay_cases/" + c.Data.ID
+		s.want(409, "PATCH", one, `{"replay_case":{"name":"x","lock_version":7}}`, nil)
+		s.want(422, "PATCH", one, `{"replay_case":{"name":"x"}}`, nil)
+		c = api.One[api.ReplayCase]{}
+		s.want(200, "PATCH", one, `{"replay_case":{"assertions":{"status":{"code":200}},"lock_version":1}}`, &c)
+		if c.Data.LockVersion != 2 || *c.Data.Assertions.Status.Code != 200 || c.Data.Assertions.JSONSubset != nil {
+			t.Errorf("%+v", c.Data)
+		}
+
+		run := func(key string, status int) (r api.One[api.ReplayCaseRun]) {
+			t.Helper()
+			req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+one+"/run", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			if key != "" {
+				req.Header.Set("Idempotency-Key", key)
+			}
+			res, text := s.do(req)
+			if res.StatusCode != status {
+				t.Fatalf("run: %d %s, want %d", res.StatusCode, text, status)
+			}
+			if status == 202 {
+				r.Data.ID = text[strings.Index(text, "rrun_"):][:31]
+			}
+			return r
+		}
+		run("", 422)
+		run(strings.Repeat("k", 256), 422)
+		first := run(strings.Repeat("k", 255), 202)
+		if again := run(strings.Repeat("k", 255), 202); again.Data.ID != first.Data.ID {
+			t.Errorf("%s and %s", first.Data.ID, again.Data.ID)
+		}
+		if err := s.replays.ExecuteRun(t.Context(), first.Data.ID); err != nil {
+			t.Fatal(err)
+		}
+		var got api.One[map[string]any]
+		s.want(200, "GET", base+"/replay_case_runs/"+first.Data.ID, "", &got)
+		for _, name := range []string{"id", "replay_case_id", "case_lock_version", "state", "idempotency_key", "created_at", "started_at", "finished_at", "duration_ms",
+			"request", "response", "assertions", "error"} {
+			if _, ok := got.Data[name]; !ok {
+				t.Errorf("%s is missing", name)
+			}
+		}
+		if got.Data["state"] != "passed" || got.Data["case_lock_version"] != 2.0 {
+			t.Errorf("%v", got.Data)
+		}
+		s.want(200, "PATCH", one, `{"replay_case":{"name":"y","lock_version":2}}`, nil)
+		run(strings.Repeat("k", 255), 409)
+		s.want(200, "GET", one, "", &c)
+		if c.Data.LastRun == nil || c.Data.LastRun.State != "passed" || c.Data.LastRun.FinishedAt == nil {
+			t.Errorf("%+v", c.Data.LastRun)
+		}
+		s.want(200, "DELETE", one, "", nil)
+		s.want(404, "GET", one, "", nil)
+		s.want(200, "GET", base+"/replay_case_runs/"+first.Data.ID, "", nil)
+	})
+}
+
+func TestWhatAReplayCaseMayNotBeOverREST(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, nil)
+		for assertions, field := range map[string]string{
+			`{}`:                         "replay_case.assertions",
+			`{"json_subset":{}}`:         "replay_case.assertions",
+			`{"status":{}}`:              "replay_case.assertions.status",
+			`{"status":{"class":""}}`:    "replay_case.assertions.status.class",
+			`{"status":{"class":"200"}}`: "replay_case.assertions.status.class",
+			`{"status":{"code":0}}`:      "replay_case.assertions.status.code",
+			`{"status":{"code":"200"}}`:  "replay_case.assertions.status.code",
+			`{"json_subset":[1]}`:        "replay_case.assertions.json_subset",
+			`{"json_subset":"x"}`:        "replay_case.assertions.json_subset",
+			`{"body":"x"}`:               "replay_case.assertions.body",
+			`null`:                       "replay_case.assertions",
+		} {
+			var refused api.Error
+			s.want(422, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"n","target_url":"https://a.example.com","assertions":`+assertions+`}}`, &refused)
+			if len(refused.Details) == 0 || refused.Details[0].Field != field {
+				t.Errorf("%s: %+v", assertions, refused.Details)
+			}
+		}
+		s.want(422, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"lock_version":1}}`, nil)
+		s.want(422, "POST", "/endpoints/"+e.ID+"/replay_cases", `{}`, nil)
+	})
+}
+
+func TestBulkReplaysAreListedAndMoved(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for range 3 {
+			s.arrive(e.ID, nil)
+		}
+		base := "/endpoints/" + e.ID + "/replay_batches"
+		var dry, b api.One[api.ReplayBatch]
+		s.want(202, "POST", base, `{"target_url":"https://a.example.com","dry_run":true}`, &dry)
+		if dry.Data.ID != nil || dry.Data.Total != 3 || dry.Data.State != "dry_run" {
+			t.Errorf("%+v", dry.Data)
+		}
+		s.want(202, "POST", base, `{"target_url":"https://a.example.com","rate":100}`, &b)
+		one := base + "/" + *b.Data.ID
+		s.want(200, "POST", one+"/pause", "", &b)
+		if b.Data.State != "paused" || b.Data.Pending != 3 {
+			t.Errorf("%+v", b.Data)
+		}
+		s.want(200, "POST", one+"/resume", "", nil)
+		for done := false; !done; {
+			var err error
+			if done, err = s.replays.WorkBatch(t.Context(), *b.Data.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.want(200, "GET", one, "", &b)
+		if b.Data.State != "completed" || b.Data.Passed != 3 || b.Data.Pending != 0 {
+			t.Errorf("%+v", b.Data)
+		}
+		s.want(409, "POST", one+"/cancel", "", nil)
+		var items api.List[api.BatchItem]
+		var seen []string
+		for at := one + "/results?limit=2"; ; at = one + "/results?limit=2&cursor=" + *items.Meta.NextCursor {
+			s.want(200, "GET", at, "", &items)
+			for _, i := range items.Data {
+				seen = append(seen, i.EventID)
+				if i.State != "passed" || i.ReplayID == nil || *i.StatusCode != 200 {
+					t.Errorf("%+v", i)
+				}
+			}
+			if items.Meta.NextCursor == nil {
+				break
+			}
+		}
+		if !slices.Equal(seen, s.stored(e.ID)) {
+			t.Errorf("%v", seen)
+		}
+		for _, body := range []string{`{"target_url":"https://a.example.com","rate":0}`, `{"target_url":"https://a.example.com","rate":101}`, `{"target_url":"https://a.example.com","query":"zz:1"}`, `{"rate":1}`} {
+			s.want(422, "POST", base, body, nil)
+		}
+		var all api.List[api.ReplayBatch]
+		s.want(200, "GET", base, "", &all)
+		if len(all.Data) != 1 {
+			t.Errorf("%d", len(all.Data))
+		}
+		for _, list := range []string{"/replay_batches", "/replay_cases", "/replay_case_runs"} {
+			for _, limit := range []int{0, 101} {
+				s.want(422, "GET", fmt.Sprintf("/endpoints/%s%s?limit=%d", e.ID, list, limit), "", nil)
+			}
+			s.want(422, "GET", "/endpoints/"+e.ID+list+"?cursor=junk", "", nil)
+		}
+	})
+}
