@@ -4,17 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -325,83 +317,6 @@ func TestAnEarlyAnswerCounts(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
-	served := make(chan *http.Request, 10)
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		served <- r
-		io.WriteString(w, "over TLS")
-	})
-	s := httptest.NewUnstartedServer(h)
-	s.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
-	s.Config.ErrorLog = silent()
-	s.StartTLS()
-	defer s.Close()
-	port := s.Listener.Addr().(*net.TCPAddr).Port
-	roots := x509.NewCertPool()
-	roots.AddCert(s.Certificate())
-	loopback := answers{netip.MustParseAddr("127.0.0.1")}
-
-	trusting := outbound.New(outbound.Config{Allow: rules(t, "127.0.0.0/8"), RootCAs: roots, Resolver: loopback})
-	for _, host := range []string{"127.0.0.1", "example.com", "EXAMPLE.com."} { // the names of httptest's certificate
-		resp, err := trusting.Do(t.Context(), outbound.Request{Method: "POST", URL: fmt.Sprintf("https://%s:%d/", host, port), Body: bytes.Repeat([]byte("x"), 100<<10)})
-		if err != nil || string(resp.Body) != "over TLS" || resp.Proto != "HTTP/1.1" {
-			t.Fatal(resp, err)
-		}
-		r := <-served
-		wantName := strings.TrimSuffix(strings.ToLower(host), ".")
-		if host == "127.0.0.1" {
-			wantName = ""
-		}
-		if r.TLS.ServerName != wantName || r.TLS.NegotiatedProtocol != "http/1.1" {
-			t.Errorf("%s: SNI %q, ALPN %q", host, r.TLS.ServerName, r.TLS.NegotiatedProtocol)
-		}
-	}
-
-	old := httptest.NewUnstartedServer(h)
-	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11}
-	old.Config.ErrorLog = silent()
-	old.StartTLS()
-	defer old.Close()
-	expired := httptest.NewUnstartedServer(h)
-	expired.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, time.Now().Add(-time.Hour))}}
-	expired.Config.ErrorLog = silent()
-	expired.StartTLS()
-	defer expired.Close()
-	roots.AddCert(expired.Certificate())
-	var messages []string
-	for _, c := range []struct {
-		name   string
-		client *outbound.Client
-		url    string
-	}{
-		{"expired", trusting, expired.URL},
-		{"unknown authority", outbound.New(outbound.Config{Allow: rules(t, "127.0.0.0/8"), RootCAs: x509.NewCertPool()}), s.URL},
-		{"another name", trusting, fmt.Sprintf("https://other.example:%d/", port)},
-		{"no TLS", trusting, "https://" + serve(t, func(c net.Conn) { c.Read(make([]byte, 1)); io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }).addr},
-		{"garbage", trusting, "https://" + serve(t, func(c net.Conn) { io.WriteString(c, "garbage garbage garbage") }).addr},
-		{"closed", trusting, "https://" + serve(t, func(c net.Conn) {}).addr},
-		{"TLS 1.1", trusting, old.URL},
-	} {
-		_, err := c.client.Do(t.Context(), outbound.Request{Method: "GET", URL: c.url})
-		if f := failure(t, err); f.Code != outbound.CodeTLSError || f.Sent != outbound.NotSent {
-			t.Errorf("%s: %v, %v", c.name, f, f.Sent)
-		}
-		messages = append(messages, err.Error())
-	}
-	want := []string{
-		"tls_error: The certificate of the target has expired or is not yet valid.", "tls_error: The certificate of the target is not signed by an authority that is trusted.", "tls_error: The certificate of the target is for another name.",
-		"tls_error: The target does not speak TLS.", "tls_error: The target does not speak TLS.", "tls_error: The TLS handshake with the target failed.", "tls_error: The TLS handshake with the target failed.",
-	}
-	if diff := cmp.Diff(want, messages); diff != "" {
-		t.Error(diff)
-	}
-	select {
-	case r := <-served:
-		t.Errorf("%s was served", r.URL)
-	default:
-	}
-}
-
 // Sent tells a request that can not have arrived from one that may have.
 func TestSentStates(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -448,32 +363,6 @@ func TestSentStates(t *testing.T) {
 	}
 }
 
-func TestHops(t *testing.T) {
-	h := hookglass.Headers{{Name: "A", Value: "1"}}
-	for want := 1; want <= outbound.MaxHops; want++ {
-		next, err := outbound.NextHop(h)
-		if err != nil || outbound.Hops(next) != want || outbound.Hops(h) != want-1 || next.Get("A") != "1" || len(next) != 2 {
-			t.Fatalf("hop %d: %v, %v", want, next, err)
-		}
-		h = next
-	}
-	if _, err := outbound.NextHop(h); failure(t, err).Code != outbound.CodeLoopDetected {
-		t.Errorf("hop %d: %v", outbound.MaxHops+1, err)
-	}
-	for _, c := range []struct {
-		values []string
-		want   int
-	}{{nil, 0}, {[]string{"x"}, 0}, {[]string{"-1"}, 0}, {[]string{"1.5"}, 0}, {[]string{"99999999999999999999"}, 0}, {[]string{"1", "3", "2"}, 3}, {[]string{"65535"}, 65535}} {
-		h := hookglass.Headers{}
-		for _, v := range c.values {
-			h = append(h, hookglass.Header{Name: "x-service-HOPS", Value: v})
-		}
-		if got := outbound.Hops(h); got != c.want {
-			t.Errorf("%q: %d hops, want %d", c.values, got, c.want)
-		}
-	}
-}
-
 func TestDialContext(t *testing.T) {
 	s := serve(t, func(c net.Conn) { io.WriteString(c, "220 hello\r\n") })
 	_, port, _ := net.SplitHostPort(s.addr)
@@ -515,18 +404,4 @@ func TestDialContext(t *testing.T) {
 	if _, err := c.DialContext(t.Context(), "tcp4", "8.8.8.8:25"); failure(t, err).Code != outbound.CodeConnectionRefused || to.String() != "8.8.8.8:25" {
 		t.Errorf("%v, %v", to, err)
 	}
-}
-
-// certificate is one for 127.0.0.1, signed by itself.
-func certificate(t *testing.T, until time.Time) tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.Add(-time.Hour), NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
