@@ -256,7 +256,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 		ID: r.ID, ReplayCaseID: r.CaseID, CaseLockVersion: r.CaseLockVersion, State: string(r.State), IdempotencyKey: r.IdempotencyKey,
 		CreatedAt: Time{r.CreatedAt}, StartedAt: at(r.StartedAt), FinishedAt: at(r.FinishedAt), Assertions: []AssertionResult{}, Error: fromFailure(r.Failure),
 	}
-	if !r.StartedAt.IsZero() && r.State.Final() {
+	if r.Duration > 0 {
 		ms := r.Duration.Milliseconds()
 		out.DurationMS = &ms
 	}

@@ -140,7 +140,7 @@ func (s source) key() string {
 func (s *Service) build(src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides, at time.Time) (delivery.Request, error) {
 	return delivery.Build(delivery.Order{
 		Event: src.event, TargetURL: target, Options: options, Overrides: overrides,
-		Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(), At: at,
+		Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(), At: at.Truncate(time.Microsecond),
 	})
 }
 
