@@ -100,7 +100,11 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	defer t.known.underWay.Add(-1)
 
 	ev := s.judge(t, a)
-	if err := s.db.Capture(ctx, t.Endpoint.AccountID, ev); err != nil {
+	store := s.db.Capture
+	if t.known.forwards {
+		store = s.db.CaptureForwarding
+	}
+	if err := store(ctx, t.Endpoint.AccountID, ev); err != nil {
 		s.outage.refusal(err)
 		return nil, err
 	}

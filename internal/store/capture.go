@@ -11,6 +11,7 @@ type captureOp struct {
 	event   *hookglass.Event
 	account int64
 	jobs    []hookglass.Job
+	forward bool // to the endpoint's targets
 }
 
 // Capture stores the event with its payload and the jobs, durably, and sets its Seq. Events of one node are
@@ -20,7 +21,12 @@ type captureOp struct {
 // take it now. When the context ends first the answer is unavailable and, rarely, the event is stored all
 // the same: the sender will try again, and an event more is better than one less.
 func (db *DB) Capture(ctx context.Context, account int64, event *hookglass.Event, jobs ...hookglass.Job) error {
-	return classify(db.engine.capture(ctx, &captureOp{event, account, jobs}))
+	return classify(db.engine.capture(ctx, &captureOp{event: event, account: account, jobs: jobs}))
+}
+
+// CaptureForwarding is Capture, and with the event it stores a delivery to each target of the endpoint that is enabled.
+func (db *DB) CaptureForwarding(ctx context.Context, account int64, event *hookglass.Event, jobs ...hookglass.Job) error {
+	return classify(db.engine.capture(ctx, &captureOp{event: event, account: account, jobs: jobs, forward: true}))
 }
 
 // The statements of the hot path. bumpStats finds out as well whether the endpoint still lives: what

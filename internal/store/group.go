@@ -129,6 +129,9 @@ func settle(db *DB, ops []*op, began time.Time) {
 			if len(c.jobs) > 0 {
 				topics[TopicJobs] = struct{}{}
 			}
+			if c.forward {
+				topics[TopicForwards] = struct{}{}
+			}
 		}
 		close(o.done)
 	}

@@ -85,6 +85,10 @@ func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*
 		batch.Queue(bumpStats, g.endpoint, int64(len(g.ops)), g.last.UnixMicro())
 	}
 	batch.Queue(insertEvents, captureColumns(events)...)
+	forwarded := forwardedIDs(groups)
+	if len(forwarded) > 0 {
+		batch.Queue(insertForwards, forwarded, now().UnixMicro())
+	}
 	results := conn.SendBatch(ctx, batch)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	if _, err := results.Exec(); err != nil {
@@ -118,7 +122,30 @@ func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*
 	for _, ev := range events {
 		ev.Seq = seqs[string(ev.ID)]
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	rows.Close()
+	if len(forwarded) > 0 {
+		_, err = results.Exec()
+	}
+	return err
+}
+
+// insertForwards stores a delivery of each event to each enabled target of its endpoint.
+const insertForwards = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+	SELECT t.id, t.endpoint, e.seq, 'pending', $2::bigint, 0, 0, $2::bigint FROM events e JOIN forwarding_targets t ON t.endpoint = e.endpoint AND t.enabled = 1
+	WHERE e.id = ANY($1::text[]) ORDER BY e.seq, t.id`
+
+func forwardedIDs(groups []*endpointGroup) (ids []string) {
+	for _, g := range groups {
+		for _, o := range g.ops {
+			if o.capture.forward {
+				ids = append(ids, string(o.capture.event.ID))
+			}
+		}
+	}
+	return ids
 }
 
 // insertEvents stores whole columns of events and of their payloads, except those whose endpoint is gone.

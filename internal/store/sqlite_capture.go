@@ -21,7 +21,13 @@ type captureStatements struct {
 	nextSeq *sql.Stmt
 	event   []*sql.Stmt // for each of rowSizes
 	payload []*sql.Stmt
+	forward *sql.Stmt
 }
+
+// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets.
+const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3 FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1
+	ORDER BY j.value, t.id`
 
 const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
 
@@ -42,7 +48,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 		p.event = append(p.event, prepare(insertRows(insertEvent, eventCols, n)))
 		p.payload = append(p.payload, prepare(insertRows(insertPayload, payloadCols, n)))
 	}
-	p.nextSeq, p.bump = prepare(nextSeq), prepare(bumpStats)
+	p.nextSeq, p.forward, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(bumpStats)
 	if failed != nil {
 		p.close()
 		return failed
@@ -52,7 +58,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 }
 
 func (s *captureStatements) close() {
-	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq}) {
+	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward}) {
 		if stmt != nil {
 			stmt.Close()
 		}
@@ -111,10 +117,31 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *q
 	if err := insertAll(ctx, tx, s.payload, payloadCols, events, appendPayloadArgs); err != nil {
 		return err
 	}
+	if err := s.forwardGroups(ctx, tx, groups); err != nil {
+		return err
+	}
 	if len(jobs) == 0 {
 		return nil
 	}
 	return q.enqueue(ctx, tx, jobs)
+}
+
+func (s *captureStatements) forwardGroups(ctx context.Context, tx *sql.Tx, groups []*endpointGroup) error {
+	for _, g := range groups {
+		var seqs []int64
+		for _, o := range g.ops {
+			if o.capture.forward && o.err == nil {
+				seqs = append(seqs, o.capture.event.Seq)
+			}
+		}
+		if len(seqs) == 0 {
+			continue
+		}
+		if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(seqs), now().UnixMicro()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // insertAll stores one row for each event, many rows a statement.

@@ -1,0 +1,342 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is over another node
+	// takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
+	leaseSlack = 30 * time.Second
+	// lookEvery is how often a node looks without being told: for leases that ended and for announcements that were lost.
+	lookEvery = time.Second
+	// maxLost is how many processes may die with a delivery in hand before it is given up: it may be what kills them.
+	maxLost = 5
+	// smallBody is a body that is loaded with others, before it is known when it will be sent.
+	smallBody = 64 << 10
+	// softStop is for deliveries under way when the node stops. What takes longer is handed back.
+	softStop = 5 * time.Second
+	// handBack is how soon a delivery is due again for which there was no room.
+	handBack = time.Second
+	// endAtOnce bounds how many deliveries one transaction ends that nobody will send.
+	endAtOnce = 500
+)
+
+// ForwardConfig is what a Forwarder is made of.
+type ForwardConfig struct {
+	Client  Client
+	Proxied bool // webhooks come through proxies of this installation
+	Log     *slog.Logger
+	Now     func() time.Time // nil: the clock
+	Delay   Delayed          // nil: evenly distributed ("full jitter")
+}
+
+// Forwarder delivers captured events to the forwarding targets of their endpoints, at least once each.
+//
+// The table of deliveries is the queue. A capture writes what is to be done in its own transaction. Each node takes deliveries that are
+// due under a lease, as many as its shares allow each tenant and target, and writes down what came of them; one that is to be tried again
+// waits in the table and holds nothing. A node that dies loses its leases, and others take over.
+type Forwarder struct {
+	ForwardConfig
+	db      *store.DB
+	freed   chan struct{} // a place was returned while a target waited for one
+	settled chan settled
+	sending sync.WaitGroup
+
+	mu      sync.Mutex
+	shares  shares
+	room    room
+	starved bool // a target has deliveries due and no place
+	turn    int  // where the next round begins
+}
+
+// NewForwarder returns a forwarder. Nothing is sent without [Forwarder.Run].
+func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Delay == nil {
+		cfg.Delay = rand.N[time.Duration]
+	}
+	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, forwardsAtOnce)}
+}
+
+// Run delivers until ctx ends, then lets what is under way end for a while and hands back the rest.
+func (f *Forwarder) Run(ctx context.Context) error {
+	heard := f.db.Listen(store.TopicForwards)
+	defer heard.Close()
+	sends, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var settling sync.WaitGroup
+	settling.Go(func() { f.settleAll(ctx) })
+
+	look := time.NewTimer(0)
+	defer look.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-heard.C:
+		case <-f.freed:
+		case <-look.C:
+		}
+		wait, err := f.round(ctx, sends)
+		if err != nil {
+			if ctx.Err() == nil {
+				f.Log.Warn("deliveries could not be taken", "error", err)
+			}
+			wait = lookEvery
+		}
+		look.Reset(wait)
+	}
+
+	ended := make(chan struct{})
+	go func() { f.sending.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(softStop):
+		cancel()
+		<-ended
+	}
+	close(f.settled)
+	settling.Wait()
+	return nil
+}
+
+// round takes what is due and starts to send it. It returns when to look again.
+func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
+	now := f.Now()
+	var queues []store.ForwardQueue
+	err := f.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		queues, err = v.ForwardQueues()
+		return err
+	})
+	if err != nil || len(queues) == 0 {
+		return lookEvery, err
+	}
+	wait := lookEvery
+	var due, ended []store.ForwardQueue
+	for _, q := range queues {
+		switch {
+		case q.Gone || !q.Target.Enabled || q.AccountID != 0 && q.Entitlements.MayForward() != nil:
+			ended = append(ended, q)
+		case !q.Target.PausedAt.IsZero():
+		case q.FirstAt.After(now):
+			wait = min(wait, q.FirstAt.Sub(now))
+		default:
+			due = append(due, q)
+		}
+	}
+	places := f.reserve(due)
+	if len(places) == 0 && len(ended) == 0 {
+		return wait, nil
+	}
+	claimed := make(map[int64][]store.ClaimedForward)
+	more := false
+	err = f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		clear(claimed)
+		for _, q := range ended {
+			n, err := tx.SkipForwards(q.TargetID, now, endAtOnce)
+			if err != nil {
+				return err
+			}
+			more = more || n == endAtOnce
+		}
+		for _, q := range due {
+			if n := places[q.TargetID]; n > 0 {
+				found, err := tx.ClaimForwards(q.TargetID, now, n, q.Target.Timeout+leaseSlack)
+				if err != nil {
+					return err
+				}
+				claimed[q.TargetID] = found
+				more = more || len(found) == n
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		clear(claimed)
+	}
+	f.start(sends, due, places, claimed)
+	if more {
+		wait = 0
+	}
+	return wait, err
+}
+
+// reserve takes places for targets with deliveries due, one each in turn until no more are to be had.
+func (f *Forwarder) reserve(due []store.ForwardQueue) map[int64]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	places := make(map[int64]int)
+	full := make(map[int64]bool)
+	for len(full) < len(due) {
+		for i := range due {
+			q := &due[(i+f.turn)%len(due)]
+			if full[q.TargetID] {
+				continue
+			}
+			if f.shares.take(tenant(q), q.TargetID) {
+				places[q.TargetID]++
+			} else {
+				full[q.TargetID] = true
+			}
+		}
+	}
+	f.turn++
+	f.starved = false
+	for i := range due {
+		f.starved = f.starved || places[due[i].TargetID] == 0
+	}
+	return places
+}
+
+// tenant is whose deliveries are bounded together.
+func tenant(q *store.ForwardQueue) string {
+	if q.AccountID != 0 {
+		return "forwards of account " + strconv.FormatInt(q.AccountID, 10)
+	}
+	return "forwards of endpoint " + strconv.FormatInt(q.Target.EndpointNum, 10)
+}
+
+// start loads what was claimed, sends it, and returns the places that nothing was found for.
+func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
+	var seqs []int64
+	f.mu.Lock()
+	for i := range due {
+		q := &due[i]
+		for range places[q.TargetID] - len(claimed[q.TargetID]) {
+			f.shares.give(tenant(q), q.TargetID)
+		}
+		// Whether it waits for a place is known now: there are none left over.
+		f.starved = f.starved || places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
+		for _, c := range claimed[q.TargetID] {
+			seqs = append(seqs, c.EventSeq)
+		}
+	}
+	f.mu.Unlock()
+	if len(seqs) == 0 {
+		return
+	}
+	events, err := f.load(sends, seqs, smallBody)
+	for i := range due {
+		for _, c := range claimed[due[i].TargetID] {
+			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq]}
+			switch {
+			case err != nil:
+				f.later(s, handBack)
+			case s.event == nil:
+				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
+			default:
+				f.sending.Go(func() { f.deliver(sends, s) })
+				continue
+			}
+			f.settled <- *s
+		}
+	}
+}
+
+func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (events map[int64]*hookglass.Event, err error) {
+	err = f.db.View(ctx, hookglass.System, func(v *store.View) error {
+		events, err = v.EventsBySeq(seqs, maxSize)
+		return err
+	})
+	return events, err
+}
+
+// settled is a delivery of which something is to be written down.
+type settled struct {
+	store.ClaimedForward
+	queue store.ForwardQueue
+	event *hookglass.Event
+}
+
+// deliver makes one attempt.
+func (f *Forwarder) deliver(ctx context.Context, s *settled) {
+	defer func() {
+		if r := recover(); r != nil {
+			f.Log.Error("panic in a delivery", "panic", r, "stack", string(debug.Stack()))
+			f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeInternal, Message: "The delivery failed inside the service."}})
+		}
+		f.settled <- *s
+	}()
+	if s.Lost > maxLost {
+		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeAbandoned, Message: "The delivery was begun several times and never came to an end."}})
+		return
+	}
+	key := tenant(&s.queue)
+	if s.event.Payload == nil {
+		size := s.event.Size
+		f.mu.Lock()
+		fits := f.room.take(key, size)
+		f.mu.Unlock()
+		if !fits {
+			f.later(s, handBack)
+			return
+		}
+		defer func() {
+			s.event.Payload = nil
+			f.mu.Lock()
+			f.room.give(key, size)
+			f.mu.Unlock()
+		}()
+		full, err := f.load(ctx, []int64{s.EventSeq}, size)
+		if err != nil || full[s.EventSeq] == nil || full[s.EventSeq].Payload == nil {
+			f.later(s, handBack)
+			return
+		}
+		s.event = full[s.EventSeq]
+	}
+	r, failure := buildForward(s.event, s.queue.Target.URL, f.Proxied, f.Now())
+	if failure != nil {
+		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
+		return
+	}
+	a, retryAfter := attemptForward(ctx, f.Client, key, s.queue.Target.Timeout, r, f.Now)
+	if withdrawn(a) {
+		f.later(s, 0)
+		return
+	}
+	s.Attempts, s.StatusCode = append(s.Attempts, a), a.StatusCode
+	state, wait := judgeForward(a, len(s.Attempts), s.queue.Target.RetryCount, retryAfter, f.Delay)
+	if s.State = state; state == hookglass.ForwardPending {
+		s.NextAt = f.Now().Add(wait)
+	} else {
+		s.FinishedAt = f.Now()
+	}
+}
+
+// later gives a delivery back as if it had not been taken.
+func (f *Forwarder) later(s *settled, wait time.Duration) {
+	s.State, s.NextAt = hookglass.ForwardPending, f.Now().Add(wait)
+}
+
+// fail ends a delivery with an attempt that was none.
+func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
+	s.Attempts, s.StatusCode = append(s.Attempts, a), 0
+	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()
+}
+
+// give returns the places of deliveries that are written down.
+func (f *Forwarder) give(batch []settled) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range batch {
+		f.shares.give(tenant(&batch[i].queue), batch[i].TargetID)
+	}
+	if f.starved {
+		select {
+		case f.freed <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/outbound"
+)
+
+// Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it up to the same bound,
+// so that it can not park what it is sent.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = time.Minute
+)
+
+// keptRunes is how much of an answer is kept (spec, "Limits", Forward response body).
+const keptRunes = 500
+
+// codes of deliveries that end without a request of their own.
+const (
+	codeAbandoned = "abandoned" // the processes that had it in hand died each time
+	codeInternal  = "internal"
+)
+
+// Delayed chooses when to try again: a time from zero to the bound.
+type Delayed func(bound time.Duration) time.Duration
+
+// buildForward makes the request that takes an event to a target. Its failure is final.
+func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time) (Request, *hookglass.Failure) {
+	r, err := Build(Order{Event: e, TargetURL: target, Proxied: proxied, At: now})
+	if err != nil {
+		return r, &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The event can not be sent as a request."}
+	}
+	// It is the delivery itself, not the repetition of one.
+	r.Headers = slices.DeleteFunc(r.Headers, func(h hookglass.Header) bool { return h.Name == headerReplay || h.Name == headerTime })
+	var looped *outbound.Failure
+	if r.Headers, err = outbound.NextHop(r.Headers); errors.As(err, &looped) {
+		return r, &hookglass.Failure{Code: string(looped.Code), Message: looped.Message}
+	}
+	return r, nil
+}
+
+// attemptForward sends a request and tells what came of it, and how long the target asks to be left alone.
+func attemptForward(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration) {
+	a.At = now().UTC()
+	out := Send(ctx, c, key, timeout, r)
+	a.Duration = out.Duration
+	if out.Failure != nil {
+		a.Failure = out.Failure
+		return a, 0
+	}
+	a.StatusCode = out.Response.Status
+	a.Body, a.Truncated = beginning(out.Response.Body)
+	a.Truncated = a.Truncated || out.Response.Truncated
+	return a, askedFor(out.Response.Headers.Get("Retry-After"), now())
+}
+
+// beginning is the first keptRunes of a body as text; what is not UTF-8 is replaced.
+func beginning(body []byte) (text string, cut bool) {
+	prefix := body[:min(len(body), keptRunes*utf8.UTFMax)]
+	text = strings.ToValidUTF8(string(prefix), string(utf8.RuneError))
+	n := 0
+	for i := range text {
+		if n++; n > keptRunes {
+			return text[:i], true
+		}
+	}
+	return text, len(prefix) < len(body)
+}
+
+// askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date. What can not be read asks for nothing.
+func askedFor(value string, now time.Time) time.Duration {
+	if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// judgeForward decides what becomes of a delivery after an attempt: a state and, while it is pending, how long it waits.
+func judgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
+	switch {
+	case last.Failure == nil && last.StatusCode >= 200 && last.StatusCode <= 299:
+		return hookglass.ForwardDelivered, 0
+	case made > retries || !retriable(last):
+		return hookglass.ForwardFailed, 0
+	}
+	bound := min(firstBackoff<<min(made-1, 30), maxBackoff)
+	return hookglass.ForwardPending, max(delay(bound), min(retryAfter, maxBackoff))
+}
+
+// retriable is what decisions, section 8, names: connection errors, 408, 425, 429 and 5xx.
+func retriable(a hookglass.ForwardAttempt) bool {
+	if a.Failure == nil {
+		return a.StatusCode == 408 || a.StatusCode == 425 || a.StatusCode == 429 || a.StatusCode >= 500
+	}
+	switch outbound.Code(a.Failure.Code) {
+	case outbound.CodeDNSError, outbound.CodeConnectionRefused, outbound.CodeTLSError, outbound.CodeTimeout, outbound.CodeReset:
+		return true
+	}
+	return false
+}
+
+// failedLine is the activity of a delivery that has failed for good (decisions, section 8).
+func failedLine(t hookglass.ForwardingTarget, e *hookglass.Event, a hookglass.ForwardAttempt, made int) hookglass.Activity {
+	data := map[string]any{"target_id": t.ID, "url_host": "", "status_code": nil, "error": nil, "attempts": made}
+	if u, err := url.Parse(t.URL); err == nil {
+		data["url_host"] = u.Host
+	}
+	if a.Failure != nil {
+		data["error"] = map[string]any{"code": a.Failure.Code, "message": a.Failure.Message}
+	} else {
+		data["status_code"] = a.StatusCode
+	}
+	return hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: a.At, EndpointID: e.EndpointID, EventID: e.ID, Data: data}
+}

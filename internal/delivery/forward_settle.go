@@ -1,0 +1,150 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+// A target is paused after pauseFailures deliveries that failed in a row, the first of them pauseAfter ago: by then retries, a restart and a
+// deployment had their chance. One that answers now and then is never paused.
+const (
+	pauseFailures = 20
+	pauseAfter    = 10 * time.Minute
+)
+
+// Bounds of writing down: how many deliveries together, and for how long it is tried before their leases must do.
+const (
+	settleAtOnce = 128
+	settleFor    = leaseSlack
+	settleEnd    = 3 * time.Second // when the node stops
+	settleAgain  = 250 * time.Millisecond
+)
+
+// withdrawn reports whether an attempt was none: nobody had a turn for it, or the node stops.
+func withdrawn(a hookglass.ForwardAttempt) bool {
+	return a.Failure != nil && (a.Failure.Code == string(outbound.CodeBusy) || a.Failure.Code == string(outbound.CodeCanceled))
+}
+
+// settleAll writes down what comes until the channel is closed: all that waits together, in one transaction. Once ctx has ended it is
+// less patient.
+func (f *Forwarder) settleAll(ctx context.Context) {
+	for first := range f.settled {
+		batch := []settled{first}
+	gather:
+		for len(batch) < settleAtOnce {
+			select {
+			case s, open := <-f.settled:
+				if !open {
+					break gather
+				}
+				batch = append(batch, s)
+			default:
+				break gather
+			}
+		}
+		// All transactions take the rows in the same order, so that no two wait for each other.
+		slices.SortFunc(batch, func(a, b settled) int { return int(a.Num - b.Num) })
+		f.settle(ctx, batch)
+		f.give(batch)
+	}
+}
+
+// settle writes a batch down. While the storage can not take it, it is tried again; a batch that it does not take for another reason is tried
+// one by one. What is left in the end is sent again when its lease is over.
+func (f *Forwarder) settle(ctx context.Context, batch []settled) {
+	for began := time.Now(); ; {
+		patience := settleFor
+		if ctx.Err() != nil {
+			patience = settleEnd
+		}
+		err := f.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error { return f.write(tx, batch) })
+		switch {
+		case err == nil:
+			return
+		case hookglass.Is(err, hookglass.CodeUnavailable) && time.Since(began) < patience:
+			time.Sleep(settleAgain)
+			continue
+		case len(batch) > 1 && !hookglass.Is(err, hookglass.CodeUnavailable):
+			for i := range batch {
+				f.settle(ctx, batch[i:i+1])
+			}
+			return
+		}
+		f.Log.Warn("what became of deliveries could not be written down; they will be sent again", "deliveries", len(batch), "error", err)
+		return
+	}
+}
+
+func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
+	targets := map[int64]*streak{}
+	for i := range batch {
+		s := &batch[i]
+		written, err := tx.SettleForward(s.ClaimedForward)
+		if err != nil {
+			return err
+		}
+		if !written {
+			continue // another node has it, or it was deleted
+		}
+		k := targets[s.TargetID]
+		if k == nil {
+			k = &streak{endpointNum: s.EndpointNum, target: s.queue.Target}
+			targets[s.TargetID] = k
+		}
+		switch s.State {
+		case hookglass.ForwardDelivered:
+			k.broken, k.failed = true, 0
+		case hookglass.ForwardFailed:
+			k.failed++
+			if err := tx.AddActivity(failedLine(s.queue.Target, s.event, s.Attempts[len(s.Attempts)-1], len(s.Attempts))); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+		}
+	}
+	ids := make([]int64, 0, len(targets))
+	for id := range targets {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if err := f.count(tx, targets[id]); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// streak is what a batch says of how a target does.
+type streak struct {
+	endpointNum int64
+	target      hookglass.ForwardingTarget
+	broken      bool // a delivery arrived
+	failed      int  // deliveries that failed since
+}
+
+// count keeps the number of failures in a row, and pauses a target that has failed for too long.
+func (f *Forwarder) count(tx *store.Tx, k *streak) error {
+	if k.broken {
+		if err := tx.ClearForwardFailures(k.target.ID); err != nil {
+			return err
+		}
+	}
+	if k.failed == 0 {
+		return nil
+	}
+	now := f.Now()
+	t, err := tx.CountForwardFailures(k.endpointNum, k.target.ID, k.failed, now)
+	if err != nil {
+		return err
+	}
+	if t.PausedAt.IsZero() && t.Failures >= pauseFailures && now.Sub(t.FailingFrom) >= pauseAfter {
+		f.Log.Info("a forwarding target was paused", "target", t.ID, "failures", t.Failures)
+		return tx.PauseForwardingTarget(t.ID, now, hookglass.PauseFailing)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hookglass"
+)
+
+// ForwardQueue is what waits for one target, and what decides whether it may go.
+type ForwardQueue struct {
+	TargetID     int64
+	Gone         bool // the target or its endpoint was deleted; nothing below is set
+	Target       hookglass.ForwardingTarget
+	AccountID    int64
+	Entitlements hookglass.Entitlements // of the account, where there is one
+	FirstAt      time.Time              // when the first of them is due
+}
+
+// ForwardQueues lists the targets with deliveries that are not final, by their ids. It finds each by one look into an index, however
+// much waits for it.
+func (v *View) ForwardQueues() ([]ForwardQueue, error) {
+	return queryAll(v, scanForwardQueue, `WITH RECURSIVE q (target) AS (
+			SELECT min(target) FROM forwards WHERE due_at IS NOT NULL
+			UNION ALL
+			SELECT (SELECT min(f.target) FROM forwards f WHERE f.due_at IS NOT NULL AND f.target > q.target) FROM q WHERE q.target IS NOT NULL
+		)
+		SELECT q.target, (SELECT min(f.due_at) FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL),
+			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
+			coalesce(t.retry_count, 0), t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
+		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
+			LEFT JOIN endpoints e ON e.num = t.endpoint AND e.deleted_at IS NULL
+			LEFT JOIN accounts a ON a.id = e.account_id
+		WHERE q.target IS NOT NULL ORDER BY q.target`)
+}
+
+func scanForwardQueue(scan func(...any) error) (q ForwardQueue, err error) {
+	var first, paused sql.NullInt64
+	var enabled, timeout, payment int64
+	var a hookglass.Account
+	t := &q.Target
+	err = scan(&q.TargetID, &first, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout,
+		&t.RetryCount, &paused, &t.Failures, &q.AccountID, &a.Plan, &a.Subscription, &payment)
+	t.ID, t.Enabled, t.Timeout, t.PausedAt = q.TargetID, enabled != 0, time.Duration(timeout)*time.Second, fromMicros(paused)
+	a.PaymentMethod = payment != 0
+	q.Gone, q.Entitlements, q.FirstAt = t.EndpointNum == 0, a.Entitlements(), fromMicros(first)
+	return q, err
+}
+
+// ClaimedForward is a delivery that its claimer sends. Claim is the right to say what became of it.
+type ClaimedForward struct {
+	hookglass.Forward
+	Claim int64
+	Lost  int // claims before this one of which nobody heard again
+}
+
+// waiting selects the first deliveries of a target; $1 is the target and $3 their number.
+func (d dialect) waiting(condition string) string {
+	lock := d.forUpdate()
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	return "WITH picked AS MATERIALIZED (SELECT num FROM forwards WHERE target = $1 AND due_at IS NOT NULL AND " + condition +
+		" ORDER BY due_at, num LIMIT $3" + lock + ") "
+}
+
+// ClaimForwards takes deliveries to a target that are due at a time, the first due first, for as long as a lease. Those whose lease has
+// ended are among them.
+func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
+	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
+		SET state = 'sending', due_at = $4, claim = claim + 1, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+		WHERE num IN (SELECT num FROM picked) RETURNING num, target, endpoint, event, claim, lost, attempts, created_at`,
+		targetID, at.UnixMicro(), limit, at.Add(lease).UnixMicro())
+}
+
+func scanClaimedForward(scan func(...any) error) (c ClaimedForward, err error) {
+	var attempts []byte
+	var created int64
+	if err := scan(&c.Num, &c.TargetID, &c.EndpointNum, &c.EventSeq, &c.Claim, &c.Lost, &attempts, &created); err != nil {
+		return c, err
+	}
+	c.State, c.CreatedAt = hookglass.ForwardSending, time.UnixMicro(created).UTC()
+	c.Attempts, err = readAttempts(c.Num, attempts)
+	return c, err
+}
+
+func readAttempts(num int64, text []byte) (attempts []hookglass.ForwardAttempt, err error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, &attempts); err != nil {
+		return nil, fmt.Errorf("attempts of delivery %d: %w", num, err)
+	}
+	return attempts, nil
+}
+
+// SettleForward stores what became of a claimed delivery: its state, attempts and, when it is pending again, NextAt. It reports false
+// where the claim was lost meanwhile, or the event deleted: then nothing is stored.
+func (tx *Tx) SettleForward(c ClaimedForward) (bool, error) {
+	attempts, err := json.Marshal(c.Attempts)
+	if err != nil {
+		return false, err
+	}
+	n, err := tx.exec(`UPDATE forwards SET state = $3, due_at = $4, status = $5, attempts = $6, finished_at = $7
+		WHERE num = $1 AND claim = $2 AND state = 'sending'`,
+		c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt))
+	return n > 0, err
+}
+
+// SkipForwards ends some of the deliveries that wait for a target, and reports how many.
+func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, error) {
+	return tx.exec(tx.dialect.waiting("(state = 'pending' OR due_at <= $2)")+`UPDATE forwards SET state = 'skipped', due_at = NULL, finished_at = $2
+		WHERE num IN (SELECT num FROM picked)`, targetID, at.UnixMicro(), limit)
+}
+
+// CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It answers not_found.
+func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.Time) (hookglass.ForwardingTarget, error) {
+	err := tx.change("forwarding target", `UPDATE forwarding_targets SET failures = failures + cast($2 AS bigint), failing_from = coalesce(failing_from, cast($3 AS bigint)) WHERE id = $1`,
+		targetID, n, at.UnixMicro())
+	if err != nil {
+		return hookglass.ForwardingTarget{}, err
+	}
+	return tx.forwardingTarget(endpointNum, targetID, "")
+}
+
+// ClearForwardFailures says that a delivery to a target did not fail.
+func (tx *Tx) ClearForwardFailures(targetID int64) error {
+	_, err := tx.exec("UPDATE forwarding_targets SET failures = 0, failing_from = NULL WHERE id = $1 AND failures > 0", targetID)
+	return err
+}
+
+// PauseForwardingTarget makes a target's deliveries wait until people resume it.
+func (tx *Tx) PauseForwardingTarget(targetID int64, at time.Time, reason string) error {
+	tx.Announce(TopicEndpoints)
+	return tx.change("forwarding target", "UPDATE forwarding_targets SET paused_at = $2, pause_reason = $3 WHERE id = $1", targetID, at.UnixMicro(), reason)
+}
+
+// EventsBySeq returns the events with the given seqs that are there still, those of at most maxSize bytes with their payloads.
+func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Event, error) {
+	a := &args{}
+	events, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
+		var log eventLog
+		e, err := log.scan(func(dest ...any) error { return scan(append([]any{&log.endpoint.Num, &log.endpoint.ID}, dest...)...) })
+		if err == nil {
+			e.EndpointNum, e.EndpointID = log.endpoint.Num, log.endpoint.ID
+		}
+		return e, err
+	}, "SELECT endpoint, (SELECT e.id FROM endpoints e WHERE e.num = endpoint), "+listColumns+" FROM events WHERE "+v.dialect.among("seq", a.add(v.dialect.list(seqs)))+
+		" AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", a.values...)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int64]*hookglass.Event, len(events))
+	var small []*hookglass.Event
+	for _, e := range events {
+		found[e.Seq] = e
+		if e.Size <= maxSize {
+			small = append(small, e)
+		}
+	}
+	if len(small) == 0 {
+		return found, nil
+	}
+	return found, v.loadPayloads(small)
+}
+
+// Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not 0. It answers not_found.
+func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	t, err := v.forwardingTarget(log.endpoint.Num, targetID, "")
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := `SELECT f.num, f.target, f.endpoint, f.event, e.id, f.state, f.due_at, f.status, f.attempts, f.created_at, f.finished_at
+		FROM forwards f JOIN events e ON e.seq = f.event WHERE f.target = ` + a.add(targetID) + " AND f.event > " + a.add(log.floor)
+	if before > 0 {
+		query += " AND f.num < " + a.add(before)
+	}
+	return queryAll(v, func(scan func(...any) error) (f hookglass.Forward, err error) {
+		var due, status, finished sql.NullInt64
+		var attempts []byte
+		var created int64
+		if err := scan(&f.Num, &f.TargetID, &f.EndpointNum, &f.EventSeq, &f.EventID, &f.State, &due, &status, &attempts, &created, &finished); err != nil {
+			return f, err
+		}
+		if f.State == hookglass.ForwardPending && t.PausedAt.IsZero() {
+			f.NextAt = fromMicros(due)
+		}
+		f.StatusCode, f.CreatedAt, f.FinishedAt = int(status.Int64), time.UnixMicro(created).UTC(), fromMicros(finished)
+		f.Attempts, err = readAttempts(f.Num, attempts)
+		return f, err
+	}, query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
+}
