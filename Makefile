@@ -36,7 +36,7 @@ generate: ## write the Go files of the templ pages
 fuzz: ## every fuzz target for a while (FUZZTIME=10s each)
 	@script/fuzz
 
-crash: need ## the long form of the fault tests: many kills, freezes, full disks and floods (half an hour)
+crash: need ## the long form of the fault tests: many kills, freezes, full disks and floods (a quarter of an hour)
 	@HOOKGLASS_LONG=1 go test -count=1 -timeout 2h -v ./internal/faults/
 
 bench: build ## measure, print the tables and write docs/performance.md (ARGS="-short" for a smoke run)

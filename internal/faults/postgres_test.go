@@ -96,7 +96,7 @@ func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	thawed := time.Now()
-	<-time.After(6 * time.Second)
+	<-time.After(5600 * time.Millisecond)
 	under.stop()
 	callers.Wait()
 
@@ -125,7 +125,7 @@ func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
 			}
 		}
 	}
-	if during < rate || after < rate/2 {
+	if during < rate || after < rate/4 {
 		t.Errorf("%d requests were begun and answered during the freeze, %d after it: too few to tell", during, after)
 	}
 	if late > 0 {
