@@ -34,6 +34,8 @@ type grammar struct {
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
 	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show and delete endpoints."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
+	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
+	Cases      CasesCmd      `cmd:"" help:"List and run replay cases, and keep them as files."`
 	Trigger    TriggerCmd    `cmd:"" help:"Send a signed sample event of a provider."`
 	Version    VersionCmd    `cmd:"" help:"Print the version."`
 	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands and flags in your shell."`
@@ -101,6 +103,10 @@ func commandPath(err error) string {
 }
 
 func exitCode(err error) int {
+	var own outcome
+	if errors.As(err, &own) {
+		return own.code
+	}
 	var answer *client.Error
 	if errors.As(err, &answer) && (answer.Status == 401 || answer.Status == 403) {
 		return exitRefused

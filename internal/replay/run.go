@@ -14,7 +14,6 @@ import (
 	"hookglass"
 	"hookglass/internal/delivery"
 	"hookglass/internal/jsondoc"
-	"hookglass/internal/provider"
 	"hookglass/internal/store"
 )
 
@@ -61,8 +60,13 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	default:
 		r.State = hookglass.RunPassed
 		var passed bool
-		if r.Assertions, passed = judge(src.assertions, got.Response, src.configs); !passed {
+		if r.Assertions, passed = Judge(src.assertions, got.Response); !passed {
 			r.State = hookglass.RunAssertionFailed
+		}
+		for i, a := range r.Assertions {
+			if delivery.RedactSecrets(string(a.Actual), src.configs) != string(a.Actual) {
+				r.Assertions[i].Actual = []byte(`"[redacted]"`)
+			}
 		}
 		r.Response = keepResponse(got.Response, src.configs)
 	}
@@ -143,8 +147,8 @@ func unreadable(err error) error {
 	return &hookglass.Error{Code: hookglass.CodeInternal, Message: "The replay case can not be read: its encryption key is missing.", Err: err}
 }
 
-// judge holds the answer against what is asserted.
-func judge(a hookglass.Assertions, res *hookglass.TargetResponse, configs []provider.Config) (results []hookglass.AssertionResult, passed bool) {
+// Judge holds an answer against what is asserted. It is pure, and serves cases that are run away from the server too.
+func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hookglass.AssertionResult, passed bool) {
 	passed = true
 	add := func(r hookglass.AssertionResult) {
 		passed = passed && r.Passed
@@ -166,9 +170,6 @@ func judge(a hookglass.Assertions, res *hookglass.TargetResponse, configs []prov
 	}
 	passed = passed && matched
 	for _, p := range parts {
-		if actual := delivery.RedactSecrets(string(p.Actual), configs); p.Actual != nil && actual != string(p.Actual) {
-			p.Actual = []byte(`"[redacted]"`)
-		}
 		add(hookglass.AssertionResult{Kind: "json_subset", Path: p.Path, Expected: p.Expected, Actual: p.Actual, Passed: p.Matched})
 	}
 	return results, passed

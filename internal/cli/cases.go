@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// CasesCmd is `hookglass cases`.
+type CasesCmd struct {
+	remote
+	Endpoint string `short:"e" placeholder:"EP" help:"The endpoint's id or custom id."`
+	Dir      string `default:"hookglass-cases" placeholder:"DIR" help:"Where case files are."`
+
+	List CasesListCmd `cmd:"" help:"List replay cases, newest first."`
+	Run  CasesRunCmd  `cmd:"" help:"Run a case on the server, or case files from here with --target."`
+	Pull CasesPullCmd `cmd:"" help:"Write the endpoint's cases to files, for a repository."`
+	Push CasesPushCmd `cmd:"" help:"Save case files on the server."`
+}
+
+func (c *CasesCmd) endpoint() (*client.Client, error) {
+	if c.Endpoint == "" {
+		return nil, outcome{exitUsage, "name the endpoint with -e"}
+	}
+	from, _, err := c.connect()
+	return from, err
+}
+
+// all reads every case of the endpoint.
+func (c *CasesCmd) all(ctx context.Context, from *client.Client) (cases []api.ReplayCase, err error) {
+	for cursor := ""; ; {
+		page, err := from.ReplayCases(ctx, c.Endpoint, client.Page{Limit: 100, Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		if cases = append(cases, page.Data...); page.Meta.NextCursor == nil {
+			return cases, nil
+		}
+		cursor = *page.Meta.NextCursor
+	}
+}
+
+// CasesListCmd is `hookglass cases list`.
+type CasesListCmd struct{}
+
+// Run implements the command.
+func (*CasesListCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
+	from, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	cases, err := c.all(ctx, from)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(cases))
+	for i, k := range cases {
+		last, at := "-", "-"
+		if k.LastRun != nil {
+			last, at = k.LastRun.State, clock(k.LastRun.FinishedAt)
+		}
+		rows[i] = []string{k.ID, k.Name, k.TargetURL, last, at}
+	}
+	return c.print(t, api.List[api.ReplayCase]{Data: append([]api.ReplayCase{}, cases...)}, table([]string{"ID", "NAME", "TARGET", "LAST RUN", "AT"}, rows))
+}
+
+// CasesRunCmd is `hookglass cases run`.
+type CasesRunCmd struct {
+	Case   string        `arg:"" optional:"" help:"The case's id; with --target, a file's name without .yaml. Without one, all files."`
+	Key    string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same run again."`
+	Wait   time.Duration `default:"2m" help:"How long to wait for the end of a run on the server."`
+	Target string        `placeholder:"URL" help:"Send the case files in --dir from here to this URL, whatever target they name."`
+	JUnit  string        `name:"junit" placeholder:"FILE" help:"With --target: write the results as JUnit XML."`
+}
+
+// Run implements the command.
+func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
+	if r.Target != "" {
+		return r.local(ctx, t, c)
+	}
+	if r.Case == "" {
+		return outcome{exitUsage, "name the case to run, or a --target for case files"}
+	}
+	to, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	key := r.Key
+	if key == "" {
+		key = rand.Text()
+	}
+	run, err := to.RunReplayCase(ctx, c.Endpoint, r.Case, key)
+	ctx, cancel := context.WithTimeout(ctx, r.Wait)
+	defer cancel()
+	for err == nil && !hookglass.RunState(run.State).Final() {
+		select {
+		case <-time.After(250 * time.Millisecond):
+			run, err = to.ReplayCaseRun(ctx, c.Endpoint, run.ID)
+		case <-ctx.Done():
+			return fmt.Errorf("%s is still %s", run.ID, run.State)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = c.print(t, api.One[api.ReplayCaseRun]{Data: run}, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s %s\n", run.ID, run.State)
+		for _, a := range run.Assertions {
+			if !a.Passed {
+				fmt.Fprintf(w, "  %s %s: expected %s, got %s\n", a.Kind, visible(a.Path), visible(string(a.Expected)), visible(string(a.Actual)))
+			}
+		}
+		return nil
+	})
+	if err == nil && run.State != string(hookglass.RunPassed) {
+		err = fmt.Errorf("the case did not pass: %s", run.State)
+		if run.Error != nil {
+			err = fmt.Errorf("%w: %s", err, visible(run.Error.Message))
+		}
+	}
+	return err
+}
