@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -48,7 +49,29 @@ var accessFor = map[string]access{
 	"delete-signature-config":   {scope: hookglass.ScopeWrite},
 	"verify-signature-config":   {scope: hookglass.ScopeWrite},
 	"get-request-signature":     {scope: hookglass.ScopeRead, key: true},
+	"list-forwarding-targets":   {scope: hookglass.ScopeRead},
+	"create-forwarding-target":  {scope: hookglass.ScopeWrite, body: `{"forwarding_target":{"name":"New","url":"https://new.example.com"}}`},
+	"get-forwarding-target":     {scope: hookglass.ScopeRead},
+	"update-forwarding-target":  {scope: hookglass.ScopeWrite, body: `{"forwarding_target":{"name":"New"}}`},
+	"delete-forwarding-target":  {scope: hookglass.ScopeWrite},
 	"send-test-request":         {scope: hookglass.ScopeWrite, body: `{}`},
+	"replay-request":            {scope: hookglass.ScopeWrite, body: `{"target_url":"https://app.example.com/"}`},
+	"list-replays":              {scope: hookglass.ScopeRead},
+	"create-replay-batch":       {scope: hookglass.ScopeWrite, body: `{"target_url":"https://app.example.com/"}`},
+	"list-replay-batches":       {scope: hookglass.ScopeRead},
+	"get-replay-batch":          {scope: hookglass.ScopeRead},
+	"list-replay-batch-results": {scope: hookglass.ScopeRead},
+	"pause-replay-batch":        {scope: hookglass.ScopeWrite},
+	"resume-replay-batch":       {scope: hookglass.ScopeWrite},
+	"cancel-replay-batch":       {scope: hookglass.ScopeWrite},
+	"list-replay-cases":         {scope: hookglass.ScopeRead},
+	"create-replay-case":        {scope: hookglass.ScopeWrite, body: `{"replay_case":{"source_id":"{event}","name":"New","target_url":"https://app.example.com/","assertions":{"status":{"class":"2xx"}}}}`},
+	"get-replay-case":           {scope: hookglass.ScopeRead},
+	"update-replay-case":        {scope: hookglass.ScopeWrite, body: `{"replay_case":{"name":"Newer","lock_version":1}}`},
+	"delete-replay-case":        {scope: hookglass.ScopeWrite},
+	"run-replay-case":           {scope: hookglass.ScopeWrite},
+	"list-replay-case-runs":     {scope: hookglass.ScopeRead},
+	"get-replay-case-run":       {scope: hookglass.ScopeRead},
 }
 
 // route is one operation of the description.
@@ -87,18 +110,22 @@ func (s *site) routes() (all []route) {
 }
 
 // target is what a route is called on: fresh things, so that a call that works can not spoil the next.
-type target struct{ endpoint, event, config string }
+type target struct {
+	endpoint, event, config, forward string
+	replayThings
+}
 
 func (r route) at(g target) string {
 	return strings.NewReplacer(
-		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{tag}", "mark",
+		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{target_id}", g.forward, "{tag}", "mark",
+		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID,
 	).Replace(r.path)
 }
 
 // try calls the route and returns the status and the code of an error. A stream is left as soon as it answers.
 func (s *site) try(token string, r route, g target) (int, string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g), strings.NewReader(r.body))
+	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g), strings.NewReader(strings.ReplaceAll(r.body, "{event}", g.event)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -107,6 +134,9 @@ func (s *site) try(token string, r route, g target) (int, string) {
 	}
 	if r.body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.id == "run-replay-case" {
+		req.Header.Set("Idempotency-Key", rand.Text())
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
@@ -146,7 +176,8 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 
 		mine := func() target {
 			e := s.newEndpoint("")
-			return target{e.ID, s.arrive(e.ID, nil), s.newSignatureConfig(e.ID)}
+			event := s.arrive(e.ID, nil)
+			return target{e.ID, event, s.newSignatureConfig(e.ID), s.newForwardingTarget(e.ID), s.newReplayThings(e.ID, event)}
 		}
 		temporary := func() (target, string) {
 			// Made past the edge: its rate limit would end the test.
@@ -154,7 +185,8 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return target{string(e.ID), s.arrive(string(e.ID), nil), s.newSignatureConfig(string(e.ID))}, key
+			event := s.arrive(string(e.ID), nil)
+			return target{string(e.ID), event, s.newSignatureConfig(string(e.ID)), s.newForwardingTarget(string(e.ID)), s.newReplayThings(string(e.ID), event)}, key
 		}
 		_, otherKey := temporary()
 		fixed := mine() // for calls that must fail
@@ -198,7 +230,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				if strings.Contains(r.path, "/requests/{id}") {
 					// Their own endpoint with an event of ours.
 					theirs := s.endpointOf(sibling)
-					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config}, 404, "not_found")
+					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config, fixed.forward, fixed.replayThings}, 404, "not_found")
 				}
 				temp, key := temporary()
 				if r.key {
