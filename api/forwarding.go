@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -62,4 +64,51 @@ func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 		PausedAt: at(t.PausedAt), PauseReason: nonzero(t.PauseReason), Failures: t.Failures,
 		CreatedAt: Time{t.CreatedAt}, UpdatedAt: Time{t.UpdatedAt},
 	}
+}
+
+// Delivery is what became of one event on its way to a forwarding target.
+type Delivery struct {
+	ID            string            `json:"id" example:"dlv_0dfk3v6m8t7h1s9xq2b4c5n6wz_3"`
+	EventID       string            `json:"event_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	Status        string            `json:"status" enum:"pending,sending,delivered,failed,skipped" example:"delivered"`
+	StatusCode    *int              `json:"status_code" doc:"Of the last attempt; null when it had no answer." example:"200"`
+	Attempts      []DeliveryAttempt `json:"attempts" doc:"The first first."`
+	NextAttemptAt *Time             `json:"next_attempt_at" doc:"With pending, when it is tried; null while the target is paused." example:"2026-11-20T10:15:30.123456Z"`
+	CreatedAt     Time              `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	FinishedAt    *Time             `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// DeliveryAttempt is one request of a delivery.
+type DeliveryAttempt struct {
+	At                Time             `json:"at" example:"2026-11-20T10:15:30.123456Z"`
+	StatusCode        *int             `json:"status_code" doc:"null when there was no complete answer." example:"200"`
+	Error             *DeliveryFailure `json:"error" doc:"null when there was a complete answer, whatever its status."`
+	DurationMS        int64            `json:"duration_ms" example:"42"`
+	ResponseBody      string           `json:"response_body" doc:"The first 500 characters." example:"ok"`
+	ResponseTruncated bool             `json:"response_truncated" doc:"The answer was longer." example:"false"`
+}
+
+// DeliveryFailure is why a request had no complete answer.
+type DeliveryFailure struct {
+	Code    string `json:"code" doc:"Stable." example:"timeout"`
+	Message string `json:"message" doc:"For a person." example:"The target did not answer in time."`
+}
+
+// FromForward writes a delivery.
+func FromForward(f hookglass.Forward) Delivery {
+	_, suffix, _ := strings.Cut(string(f.EventID), "_")
+	d := Delivery{
+		ID: fmt.Sprintf("dlv_%s_%d", suffix, f.TargetID), EventID: string(f.EventID), Status: string(f.State), StatusCode: nonzero(f.StatusCode),
+		Attempts: make([]DeliveryAttempt, len(f.Attempts)), NextAttemptAt: at(f.NextAt), CreatedAt: Time{f.CreatedAt}, FinishedAt: at(f.FinishedAt),
+	}
+	for i, a := range f.Attempts {
+		d.Attempts[i] = DeliveryAttempt{
+			At: Time{a.At}, StatusCode: nonzero(a.StatusCode), DurationMS: a.Duration.Milliseconds(),
+			ResponseBody: a.Body, ResponseTruncated: a.Truncated,
+		}
+		if a.Failure != nil {
+			d.Attempts[i].Error = &DeliveryFailure{a.Failure.Code, a.Failure.Message}
+		}
+	}
+	return d
 }

@@ -17,6 +17,12 @@ type (
 		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 	}
 
+	deliveryList struct {
+		TargetPath
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
 	// TargetPath is the path of one forwarding target.
 	TargetPath struct {
 		InEndpoint
@@ -46,6 +52,10 @@ func (s *service) forwarding(t *table) {
 		id: "delete-forwarding-target", method: http.MethodDelete, path: base + "/{target_id}", tag: tag, summary: "Delete a forwarding target", access: write,
 		text: "With its deliveries; what waits is not sent.",
 	}, s.deleteForwardingTarget)
+	handle(t, operation{
+		id: "list-forwarding-deliveries", method: http.MethodGet, path: base + "/{target_id}/deliveries", tag: tag, summary: "List deliveries to a target",
+		text: "Newest first. A delivery is kept as long as its event.", access: read,
+	}, s.listForwardingDeliveries)
 }
 
 func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (out api.List[api.ForwardingTarget], err error) {
@@ -111,6 +121,27 @@ func (s *service) updateForwardingTarget(ctx context.Context, in *TargetPath, bo
 func (s *service) deleteForwardingTarget(ctx context.Context, in *TargetPath) (out api.One[api.DeletedNumber], err error) {
 	err = s.Endpoints.DeleteForwardingTarget(ctx, asker(ctx), in.EndpointID, in.TargetID)
 	out.Data = api.DeletedNumber{ID: in.TargetID, Deleted: true}
+	return out, err
+}
+
+func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList) (out api.List[api.Delivery], err error) {
+	before, err := place(ofForwards, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	var found []hookglass.Forward
+	err = s.view(ctx, func(v *store.View) (err error) {
+		found, err = v.Forwards(in.EndpointID, in.TargetID, before, in.Limit+1)
+		return err
+	})
+	if len(found) > in.Limit {
+		found = found[:in.Limit]
+		out.Meta.NextCursor = cursor(ofForwards, found[in.Limit-1].Num)
+	}
+	out.Data = make([]api.Delivery, 0, len(found))
+	for _, f := range found {
+		out.Data = append(out.Data, api.FromForward(f))
+	}
 	return out, err
 }
 

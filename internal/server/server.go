@@ -20,6 +20,7 @@ import (
 	"hookglass"
 	"hookglass/internal/account"
 	"hookglass/internal/capture"
+	"hookglass/internal/delivery"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
@@ -179,10 +180,11 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	if err != nil {
 		return err
 	}
-	s.endpoints = endpoint.New(db, keys)
+	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
+	s.endpoints = endpoint.New(db, keys).Through(out)
 	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints}, s.log.With("part", "capture"))
 	s.replays = replay.New(db, replay.Config{
-		Client: s.outbound(), Verifiers: s.endpoints, Sealer: keys, Proxied: len(s.cfg.proxies) > 0, Log: s.log.With("part", "replay"),
+		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"),
 	})
 	workers, err := job.New(db, s.captures, s.accounts, s.replays, s.log)
 	if err != nil {
@@ -191,6 +193,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("account", s.accounts.Run)
 	background("capture", s.captures.Run)
 	background("replay", s.replays.Run)
+	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward")}).Run)
 	background("job", workers.Run)
 	background("memory", returnMemory)
 	s.gate.open(s.handler(), s.captures)
