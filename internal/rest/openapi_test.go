@@ -179,6 +179,14 @@ func TestExamplesOfBodiesWork(t *testing.T) {
 		if strings.Contains(path, "{config_id}") {
 			on.config = s.newSignatureConfig(e.ID)
 		}
+		if strings.Contains(path, "{target_id}") {
+			on.forward = s.newForwardingTarget(e.ID)
+		}
+		if strings.Contains(path, "{case_id}") {
+			on.replayThings = s.newReplayThings(e.ID, on.event)
+		}
+		// What an example refers to must exist; of a case that is its source alone.
+		body = []byte(strings.ReplaceAll(string(body), `"source_id":"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`, `"source_id":"`+on.event+`"`))
 		r := route{op.OperationID, method, path, access{body: string(body)}}
 		if status, code := s.try(s.token, r, on); status > 299 {
 			t.Errorf("%s %s: %d %s", op.OperationID, body, status, code)
