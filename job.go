@@ -7,6 +7,13 @@ type Job interface {
 	Kind() string
 }
 
+// Queued is a job that is worked in a queue of its own: it waits for others' machines, and what waits behind it does so too.
+type Queued interface {
+	Job
+	// Queue names the queue; stable, because it is stored.
+	Queue() string
+}
+
 // EventJob does everything that is to be done with a captured event. It is enqueued with the event when its
 // endpoint has work configured.
 type EventJob struct {

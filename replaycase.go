@@ -190,8 +190,17 @@ type ReplayRunJob struct{ RunID string }
 // Kind implements Job.
 func (ReplayRunJob) Kind() string { return "replay_run" }
 
+// ReplayQueue is the queue of replays.
+const ReplayQueue = "replay"
+
+// Queue implements Queued.
+func (ReplayRunJob) Queue() string { return ReplayQueue }
+
 // ReplayBatchJob goes on with one bulk replay.
 type ReplayBatchJob struct{ BatchID string }
 
 // Kind implements Job.
 func (ReplayBatchJob) Kind() string { return "replay_batch" }
+
+// Queue implements Queued.
+func (ReplayBatchJob) Queue() string { return ReplayQueue }

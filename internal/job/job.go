@@ -22,6 +22,8 @@ const (
 	// rescueAfter is when work counts as orphaned by a dead node. With the rescuer's own round of 30 s it is
 	// taken over within the 60 s of decisions, section 14, plus jobTimeout.
 	rescueAfter = jobTimeout + 5*time.Second
+	// replayWorkers mostly wait for targets. One tenant has a quarter of them at most, see internal/replay.
+	replayWorkers = 64
 	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
 	purgeEvery = 25 * time.Second
 )
@@ -43,7 +45,8 @@ type Accounts interface {
 
 // Replays is what the jobs of replays need.
 type Replays interface {
-	// ExecuteRun sends a queued case run, once at most however often it is called.
+	// ExecuteRun sends a queued case run, once at most however often it is called. It answers rate_limited when the
+	// tenant's others must end first.
 	ExecuteRun(ctx context.Context, runID string) error
 	// WorkBatch goes on with a bulk replay for a while and reports whether nothing of it is left to this worker.
 	WorkBatch(ctx context.Context, batchID string) (done bool, err error)
@@ -69,21 +72,21 @@ func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, lo
 		return err
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayRunJob]) error {
-		return replays.ExecuteRun(ctx, j.Args.RunID)
+		return inTurn(replays.ExecuteRun(ctx, j.Args.RunID))
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayBatchJob]) error {
 		done, err := replays.WorkBatch(ctx, j.Args.BatchID)
 		if err == nil && !done {
 			return river.JobSnooze(0)
 		}
-		return err
+		return inTurn(err)
 	}))
 	poll := time.Second
 	if !db.Postgres() {
 		poll = 200 * time.Millisecond // nothing notifies on SQLite
 	}
 	w, err := db.NewWorkers(&river.Config{
-		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}},
 		Workers:              workers,
 		Logger:               log.With("part", "job"),
 		JobTimeout:           jobTimeout,
@@ -104,6 +107,15 @@ func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, lo
 		return nil, fmt.Errorf("job: %w", err)
 	}
 	return &Workers{workers: w, stop: 10 * time.Second}, nil
+}
+
+// inTurn puts a job back whose turn has not come.
+func inTurn(err error) error {
+	var later *hookglass.Error
+	if errors.As(err, &later) && later.Code == hookglass.CodeRateLimited {
+		return river.JobSnooze(later.RetryAfter)
+	}
+	return err
 }
 
 // Run works jobs until ctx ends, then lets those under way finish for a while before it cancels them.

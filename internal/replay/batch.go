@@ -155,20 +155,32 @@ func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id str
 }
 
 // WorkBatch replays events of a bulk replay for a while, one after another. It reports whether others shall wait for their turn no
-// longer: false means that there is more to do.
+// longer: false means that there is more to do. It answers rate_limited when the tenant's others must end first.
 func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err error) {
+	var src source
+	var b hookglass.ReplayBatch
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		if b, err = v.ReplayBatchByID(id); err != nil {
+			return err
+		}
+		src.endpoint, err = v.EndpointByNum(b.EndpointNum)
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return true, nil // its endpoint was deleted
+	} else if err != nil {
+		return false, err
+	}
+	give, err := s.turn(src.key())
+	if err != nil {
+		return false, errors.Join(err, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayBatch(b.Num) }))
+	}
+	defer give()
 	for until := time.Now().Add(shiftTime); time.Now().Before(until); {
 		began := time.Now()
 		more, err := s.workOne(ctx, id)
 		if err != nil || !more {
 			return err == nil, err
-		}
-		var b hookglass.ReplayBatch
-		if err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
-			b, err = v.ReplayBatchByID(id)
-			return err
-		}); err != nil {
-			return false, err
 		}
 		wait := time.NewTimer(time.Until(began.Add(time.Second / time.Duration(b.Rate))))
 		select {

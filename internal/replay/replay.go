@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"hookglass"
@@ -49,10 +50,36 @@ type Config struct {
 type Service struct {
 	Config
 	db *store.DB
+
+	mu    sync.Mutex
+	turns map[string]int // runs and bulk replays under way in this process, by tenant
+}
+
+// perTenant is how many runs and bulk replays of one tenant a process works at a time, so that targets of one that do not answer leave
+// the others their turn.
+const perTenant = 16
+
+// turn takes one of a tenant's turns. It answers rate_limited where there is none.
+func (s *Service) turn(key string) (give func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turns[key] >= perTenant {
+		return nil, &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many replays of this account are under way.", RetryAfter: 2 * time.Second}
+	}
+	s.turns[key]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.turns[key]--; s.turns[key] == 0 {
+			delete(s.turns, key)
+		}
+	}, nil
 }
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
-func New(db *store.DB, cfg Config) *Service { return &Service{cfg, db} }
+func New(db *store.DB, cfg Config) *Service {
+	return &Service{Config: cfg, db: db, turns: make(map[string]int)}
+}
 
 // Request says what a one-off replay shall do.
 type Request struct {

@@ -36,6 +36,12 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	case err != nil:
 		return err
 	}
+	give, err := s.turn(src.key())
+	if err != nil {
+		// It waits by its own will: the sweep need not look for its job.
+		return errors.Join(err, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayRun(r.Num) }))
+	}
+	defer give()
 	request := keepRequest(out.SentRequest, src.configs)
 	request.Body = nil // the case has it
 	r.Request = &request

@@ -90,6 +90,9 @@ func insertParams(jobs []hookglass.Job) []river.InsertManyParams {
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, j := range jobs {
 		params[i].Args = j
+		if q, ok := j.(hookglass.Queued); ok {
+			params[i].InsertOpts = &river.InsertOpts{Queue: q.Queue()}
+		}
 	}
 	return params
 }

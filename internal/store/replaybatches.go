@@ -159,6 +159,12 @@ func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) (map[int64][
 	return byBatch, err
 }
 
+// PostponeReplayBatch tells that a bulk replay has a job, which waits.
+func (tx *Tx) PostponeReplayBatch(num int64) error {
+	_, err := tx.exec("UPDATE replay_batches SET updated_at = $2 WHERE num = $1", num, tx.Now.UnixMicro())
+	return err
+}
+
 // RequeueReplayBatches gives another job to bulk replays that run and yet have not moved since before the time.
 func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
 	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_batches SET updated_at = $1 WHERE num IN
