@@ -41,9 +41,9 @@ type ProviderConfig struct {
 type Response struct {
 	_       struct{}          `additionalProperties:"false"`
 	Status  int               `json:"status" minimum:"200" maximum:"599" doc:"Any status that ends a request." example:"201"`
-	Headers map[string]string `json:"headers,omitempty" doc:"Fields that frame the answer or set cookies are refused."`
-	Body    string            `json:"body,omitempty" doc:"At most 1 MiB." example:"{\"ok\":true}"`
-	DelayMS int64             `json:"delay_ms,omitempty" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
+	Headers map[string]string `json:"headers" required:"false" doc:"Fields that frame the answer or set cookies are refused."`
+	Body    string            `json:"body" required:"false" doc:"At most 1 MiB." example:"{\"ok\":true}"`
+	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
 }
 
 // CreateEndpoint is the body of POST /endpoints.
@@ -101,6 +101,9 @@ func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 	}
 	if r := e.Response; r != nil {
 		out.Response = &Response{Status: r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.Delay.Milliseconds()}
+		if r.Headers == nil {
+			out.Response.Headers = map[string]string{}
+		}
 	}
 	return out
 }

@@ -232,11 +232,17 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 	if len(r.Headers) > maxHeaders {
 		fault("headers", "may have %d entries at most", maxHeaders)
 	}
+	spelled := map[string]bool{}
 	for name, value := range r.Headers {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		if spelled[canonical] {
+			fault("headers", "names %s twice", canonical)
+		}
+		spelled[canonical] = true
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			fault("headers", "has the invalid name %q", name)
-		case slices.Contains(ownHeaders, textproto.CanonicalMIMEHeaderKey(name)):
+		case slices.Contains(ownHeaders, canonical):
 			fault("headers", "may not set %s", name)
 		case !httpguts.ValidHeaderFieldValue(value):
 			fault("headers", "has an invalid value for %s", name)

@@ -79,6 +79,25 @@ func TestAnEndpointIsChangedByWhatTheBodyNames(t *testing.T) {
 	})
 }
 
+// Decisions, section 4: a custom answer has four members, also where the caller named fewer.
+func TestACustomAnswerIsShownWhole(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		var got struct {
+			Data struct{ Response json.RawMessage }
+		}
+		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"status":202}}}`, &got)
+		if want := `{"status":202,"headers":{},"body":"","delay_ms":0}`; string(got.Data.Response) != want {
+			t.Errorf("response is %s, want %s", got.Data.Response, want)
+		}
+		var refused api.Error
+		s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"status":200,"headers":{"X-A":"1","x-a":"2"}}}}`, &refused)
+		if len(refused.Details) != 1 || refused.Details[0].Field != "endpoint.response.headers" {
+			t.Errorf("a header named twice: %+v", refused)
+		}
+	})
+}
+
 func TestEndpointsAreListedWholeOrByPages(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		var empty struct{ Data, Meta json.RawMessage }
