@@ -315,6 +315,12 @@ func TestHandshake(t *testing.T) {
 		want, header                       string
 	}{
 		{name: "slack", body: `{"type":"url_verification","token":"t","challenge":"c<1>"}`, status: 200, want: "c<1>", header: "Content-Type: text/plain"},
+		{name: "slack, known by nothing but the question", body: `{"challenge":"c","type":"url_verification"}`, status: 200, want: "c"},
+		{name: "zoom, known by nothing but the question", body: `{"payload":{"plainToken":"p"},"event":"endpoint.url_validation"}`, configs: zoom, status: 200,
+			want: `{"encryptedToken":"` + hex.EncodeToString(hmacOf("p")) + `","plainToken":"p"}`},
+		{name: "event grid, known by nothing but the question", body: `[{"eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{"validationCode":"512d"}}]`, status: 200, want: `{"validationResponse":"512d"}`},
+		{name: "a body that speaks of the question", body: `{"type":"message","text":"url_verification","challenge":"c"}`},
+		{name: "a body too long for a question", body: `{"challenge":"c","type":"url_verification","pad":"` + strings.Repeat("x", 16<<10) + `"}`},
 		{name: "slack without a challenge", headers: "X-Slack-Signature: x", body: `{"type":"url_verification"}`},
 		{name: "meta", method: "GET", query: "hub.mode=subscribe&hub.verify_token=t&hub.challenge=42%2B1", status: 200, want: "42+1", header: "X-Content-Type-Options: nosniff"},
 		{name: "websub", method: "GET", query: "hub.topic=x&hub.mode=unsubscribe&hub.challenge=42", status: 200, want: "42"},
