@@ -226,6 +226,9 @@ func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.
 			faults = append(faults, invalid.Details...)
 		}
 	}
+	if d.Secret != nil && len(faults) == 0 && c.Provider == provider.GenericHMAC && !provider.UsableSecret(c.Options, *d.Secret) {
+		faults = append(faults, signatureFault("secret", "is not "+c.Options.SecretEncoding))
+	}
 	return faults
 }
 

@@ -61,6 +61,12 @@ func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	return nil
 }
 
+// UsableSecret reports whether a key of generic_hmac can be made of a secret that a person wrote. With one that is not usable
+// every request would fail.
+func UsableSecret(o hookglass.GenericOptions, secret string) bool {
+	return len(deriveKeys(o.SecretEncoding, secret)) > 0
+}
+
 func validTemplate(t string) bool {
 	for _, source := range []string{"{body}", "{timestamp}", "{id}"} {
 		t = strings.ReplaceAll(t, source, "")

@@ -71,6 +71,7 @@ func TestWhatASignatureConfigMayNotBe(t *testing.T) {
 			"options of another":      {e.ID, `{"signature_config":{"provider":"github","secret":"x","options":{"header":"X-A"}}}`, "signature_config.options"},
 			"unknown algorithm":       {e.ID, `{"signature_config":{"provider":"generic_hmac","secret":"x","options":{"algorithm":"md5"}}}`, "signature_config.options.algorithm"},
 			"template without a body": {e.ID, `{"signature_config":{"provider":"generic_hmac","secret":"x","options":{"payload_template":"{id}"}}}`, "signature_config.options.payload_template"},
+			"secret not as declared":  {e.ID, `{"signature_config":{"provider":"generic_hmac","secret":"no base64!","options":{"secret_encoding":"base64"}}}`, "signature_config.secret"},
 			"mail":                    {mail.ID, `{"signature_config":{"provider":"github","secret":"x"}}`, "signature_config"},
 		} {
 			var refused api.Error
