@@ -27,11 +27,18 @@ func (m *Mux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http
 // ServeHTTP implements http.Handler.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// As written: an escaped slash or dot is a part of a name.
-	if p := r.URL.EscapedPath(); p == "" || p[0] != '/' || path.Clean(p) != p && path.Clean(p)+"/" != p {
+	if p := r.URL.EscapedPath(); !Clean(p) {
 		m.unknown(w, r)
 		return
 	}
 	m.mux.ServeHTTP(w, r)
+}
+
+// Clean reports whether a path, escaped as received, is one that http.ServeMux takes as it is. Others it redirects, which
+// a sender of webhooks would follow without its body.
+func Clean(p string) bool {
+	cleaned := path.Clean(p)
+	return strings.HasPrefix(p, "/") && (p == cleaned || cleaned != "/" && p == cleaned+"/")
 }
 
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}

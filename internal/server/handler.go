@@ -24,7 +24,8 @@ func (s *Server) handler() http.Handler {
 	})
 	stack := httpd.New(httpd.Config{Log: s.log.With("part", "http"), Proxies: httpd.Proxies(s.cfg.proxies)})
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if forMachines(r.URL.Path) {
+		// A path that the web app's mux would redirect goes to the one that does not: nobody may send a webhook elsewhere.
+		if forMachines(r.URL.Path) || !httpd.Clean(r.URL.EscapedPath()) {
 			machines.ServeHTTP(w, r)
 		} else {
 			people.ServeHTTP(w, r)

@@ -153,6 +153,29 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
+// A sender that doubled a slash must see that it is wrong: it would follow a redirect without the body.
+func TestAPathThatIsNotCleanIsNotRedirected(t *testing.T) {
+	d, _ := start(t, config(t.TempDir()))
+	base := strings.TrimSuffix(d.Web, "/")
+	for _, path := range []string{"//hooks/" + d.EndpointID, "/x/../hooks/" + d.EndpointID, "/./endpoints", "//", "/api/v1//endpoints", "//healthz"} {
+		for _, method := range []string{"GET", "POST"} {
+			req, err := http.NewRequestWithContext(t.Context(), method, base+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if err != nil || res.StatusCode != 404 || !strings.Contains(string(answer), `"not_found"`) {
+				t.Errorf("%s %s: %d %s %v", method, path, res.StatusCode, answer, err)
+			}
+		}
+	}
+}
+
 func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.Listen, cfg.PublicURL, cfg.Retention, cfg.TrustedProxies = "nonsense", "ftp://x", time.Second, []string{"10.0.0.0/99"}
