@@ -67,8 +67,15 @@ func (b *bench) node() *replay.Service {
 	rule, err := outbound.ParseRule("127.0.0.1/32:1-65535")
 	must(b.t, err)
 	return replay.New(b.db, replay.Config{
-		Client: outbound.New(outbound.Config{Allow: []outbound.Rule{rule}}), Verifiers: b.endpoints, Sealer: b.keys, Log: slog.New(slog.DiscardHandler),
+		Client: outbound.New(outbound.Config{Allow: []outbound.Rule{rule}, Resolver: names{}}), Verifiers: b.endpoints, Sealer: b.keys, Log: slog.New(slog.DiscardHandler),
 	})
+}
+
+// names knows one name, which leads inside.
+type names struct{}
+
+func (names) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 }
 
 // capture stores an event of the endpoint.

@@ -9,6 +9,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -125,6 +126,10 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 		return nil, err
 	}
 	attempt, full, err := s.attempt(ctx, src, r.TargetURL, options, r.Overrides)
+	var refused *hookglass.Error
+	if errors.As(err, &refused) && refused.Code == hookglass.CodeTargetNotAllowed { // by the address that the name leads to
+		return nil, &hookglass.Error{Code: refused.Code, Message: refused.Message, Details: []hookglass.FieldError{{Field: "target_url", Message: "leads to an address that may not be reached"}}}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,12 @@ func TestWhatAReplayIsRefusedFor(t *testing.T) {
 		for _, forbidden := range []string{"http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/"} {
 			wantCode(t, try(id, replay.Request{TargetURL: forbidden}), hookglass.CodeTargetNotAllowed)
 		}
+		// A name is judged by where it leads.
+		err := try(id, replay.Request{TargetURL: "http://private.test/"})
+		wantCode(t, err, hookglass.CodeTargetNotAllowed)
+		if !strings.Contains(err.Error(), "target_url") {
+			t.Error(err)
+		}
 		b.setPayment(false)
 		wantCode(t, try(id, replay.Request{Identity: "regenerate"}), hookglass.CodePaymentMethodRequired)
 		wantCode(t, try(id, replay.Request{Signature: "resign"}), hookglass.CodePaymentMethodRequired)

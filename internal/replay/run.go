@@ -33,8 +33,10 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	case errors.As(err, &blocked):
 		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
 		return s.finish(ctx, r)
-	case err != nil:
-		return err
+	case err != nil: // nothing that waiting mends
+		s.Log.ErrorContext(ctx, "a run of a replay case can not be sent", "run", runID, "error", err)
+		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
+		return s.finish(ctx, r)
 	}
 	give, err := s.turn(src.key())
 	if err != nil {
