@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 // bench is a replay service with an account, an endpoint and a target.
 type bench struct {
-	t         *testing.T
+	t         testing.TB
 	db        *store.DB
 	keys      *seal.Keys
 	accounts  *account.Service
@@ -47,7 +47,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newBench(t, db)) })
 }
 
-func newBench(t *testing.T, db *store.DB) *bench {
+func newBench(t testing.TB, db *store.DB) *bench {
 	t.Helper()
 	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
 	must(t, err)
@@ -124,7 +124,7 @@ type sink struct {
 	hold   chan struct{}      // when set, an answer waits for it to be closed
 }
 
-func newSink(t *testing.T) *sink {
+func newSink(t testing.TB) *sink {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
 	s := &sink{url: "http://" + l.Addr().String(), got: make(chan struct{}, 10_000)}
@@ -232,7 +232,7 @@ func closedPort(t *testing.T) string {
 	return "http://" + netip.MustParseAddrPort(l.Addr().String()).String()
 }
 
-func background(t *testing.T) context.Context {
+func background(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
