@@ -143,3 +143,38 @@ func TestForwardingNeedsAnActiveSubscription(t *testing.T) {
 		s.want(http.StatusOK, "DELETE", one, "", nil)
 	})
 }
+
+func TestDeliveriesAreListedNewestFirst(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.arrive(e.ID, nil) // before there is a target
+		base := "/endpoints/" + e.ID + "/forwarding_targets/"
+		one, two := s.newForwardingTarget(e.ID), s.newForwardingTarget(e.ID)
+		events := []string{s.arrive(e.ID, nil), s.arrive(e.ID, nil)}
+		s.want(http.StatusOK, "PATCH", base+two, `{"forwarding_target":{"enabled":false}}`, nil)
+		events = append(events, s.arrive(e.ID, nil))
+
+		var got api.List[api.Delivery]
+		s.want(http.StatusOK, "GET", base+two+"/deliveries", "", &got)
+		if len(got.Data) != 2 {
+			t.Errorf("%d deliveries to a target that was disabled before the third event", len(got.Data))
+		}
+		s.want(http.StatusOK, "GET", base+one+"/deliveries?limit=2", "", &got)
+		if len(got.Data) != 2 || got.Meta.NextCursor == nil || got.Data[0].EventID != events[2] || got.Data[1].EventID != events[1] {
+			t.Fatalf("%+v", got)
+		}
+		d := got.Data[0]
+		if d.Status != "pending" || d.StatusCode != nil || d.Attempts == nil || len(d.Attempts) != 0 || d.NextAttemptAt == nil || d.FinishedAt != nil ||
+			d.ID != "dlv_"+strings.TrimPrefix(d.EventID, "req_")+"_"+one {
+			t.Errorf("%+v", d)
+		}
+		s.want(http.StatusOK, "GET", base+one+"/deliveries?limit=2&cursor="+*got.Meta.NextCursor, "", &got)
+		if len(got.Data) != 1 || got.Data[0].EventID != events[0] || got.Meta.NextCursor != nil {
+			t.Errorf("%+v", got)
+		}
+		s.want(http.StatusUnprocessableEntity, "GET", base+one+"/deliveries?cursor=zz", "", nil)
+		s.want(http.StatusUnprocessableEntity, "GET", base+one+"/deliveries?limit=101", "", nil)
+		s.want(http.StatusOK, "DELETE", base+one, "", nil)
+		s.want(http.StatusNotFound, "GET", base+one+"/deliveries", "", nil)
+	})
+}
