@@ -48,7 +48,7 @@ type ForwardConfig struct {
 type Forwarder struct {
 	ForwardConfig
 	db      *store.DB
-	freed   chan struct{} // a place was returned while a target waited for one
+	freed   chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
 	settled chan settled
 	sending sync.WaitGroup
 
@@ -326,14 +326,16 @@ func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()
 }
 
-// give returns the places of deliveries that are written down.
+// give returns the places of deliveries that are written down, and has another look taken where one may begin earlier for it.
 func (f *Forwarder) give(batch []settled) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	look := f.starved
 	for i := range batch {
 		f.shares.give(tenant(&batch[i].queue), batch[i].TargetID)
+		look = look || batch[i].State == hookglass.ForwardPending
 	}
-	if f.starved {
+	if look {
 		select {
 		case f.freed <- struct{}{}:
 		default:

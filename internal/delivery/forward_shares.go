@@ -57,14 +57,14 @@ func (s *shares) give(tenant string, target int64) {
 // largeBytes bounds the bodies over smallBody that are in memory at a time, for one tenant by what the others have left free.
 const largeBytes = 96 << 20
 
-// room divides bytes as shares does places. The caller locks.
+// room divides bytes as shares does places; a body that is larger than all of it goes alone. The caller locks.
 type room struct {
 	taken   int64
 	tenants map[string]int64
 }
 
 func (r *room) take(tenant string, n int64) bool {
-	if r.tenants[tenant]+n > largeBytes-r.taken {
+	if r.taken > 0 && r.tenants[tenant]+n > largeBytes-r.taken {
 		return false
 	}
 	if r.tenants == nil {

@@ -64,7 +64,7 @@ func (db *DB) Analyze(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
 	}
-	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats")
+	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats, forwards")
 	return err
 }
 

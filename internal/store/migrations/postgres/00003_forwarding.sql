@@ -32,7 +32,7 @@ CREATE TABLE forwards (
     attempts    bytea,
     created_at  bigint NOT NULL,
     finished_at bigint
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02); -- what is done leaves an index that is read all the time
 CREATE UNIQUE INDEX forwards_event ON forwards (event, target);
 CREATE INDEX forwards_target ON forwards (target, num);
 CREATE INDEX forwards_due ON forwards (target, due_at, num) WHERE due_at IS NOT NULL;

@@ -1,0 +1,79 @@
+package delivery_test
+
+import (
+	"fmt"
+	"testing"
+
+	"hookglass/internal/delivery"
+)
+
+// hog takes all that it gets.
+func hog(s *delivery.Shares, tenant string, target int64) (n int) {
+	for s.Take(tenant, target) {
+		n++
+	}
+	return n
+}
+
+func TestATargetGetsHalfOfWhatItsTenantHasLeft(t *testing.T) {
+	var s delivery.Shares
+	for target, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
+		if n := hog(&s, "a", int64(target)); n != want {
+			t.Errorf("target %d got %d, want %d", target, n, want)
+		}
+	}
+}
+
+func TestTenantsThatNeverLetGoLeavePlacesForOthers(t *testing.T) {
+	var s delivery.Shares
+	for i := range 40 { // each with so many targets that it takes all that a tenant may
+		for target := range 10 {
+			hog(&s, fmt.Sprint(i), int64(target))
+		}
+		if i == 2 && !s.Take("newcomer", 1) {
+			t.Fatal("after three tenants nothing is left")
+		}
+	}
+	s.Give("newcomer", 1)
+	if !s.Take("newcomer", 1) {
+		t.Error("a place that was given back is gone")
+	}
+}
+
+func TestPlacesThatAreGivenBackLeaveNothing(t *testing.T) {
+	var s delivery.Shares
+	for range 3 {
+		n, m := hog(&s, "a", 1), hog(&s, "b", 1)
+		if n != 32 || m != 32 {
+			t.Fatalf("%d and %d", n, m)
+		}
+		for range n {
+			s.Give("a", 1)
+			s.Give("b", 1)
+		}
+		if !s.Empty() {
+			t.Error("something is remembered")
+		}
+	}
+}
+
+func TestLargeBodiesShareTheirRoom(t *testing.T) {
+	const mb = 1 << 20
+	var r delivery.Room
+	if !r.Take("a", 200*mb) || r.Take("b", 1) {
+		t.Error("what is larger than all goes alone")
+	}
+	r.Give("a", 200*mb)
+	if !r.Take("a", 25*mb) || !r.Take("a", 10*mb) || r.Take("a", 27*mb) {
+		t.Error("a tenant has up to what is left free")
+	}
+	if !r.Take("b", 25*mb) {
+		t.Error("nothing is left for another")
+	}
+	r.Give("a", 25*mb)
+	r.Give("a", 10*mb)
+	r.Give("b", 25*mb)
+	if !r.Take("a", 96*mb) {
+		t.Error("what was given back is gone")
+	}
+}

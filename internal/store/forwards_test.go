@@ -1,0 +1,99 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// What one target has waiting, however much, is not read for the sake of another.
+func TestTheQueueIsReadByItsIndexes(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		now := time.Now()
+		var targets []hookglass.ForwardingTarget
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for range 3 {
+				target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second}
+				if err := tx.CreateForwardingTarget(&target); err != nil {
+					return err
+				}
+				targets = append(targets, target)
+			}
+			// A long queue before a short one and behind it, and many deliveries that are done.
+			return tx.Exec(`INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+				WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+				SELECT CASE WHEN i <= 10 THEN cast($2 AS bigint) WHEN i % 3 = 0 THEN cast($3 AS bigint) ELSE cast($1 AS bigint) END, cast($4 AS bigint), i,
+					CASE WHEN i % 2 = 0 AND i > 10 THEN 'delivered' ELSE 'pending' END, CASE WHEN i % 2 = 0 AND i > 10 THEN NULL ELSE cast($5 AS bigint) + i END, 0, 0, i FROM n`,
+				targets[0].ID, targets[1].ID, targets[2].ID, e.Num, now.Add(-time.Hour).UnixMicro())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		type statement struct {
+			text string
+			args []any
+		}
+		var seen []statement
+		record := func(text string, args []any) { seen = append(seen, statement{text, args}) }
+		err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			v.Record(record)
+			queues, err := v.ForwardQueues()
+			if err != nil {
+				return err
+			}
+			if len(queues) != 3 || queues[1].TargetID != targets[1].ID || queues[1].FirstAt.UnixMicro() != now.Add(-time.Hour).UnixMicro()+1 || queues[1].Gone {
+				t.Errorf("%+v", queues)
+			}
+			_, err = v.Forwards(string(e.ID), targets[0].ID, 50_000, 25)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			tx.Record(record)
+			claimed, err := tx.ClaimForwards(targets[1].ID, now, 7, time.Minute)
+			if err != nil || len(claimed) != 7 {
+				t.Errorf("%d claimed, %v", len(claimed), err)
+			}
+			if claimed, err = tx.ClaimForwards(targets[1].ID, now, 7, time.Minute); err != nil || len(claimed) != 3 {
+				t.Errorf("%d claimed then, %v", len(claimed), err)
+			}
+			n, err := tx.SkipForwards(targets[2].ID, now, 500)
+			if err == nil && n != 500 {
+				t.Errorf("%d skipped", n)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range seen {
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range plan {
+				if strings.Contains(line, "Seq Scan on forwards") || strings.HasPrefix(line, "SCAN forwards") && !strings.Contains(line, "INDEX forwards_due") || strings.HasPrefix(line, "SCAN f ") {
+					t.Errorf("%s\n%s", s.text, strings.Join(plan, "\n"))
+					break
+				}
+			}
+		}
+		began := time.Now()
+		for range 20 {
+			if err := db.View(t.Context(), hookglass.System, func(v *store.View) error { _, err := v.ForwardQueues(); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("the queues are found in %v", time.Since(began)/20)
+	})
+}
