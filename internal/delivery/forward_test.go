@@ -145,6 +145,27 @@ func TestAConnectionThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
+// Reliability, row 66: an attempt ends by its timeout and a second.
+func TestATargetThatNeverAnswersTimesOut(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		s := newSink(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		target, second := y.target(y.ep, s.URL, 1), int64(1)
+		y.change(target, endpoint.TargetDraft{TimeoutSeconds: &second})
+		y.start(y.db)
+		y.capture(y.ep, "", "x")
+		until(t, "the end", y.settledAll(target, 1, hookglass.ForwardFailed))
+		d := y.deliveries(target)[0]
+		if len(d.Attempts) != 2 {
+			t.Fatalf("%s", text(d))
+		}
+		for _, a := range d.Attempts {
+			if a.Failure == nil || a.Failure.Code != "timeout" || a.Duration < time.Second || a.Duration > 2*time.Second {
+				t.Errorf("%s", text(a))
+			}
+		}
+	})
+}
+
 // Reliability, row 68: a target can ask for more time, but not park a delivery.
 func TestRetryAfterIsHonouredUpToABound(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
