@@ -58,7 +58,7 @@ type EventDetail struct {
 	ReceivedAt      Time              `json:"received_at" doc:"The same as requested_at, for older clients." example:"2026-11-20T10:15:30.123456Z"`
 
 	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"Webhooks only, as what follows: the answer that the sender was given." example:"200"`
-	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire; Date and Connection, which belong to the connection, are left out." example:"{\"Content-Type\":\"application/json\"}"`
+	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire; Connection, which belongs to the connection, is left out." example:"{\"Content-Type\":\"application/json\"}"`
 	ResponseHeaderList       [][2]string       `json:"response_header_list,omitempty" example:"[[\"Content-Type\",\"application/json\"]]"`
 	ResponseBodySent         *string           `json:"response_body_sent,omitempty" doc:"In base64 where it is not UTF-8; see response_body_encoding." example:"{\"received\":true}"`
 	ResponseBodySentEncoding string            `json:"response_body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`

@@ -134,8 +134,13 @@ func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	ev.Provider, ev.EventType, ev.EventRef, ev.DeliveryID = found.Provider, found.EventType, found.EventID, found.DeliveryID
 	ev.SignatureStatus, ev.SignatureReason = verdict.Status, verdict.Reason
 	ev.Reply = reply(t, ev, req, found)
+	// Reception would add one; with it here the answer on record is the one that is sent.
+	ev.Reply.Headers = append(ev.Reply.Headers, hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(httpDate)})
 	return ev
 }
+
+// httpDate is the form of Date (RFC 9110, section 5.6.7).
+const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // loopback is where test requests come from.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

@@ -60,6 +60,9 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path strin
 			header.Add(h.Name, h.Value)
 		}
 	}
+	if date := reply.Headers.Get("Date"); len(date) == len(http.TimeFormat) {
+		header.Set("Date", date)
+	}
 	if header["Content-Type"] == nil {
 		header["Content-Type"] = nil // net/http would guess one
 	}

@@ -30,7 +30,7 @@
 //
 // # What is answered by the front
 //
-// Fields that a reply does not hold and the front adds: Date, Content-Length (not with 204 and 304), and
+// Fields that the front adds: Date where the reply does not hold it, Content-Length (not with 204 and 304), and
 // Connection where the protocol needs it. Refusals are {"error", "message"} as JSON; 429 and 503 carry
 // Retry-After. A refusal that leaves a body unread is followed by a lingering close, so that the sender can read it.
 package ingest

@@ -40,7 +40,11 @@ func appendReplyHead(dst []byte, r *hookglass.Reply, form replyForm) []byte {
 		dst = append(dst, "\r\n"...)
 	}
 	dst = append(dst, "Date: "...)
-	dst = append(dst, form.date...)
+	if date := r.Headers.Get("Date"); len(date) == len(http.TimeFormat) {
+		dst = append(dst, date...) // as it is on record
+	} else {
+		dst = append(dst, form.date...)
+	}
 	dst = append(dst, "\r\n"...)
 	if !neverBody(r.Status) {
 		dst = append(dst, "Content-Length: "...)

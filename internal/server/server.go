@@ -22,6 +22,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/delivery"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
 	"hookglass/internal/replay"
@@ -227,6 +228,9 @@ func (s *Server) root() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch path := r.URL.Path; {
+		case (path == "/healthz" || path == "/readyz") && !reads:
+			w.Header().Set("Allow", "GET, HEAD")
+			httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
 		case path == "/healthz" && reads:
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"status":"ok"}`+"\n")

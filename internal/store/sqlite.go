@@ -26,8 +26,6 @@ type sqliteEngine struct {
 	mu     sync.RWMutex // guards closed against a send on ops
 	closed bool
 	insert *captureStatements
-	// copying moves the log into the database file.
-	copying *checkpointer
 }
 
 func (db *DB) openSQLite(ctx context.Context, path string) error {
@@ -42,7 +40,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		} else {
 			v.Add("_pragma", "journal_mode(WAL)")
 			v.Add("_pragma", "synchronous(FULL)")
-			v.Add("_pragma", "wal_autocheckpoint(0)") // see checkpointer
+			v.Add("_pragma", "wal_autocheckpoint(1000)") // 8 MB: more would hold up those behind it for longer
 			v.Add("_pragma", "journal_size_limit(67108864)")
 			v.Add("_pragma", "cache_size(-32768)")
 			v.Set("_txlock", "immediate")
@@ -80,12 +78,8 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if db.queue, err = sqliteQueue(write); err != nil {
 		return errors.Join(err, ahead.Close(), read.Close(), write.Close())
 	}
-	copying, err := sql.Open("sqlite", pragmas(false))
-	if err != nil {
-		return errors.Join(fmt.Errorf("store: %w", err), ahead.Close(), read.Close(), write.Close())
-	}
 	e := &sqliteEngine{
-		copying: newCheckpointer(copying), db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
+		db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
 		insert: &captureStatements{db: write},
 	}
 	db.engine = e
@@ -139,10 +133,6 @@ func (e *sqliteEngine) run() {
 		select {
 		case first := <-e.ops:
 			e.group(first)
-		case <-e.copying.long:
-			if _, err := checkpoint(context.Background(), e.db.write); err != nil {
-				e.db.log.Warn("the log of the database was not copied", "error", err)
-			}
 		case <-foreign.C:
 			// Administration writes from processes of its own, which can not announce to this one.
 			var v int64
@@ -246,5 +236,5 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 	}
 	e.insert.close()
 	// The writer closes last: it leaves no log behind.
-	return errors.Join(e.copying.close(), e.db.ahead.Close(), e.db.read.Close(), e.db.write.Close())
+	return errors.Join(e.db.ahead.Close(), e.db.read.Close(), e.db.write.Close())
 }
