@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
