@@ -16,6 +16,10 @@ import (
 const (
 	groupOps   = 512
 	groupBytes = 16 << 20
+
+	// sharedOps is the bound where the database is another process: while it works on one group, the senders of the
+	// others are served. Groups of all that wait would have the two processes take turns.
+	sharedOps = 64
 )
 
 // queueLen bounds the work waiting for a writer. What does not fit is answered unavailable at once.
@@ -66,9 +70,9 @@ func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 	}
 }
 
-// take returns the first op and those that wait behind it. Yielding a few times lets senders that were
+// take returns the first op and those that wait behind it, at most so many. Yielding a few times lets senders that were
 // just answered come back with their next request, which fills the group at no cost to a lone one.
-func take(queue <-chan *op, first *op) []*op {
+func take(queue <-chan *op, first *op, most int) []*op {
 	ops := make([]*op, 0, 64)
 	var bytes int64
 	add := func(o *op) {
@@ -80,7 +84,7 @@ func take(queue <-chan *op, first *op) []*op {
 		}
 	}
 	add(first)
-	for yields := 0; len(ops) < groupOps && bytes < groupBytes; {
+	for yields := 0; len(ops) < most && bytes < groupBytes; {
 		select {
 		case o, open := <-queue:
 			if !open {

@@ -17,7 +17,7 @@ func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
 
 func (e *postgresEngine) runCaptures() {
 	for first := range e.ops {
-		ops := take(e.ops, first)
+		ops := take(e.ops, first, sharedOps)
 		if len(ops) > 0 {
 			e.group(ops)
 		}

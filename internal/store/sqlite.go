@@ -157,7 +157,7 @@ func (e *sqliteEngine) run() {
 
 // group takes what waits, runs it in one transaction and answers each op.
 func (e *sqliteEngine) group(first *op) {
-	ops := take(e.ops, first)
+	ops := take(e.ops, first, groupOps)
 	if len(ops) == 0 {
 		return
 	}
