@@ -20,7 +20,7 @@ import (
 // TriggerCmd is `hookglass trigger`.
 type TriggerCmd struct {
 	remote
-	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.paid; the provider alone means its first."`
+	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first."`
 	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config."`
 	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret, and send it --to a URL."`
 	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
@@ -29,8 +29,8 @@ type TriggerCmd struct {
 
 // Help implements kong.HelpProvider.
 func (c *TriggerCmd) Help() string {
-	return `  hookglass trigger github.push -e default
-  hookglass trigger stripe.invoice.paid --secret whsec_… --to http://localhost:3000/hooks`
+	return `  hookglass trigger github.push -e ep_…
+  hookglass trigger stripe.invoice.payment_failed --secret whsec_… --to http://localhost:3000/hooks`
 }
 
 // triggerTimeout is for a local handler to answer.
