@@ -1,8 +1,8 @@
 // Package delivery turns a captured event into the request that a target gets, and sends it: identity and signature
 // modes, a person's overrides, mail as JSON, the headers that tell a replay from the original, and how a failure is
-// told. It decides neither who may deliver nor what becomes of the outcome, and keeps nothing.
+// told. A Forwarder works the deliveries to forwarding targets, with their retries; what becomes of a replay is the caller's.
 //
-// Build and what stands beside it are pure; a Sender is safe for concurrent use.
+// Build and what stands beside it are pure; a Forwarder runs once on each node.
 package delivery
 
 import (
