@@ -14,15 +14,6 @@ type Queued interface {
 	Queue() string
 }
 
-// EventJob does everything that is to be done with a captured event. It is enqueued with the event when its
-// endpoint has work configured.
-type EventJob struct {
-	EventID EventID
-}
-
-// Kind implements Job.
-func (EventJob) Kind() string { return "event" }
-
 // PurgeJob deletes events past their retention, and temporary endpoints past their life.
 type PurgeJob struct{}
 

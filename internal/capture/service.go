@@ -100,11 +100,7 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	defer t.known.underWay.Add(-1)
 
 	ev := s.judge(t, a)
-	store := s.db.Capture
-	if t.known.forwards {
-		store = s.db.CaptureForwarding
-	}
-	if err := store(ctx, t.Endpoint.AccountID, ev); err != nil {
+	if err := s.db.CaptureWith(ctx, t.Endpoint.AccountID, ev, t.known.work); err != nil {
 		s.outage.refusal(err)
 		return nil, err
 	}

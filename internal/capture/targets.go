@@ -17,7 +17,7 @@ type target struct {
 	missing  bool // there is no such endpoint
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
-	forwards bool          // events go on to forwarding targets
+	work     store.Work    // what follows each event
 	underWay *atomic.Int64 // arrivals, shared by all references to the endpoint
 	heard    uint64        // announcements when it was read
 	until    time.Time
@@ -84,7 +84,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {
 			return err
 		}
-		t.forwards, err = v.HasForwardingTargets(t.endpoint.Num)
+		t.work.Forward, err = v.HasForwardingTargets(t.endpoint.Num)
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

@@ -86,7 +86,7 @@ func TestABackupMadeUnderLoadHoldsWhatWasAcknowledgedBefore(t *testing.T) {
 					ReceivedAt: at, Method: "POST", Path: "/", Proto: "HTTP/1.1", Size: 1500, Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
 					Payload: &hookglass.Payload{Body: bytes.Repeat([]byte{0, 0xff, '"'}, 500)},
 				}
-				if err := db.Capture(t.Context(), 1, ev, hookglass.EventJob{EventID: ev.ID}); err != nil {
+				if err := db.CaptureWith(t.Context(), 1, ev, store.Work{Tasks: []store.TaskKind{store.TaskActions}}); err != nil {
 					t.Error(err)
 				}
 			}

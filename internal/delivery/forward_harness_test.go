@@ -93,7 +93,7 @@ func (y *yard) capture(e hookglass.Endpoint, headers, body string) *hookglass.Ev
 		SignatureStatus: hookglass.SignatureUnchecked, Size: int64(len(body)), Status: 200,
 		Payload: &hookglass.Payload{Headers: hookglass.ParseWire([]byte(headers)), Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
 	}
-	must(y.t, y.db.CaptureForwarding(y.t.Context(), e.AccountID, ev))
+	must(y.t, y.db.CaptureWith(y.t.Context(), e.AccountID, ev, store.Work{Forward: true}))
 	return ev
 }
 

@@ -269,11 +269,11 @@ func TestMailGoesAsJSON(t *testing.T) {
 		target := y.target(y.ep, s.URL, 0)
 		y.start(y.db)
 		now := time.Now().UTC()
-		must(t, y.db.CaptureForwarding(t.Context(), y.ep.AccountID, &hookglass.Event{
+		must(t, y.db.CaptureWith(t.Context(), y.ep.AccountID, &hookglass.Event{
 			ID: hookglass.NewEventID(hookglass.EventEmail, now), EndpointNum: y.ep.Num, EndpointID: y.ep.ID, Type: hookglass.EventEmail, ReceivedAt: now,
 			Method: "EMAIL", Path: "a@example.com", Subject: "Hi", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
 			Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "Subject", Value: "Hi"}}, Body: []byte("raw")},
-		}))
+		}, store.Work{Forward: true}))
 		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 		if h := s.got()[0]; h.method != "POST" || h.header.Get("Content-Type") != "application/json" || !strings.Contains(h.body, `"subject":"Hi"`) {
 			t.Errorf("%+v", h)

@@ -6,27 +6,32 @@ import (
 	"hookglass"
 )
 
+// Work is what follows a captured event. It is stored in the event's own transaction.
+type Work struct {
+	Forward bool       // to each target of the endpoint that is enabled
+	Tasks   []TaskKind // one of each
+}
+
 // captureOp is one event on its way into the database.
 type captureOp struct {
 	event   *hookglass.Event
 	account int64
-	jobs    []hookglass.Job
-	forward bool // to the endpoint's targets
+	work    Work
 }
 
-// Capture stores the event with its payload and the jobs, durably, and sets its Seq. Events of one node are
+// Capture stores the event with its payload, durably, and sets its Seq. Events of one node are
 // in the order of their Seq; a reader never sees an event before one with a smaller Seq.
 //
 // It answers not_found when the endpoint was deleted meanwhile, and unavailable when the storage can not
 // take it now. When the context ends first the answer is unavailable and, rarely, the event is stored all
 // the same: the sender will try again, and an event more is better than one less.
-func (db *DB) Capture(ctx context.Context, account int64, event *hookglass.Event, jobs ...hookglass.Job) error {
-	return classify(db.engine.capture(ctx, &captureOp{event: event, account: account, jobs: jobs}))
+func (db *DB) Capture(ctx context.Context, account int64, event *hookglass.Event) error {
+	return db.CaptureWith(ctx, account, event, Work{})
 }
 
-// CaptureForwarding is Capture, and with the event it stores a delivery to each target of the endpoint that is enabled.
-func (db *DB) CaptureForwarding(ctx context.Context, account int64, event *hookglass.Event, jobs ...hookglass.Job) error {
-	return classify(db.engine.capture(ctx, &captureOp{event: event, account: account, jobs: jobs, forward: true}))
+// CaptureWith is Capture, and with the event it stores the work that follows.
+func (db *DB) CaptureWith(ctx context.Context, account int64, event *hookglass.Event, work Work) error {
+	return classify(db.engine.capture(ctx, &captureOp{event: event, account: account, work: work}))
 }
 
 // The statements of the hot path. bumpStats finds out as well whether the endpoint still lives: what

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"hookglass"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -25,11 +24,11 @@ func BenchmarkCapture(b *testing.B) {
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
 						ev := newEvent(e, body)
-						var jobs []hookglass.Job
+						var follow store.Work
 						if work {
-							jobs = []hookglass.Job{hookglass.EventJob{EventID: ev.ID}}
+							follow.Tasks = []store.TaskKind{store.TaskActions}
 						}
-						if err := db.Capture(b.Context(), 0, ev, jobs...); err != nil {
+						if err := db.CaptureWith(b.Context(), 0, ev, follow); err != nil {
 							b.Error(err)
 							return
 						}

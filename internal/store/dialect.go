@@ -112,6 +112,19 @@ func (d dialect) list(values []int64) any {
 	return string(text)
 }
 
+// clock is the time of the database in microseconds. What several nodes compare is measured by it: their own clocks differ.
+func (d dialect) clock() string {
+	if d == postgres {
+		return postgresClock
+	}
+	return sqliteClock
+}
+
+const (
+	postgresClock = "cast(extract(epoch from clock_timestamp()) * 1000000 AS bigint)"
+	sqliteClock   = "cast(unixepoch('subsec') * 1000000 AS integer)"
+)
+
 // lower makes the ASCII letters of a text small, and leaves all others.
 func (d dialect) lower(text string) string {
 	if d == postgres {

@@ -130,11 +130,11 @@ func settle(db *DB, ops []*op, began time.Time) {
 			if c.account != 0 {
 				topics[TopicAccount(c.account)] = struct{}{}
 			}
-			if len(c.jobs) > 0 {
-				topics[TopicJobs] = struct{}{}
-			}
-			if c.forward {
+			if c.work.Forward {
 				topics[TopicForwards] = struct{}{}
+			}
+			for _, kind := range c.work.Tasks {
+				topics[TopicTasks(kind)] = struct{}{}
 			}
 		}
 		close(o.done)

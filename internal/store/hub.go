@@ -18,6 +18,9 @@ const (
 	TopicTokens = "tokens"
 )
 
+// TopicTasks is the topic of tasks of a kind that may be due.
+func TopicTasks(kind TaskKind) string { return "tasks " + string(kind) }
+
 // TopicEvents is the topic of events captured, changed or deleted at one endpoint.
 func TopicEvents(endpointNum int64) string { return "e" + strconv.FormatInt(endpointNum, 10) }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +35,7 @@ func (e *postgresEngine) group(ops []*op) {
 	settle(e.db, ops, began)
 }
 
-// insert commits all captures of the groups in one transaction and, without jobs, one round trip.
+// insert commits all captures of the groups in one transaction and one round trip.
 func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	// Not the context of any one op: the group commits for all of them. The server ends what hangs.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -47,48 +46,25 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	}
 	defer conn.Release()
 
-	var jobs []hookglass.Job
 	var events []*hookglass.Event
 	for _, g := range groups {
 		for _, o := range g.ops {
 			o.err = nil
-			jobs = append(jobs, o.capture.jobs...)
 			events = append(events, o.capture.event)
 		}
 	}
-	if len(jobs) == 0 {
-		// pgx sends a batch outside a transaction as one implicit transaction: all or nothing.
-		return e.sendBatch(ctx, conn.Conn(), groups, events)
-	}
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return unavailable("begin capture", err)
-	}
-	defer tx.Rollback(ctx)
-	if err := e.db.queue.insertPgx(ctx, tx, insertParams(jobs)); err != nil {
-		return fmt.Errorf("enqueue: %w", err)
-	}
-	if err := e.sendBatch(ctx, tx, groups, events); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
+	// pgx sends a batch outside a transaction as one implicit transaction: all or nothing.
+	return e.sendBatch(ctx, conn.Conn(), groups, events)
 }
 
-type batcher interface {
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
-func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*endpointGroup, events []*hookglass.Event) (err error) {
+func (e *postgresEngine) sendBatch(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, events []*hookglass.Event) (err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT pg_advisory_xact_lock($1)", int64(captureLock))
 	for _, g := range groups {
 		batch.Queue(bumpStats, g.endpoint, int64(len(g.ops)), g.last.UnixMicro())
 	}
 	batch.Queue(insertEvents, captureColumns(events)...)
-	forwarded := forwardedIDs(groups)
-	if len(forwarded) > 0 {
-		batch.Queue(insertForwards, forwarded, now().UnixMicro())
-	}
+	following := follow(batch, groups)
 	results := conn.SendBatch(ctx, batch)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	if _, err := results.Exec(); err != nil {
@@ -126,10 +102,36 @@ func (e *postgresEngine) sendBatch(ctx context.Context, conn batcher, groups []*
 		return err
 	}
 	rows.Close()
-	if len(forwarded) > 0 {
-		_, err = results.Exec()
+	for range following {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// follow queues the work that follows the events and returns the number of its statements.
+func follow(batch *pgx.Batch, groups []*endpointGroup) int {
+	before, at := batch.Len(), now().UnixMicro()
+	var forwarded, tasked, kinds []string
+	for _, g := range groups {
+		for _, o := range g.ops {
+			id := string(o.capture.event.ID)
+			if o.capture.work.Forward {
+				forwarded = append(forwarded, id)
+			}
+			for _, kind := range o.capture.work.Tasks {
+				tasked, kinds = append(tasked, id), append(kinds, string(kind))
+			}
+		}
+	}
+	if len(forwarded) > 0 {
+		batch.Queue(insertForwards, forwarded, at)
+	}
+	if len(tasked) > 0 {
+		batch.Queue(insertTasks, tasked, kinds)
+	}
+	return batch.Len() - before
 }
 
 // insertForwards stores a delivery of each event to each enabled target of its endpoint.
@@ -137,16 +139,10 @@ const insertForwards = `INSERT INTO forwards (target, endpoint, event, state, du
 	SELECT t.id, t.endpoint, e.seq, 'pending', $2::bigint, 0, 0, $2::bigint FROM events e JOIN forwarding_targets t ON t.endpoint = e.endpoint AND t.enabled = 1
 	WHERE e.id = ANY($1::text[]) ORDER BY e.seq, t.id`
 
-func forwardedIDs(groups []*endpointGroup) (ids []string) {
-	for _, g := range groups {
-		for _, o := range g.ops {
-			if o.capture.forward {
-				ids = append(ids, string(o.capture.event.ID))
-			}
-		}
-	}
-	return ids
-}
+// insertTasks stores tasks of events that the same transaction stored.
+const insertTasks = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
+	SELECT w.kind, e.endpoint, e.seq, ` + postgresClock + `, 0, 0, 0 FROM unnest($1::text[], $2::text[]) AS w (id, kind) JOIN events e ON e.id = w.id
+	ORDER BY e.seq, w.kind`
 
 // insertEvents stores whole columns of events and of their payloads, except those whose endpoint is gone.
 const insertEvents = `WITH input AS (

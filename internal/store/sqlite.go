@@ -187,7 +187,7 @@ func (e *sqliteEngine) transact(ops []*op) error {
 	for _, o := range ops {
 		o.err = nil
 	}
-	if err := e.insert.run(ctx, tx, ops, e.db.queue); err != nil {
+	if err := e.insert.run(ctx, tx, ops); err != nil {
 		return err
 	}
 	for _, o := range ops {

@@ -22,12 +22,17 @@ type captureStatements struct {
 	event   []*sql.Stmt // for each of rowSizes
 	payload []*sql.Stmt
 	forward *sql.Stmt
+	task    *sql.Stmt
 }
 
 // forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3 FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1
 	ORDER BY j.value, t.id`
+
+// taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array.
+const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
+	SELECT ?2, ?1, j.value, ` + sqliteClock + `, 0, 0, 0 FROM json_each(?3) j ORDER BY j.key`
 
 const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
 
@@ -48,7 +53,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 		p.event = append(p.event, prepare(insertRows(insertEvent, eventCols, n)))
 		p.payload = append(p.payload, prepare(insertRows(insertPayload, payloadCols, n)))
 	}
-	p.nextSeq, p.forward, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(bumpStats)
+	p.nextSeq, p.forward, p.task, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(taskAll), prepare(bumpStats)
 	if failed != nil {
 		p.close()
 		return failed
@@ -58,7 +63,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 }
 
 func (s *captureStatements) close() {
-	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward}) {
+	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.task}) {
 		if stmt != nil {
 			stmt.Close()
 		}
@@ -74,12 +79,11 @@ func insertRows(insert string, cols, n int) string {
 
 // run stores the captures among the ops. A capture whose endpoint is gone gets not_found; an error is
 // of the whole group.
-func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *queue) error {
+func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op) error {
 	groups := byEndpoint(ops)
 	if len(groups) == 0 {
 		return nil
 	}
-	var jobs []hookglass.Job
 	events := make([]*hookglass.Event, 0, len(ops))
 	bump := tx.StmtContext(ctx, s.bump)
 	for _, g := range groups {
@@ -97,7 +101,6 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *q
 		}
 		for _, o := range g.ops {
 			events = append(events, o.capture.event)
-			jobs = append(jobs, o.capture.jobs...)
 		}
 	}
 	if len(events) == 0 {
@@ -117,28 +120,40 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op, q *q
 	if err := insertAll(ctx, tx, s.payload, payloadCols, events, appendPayloadArgs); err != nil {
 		return err
 	}
-	if err := s.forwardGroups(ctx, tx, groups); err != nil {
-		return err
-	}
-	if len(jobs) == 0 {
-		return nil
-	}
-	return q.enqueue(ctx, tx, jobs)
+	return s.follow(ctx, tx, groups)
 }
 
-func (s *captureStatements) forwardGroups(ctx context.Context, tx *sql.Tx, groups []*endpointGroup) error {
+// follow stores the work that follows the events.
+func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*endpointGroup) error {
+	at := now().UnixMicro()
 	for _, g := range groups {
-		var seqs []int64
+		var forwarded []int64
+		var kinds []TaskKind // in the order in which they first came: groups are the same whoever runs them
+		tasks := make(map[TaskKind][]int64)
 		for _, o := range g.ops {
-			if o.capture.forward && o.err == nil {
-				seqs = append(seqs, o.capture.event.Seq)
+			if o.err != nil {
+				continue
+			}
+			c := o.capture
+			if c.work.Forward {
+				forwarded = append(forwarded, c.event.Seq)
+			}
+			for _, kind := range c.work.Tasks {
+				if tasks[kind] == nil {
+					kinds = append(kinds, kind)
+				}
+				tasks[kind] = append(tasks[kind], c.event.Seq)
 			}
 		}
-		if len(seqs) == 0 {
-			continue
+		if len(forwarded) > 0 {
+			if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(forwarded), at); err != nil {
+				return err
+			}
 		}
-		if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(seqs), now().UnixMicro()); err != nil {
-			return err
+		for _, kind := range kinds {
+			if _, err := tx.StmtContext(ctx, s.task).ExecContext(ctx, g.endpoint, string(kind), sqliteDialect.list(tasks[kind])); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -108,19 +108,19 @@ func TestACaptureForADeletedEndpointIsNotFound(t *testing.T) {
 	})
 }
 
-func TestACaptureAndItsJobsCommitTogether(t *testing.T) {
+func TestACaptureAndItsWorkCommitTogether(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
-		sub := db.Listen(store.TopicJobs)
+		sub := db.Listen(store.TopicTasks(store.TaskActions))
 		defer sub.Close()
 		ev := newEvent(e, "with work")
-		if err := db.Capture(t.Context(), 0, ev, hookglass.EventJob{EventID: ev.ID}); err != nil {
+		if err := db.CaptureWith(t.Context(), 0, ev, store.Work{Tasks: []store.TaskKind{store.TaskActions}}); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case <-sub.C:
 		case <-time.After(5 * time.Second):
-			t.Error("nobody was told of the job")
+			t.Error("nobody was told of the task")
 		}
 		if ev.Seq == 0 {
 			t.Error("the event has no seq")

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"time"
+
+	"hookglass"
+)
+
+// TaskKind names what is to be done with an event. It is stored: stable.
+type TaskKind string
+
+// The kinds of tasks.
+const (
+	// TaskActions runs the actions of the event's endpoint.
+	TaskActions TaskKind = "actions"
+	// TaskVerdict finds out whether a mail is from whom it says.
+	TaskVerdict TaskKind = "verdict"
+)
+
+// Task is something to be done with a captured event, at least once. Whoever claims it holds a lease, and Claim is the right
+// to say what became of it.
+type Task struct {
+	Num         int64
+	Kind        TaskKind
+	EndpointNum int64
+	EventSeq    int64
+	Claim       int64
+	Lost        int // claims before this one of which nobody heard again
+
+	Event *hookglass.Event // set by who loads it; without its payload when that is large
+}
+
+// TaskQueue is what waits of one kind at one endpoint.
+type TaskQueue struct {
+	EndpointNum int64
+	AccountID   int64         // 0: a temporary endpoint, or one that is gone
+	Wait        time.Duration // until the first of them is due; not above 0 when it is
+}
+
+// TaskQueues lists the endpoints with tasks of a kind. It finds each by one look into an index, however much waits there.
+func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
+	return queryAll(v, func(scan func(...any) error) (q TaskQueue, err error) {
+		var wait int64
+		err = scan(&q.EndpointNum, &wait, &q.AccountID)
+		q.Wait = time.Duration(wait) * time.Microsecond
+		return q, err
+	}, `WITH RECURSIVE q (endpoint) AS (
+			SELECT min(endpoint) FROM event_tasks WHERE kind = $1
+			UNION ALL
+			SELECT (SELECT min(t.endpoint) FROM event_tasks t WHERE t.kind = $1 AND t.endpoint > q.endpoint) FROM q WHERE q.endpoint IS NOT NULL
+		)
+		SELECT q.endpoint, (SELECT min(t.due_at) FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint) - `+v.dialect.clock()+`, coalesce(e.account_id, 0)
+		FROM q LEFT JOIN endpoints e ON e.num = q.endpoint WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
+}
+
+// ClaimTasks takes tasks of a kind at an endpoint that are due, the first due first, for as long as a lease. Those whose lease has
+// ended are among them.
+func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time.Duration) ([]Task, error) {
+	lock := tx.dialect.forUpdate()
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	clock := tx.dialect.clock()
+	return queryAll(&tx.View, func(scan func(...any) error) (t Task, err error) {
+		t.Kind = kind
+		return t, scan(&t.Num, &t.EndpointNum, &t.EventSeq, &t.Claim, &t.Lost)
+	}, `WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at <= `+clock+` ORDER BY due_at, num LIMIT $3`+lock+`)
+		UPDATE event_tasks SET due_at = `+clock+` + cast($4 AS bigint), claim = claim + 1, lost = lost + leased, leased = 1
+		WHERE num IN (SELECT num FROM picked) RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())
+}
+
+// ExtendTasks makes the leases of claimed tasks last as long from now.
+func (tx *Tx) ExtendTasks(nums []int64, lease time.Duration) error {
+	_, err := tx.exec("UPDATE event_tasks SET due_at = "+tx.dialect.clock()+" + cast($2 AS bigint) WHERE leased = 1 AND "+tx.dialect.among("num", "$1"),
+		tx.dialect.list(nums), lease.Microseconds())
+	return err
+}
+
+// EndTask removes a task that is done, unless its claim was lost meanwhile.
+func (tx *Tx) EndTask(t Task) error {
+	_, err := tx.exec("DELETE FROM event_tasks WHERE num = $1 AND claim = $2", t.Num, t.Claim)
+	return err
+}
+
+// DeferTask gives a claimed task back, to be done after a while.
+func (tx *Tx) DeferTask(t Task, wait time.Duration) error {
+	_, err := tx.exec("UPDATE event_tasks SET leased = 0, due_at = "+tx.dialect.clock()+" + cast($3 AS bigint) WHERE num = $1 AND claim = $2",
+		t.Num, t.Claim, wait.Microseconds())
+	return err
+}
