@@ -10,10 +10,17 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
 const (
+	// Deliveries that one node has under way, and those of one tenant among them. outbound lets 256 requests out at a time and 64 of one tenant;
+	// what is left is for people's replays.
+	forwardsAtOnce   = 192
+	forwardsOfTenant = 64
+	// largeBytes bounds the bodies over smallBody that are in memory at a time.
+	largeBytes = 96 << 20
 	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is over another node
 	// takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
 	leaseSlack = 30 * time.Second
@@ -53,8 +60,8 @@ type Forwarder struct {
 	sending sync.WaitGroup
 
 	mu      sync.Mutex
-	shares  shares
-	room    room
+	shares  *fair.Places
+	room    *fair.Room
 	starved bool // a target has deliveries due and no place
 	turn    int  // where the next round begins
 }
@@ -67,7 +74,8 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, forwardsAtOnce)}
+	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, forwardsAtOnce),
+		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
 }
 
 // Run delivers until ctx ends, then lets what is under way end for a while and hands back the rest.
@@ -185,7 +193,7 @@ func (f *Forwarder) reserve(due []store.ForwardQueue) map[int64]int {
 			if full[q.TargetID] {
 				continue
 			}
-			if f.shares.take(tenant(q), q.TargetID) {
+			if f.shares.Take(tenant(q), q.TargetID) {
 				places[q.TargetID]++
 			} else {
 				full[q.TargetID] = true
@@ -215,7 +223,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 	for i := range due {
 		q := &due[i]
 		for range places[q.TargetID] - len(claimed[q.TargetID]) {
-			f.shares.give(tenant(q), q.TargetID)
+			f.shares.Give(tenant(q), q.TargetID)
 		}
 		// Whether it waits for a place is known now: there are none left over.
 		f.starved = f.starved || places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
@@ -277,7 +285,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	if s.event.Payload == nil {
 		size := s.event.Size
 		f.mu.Lock()
-		fits := f.room.take(key, size)
+		fits := f.room.Take(key, size)
 		f.mu.Unlock()
 		if !fits {
 			f.later(s, handBack)
@@ -286,7 +294,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		defer func() {
 			s.event.Payload = nil
 			f.mu.Lock()
-			f.room.give(key, size)
+			f.room.Give(key, size)
 			f.mu.Unlock()
 		}()
 		full, err := f.load(ctx, []int64{s.EventSeq}, size)
@@ -332,7 +340,7 @@ func (f *Forwarder) give(batch []settled) {
 	defer f.mu.Unlock()
 	look := f.starved
 	for i := range batch {
-		f.shares.give(tenant(&batch[i].queue), batch[i].TargetID)
+		f.shares.Give(tenant(&batch[i].queue), batch[i].TargetID)
 		look = look || batch[i].State == hookglass.ForwardPending
 	}
 	if look {

@@ -1,0 +1,80 @@
+// Package fair divides what a process can do at a time among tenants, so that one whose machines never answer can not hold
+// up the others: whoever comes finds something free.
+//
+// A tenant may take another part as long as it holds fewer than are free (dynamic thresholds: Choudhury and Hahne, 1998). So one that never lets
+// go gets half, the next a quarter, and so on. The types are not safe for concurrent use: their owner locks.
+package fair
+
+// Places divides places. Within a tenant each line, such as a target or an endpoint, may take another as long as it holds fewer than the tenant has left.
+type Places struct {
+	total, perTenant int
+	taken            int
+	tenants          map[string]*tenant
+}
+
+type tenant struct {
+	taken int
+	lines map[int64]int
+}
+
+// NewPlaces returns so many places, of which one tenant has perTenant at most.
+func NewPlaces(total, perTenant int) *Places {
+	return &Places{total: total, perTenant: perTenant, tenants: make(map[string]*tenant)}
+}
+
+// Take takes a place for a line of a tenant and reports whether there was one.
+func (p *Places) Take(of string, line int64) bool {
+	t := p.tenants[of]
+	if t == nil {
+		t = &tenant{lines: make(map[int64]int)}
+	}
+	if t.taken >= min(p.perTenant, p.total-p.taken) || t.lines[line] >= p.perTenant-t.taken {
+		return false
+	}
+	p.tenants[of] = t
+	p.taken++
+	t.taken++
+	t.lines[line]++
+	return true
+}
+
+// Give returns a place.
+func (p *Places) Give(of string, line int64) {
+	t := p.tenants[of]
+	p.taken--
+	t.taken--
+	if t.lines[line]--; t.lines[line] == 0 {
+		delete(t.lines, line)
+	}
+	if t.taken == 0 {
+		delete(p.tenants, of)
+	}
+}
+
+// Room divides bytes as Places does places; what is larger than all of it goes alone.
+type Room struct {
+	total   int64
+	taken   int64
+	tenants map[string]int64
+}
+
+// NewRoom returns room for so many bytes.
+func NewRoom(total int64) *Room { return &Room{total: total, tenants: make(map[string]int64)} }
+
+// Take takes bytes for a tenant and reports whether there was room.
+func (r *Room) Take(of string, n int64) bool {
+	if r.taken > 0 && r.tenants[of]+n > r.total-r.taken {
+		return false
+	}
+	r.taken += n
+	r.tenants[of] += n
+	return true
+}
+
+// Give returns bytes.
+func (r *Room) Give(of string, n int64) {
+	r.taken -= n
+	if r.tenants[of] -= n; r.tenants[of] == 0 {
+		delete(r.tenants, of)
+	}
+}
