@@ -1,0 +1,353 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/fair"
+	"hookglass/internal/store"
+)
+
+const (
+	// taskLease is how long a task may be with a node that says nothing: the others take it over within the 60 s of decisions, section 14.
+	taskLease = 45 * time.Second
+	// taskRenew is how often a node says that it is still at work.
+	taskRenew = 15 * time.Second
+	// lookForTasks is how often a node looks without being told: for leases that ended and for announcements that were lost.
+	lookForTasks = time.Second
+	// maxLost is how many processes may die with a task in hand before it is given up: it may be what kills them.
+	maxLost = 5
+	// againAfter is when a task that failed is tried again, times the number of times it was.
+	againAfter = 5 * time.Second
+	// loadedBody is the size up to which a body comes with its task.
+	loadedBody = 64 << 10
+	// settleAtOnce bounds how many tasks one transaction ends.
+	settleAtOnce = 128
+)
+
+// TaskConfig says how tasks of one kind are worked.
+type TaskConfig struct {
+	Kind      store.TaskKind
+	Places    int // tasks under way on this node
+	PerTenant int // of one account among them
+	// Work does a task. It is called again when it fails, when the process dies, and in rare cases while another call for the same task
+	// is still under way elsewhere. rate_limited with RetryAfter gives the task back until then.
+	Work func(ctx context.Context, t store.Task) error
+	Log  *slog.Logger
+}
+
+// Tasks works what follows captured events. The table is the queue: a capture writes a task in its own transaction, each node claims what is due
+// under a lease, fairly among tenants and endpoints, and a node that dies loses its leases to the others.
+type Tasks struct {
+	TaskConfig
+	db      *store.DB
+	freed   chan struct{}
+	ended   chan endedTask
+	working sync.WaitGroup
+
+	mu      sync.Mutex
+	places  *fair.Places
+	held    map[int64]struct{} // the tasks in hand, whose leases are renewed
+	starved bool
+	turn    int
+}
+
+type endedTask struct {
+	store.Task
+	tenant string
+	again  bool
+	wait   time.Duration
+}
+
+// NewTasks returns a worker of tasks. Nothing happens without [Tasks.Run].
+func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
+	return &Tasks{
+		TaskConfig: cfg, db: db, freed: make(chan struct{}, 1), ended: make(chan endedTask, cfg.Places),
+		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}),
+	}
+}
+
+// Run works until ctx ends, then lets what is under way end for a while. What does not is canceled and handed back.
+func (w *Tasks) Run(ctx context.Context) error {
+	heard := w.db.Listen(store.TopicTasks(w.Kind))
+	defer heard.Close()
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var settling sync.WaitGroup
+	settling.Go(func() { w.settleAll(ctx) })
+
+	look, renew := time.NewTimer(0), time.NewTicker(taskRenew)
+	defer look.Stop()
+	defer renew.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-renew.C:
+			w.renew(ctx)
+			continue
+		case <-heard.C:
+		case <-w.freed:
+		case <-look.C:
+		}
+		wait, err := w.round(ctx, working)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.Log.Warn("tasks could not be taken", "kind", w.Kind, "error", err)
+			}
+			wait = lookForTasks
+		}
+		look.Reset(wait)
+	}
+
+	ended := make(chan struct{})
+	go func() { w.working.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(softStop):
+		cancel()
+		<-ended
+	}
+	close(w.ended)
+	settling.Wait()
+	return nil
+}
+
+// softStop is for tasks under way when the node stops.
+const softStop = 5 * time.Second
+
+// round takes what is due and begins with it. It returns when to look again.
+func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
+	var queues []store.TaskQueue
+	err := w.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		queues, err = v.TaskQueues(w.Kind)
+		return err
+	})
+	if err != nil || len(queues) == 0 {
+		return lookForTasks, err
+	}
+	wait := lookForTasks
+	due := queues[:0]
+	for _, q := range queues {
+		if q.Wait > 0 {
+			wait = min(wait, q.Wait)
+		} else {
+			due = append(due, q)
+		}
+	}
+	places := w.reserve(due)
+	if len(places) == 0 {
+		return wait, nil
+	}
+	claimed := make(map[int64][]store.Task)
+	more := false
+	err = w.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		clear(claimed)
+		for _, q := range due {
+			n := places[q.EndpointNum]
+			if n == 0 {
+				continue
+			}
+			found, err := tx.ClaimTasks(w.Kind, q.EndpointNum, n, taskLease)
+			if err != nil {
+				return err
+			}
+			claimed[q.EndpointNum] = found
+			more = more || len(found) == n
+		}
+		return nil
+	})
+	if err != nil {
+		clear(claimed)
+	}
+	w.begin(working, due, places, claimed)
+	if more {
+		wait = 0
+	}
+	return wait, err
+}
+
+// reserve takes places for endpoints with tasks due, one each in turn until no more are to be had.
+func (w *Tasks) reserve(due []store.TaskQueue) map[int64]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	places := make(map[int64]int)
+	full := make(map[int64]bool)
+	for len(full) < len(due) {
+		for i := range due {
+			q := due[(i+w.turn)%len(due)]
+			switch {
+			case full[q.EndpointNum]:
+			case w.places.Take(tenantOf(q), q.EndpointNum):
+				places[q.EndpointNum]++
+			default:
+				full[q.EndpointNum] = true
+			}
+		}
+	}
+	w.turn++
+	w.starved = slices.ContainsFunc(due, func(q store.TaskQueue) bool { return places[q.EndpointNum] == 0 })
+	return places
+}
+
+// tenantOf is whose tasks are bounded together.
+func tenantOf(q store.TaskQueue) string {
+	if q.AccountID != 0 {
+		return "account " + strconv.FormatInt(q.AccountID, 10)
+	}
+	return "endpoint " + strconv.FormatInt(q.EndpointNum, 10)
+}
+
+// begin loads the events of what was claimed, works it, and returns the places that nothing was found for.
+func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
+	var seqs []int64
+	w.mu.Lock()
+	for _, q := range due {
+		tasks := claimed[q.EndpointNum]
+		for range places[q.EndpointNum] - len(tasks) {
+			w.places.Give(tenantOf(q), q.EndpointNum)
+		}
+		// Whether it waits for a place is known now: there are none left over.
+		w.starved = w.starved || places[q.EndpointNum] > 0 && len(tasks) == places[q.EndpointNum]
+		for _, t := range tasks {
+			seqs = append(seqs, t.EventSeq)
+			w.held[t.Num] = struct{}{}
+		}
+	}
+	w.mu.Unlock()
+	if len(seqs) == 0 {
+		return
+	}
+	var events map[int64]*hookglass.Event
+	err := w.db.View(working, hookglass.System, func(v *store.View) (err error) {
+		events, err = v.EventsBySeq(seqs, loadedBody)
+		return err
+	})
+	for _, q := range due {
+		for _, t := range claimed[q.EndpointNum] {
+			e := endedTask{Task: t, tenant: tenantOf(q)}
+			e.Event = events[t.EventSeq]
+			switch {
+			case err != nil:
+				e.again, e.wait = true, time.Second
+			case e.Event == nil: // deleted meanwhile
+			default:
+				w.working.Go(func() { w.work(working, e) })
+				continue
+			}
+			w.ended <- e
+		}
+	}
+}
+
+func (w *Tasks) work(ctx context.Context, e endedTask) {
+	defer func() { w.ended <- e }()
+	if e.Lost > maxLost {
+		w.Log.Error("a task was begun several times and never came to an end: it is given up", "kind", w.Kind, "event", e.Event.ID)
+		return
+	}
+	err := w.try(ctx, e.Task)
+	var coded *hookglass.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &coded) && coded.Code == hookglass.CodeRateLimited:
+		e.again, e.wait = true, coded.RetryAfter
+	case errors.As(err, &coded) && coded.Code == hookglass.CodeNotFound: // the endpoint or the event went away
+	case ctx.Err() != nil:
+		e.again = true
+	default:
+		// The claim counts what was begun; a task that fails time and again waits longer, and never more than ten minutes.
+		e.again, e.wait = true, min(againAfter*time.Duration(e.Claim), 10*time.Minute)
+		w.Log.Warn("a task failed and will be tried again", "kind", w.Kind, "event", e.Event.ID, "again_in", e.wait, "error", err)
+	}
+}
+
+func (w *Tasks) try(ctx context.Context, t store.Task) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return w.Work(ctx, t)
+}
+
+// renew makes the leases of what is in hand last.
+func (w *Tasks) renew(ctx context.Context) {
+	w.mu.Lock()
+	nums := slices.Sorted(maps.Keys(w.held))
+	w.mu.Unlock()
+	if len(nums) == 0 {
+		return
+	}
+	err := w.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ExtendTasks(nums, taskLease) })
+	if err != nil && ctx.Err() == nil {
+		w.Log.Warn("leases of tasks could not be renewed", "kind", w.Kind, "error", err)
+	}
+}
+
+// settleAll writes down what has ended, all that waits together in one transaction. What can not be written is done again when its lease is over.
+func (w *Tasks) settleAll(ctx context.Context) {
+	for first := range w.ended {
+		batch := []endedTask{first}
+	gather:
+		for len(batch) < settleAtOnce {
+			select {
+			case e, open := <-w.ended:
+				if !open {
+					break gather
+				}
+				batch = append(batch, e)
+			default:
+				break gather
+			}
+		}
+		// All transactions take the rows in the same order, so that no two wait for each other.
+		slices.SortFunc(batch, func(a, b endedTask) int { return int(a.Num - b.Num) })
+		err := w.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+			for _, e := range batch {
+				if err := settleTask(tx, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			w.Log.Warn("what became of tasks could not be written down; they will be done again", "kind", w.Kind, "tasks", len(batch), "error", err)
+		}
+		w.give(batch)
+	}
+}
+
+func settleTask(tx *store.Tx, e endedTask) error {
+	if e.again {
+		return tx.DeferTask(e.Task, e.wait)
+	}
+	return tx.EndTask(e.Task)
+}
+
+// give returns the places of tasks that are written down, and has another look taken where one may begin earlier for it.
+func (w *Tasks) give(batch []endedTask) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	look := w.starved
+	for i := range batch {
+		delete(w.held, batch[i].Num)
+		w.places.Give(batch[i].tenant, batch[i].EndpointNum)
+		look = look || batch[i].again
+	}
+	if look {
+		select {
+		case w.freed <- struct{}{}:
+		default:
+		}
+	}
+}
