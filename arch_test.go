@@ -26,7 +26,7 @@ const module = "hookglass"
 var layers = map[string]int{
 	module: 1,
 
-	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "query": 2, "fair": 2, module + "/api": 2,
+	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "query": 2, "intake": 2, "fair": 2, module + "/api": 2,
 
 	"store": 3,
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"hookglass"
+
+	"hookglass/internal/intake"
 )
 
 // bodyReader reads the body of the request being served, from the connection's buffer and its socket, and
@@ -17,7 +19,7 @@ type bodyReader struct {
 	chunks   chunked
 	left     int64 // of the Content-Length
 	expected bool  // 100 Continue was due: the body comes
-	pace     pace
+	pace     intake.Pace
 	broken   error // what ended reading early
 }
 
@@ -73,10 +75,10 @@ func (b *bodyReader) read(p []byte) (int, error) {
 		b.left -= int64(n)
 		return n, nil
 	}
-	c.setReadBy(b.pace.due)
+	c.setReadBy(b.pace.Due())
 	n, err := c.nc.Read(p)
 	b.left -= int64(n)
-	b.pace.came(n, time.Now())
+	b.pace.Came(n, time.Now())
 	return n, b.failure(err)
 }
 
@@ -107,16 +109,16 @@ func (b *bodyReader) readChunks(p []byte) (int, error) {
 		}
 		if b.chunks.state == chunkData && len(p) >= readBufSize {
 			// Data for the taking: straight to where it is wanted.
-			c.setReadBy(b.pace.due)
+			c.setReadBy(b.pace.Due())
 			n, err := c.nc.Read(p[:min(int64(len(p)), b.chunks.left)])
 			b.chunks.step(p[:n])
-			b.pace.came(n, time.Now())
+			b.pace.Came(n, time.Now())
 			return n, b.failure(err)
 		}
-		c.setReadBy(b.pace.due)
+		c.setReadBy(b.pace.Due())
 		n, err := c.wait.fill()
 		c.w += n
-		b.pace.came(n, time.Now())
+		b.pace.Came(n, time.Now())
 		if err = b.failure(err); err != nil {
 			return 0, err
 		}
@@ -146,7 +148,7 @@ func isTimeout(err error) bool {
 
 // waited is told how long the body had to wait for its share of the budget.
 func (b *bodyReader) waited(d time.Duration) {
-	b.pace.stood(d, largeRate*b.conn.front.cfg.MinBodyRate)
+	b.pace.Stood(d, largeRate*b.conn.front.cfg.MinBodyRate)
 }
 
 // largeRate is how many times faster a body has to come that others may have to wait for.

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"hookglass/internal/intake"
 )
 
 const (
@@ -36,7 +38,7 @@ type conn struct {
 	head      head
 	headLen   int
 	body      bodyReader
-	lease     lease
+	lease     intake.Lease
 	readBy    time.Time // the deadline in force for reads of our own
 	writeBy   time.Time
 	responded bool
@@ -60,7 +62,7 @@ func newConn(f *Front, s *serving, nc net.Conn) *conn {
 	if ap, err := netip.ParseAddrPort(nc.RemoteAddr().String()); err == nil {
 		c.peer = f.peerOf(ap.Addr().WithZone(""))
 	}
-	c.lease.budget = f.budget
+	c.lease = f.budget.Lease()
 	c.wait.init(c)
 	return c
 }

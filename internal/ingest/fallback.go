@@ -12,6 +12,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/capture"
+	"hookglass/internal/intake"
 )
 
 // Handler returns a handler that receives hooks by net/http's own view of them and passes every other
@@ -45,13 +46,13 @@ func indexNth(s string, b byte, n int) int {
 }
 
 func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path string) {
-	l := lease{budget: f.budget}
-	defer l.release()
+	l := f.budget.Lease()
+	defer l.Release()
 	reply, err := f.receiveFallback(w, r, path, &l)
 	if err != nil {
 		reply = refusalOf(err).reply()
 	} else if reply.Delay > 0 {
-		l.release()
+		l.Release()
 		f.delay(reply.Delay)
 	}
 	header := w.Header()
@@ -72,7 +73,7 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path strin
 	}
 }
 
-func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path string, l *lease) (reply *hookglass.Reply, err error) {
+func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path string, l *intake.Lease) (reply *hookglass.Reply, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			f.panicked(v)
@@ -112,7 +113,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path str
 	}
 	if r.ContentLength != 0 {
 		body := &fallbackBody{r: r.Body, control: http.NewResponseController(w), pace: f.newPace(a.At)}
-		a.Body, err = f.collect(body, r.ContentLength, l, func(d time.Duration) { body.pace.stood(d, largeRate*f.cfg.MinBodyRate) })
+		a.Body, err = f.collect(body, r.ContentLength, l, func(d time.Duration) { body.pace.Stood(d, largeRate*f.cfg.MinBodyRate) })
 		store.resume()
 		if err != nil {
 			if err == error(errTooLarge) {
@@ -142,13 +143,13 @@ func flatten(header http.Header) hookglass.Headers {
 type fallbackBody struct {
 	r       io.Reader
 	control *http.ResponseController
-	pace    pace
+	pace    intake.Pace
 }
 
 func (b *fallbackBody) Read(p []byte) (int, error) {
-	b.control.SetReadDeadline(b.pace.due)
+	b.control.SetReadDeadline(b.pace.Due())
 	n, err := b.r.Read(p)
-	b.pace.came(n, time.Now())
+	b.pace.Came(n, time.Now())
 	switch {
 	case err == nil || err == io.EOF:
 		return n, err

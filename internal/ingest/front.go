@@ -49,6 +49,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/capture"
+	"hookglass/internal/intake"
 )
 
 // Capturer is what stands behind reception. All methods must return soon after their context ends; the
@@ -109,7 +110,7 @@ type Front struct {
 	cfg      Config
 	capturer Capturer
 	log      *slog.Logger
-	budget   *budget
+	budget   *intake.Budget
 	clock    clock
 	readBufs sync.Pool // *readBuf
 	outBufs  sync.Pool // *[]byte
@@ -138,7 +139,7 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 		cfg:      cfg,
 		capturer: capturer,
 		log:      log,
-		budget:   newBudget(cfg.InFlightBytes, cfg.MaxBodyBytes),
+		budget:   intake.NewBudget(cfg.InFlightBytes, cfg.MaxBodyBytes),
 		drain:    make(chan struct{}),
 		conns:    make(map[*conn]struct{}),
 		drained:  make(chan struct{}),

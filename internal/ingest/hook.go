@@ -22,7 +22,7 @@ func (c *conn) serveHook() (keep bool) {
 				c.write(errInternal.reply(), true)
 			}
 		}
-		c.lease.release()
+		c.lease.Release()
 		c.body.conn = nil
 	}()
 	h := &c.head
@@ -32,7 +32,7 @@ func (c *conn) serveHook() (keep bool) {
 		return c.refuse(refusalOf(err))
 	}
 	if reply.Delay > 0 {
-		c.lease.release()
+		c.lease.Release()
 		c.front.delay(reply.Delay)
 	}
 	if !c.write(reply, h.close) {

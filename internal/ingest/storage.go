@@ -56,7 +56,7 @@ func (s *storage) told(err error) error {
 	}
 	late := s.ctx.Err() != nil
 	if late {
-		s.front.budget.refuseWaiting()
+		s.front.budget.RefuseWaiting()
 	}
 	if !hookglass.Is(err, hookglass.CodeInternal) {
 		return err

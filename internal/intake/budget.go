@@ -1,4 +1,4 @@
-package ingest
+package intake
 
 import (
 	"slices"
@@ -9,55 +9,59 @@ import (
 	"hookglass"
 )
 
-// freeBytes is how large a body may be that takes from spare: ordinary webhooks never wait, unless thousands
+// FreeBytes is how large a body may be that takes from spare: ordinary webhooks never wait, unless thousands
 // are held half-sent.
-const freeBytes = 64 << 10
+const FreeBytes = 64 << 10
 
+// errBusy is told to a sender for whose body there is no memory in time.
 var errBusy = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too many large bodies are being received.", RetryAfter: 5 * time.Second}
 
-// budget shares memory among large bodies, first come first served.
+// Budget shares memory among large bodies, first come first served.
 //
 // Bodies take their shares piece by piece, as the bytes come, so a body that is announced and not sent
 // holds next to nothing. Piecewise taking alone would end in all of them holding some and waiting for
 // more; so the first that waits may go over the budget, one body at a time. It ends, gives all it
 // holds to the others, and the next may. The budget is therefore exceeded by one body at most.
-type budget struct {
-	spare atomic.Int64 // for bodies of at most freeBytes
+type Budget struct {
+	spare atomic.Int64 // for bodies of at most FreeBytes
 
 	mu    sync.Mutex
 	free  int64
-	over  *lease // the one that may go over the budget
+	over  *Lease // the one that may go over the budget
 	queue []*claim
 }
 
-// lease is what one body holds. The zero lease of a budget holds nothing.
-type lease struct {
-	budget *budget
+// Lease is what one body holds. One goroutine at a time uses it.
+type Lease struct {
+	budget *Budget
 	spared int64 // taken from spare
 	held   int64 // taken from free
 	size   int64 // all of it, with what is over the budget
 }
 
 type claim struct {
-	lease *lease
+	lease *Lease
 	n     int64
 	done  chan error // buffered
 }
 
-// newBudget returns a budget that holds at most n bytes and those of one body of the given size.
-func newBudget(n, body int64) *budget {
-	b := &budget{free: max(n-body-n/4, 0)}
+// NewBudget returns a budget that holds at most n bytes and those of one body of the given size.
+func NewBudget(n, body int64) *Budget {
+	b := &Budget{free: max(n-body-n/4, 0)}
 	b.spare.Store(n / 4)
 	return b
 }
 
-// grow raises what the lease holds to size, waiting at most so long for it. It answers unavailable.
-func (l *lease) grow(size int64, wait time.Duration) error {
+// Lease returns a lease that holds nothing yet.
+func (b *Budget) Lease() Lease { return Lease{budget: b} }
+
+// Grow raises what the lease holds to size, waiting at most so long for it. It answers unavailable.
+func (l *Lease) Grow(size int64, wait time.Duration) error {
 	n := size - l.size
 	if n <= 0 {
 		return nil
 	}
-	if size <= freeBytes {
+	if size <= FreeBytes {
 		if l.budget.spare.Add(-n) >= 0 {
 			l.spared += n
 			l.size += n
@@ -83,8 +87,8 @@ func (l *lease) grow(size int64, wait time.Duration) error {
 	}
 }
 
-// release gives everything back.
-func (l *lease) release() {
+// Release gives everything back. The lease can be used again.
+func (l *Lease) Release() {
 	if l.size == 0 {
 		return
 	}
@@ -104,7 +108,7 @@ func (l *lease) release() {
 	b.advance()
 }
 
-func (b *budget) ask(c *claim) {
+func (b *Budget) ask(c *claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over == c.lease {
@@ -116,7 +120,7 @@ func (b *budget) ask(c *claim) {
 }
 
 // advance grants claims in order for as long as the first of them can be granted.
-func (b *budget) advance() {
+func (b *Budget) advance() {
 	for len(b.queue) > 0 {
 		c := b.queue[0]
 		switch {
@@ -134,14 +138,14 @@ func (b *budget) advance() {
 	}
 }
 
-func (b *budget) grantOver(c *claim) {
+func (b *Budget) grantOver(c *claim) {
 	b.over = c.lease
 	c.lease.size += c.n
 	c.done <- nil
 }
 
 // withdraw refuses a claim unless it was granted meanwhile.
-func (b *budget) withdraw(c *claim) {
+func (b *Budget) withdraw(c *claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.queue, c); i >= 0 {
@@ -151,9 +155,9 @@ func (b *budget) withdraw(c *claim) {
 	}
 }
 
-// refuseWaiting refuses every claim that waits. It is called when storage has stopped answering: those
+// RefuseWaiting refuses every claim that waits. It is called when storage has stopped answering: those
 // in line would be told the same, only later than they can wait.
-func (b *budget) refuseWaiting() {
+func (b *Budget) RefuseWaiting() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.queue {
