@@ -84,7 +84,13 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {
 			return err
 		}
-		t.work.Forward, err = v.HasForwardingTargets(t.endpoint.Num)
+		if t.work.Forward, err = v.HasForwardingTargets(t.endpoint.Num); err != nil {
+			return err
+		}
+		acts, err := v.HasActions(t.endpoint.Num)
+		if acts {
+			t.work.Tasks = append(t.work.Tasks, store.TaskActions)
+		}
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

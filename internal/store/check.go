@@ -73,5 +73,17 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 		s.Where = "replay_cases:config:" + id
 		return s, err
 	}, query, b.values...)
-	return append(secrets, cases...), err
+	if err != nil {
+		return nil, err
+	}
+	var c args
+	query = "SELECT s.id, s.sealed FROM action_secrets s JOIN workspaces w ON w.id = s.workspace_id WHERE " +
+		v.accountScope(&c, "w.account_id", "w.id") + " ORDER BY s.num DESC LIMIT " + c.add(limit)
+	values, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+		var id string
+		err = scan(&id, &s.Sealed)
+		s.Where = "action_secrets:value:" + id
+		return s, err
+	}, query, c.values...)
+	return append(append(secrets, cases...), values...), err
 }

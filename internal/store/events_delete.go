@@ -186,6 +186,10 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM replay_batch_items WHERE batch IN (SELECT num FROM replay_batches WHERE endpoint = $1)",
 		"DELETE FROM replay_batches WHERE endpoint = $1",
 		"DELETE FROM forwarding_targets WHERE endpoint = $1",
+		"DELETE FROM action_refs WHERE action IN (SELECT num FROM actions WHERE endpoint = $1)",
+		"DELETE FROM actions WHERE endpoint = $1",
+		"DELETE FROM action_runs WHERE endpoint = $1",
+		"DELETE FROM action_totals WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",
@@ -300,6 +304,9 @@ func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
 		return nil, err
 	}
 	if _, err := tx.exec("DELETE FROM forwards WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+		return nil, err
+	}
+	if _, err := tx.exec("DELETE FROM action_runs WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
 	_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(seqs))

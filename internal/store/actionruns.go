@@ -1,0 +1,177 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hookglass"
+)
+
+const actionRunColumns = `r.num, r.id, r.endpoint, e.id, r.action, r.action_id, r.event, r.event_id, r.parent_id, r.rerun, r.status, r.trace,
+	r.created_at, r.started_at, r.finished_at`
+
+const actionRunTables = ` FROM action_runs r JOIN endpoints e ON e.num = r.endpoint`
+
+func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
+	var parent sql.NullString
+	var rerun, created int64
+	var started, finished sql.NullInt64
+	var trace []byte
+	err = scan(&r.Num, &r.ID, &r.EndpointNum, &r.EndpointID, &r.ActionNum, &r.ActionID, &r.EventSeq, &r.EventID, &parent, &rerun, &r.Status, &trace,
+		&created, &started, &finished)
+	if err != nil {
+		return r, err
+	}
+	r.ParentID, r.Rerun = parent.String, rerun != 0
+	r.CreatedAt, r.StartedAt, r.FinishedAt = time.UnixMicro(created).UTC(), fromMicros(started), fromMicros(finished)
+	if len(trace) > 0 {
+		if err := json.Unmarshal(trace, &r.Trace); err != nil {
+			return r, fmt.Errorf("trace of %s: %w", r.ID, err)
+		}
+	}
+	return r, nil
+}
+
+// ActionRuns lists the runs of an action, newest first, those with a Num below before where it is not 0. It answers not_found.
+func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hookglass.ActionRun, error) {
+	action, err := v.Action(ref, actionID)
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(action.Num)
+	if before > 0 {
+		query += " AND r.num < " + a.add(before)
+	}
+	return queryAll(v, scanActionRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
+}
+
+// EndpointActionRuns lists the runs of all actions of an endpoint, also of those that are deleted, newest first.
+func (v *View) EndpointActionRuns(ref string, before int64, limit int) ([]hookglass.ActionRun, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num)
+	if before > 0 {
+		query += " AND r.num < " + a.add(before)
+	}
+	return queryAll(v, scanActionRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
+}
+
+// ActionRun returns one run of an endpoint, also one whose action is deleted. It answers not_found.
+func (v *View) ActionRun(ref, id string) (r hookglass.ActionRun, err error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return r, err
+	}
+	return v.actionRun("r.endpoint = $1 AND r.id = $2", e.Num, id)
+}
+
+func (v *View) actionRun(condition string, values ...any) (hookglass.ActionRun, error) {
+	return one(v, "action run", scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE "+condition, &args{values})
+}
+
+// FirstActionRun returns the run of an action on an event that is no rerun. It answers not_found.
+func (v *View) FirstActionRun(actionNum, eventSeq int64) (hookglass.ActionRun, error) {
+	return v.actionRun("r.action = $1 AND r.event = $2 AND r.rerun = 0", actionNum, eventSeq)
+}
+
+// HeldRun is a run that its holder may go on with: Claim is the right to write.
+type HeldRun struct {
+	hookglass.ActionRun
+	Claim      int64
+	Checkpoint []byte // what it takes to go on, sealed; nil: not begun
+}
+
+func scanHeldRun(scan func(...any) error) (h HeldRun, err error) {
+	h.ActionRun, err = scanActionRun(func(dest ...any) error { return scan(append(dest, &h.Claim, &h.Checkpoint)...) })
+	return h, err
+}
+
+// FirstActionRuns lists the runs on an event that are no reruns.
+func (v *View) FirstActionRuns(eventSeq int64) ([]HeldRun, error) {
+	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+" WHERE r.event = $1 AND r.rerun = 0", eventSeq)
+}
+
+// HeldActionRun returns a run by its id, with what it takes to go on. It answers not_found.
+func (v *View) HeldActionRun(id string) (HeldRun, error) {
+	a := &args{}
+	query := "SELECT " + actionRunColumns + ", r.claim, r.checkpoint" + actionRunTables + " WHERE r.id = " + a.add(id) + " AND" + v.endpointScope(a)
+	return one(v, "action run", scanHeldRun, query, a)
+}
+
+// InsertActionRun stores a new run. Where it is not final it is held for as long as the lease. It reports false where the action has
+// run on the event already: then nothing is stored.
+func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
+	trace, err := json.Marshal(h.Trace)
+	if err != nil {
+		return false, err
+	}
+	h.CreatedAt, h.Claim = tx.Now, 1
+	a := &args{}
+	query := `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, claim, due_at, created_at, started_at, finished_at)
+		VALUES (` + a.add(h.ID) + ", " + a.add(h.EndpointNum) + ", " + a.add(h.ActionNum) + ", " + a.add(h.ActionID) + ", " + a.add(h.EventSeq) + ", " + a.add(string(h.EventID)) +
+		", " + a.add(nullString(h.ParentID)) + ", " + a.add(boolInt(h.Rerun)) + ", " + a.add(string(h.Status)) + ", " + a.add(trace) + ", " + a.add(checkpoint(h)) + ", 1, " +
+		tx.due(a, h, lease) + ", " + a.add(tx.Now.UnixMicro()) + ", " + a.add(micros(h.StartedAt)) + ", " + a.add(micros(h.FinishedAt)) +
+		") ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num"
+	err = tx.queryRow("action run", query, a.values, &h.Num)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// checkpoint is the column of that name.
+func checkpoint(h *HeldRun) any {
+	if h.Status.Final() || h.Checkpoint == nil {
+		return nil
+	}
+	return h.Checkpoint
+}
+
+// due is when a run counts as nobody's.
+func (tx *Tx) due(a *args, h *HeldRun, lease time.Duration) string {
+	if h.Status.Final() {
+		return "NULL"
+	}
+	return tx.dialect.clock() + " + cast(" + a.add(lease.Microseconds()) + " AS bigint)"
+}
+
+// TakeActionRun makes the caller who holds a run that is not final: only its Claim may write from then on. Unless by force, that takes
+// that nobody else holds it. It reports false otherwise.
+func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, error) {
+	a := &args{}
+	query := "UPDATE action_runs SET claim = claim + 1, due_at = " + tx.due(a, h, lease) + " WHERE num = " + a.add(h.Num) + " AND finished_at IS NULL"
+	if !force {
+		query += " AND due_at <= " + tx.dialect.clock()
+	}
+	err := tx.queryRow("action run", query+" RETURNING claim", a.values, &h.Claim)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// SaveActionRun stores how far a held run is and, where it is not final, holds it for as long as the lease from now. It reports false
+// where somebody else holds it, or it is final or gone: then nothing is stored.
+func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
+	trace, err := json.Marshal(h.Trace)
+	if err != nil {
+		return false, err
+	}
+	a := &args{}
+	n, err := tx.exec("UPDATE action_runs SET status = "+a.add(string(h.Status))+", trace = "+a.add(trace)+", checkpoint = "+a.add(checkpoint(h))+
+		", due_at = "+tx.due(a, h, lease)+", started_at = "+a.add(micros(h.StartedAt))+", finished_at = "+a.add(micros(h.FinishedAt))+
+		" WHERE num = "+a.add(h.Num)+" AND claim = "+a.add(h.Claim)+" AND finished_at IS NULL", a.values...)
+	return n > 0, err
+}
+
+// LostActionRuns lists runs that are not final and that nobody holds.
+func (v *View) LostActionRuns(limit int) ([]HeldRun, error) {
+	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
+		" WHERE r.due_at <= "+v.dialect.clock()+" ORDER BY r.due_at LIMIT $1", limit)
+}

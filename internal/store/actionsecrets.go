@@ -1,0 +1,89 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"hookglass"
+)
+
+const secretColumns = `s.num, s.id, s.workspace_id, s.name, s.description, s.sealed, s.created_at, s.updated_at, s.last_used_at`
+
+func scanActionSecret(scan func(...any) error) (s hookglass.ActionSecret, err error) {
+	var created, updated int64
+	var used sql.NullInt64
+	err = scan(&s.Num, &s.ID, &s.WorkspaceID, &s.Name, &s.Description, &s.Sealed, &created, &updated, &used)
+	s.CreatedAt, s.UpdatedAt, s.LastUsedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC(), fromMicros(used)
+	return s, err
+}
+
+// ActionSecrets lists the secrets of a workspace, oldest first, those with a Num above after; limit 0 is all. Their values are
+// sealed. It answers not_found for a workspace of others.
+func (v *View) ActionSecrets(workspaceID, after int64, limit int) ([]hookglass.ActionSecret, error) {
+	if _, err := v.Workspace(workspaceID); err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE s.workspace_id = " + a.add(workspaceID) + " AND s.num > " + a.add(after) + " ORDER BY s.num"
+	if limit > 0 {
+		query += " LIMIT " + a.add(limit)
+	}
+	return queryAll(v, scanActionSecret, query, a.values...)
+}
+
+// ActionSecret returns one secret of a workspace. It answers not_found.
+func (v *View) ActionSecret(workspaceID int64, id string) (s hookglass.ActionSecret, err error) {
+	if _, err := v.Workspace(workspaceID); err != nil {
+		return s, err
+	}
+	return v.actionSecret("s.workspace_id = $1 AND s.id = $2", workspaceID, id)
+}
+
+func (v *View) actionSecret(condition string, values ...any) (hookglass.ActionSecret, error) {
+	return one(v, "action secret", scanActionSecret, "SELECT "+secretColumns+" FROM action_secrets s WHERE "+condition, &args{values})
+}
+
+// LockActionSecret is ActionSecret and keeps others from changing, deleting or referring to it until the transaction ends.
+func (tx *Tx) LockActionSecret(workspaceID int64, id string) (s hookglass.ActionSecret, err error) {
+	if _, err := tx.Workspace(workspaceID); err != nil {
+		return s, err
+	}
+	return tx.actionSecret("s.workspace_id = $1 AND s.id = $2"+tx.dialect.forUpdate(), workspaceID, id)
+}
+
+// RequireActionSecret returns the Num of a workspace's secret of a name, and keeps it from being deleted meanwhile. It answers not_found.
+func (tx *Tx) RequireActionSecret(workspaceID int64, name string) (int64, error) {
+	s, err := tx.actionSecret("s.workspace_id = $1 AND s.name = $2"+tx.dialect.forUpdate(), workspaceID, name)
+	return s.Num, err
+}
+
+// CreateActionSecret stores a new secret and sets its Num and times. A name in use is validation_failed.
+func (tx *Tx) CreateActionSecret(s *hookglass.ActionSecret) error {
+	s.CreatedAt, s.UpdatedAt = tx.Now, tx.Now
+	err := tx.queryRow("action secret", `INSERT INTO action_secrets (id, workspace_id, name, description, sealed, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING num`,
+		[]any{s.ID, s.WorkspaceID, s.Name, s.Description, s.Sealed, tx.Now.UnixMicro()}, &s.Num)
+	if uniqueViolation(err, "name") {
+		return hookglass.Invalid("action_secret.name", "is in use already")
+	}
+	return err
+}
+
+// SaveActionSecret stores a secret's description and value.
+func (tx *Tx) SaveActionSecret(s *hookglass.ActionSecret) error {
+	s.UpdatedAt = tx.Now
+	return tx.change("action secret", "UPDATE action_secrets SET description = $2, sealed = $3, updated_at = $4 WHERE num = $1",
+		s.Num, s.Description, s.Sealed, tx.Now.UnixMicro())
+}
+
+// DeleteActionSecret deletes a secret.
+func (tx *Tx) DeleteActionSecret(num int64) error {
+	return tx.change("action secret", "DELETE FROM action_secrets WHERE num = $1", num)
+}
+
+// UseActionSecrets notes that secrets were used at a time, unless it is noted already that they were later.
+func (tx *Tx) UseActionSecrets(nums []int64, at time.Time) error {
+	_, err := tx.exec("UPDATE action_secrets SET last_used_at = cast($2 AS bigint) WHERE "+tx.dialect.among("num", "$1")+
+		" AND (last_used_at IS NULL OR last_used_at < cast($2 AS bigint))", tx.dialect.list(nums), at.UnixMicro())
+	return err
+}
