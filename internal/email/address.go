@@ -1,0 +1,168 @@
+package email
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// maxAddresses are read of one field.
+const maxAddresses = 1000
+
+// Address is a mailbox of a header field. Both parts are decoded and valid UTF-8.
+type Address struct {
+	Name    string // display name, may be empty
+	Address string // local@domain as written
+}
+
+// String is the address as a person writes it: bare, or Name <local@domain>, the name in quotes where it could be misread.
+func (a Address) String() string {
+	switch {
+	case a.Name == "":
+		return a.Address
+	case strings.ContainsAny(a.Name, `"(),.:;<>@[\]`):
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(a.Name) + `" <` + a.Address + ">"
+	}
+	return a.Name + " <" + a.Address + ">"
+}
+
+// domain is what follows the last @ in lower case, or "".
+func (a Address) domain() string {
+	if at := strings.LastIndexByte(a.Address, '@'); at >= 0 {
+		return strings.ToLower(strings.TrimSuffix(a.Address[at+1:], "."))
+	}
+	return ""
+}
+
+// parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be. Structure is read
+// before RFC 2047 words are decoded, so that a decoded name can not pose as an address.
+func parseAddresses(s string, fault func(Fault)) (list []Address) {
+	var name, addr, comment strings.Builder
+	angled, afterAngle := false, false
+	end := func() {
+		a := Address{Address: printable(guessUTF8(strings.Trim(addr.String(), " \t")))}
+		text := strings.Trim(name.String(), " \t")
+		if !angled && !afterAngle {
+			if strings.Contains(text, "=?") {
+				a.Name = decodeText(text, fault)
+			} else {
+				a.Address = printable(guessUTF8(text))
+			}
+			text = strings.Trim(comment.String(), " \t") // ada@example.com (Ada), of old
+		}
+		if a.Name == "" {
+			a.Name = strings.Trim(decodeText(text, fault), `'" `)
+		}
+		if a.Name == a.Address {
+			a.Name = ""
+		}
+		if (a.Address != "" || a.Name != "") && len(list) < maxAddresses {
+			if a.Address == "" {
+				a.Name, a.Address = "", a.Name
+			}
+			list = append(list, a)
+		}
+		name.Reset()
+		addr.Reset()
+		comment.Reset()
+		angled, afterAngle = false, false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '"':
+			text, n := quotedString(s[i:])
+			if angled || followedByAt(s[i+n:]) { // "a b"@example.com keeps its quotes
+				text = s[i : i+n]
+			}
+			if angled {
+				addr.WriteString(text)
+			} else {
+				name.WriteString(text)
+			}
+			i += n - 1
+		case c == '(':
+			text, n := commentText(s[i:])
+			comment.WriteString(text)
+			i += n - 1
+		case c == '<' && !angled:
+			angled = true
+			addr.Reset()
+		case c == '>' && angled:
+			angled, afterAngle = false, true
+		case c == ',' && !angled, c == ';' && !angled:
+			end()
+		case c == ':' && !angled && !afterAngle && !strings.ContainsAny(name.String(), "@["): // the name of a group
+			name.Reset()
+		case angled:
+			addr.WriteByte(c)
+		case !afterAngle:
+			name.WriteByte(c)
+		}
+	}
+	if angled { // never closed
+		angled, afterAngle = false, true
+	}
+	end()
+	return list
+}
+
+// quotedString reads the quoted string that s begins with; n is its length with the quotes.
+func quotedString(s string) (text string, n int) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), i + 1
+		case '\\':
+			if i+1 < len(s) {
+				i++
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), len(s)
+}
+
+// commentText reads the comment that s begins with, with those inside it.
+func commentText(s string) (text string, n int) {
+	var b strings.Builder
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '(':
+			if depth++; depth == 1 {
+				continue
+			}
+		case ')':
+			if depth--; depth == 0 {
+				return b.String(), i + 1
+			}
+		case '\\':
+			if i+1 < len(s) {
+				i++
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), len(s)
+}
+
+func followedByAt(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r == '@'
+}
+
+// joinAddresses is the one string of a list (decisions, section 14).
+func joinAddresses(list []Address) string {
+	var b strings.Builder
+	for i, a := range list {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(a.String())
+		if b.Len() > maxValue {
+			break
+		}
+	}
+	return b.String()
+}

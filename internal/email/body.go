@@ -1,0 +1,108 @@
+package email
+
+import (
+	"strings"
+)
+
+// readBody chooses the text and the HTML of a message and lists everything else as attachments.
+func (m *Message) readBody(root *node) {
+	b := m.bodies(root, false)
+	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
+}
+
+// bodies are the texts that are shown one below the other.
+type bodies struct{ texts, htmls []string }
+
+// bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is inline.
+func (m *Message) bodies(n *node, related bool) (b bodies) {
+	if len(n.children) == 0 {
+		return m.leaf(n, related)
+	}
+	switch n.media {
+	case "multipart/alternative": // one of each kind
+		for _, child := range n.children {
+			c := m.bodies(child, related)
+			if len(b.texts) == 0 {
+				b.texts = c.texts
+			}
+			if len(b.htmls) == 0 {
+				b.htmls = c.htmls
+			}
+		}
+	case "multipart/related": // RFC 2387: the root is what "start" names, or the first
+		root := 0
+		for i, child := range n.children {
+			if start := trimID(n.params["start"]); start != "" && trimID(child.header.get("Content-ID")) == start {
+				root = i
+				break
+			}
+		}
+		for i, child := range n.children {
+			if i == root {
+				b = m.bodies(child, related)
+				continue
+			}
+			m.attachAll(child)
+		}
+	default:
+		for _, child := range n.children {
+			c := m.bodies(child, related)
+			b.texts = append(b.texts, c.texts...)
+			b.htmls = append(b.htmls, c.htmls...)
+		}
+	}
+	return b
+}
+
+// leaf is a text, or becomes an attachment.
+func (m *Message) leaf(n *node, related bool) (b bodies) {
+	switch {
+	case n.disposition == "attachment" || n.filename() != "":
+	case n.media == "text/plain":
+		return bodies{texts: []string{n.text(m.fault)}}
+	case n.media == "text/html":
+		return bodies{htmls: []string{n.text(m.fault)}}
+	}
+	m.attach(n, related)
+	return bodies{}
+}
+
+// attachAll makes attachments of all leaves under a part that another part refers to.
+func (m *Message) attachAll(n *node) {
+	for _, child := range n.children {
+		m.attachAll(child)
+	}
+	if len(n.children) == 0 {
+		m.attach(n, true)
+	}
+}
+
+func (m *Message) attach(n *node, related bool) {
+	f := File{
+		Index: len(m.files), Filename: n.filename(), ContentType: n.media, Size: sizeTransfer(n.body, n.encoding),
+		ContentID: trimID(n.header.get("Content-ID")),
+	}
+	if n.disposition == "attachment" || n.disposition == "inline" {
+		f.Disposition = n.disposition
+	}
+	f.Inline = f.Disposition == "inline" || f.Disposition == "" && (related || f.ContentID != "")
+	if f.Filename == "" {
+		f.Filename = fallbackName(f.Index, n.media)
+	}
+	m.Attachments = append(m.Attachments, f)
+	m.files = append(m.files, n)
+	if strings.HasPrefix(n.media, "message/") {
+		m.reports = append(m.reports, n)
+	}
+}
+
+// filename is the name that a part gives its content, made safe; empty when it gives none.
+func (n *node) filename() string {
+	name := n.disposed["filename"]
+	if name == "" {
+		name = n.params["name"]
+	}
+	return cleanFilename(name)
+}
+
+func trimID(id string) string { return printable(guessUTF8(strings.Trim(id, "<> \t"))) }

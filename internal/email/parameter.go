@@ -1,0 +1,146 @@
+package email
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// parseParameters reads a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of RFC 2231
+// (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
+// quotes, repeated names (the first counts). The value and the names are in lower case.
+func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
+	value, rest := cutParameter(s)
+	value = strings.ToLower(strings.Trim(stripComment(value), " \t"))
+	type segment struct {
+		index   int
+		encoded bool
+		text    string
+	}
+	extended := map[string][]segment{}
+	params = map[string]string{}
+	for rest != "" {
+		var p string
+		p, rest = cutParameter(rest)
+		name, v, ok := strings.Cut(p, "=")
+		if !ok {
+			continue
+		}
+		name = strings.ToLower(strings.Trim(name, " \t"))
+		v = unquote(strings.Trim(v, " \t"))
+		base, mark, star := strings.Cut(name, "*")
+		if !star {
+			if _, repeated := params[name]; !repeated && name != "" {
+				params[name] = decodeText(v, fault)
+			}
+			continue
+		}
+		seg := segment{text: v}
+		mark, seg.encoded = strings.CutSuffix(mark, "*")
+		if mark == "" { // name*=charset'language'text
+			seg.encoded = true
+		} else if n, err := strconv.Atoi(mark); err == nil && n >= 0 {
+			seg.index = n
+		} else {
+			continue
+		}
+		extended[base] = append(extended[base], seg)
+	}
+	for base, segments := range extended {
+		slices.SortStableFunc(segments, func(a, b segment) int { return a.index - b.index })
+		var text []byte
+		var charset string
+		for i, seg := range segments {
+			if !seg.encoded {
+				text = append(text, seg.text...)
+				continue
+			}
+			v := seg.text
+			if i == 0 {
+				if cs, after, ok := strings.Cut(v, "'"); ok {
+					if _, after, ok = strings.Cut(after, "'"); ok {
+						charset, v = cs, after
+					}
+				}
+			}
+			text = append(text, unescape(v)...)
+		}
+		decoded, ok := toUTF8(text, charset)
+		if !ok {
+			fault(UnknownCharset)
+		}
+		params[base] = printable(decoded)
+	}
+	return value, params
+}
+
+// cutParameter cuts at the first semicolon outside quotes.
+func cutParameter(s string) (first, rest string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			if quoted {
+				i++
+			}
+		case '"':
+			quoted = !quoted
+		case ';':
+			if !quoted {
+				return s[:i], s[i+1:]
+			}
+		}
+	}
+	if quoted { // the quote was never closed: it is a character
+		if first, rest, ok := strings.Cut(s, ";"); ok {
+			return first, rest
+		}
+	}
+	return s, ""
+}
+
+// unquote takes a quoted string's text. Backslashes are kept before anything but a quote and a backslash: senders write
+// Windows paths in quotes.
+func unquote(s string) string {
+	s, quoted := strings.CutPrefix(s, `"`)
+	if !quoted {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return b.String()
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// unescape reads percent escapes and keeps what is none.
+func unescape(s string) string {
+	if text, err := url.PathUnescape(s); err == nil {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
+			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+			i += 2
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// stripComment drops what stands in parentheses.
+func stripComment(s string) string {
+	if i := strings.IndexByte(s, '('); i >= 0 {
+		return s[:i]
+	}
+	return s
+}

@@ -1,0 +1,206 @@
+package email
+
+import (
+	"encoding/base64"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/emersion/go-message/charset"
+	"golang.org/x/text/encoding/charmap"
+)
+
+// decodeText is a header value as a person reads it: RFC 2047 words decoded, valid UTF-8, no control characters, at most
+// maxValue bytes. Words that a sender broke are taken as they are meant (characters split between words, missing
+// padding, spaces inside); a word of an unknown charset stays as it is.
+func decodeText(s string, fault func(Fault)) string {
+	if !strings.Contains(s, "=?") {
+		return printable(guessUTF8(s))
+	}
+	var out strings.Builder
+	var pending []byte // bytes of words that stand together, of one charset
+	var pendingCharset string
+	flush := func() {
+		if pendingCharset == "" {
+			return
+		}
+		text, ok := toUTF8(pending, pendingCharset)
+		if !ok {
+			fault(UnknownCharset)
+		}
+		out.WriteString(text)
+		pending, pendingCharset = nil, ""
+	}
+	for s != "" {
+		start := strings.Index(s, "=?")
+		if start < 0 {
+			break
+		}
+		word, cs, content, ok := firstWord(s[start:])
+		if !ok {
+			flush()
+			out.WriteString(guessUTF8(s[:start+2]))
+			s = s[start+2:]
+			continue
+		}
+		if gap := s[:start]; pendingCharset == "" || strings.Trim(gap, " \t") != "" { // space between words is not text
+			flush()
+			out.WriteString(guessUTF8(gap))
+		}
+		if !strings.EqualFold(cs, pendingCharset) {
+			flush()
+			pendingCharset = cs
+		}
+		pending = append(pending, content...)
+		s = s[start+len(word):]
+		if out.Len()+len(pending) > maxValue {
+			break
+		}
+	}
+	flush()
+	out.WriteString(guessUTF8(s))
+	return printable(out.String())
+}
+
+// firstWord reads the encoded word that s begins with: =?charset*language?Q or B?text?= (RFC 2047, RFC 2231 section 5).
+func firstWord(s string) (word, charset string, content []byte, ok bool) {
+	rest := s[2:]
+	i := strings.IndexByte(rest, '?')
+	if i < 1 || i > 64 || len(rest) < i+4 || rest[i+2] != '?' {
+		return "", "", nil, false
+	}
+	charset, _, _ = strings.Cut(rest[:i], "*")
+	encoding, text := rest[i+1], rest[i+3:]
+	end := strings.Index(text, "?=")
+	if end < 0 || charset == "" || strings.ContainsAny(charset, " \t\"<>") {
+		return "", "", nil, false
+	}
+	switch encoding {
+	case 'q', 'Q':
+		content = decodeQ(text[:end])
+	case 'b', 'B':
+		content, _ = decodeBase64(nil, []byte(text[:end]))
+	default:
+		return "", "", nil, false
+	}
+	return s[:len(s)-len(text)+end+2], charset, content, true
+}
+
+func decodeQ(s string) []byte {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '_':
+			out = append(out, ' ')
+		case c == '=' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
+			out = append(out, unhex(s[i+1])<<4|unhex(s[i+2]))
+			i += 2
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// toUTF8 reads text of a charset. A charset that is not known yields the bytes as they can be guessed, and false.
+func toUTF8(text []byte, name string) (string, bool) {
+	name = strings.ToLower(strings.Trim(name, " \t\"'"))
+	switch name {
+	case "", "utf-8", "utf8", "us-ascii", "ascii", "unknown-8bit", "x-unknown", "8bit", "binary", "default":
+		return guessUTF8(string(text)), true
+	case "iso-8859-1", "latin1": // what is sent under this name is the superset (WHATWG Encoding)
+		name = "windows-1252"
+	case "cp932", "ms932", "windows-31j":
+		name = "shift_jis"
+	case "gb2312", "x-gbk", "cp936":
+		name = "gbk"
+	case "ks_c_5601-1987", "cp949":
+		name = "euc-kr"
+	case "utf-7", "unicode-1-1-utf-7":
+		return decodeUTF7(text), true
+	}
+	r, err := charset.Reader(name, strings.NewReader(string(text)))
+	if err != nil {
+		return guessUTF8(string(text)), false
+	}
+	converted, err := io.ReadAll(r)
+	if err != nil {
+		return guessUTF8(string(text)), false
+	}
+	return strings.ToValidUTF8(string(converted), "\uFFFD"), true
+}
+
+// guessUTF8 reads text of an undeclared charset: UTF-8 when most of it is, else what most old mailers wrote, windows-1252.
+func guessUTF8(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var good, bad int
+	for rest := s; rest != ""; {
+		r, n := utf8.DecodeRuneInString(rest)
+		switch {
+		case r == utf8.RuneError && n <= 1:
+			bad++
+		case n > 1:
+			good++
+		}
+		rest = rest[n:]
+	}
+	if good < bad {
+		if text, err := charmap.Windows1252.NewDecoder().String(s); err == nil {
+			return text
+		}
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// decodeUTF7 reads RFC 2152, which the encoding tables leave out.
+func decodeUTF7(text []byte) string {
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '+' {
+			out.WriteByte(text[i])
+			continue
+		}
+		end := i + 1
+		for end < len(text) && base64Value[text[end]] < 64 {
+			end++
+		}
+		if end == i+1 {
+			out.WriteByte('+')
+		} else if units, err := base64.RawStdEncoding.DecodeString(string(text[i+1 : end])); err == nil || len(units) > 1 {
+			be, _ := toUTF8(units[:len(units)&^1], "utf-16be")
+			out.WriteString(be)
+		}
+		if end == len(text) || text[end] != '-' {
+			end--
+		}
+		i = end
+	}
+	return guessUTF8(out.String())
+}
+
+// printable makes one line of a decoded value: nothing that a terminal, a header or a database would act upon.
+func printable(s string) string {
+	s = strings.Trim(s, " \t\r\n")
+	if len(s) > maxValue {
+		s = strings.ToValidUTF8(s[:maxValue], "")
+	}
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if !strings.ContainsFunc(s, isControl) {
+		return s
+	}
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return ' '
+		}
+		return r
+	}, s), " ")
+}
+
+// isControl reports the control characters, C0 and C1, and the separators of lines.
+func isControl(r rune) bool {
+	return r < ' ' || 0x7f <= r && r < 0xa0 || r == '\u2028' || r == '\u2029'
+}
