@@ -1,0 +1,207 @@
+package hookglass
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// OutcomeSource is what delivered an event.
+type OutcomeSource string
+
+// The sources.
+const (
+	OutcomeTarget OutcomeSource = "forwarding_target"
+	OutcomeStep   OutcomeSource = "forward_step"
+	OutcomeTunnel OutcomeSource = "tunnel"
+)
+
+// Outcome is one attempt to deliver an event, for figures and alerts.
+type Outcome struct {
+	EndpointNum int64
+	EventSeq    int64
+	Source      OutcomeSource
+	At          time.Time
+	Took        time.Duration // 0: not known
+	StatusCode  int           // 0: no answer came
+	Earlier     bool          // an attempt of the same delivery was bad before, and is counted
+	Final       OutcomeEnd    // empty: it is tried again
+}
+
+// OutcomeEnd is how a delivery ended.
+type OutcomeEnd string
+
+// The ends.
+const (
+	OutcomeDelivered OutcomeEnd = "delivered"
+	OutcomeFailed    OutcomeEnd = "failed"
+)
+
+// Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts").
+func (o Outcome) Bad() bool { return o.StatusCode == 0 || o.StatusCode >= 400 }
+
+// Figures count what arrived at an endpoint in a time, also what was deleted later, and what was delivered. Times are counted in
+// buckets of TimeBucket, so that figures can be added up.
+type Figures struct {
+	Events     int64                 `json:"n,omitempty"` // all that arrived
+	Bytes      int64                 `json:"b,omitempty"`
+	Ignored    int64                 `json:"i,omitempty"`
+	Types      map[string]int64      `json:"t,omitempty"`
+	Providers  map[string]int64      `json:"p,omitempty"`
+	EventTypes map[string]int64      `json:"e,omitempty"`
+	Statuses   map[string]int64      `json:"s,omitempty"` // of the answers to senders
+	Signatures map[string]int64      `json:"g,omitempty"`
+	Forged     int64                 `json:"f,omitempty"` // events that are not ignored and whose signature failed
+	Deliveries map[string]Deliveries `json:"d,omitempty"` // by OutcomeSource, of events that are not ignored
+}
+
+// Deliveries count attempts of one source.
+type Deliveries struct {
+	Attempts  int64           `json:"a,omitempty"`
+	Delivered int64           `json:"d,omitempty"` // deliveries that ended well
+	Failed    int64           `json:"f,omitempty"` // deliveries that ended badly
+	Bad       int64           `json:"b,omitempty"` // deliveries with an attempt that failed or was answered with 400 or more
+	Times     map[int16]int64 `json:"t,omitempty"` // attempts by TimeBucket, those of which the time is known
+}
+
+// Bounds of what senders can make figures grow by.
+const (
+	maxFigureNames  = 200 // different names of one kind; what comes after is OtherName
+	maxFigureLength = 100 // bytes of a name
+)
+
+// OtherName stands for names that there is no room for.
+const OtherName = "(other)"
+
+// AddEvent counts an event in the list form, or with -1 takes it back.
+func (f *Figures) AddEvent(e *Event, by int64) {
+	f.Events += by
+	f.Bytes += by * e.Size
+	bump(&f.Types, string(e.Type), by)
+	bump(&f.Providers, e.Provider, by)
+	if e.EventType != "" {
+		bump(&f.EventTypes, e.EventType, by)
+	}
+	if e.Status != 0 {
+		bump(&f.Statuses, strconv.Itoa(e.Status), by)
+	}
+	bump(&f.Signatures, string(e.SignatureStatus), by)
+	if e.Ignored != "" {
+		f.Ignored += by
+	} else if e.SignatureStatus == SignatureFailed {
+		f.Forged += by
+	}
+}
+
+// AddOutcome counts an attempt, or with -1 takes it back.
+func (f *Figures) AddOutcome(o Outcome, by int64) {
+	if f.Deliveries == nil {
+		f.Deliveries = map[string]Deliveries{}
+	}
+	d := f.Deliveries[string(o.Source)]
+	d.Attempts += by
+	switch o.Final {
+	case OutcomeDelivered:
+		d.Delivered += by
+	case OutcomeFailed:
+		d.Failed += by
+	}
+	if o.Bad() && !o.Earlier {
+		d.Bad += by
+	}
+	if o.Took > 0 {
+		if d.Times == nil {
+			d.Times = map[int16]int64{}
+		}
+		d.Times[TimeBucket(o.Took)] += by
+	}
+	f.Deliveries[string(o.Source)] = d
+}
+
+// Add adds other figures.
+func (f *Figures) Add(o Figures) {
+	f.Events += o.Events
+	f.Bytes += o.Bytes
+	f.Ignored += o.Ignored
+	f.Forged += o.Forged
+	for _, m := range []struct {
+		to   *map[string]int64
+		from map[string]int64
+	}{{&f.Types, o.Types}, {&f.Providers, o.Providers}, {&f.EventTypes, o.EventTypes}, {&f.Statuses, o.Statuses}, {&f.Signatures, o.Signatures}} {
+		for name, n := range m.from {
+			bump(m.to, name, n)
+		}
+	}
+	for source, from := range o.Deliveries {
+		if f.Deliveries == nil {
+			f.Deliveries = map[string]Deliveries{}
+		}
+		d := f.Deliveries[source]
+		d.Attempts += from.Attempts
+		d.Delivered += from.Delivered
+		d.Failed += from.Failed
+		d.Bad += from.Bad
+		if d.Times == nil && len(from.Times) > 0 {
+			d.Times = map[int16]int64{}
+		}
+		for bucket, n := range from.Times {
+			d.Times[bucket] += n
+		}
+		f.Deliveries[source] = d
+	}
+}
+
+// Counted is how many events count for health: those that are not ignored.
+func (f *Figures) Counted() int64 { return f.Events - f.Ignored }
+
+func bump(m *map[string]int64, name string, by int64) {
+	if *m == nil {
+		*m = map[string]int64{}
+	}
+	if len(name) > maxFigureLength {
+		name = strings.ToValidUTF8(name[:maxFigureLength], "")
+	}
+	if _, known := (*m)[name]; !known && len(*m) >= maxFigureNames {
+		name = OtherName
+	}
+	if (*m)[name] += by; (*m)[name] == 0 {
+		delete(*m, name)
+	}
+}
+
+// timeStep is the ratio of the bounds of a bucket of times: what is read from one is right to 2.5 %.
+const timeStep = 1.05
+
+// TimeBucket is the bucket of a time; 0 is for up to 10 µs.
+func TimeBucket(d time.Duration) int16 {
+	us := float64(d.Microseconds())
+	if us <= 10 {
+		return 0
+	}
+	return int16(math.Ceil(math.Log(us/10) / math.Log(timeStep)))
+}
+
+// Quantile is the time that a share q (0 to 1) of the times do not pass, 0 when there are none.
+func (d Deliveries) Quantile(q float64) time.Duration {
+	var total int64
+	highest := int16(0)
+	for bucket, n := range d.Times {
+		total += n
+		highest = max(highest, bucket)
+	}
+	if total <= 0 {
+		return 0
+	}
+	rank := max(int64(math.Ceil(q*float64(total))), 1)
+	for bucket := int16(0); bucket <= highest; bucket++ {
+		if rank -= d.Times[bucket]; rank <= 0 {
+			if bucket == 0 {
+				return 10 * time.Microsecond
+			}
+			// The middle of the bucket, in the same ratio to both its bounds.
+			return time.Duration(10 * math.Pow(timeStep, float64(bucket)-0.5) * float64(time.Microsecond))
+		}
+	}
+	return 0
+}
