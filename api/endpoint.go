@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"time"
 
 	"hookglass"
@@ -40,7 +41,7 @@ type ProviderConfig struct {
 // Response is an endpoint's custom answer. Body and header values may hold templates such as {{request.method}}.
 type Response struct {
 	_       struct{}          `additionalProperties:"false"`
-	Status  int               `json:"status" minimum:"200" maximum:"599" doc:"Any status that ends a request." example:"201"`
+	Status  *int              `json:"status,omitempty" minimum:"200" maximum:"599" doc:"Any status that ends a request; 200 when it is not given." example:"201"`
 	Headers map[string]string `json:"headers" required:"false" doc:"Fields that frame the answer or set cookies are refused."`
 	Body    string            `json:"body" required:"false" doc:"At most 1 MiB." example:"{\"ok\":true}"`
 	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
@@ -100,7 +101,7 @@ func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 		out.WebhookURL, out.URL = &url, &url
 	}
 	if r := e.Response; r != nil {
-		out.Response = &Response{Status: r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.Delay.Milliseconds()}
+		out.Response = &Response{Status: &r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.Delay.Milliseconds()}
 		if r.Headers == nil {
 			out.Response.Headers = map[string]string{}
 		}
@@ -115,7 +116,11 @@ func (r Response) Domain() *hookglass.Response {
 	if r.DelayMS >= 0 && r.DelayMS < 1<<32 {
 		delay = time.Duration(r.DelayMS) * time.Millisecond
 	}
-	return &hookglass.Response{Status: r.Status, Headers: r.Headers, Body: r.Body, Delay: delay}
+	status := http.StatusOK
+	if r.Status != nil {
+		status = *r.Status
+	}
+	return &hookglass.Response{Status: status, Headers: r.Headers, Body: r.Body, Delay: delay}
 }
 
 // Domain are the settings in the service's terms.

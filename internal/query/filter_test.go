@@ -86,3 +86,20 @@ func TestBetweenExcludesItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// RFC 9110, section 8.3.1: white space may stand before the semicolon.
+func TestAContentTypeEndsAtItsParameters(t *testing.T) {
+	q, err := query.Filter{ContentType: "text/plain"}.Parse(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for contentType, want := range map[string]bool{
+		"text/plain": true, "text/plain;charset=utf-8": true, "text/plain ; charset=utf-8": true, "TEXT/PLAIN": true, "text/plainer": false, "": false,
+	} {
+		e := invoice()
+		e.ContentType = contentType
+		if q.Match(e) != want {
+			t.Errorf("%q: %v", contentType, !want)
+		}
+	}
+}

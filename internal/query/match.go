@@ -47,7 +47,7 @@ func (t *Term) holds(e *hookglass.Event) bool {
 	case Body:
 		return t.inBody(e)
 	case ContentType:
-		return e.ContentType != "" && t.Pattern.Match(e.ContentType+";")
+		return e.ContentType != "" && t.Pattern.Match(strings.ReplaceAll(e.ContentType, " ;", ";")+";")
 	case IP:
 		return t.Pattern.Match(e.IP)
 	case Tag:

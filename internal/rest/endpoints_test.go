@@ -56,7 +56,7 @@ func TestAnEmailEndpointHasAnAddressInsteadOfAURL(t *testing.T) {
 func TestAnEndpointIsChangedByWhatTheBodyNames(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint(`,"provider":"github","custom_id":"payments","response":{"status":201,"headers":{"X-A":"1"},"body":"ok","delay_ms":5}`)
-		if e.Response == nil || e.Response.Status != 201 || e.Response.Headers["X-A"] != "1" || e.Response.Body != "ok" || e.Response.DelayMS != 5 {
+		if e.Response == nil || *e.Response.Status != 201 || e.Response.Headers["X-A"] != "1" || e.Response.Body != "ok" || e.Response.DelayMS != 5 {
 			t.Fatalf("response is %+v", e.Response)
 		}
 		var got api.One[api.Endpoint]
@@ -87,6 +87,14 @@ func TestACustomAnswerIsShownWhole(t *testing.T) {
 			Data struct{ Response json.RawMessage }
 		}
 		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"status":202}}}`, &got)
+		var plain struct {
+			Data struct{ Response json.RawMessage }
+		}
+		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"body":"fine"}}}`, &plain)
+		if want := `{"status":200,"headers":{},"body":"fine","delay_ms":0}`; string(plain.Data.Response) != want {
+			t.Errorf("without a status %s, want %s", plain.Data.Response, want)
+		}
+		s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"status":0}}}`, nil)
 		if want := `{"status":202,"headers":{},"body":"","delay_ms":0}`; string(got.Data.Response) != want {
 			t.Errorf("response is %s, want %s", got.Data.Response, want)
 		}

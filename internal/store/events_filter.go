@@ -31,7 +31,7 @@ func (d dialect) where(q query.Query, a *args) (conditions string, whole bool) {
 var columns = map[query.Field]string{
 	query.Kind: "type", query.Provider: "provider", query.EventType: "event_type", query.Signature: "signature_status", query.Method: "method",
 	query.Path: "path", query.IP: "ip", query.From: "mail_from", query.To: "mail_to", query.Subject: "subject", query.ID: "id",
-	query.ContentType: "content_type || ';'",
+	query.ContentType: "replace(content_type, ' ;', ';') || ';'",
 }
 
 // lowerCase are the columns whose text is in lower case as it is.
