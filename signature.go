@@ -1,6 +1,9 @@
 package hookglass
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // SignatureConfig says with which secrets deliveries of a provider to an endpoint are checked.
 // Secrets are sealed; in the clear they exist only where a check or a signature is made.
@@ -27,4 +30,12 @@ type GenericOptions struct {
 	IDHeader         string // the header of {id}; also the delivery id
 	ToleranceSeconds int    // 0: no check
 	SecretEncoding   string // utf8 (default), base64, hex
+}
+
+// DefaultTolerance is how many seconds a generic_hmac timestamp may be off where a config does not say.
+const DefaultTolerance = 300
+
+// SignsTime reports whether a timestamp is part of what is signed, or stands beside it.
+func (o GenericOptions) SignsTime() bool {
+	return o.TimestampHeader != "" || strings.Contains(o.PayloadTemplate, "{timestamp}")
 }

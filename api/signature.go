@@ -25,7 +25,7 @@ type GenericOptions struct {
 	TimestampHeader  string   `json:"timestamp_header,omitempty" example:"X-Acme-Timestamp"`
 	TimestampUnit    string   `json:"timestamp_unit,omitempty" enum:"s,ms" doc:"Default s." example:"s"`
 	IDHeader         string   `json:"id_header,omitempty" doc:"The header of {id}." example:"X-Acme-Delivery"`
-	ToleranceSeconds int      `json:"tolerance_seconds,omitempty" minimum:"0" maximum:"86400" doc:"How old or new a timestamp may be; 0 does not check." example:"300"`
+	ToleranceSeconds *int     `json:"tolerance_seconds,omitempty" minimum:"0" maximum:"86400" doc:"How old or new a timestamp may be; 0 does not check. Default 300 where a timestamp is signed." example:"300"`
 	SecretEncoding   string   `json:"secret_encoding,omitempty" enum:"utf8,base64,hex" doc:"How the secret is written; default utf8." example:"utf8"`
 }
 
@@ -100,7 +100,10 @@ func FromSignatureConfig(c hookglass.SignatureConfig) SignatureConfig {
 		out.Options = &GenericOptions{
 			Header: o.Header, Algorithm: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, PayloadTemplate: o.PayloadTemplate,
 			TimestampHeader: o.TimestampHeader, TimestampUnit: o.TimestampUnit, IDHeader: o.IDHeader,
-			ToleranceSeconds: o.ToleranceSeconds, SecretEncoding: o.SecretEncoding,
+			SecretEncoding: o.SecretEncoding,
+		}
+		if o.ToleranceSeconds != 0 || o.SignsTime() {
+			out.Options.ToleranceSeconds = &o.ToleranceSeconds
 		}
 	}
 	return out
@@ -108,11 +111,17 @@ func FromSignatureConfig(c hookglass.SignatureConfig) SignatureConfig {
 
 // Domain are the options in the service's terms.
 func (o GenericOptions) Domain() hookglass.GenericOptions {
-	return hookglass.GenericOptions{
+	options := hookglass.GenericOptions{
 		Header: o.Header, Algorithm: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, PayloadTemplate: o.PayloadTemplate,
-		TimestampHeader: o.TimestampHeader, TimestampUnit: o.TimestampUnit, IDHeader: o.IDHeader,
-		ToleranceSeconds: o.ToleranceSeconds, SecretEncoding: o.SecretEncoding,
+		TimestampHeader: o.TimestampHeader, TimestampUnit: o.TimestampUnit, IDHeader: o.IDHeader, SecretEncoding: o.SecretEncoding,
 	}
+	switch {
+	case o.ToleranceSeconds != nil:
+		options.ToleranceSeconds = *o.ToleranceSeconds
+	case options.SignsTime():
+		options.ToleranceSeconds = hookglass.DefaultTolerance
+	}
+	return options
 }
 
 // SendTestRequest is the body of POST /endpoints/{endpoint_id}/test_requests: a sample of a provider, or a request spelled out.

@@ -3,6 +3,8 @@ package provider
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"strings"
 )
 
@@ -39,16 +41,8 @@ func (s *scheme) verifyAdyen(in *input, secret string) reason {
 			why = missingSignature
 		case !ok:
 			why = malformedSignature
-		default:
-			fields := make([]string, len(adyenFields))
-			for i, path := range adyenFields {
-				fields[i] = item.at(path).text()
-			}
-			h := hmac.New(sha256.New, keys[0])
-			h.Write([]byte(strings.Join(fields, ":")))
-			if !hmac.Equal(digest, h.Sum(nil)) {
-				why = signatureMismatch
-			}
+		case !hmac.Equal(digest, adyenDigest(item, keys[0])):
+			why = signatureMismatch
 		}
 		return why == verified // every item must be genuine
 	})
@@ -56,4 +50,39 @@ func (s *scheme) verifyAdyen(in *input, secret string) reason {
 		return missingSignature
 	}
 	return why
+}
+
+func adyenDigest(item value, key []byte) []byte {
+	fields := make([]string, len(adyenFields))
+	for i, path := range adyenFields {
+		fields[i] = item.at(path).text()
+	}
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(strings.Join(fields, ":")))
+	return h.Sum(nil)
+}
+
+// signAdyen exchanges the signature of each item. An item without one has no place for it.
+func (s *scheme) signAdyen(o *Outgoing, secret string) error {
+	keys := deriveKeys(keyHex, secret)
+	if len(keys) == 0 {
+		return bodyUnsignable("the configured secret can not be used as a key")
+	}
+	if !json.Valid(o.Body) {
+		return bodyUnsignable("the signature stands in the body, which is no JSON")
+	}
+	e := editor{text: o.Body}
+	var places []field
+	var texts []string
+	e.find(skipSpace(o.Body, 0), []string{"notificationItems", "*", "NotificationRequestItem"}, "", func(_ string, item field) {
+		text := base64.StdEncoding.EncodeToString(adyenDigest(value(o.Body[item.start:item.end]), keys[0]))
+		e.find(item.start, []string{"additionalData", "hmacSignature"}, "", func(_ string, place field) {
+			places, texts = append(places, place), append(texts, `"`+text+`"`)
+		})
+	})
+	if len(places) == 0 {
+		return bodyUnsignable("no item of the body holds a signature")
+	}
+	o.Body = replaced(o.Body, places, texts)
+	return nil
 }

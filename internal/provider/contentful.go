@@ -17,7 +17,7 @@ func writeContentful(w io.Writer, in *input, url string) {
 		}
 	}
 	var names []string
-	for name := range strings.SplitSeq(in.Headers.Get("x-contentful-signed-headers"), ",") {
+	for name := range strings.SplitSeq(in.Headers.Get(contentfulNames), ",") {
 		names = append(names, strings.ToLower(strings.TrimSpace(name)))
 	}
 	slices.Sort(names)
@@ -26,4 +26,19 @@ func writeContentful(w io.Writer, in *input, url string) {
 	}
 	io.WriteString(w, in.Method+"\n"+path+"\n"+strings.Join(names, ";")+"\n")
 	w.Write(in.Body)
+}
+
+const contentfulNames = "x-contentful-signed-headers"
+
+// nameSigned makes the list of signed headers ready to be signed: those that were named and are still there, and always the list itself
+// and the time.
+func nameSigned(o *Outgoing) {
+	names := []string{contentfulNames, "x-contentful-timestamp"}
+	for name := range strings.SplitSeq(o.Headers.Get(contentfulNames), ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if o.Headers.Has(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	o.Headers = setHeader(o.Headers, contentfulNames, strings.Join(names, ","))
 }

@@ -41,7 +41,7 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 		return missing(in, judges[0])
 	case timestampOutOfTolerance.code():
 		return late(in, judges)
-	case bodyHashMismatch.code(), missingTimestamp.code(), missingID.code():
+	case bodyHashMismatch.code(), missingTimestamp.code(), missingID.code(), foreignKey.code(), otherTopic.code(), keyUnavailable.code():
 		return Finding{Code: v.Reason, Message: v.Message}
 	case unusableSecret.code():
 		return Finding{Code: v.Reason, Message: v.Message + " " + keyAdvice(judges[0])}

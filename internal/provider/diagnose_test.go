@@ -158,7 +158,7 @@ func TestDiagnoseConfigs(t *testing.T) {
 	}{
 		"no config":      {"X-GitHub-Event: push", "no_config"},
 		"nobody":         {"X-Foo: bar", "no_config"},
-		"not verifiable": {"PAYPAL-TRANSMISSION-ID: x", "not_verifiable"},
+		"not verifiable": {"aeg-event-type: Notification", "not_verifiable"},
 	} {
 		r := &provider.Request{Method: "POST", Headers: fields(c.headers)}
 		if got := provider.Diagnose(r, provider.Detect(r), nil); got.Code != c.code {

@@ -17,6 +17,7 @@ const (
 // input is a request with the readings of its body, made when first asked for and kept. It serves one call.
 type input struct {
 	*Request
+	needs                      *KeyRef // the first key that was asked for and is not known
 	didJSON, didForm, didQuery bool
 	json                       value
 	top                        *fields // nil until the body is read

@@ -2,7 +2,11 @@ package provider
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Mailgun signs a timestamp and a token with the webhook signing key, and sends all three in the body: as /signature of a
@@ -32,19 +36,65 @@ func (s *scheme) verifyMailgun(in *input, secret string) reason {
 	case secret == "":
 		return unusableSecret
 	}
-	h := hmac.New(sha256.New, []byte(secret))
-	h.Write([]byte(stamp + token))
-	if !hmac.Equal(digest, h.Sum(nil)) {
+	if !hmac.Equal(digest, hmacSHA256(secret, stamp+token)) {
 		return signatureMismatch
 	}
 	return verified
 }
 
+// signMailgun exchanges the time and the signature in the body, which has to hold them; the token stays.
+func signMailgun(o *Outgoing, secret string, at time.Time) error {
+	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
+	_, token, signature := mailgunClaim(in)
+	if token == "" || signature == "" || o.Headers.Get("Content-Encoding") != "" {
+		return bodyUnsignable("the body has no token and signature to exchange")
+	}
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	signature = hex.EncodeToString(hmacSHA256(secret, stamp+token))
+	values := map[string]string{"timestamp": stamp, "signature": signature}
+	if in.isForm() {
+		pairs := strings.Split(string(o.Body), "&")
+		for i, p := range pairs {
+			name, _, _ := strings.Cut(p, "=")
+			if v, ok := values[unescapeForm(name)]; ok {
+				pairs[i] = name + "=" + v
+			}
+		}
+		o.Body = []byte(strings.Join(pairs, "&"))
+		return nil
+	}
+	if !json.Valid(o.Body) {
+		return bodyUnsignable("the signature stands in the body, which is no JSON")
+	}
+	e := editor{text: o.Body}
+	var places []field
+	var texts []string
+	for name, v := range values {
+		e.find(skipSpace(o.Body, 0), []string{"signature", name}, "", func(_ string, place field) {
+			if o.Body[place.start] == '"' {
+				v = `"` + v + `"`
+			}
+			places, texts = append(places, place), append(texts, v)
+		})
+	}
+	if len(places) == 2 && places[0].start > places[1].start {
+		places[0], places[1], texts[0], texts[1] = places[1], places[0], texts[1], texts[0]
+	}
+	if len(places) != 2 {
+		return bodyUnsignable("the body holds its time or its signature more than once")
+	}
+	o.Body = replaced(o.Body, places, texts)
+	return nil
+}
+
 // presentedInBody reports whether the body holds a signature of the schemes that keep it there.
 func (s *scheme) presentedInBody(in *input) bool {
-	if s.Kind == "mailgun" {
+	switch s.Kind {
+	case "mailgun":
 		_, _, signature := mailgunClaim(in)
 		return signature != ""
+	case "sns":
+		return snsSignature(in) != ""
 	}
 	found := false
 	eachAdyenItem(in, func(_ value, signature string) bool {

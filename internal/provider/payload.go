@@ -87,9 +87,11 @@ func (in *input) urls() []string {
 	return all
 }
 
-// sortedURL is what Plivo's third version signs: the URL with its query sorted, then the parameters of the form sorted.
+// sortedURL is what Plivo's third version signs: the URL with its path and query decoded and the query sorted, then the parameters of the form
+// sorted. After a query, dots at the end are dropped, those of a last value included, as its own libraries do.
 func sortedURL(url string, params []pair) string {
 	base, rawQuery, _ := strings.Cut(url, "?")
+	base = unescapePath(base)
 	query := parseForm(rawQuery)
 	slices.SortStableFunc(query, func(a, b pair) int { return strings.Compare(a.name, b.name) })
 	var b strings.Builder
@@ -107,5 +109,8 @@ func sortedURL(url string, params []pair) string {
 		b.WriteByte('.')
 	}
 	b.WriteString(sortedParams(params))
+	if len(query) > 0 {
+		return strings.TrimRight(b.String(), ".")
+	}
 	return b.String()
 }

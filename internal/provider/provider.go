@@ -27,6 +27,10 @@ type Request struct {
 
 	ReceivedAt time.Time // timestamps are judged against it, never against the time of viewing
 	Hint       string    // the endpoint's provider field: breaks a tie, never overrides
+
+	// Keys returns what a sender publishes at an address, nil when that is not known. It must not wait. Without it no such
+	// key is known.
+	Keys func(KeyRef) []byte
 }
 
 // Detection is what a request says about itself. Nothing in it is proven; see Verify. Empty: not known.
@@ -51,10 +55,11 @@ type Config struct {
 // Verdict is the outcome of a signature check.
 type Verdict struct {
 	Status      hookglass.SignatureStatus
-	Reason      string // a stable code, when failed
-	Message     string // one sentence for a person, when failed; holds neither secret nor expected signature
-	ConfigID    int64  // the config that matched
-	SecretIndex int    // which of its secrets matched
+	Reason      string  // a stable code, when failed, or key_unavailable
+	Message     string  // one sentence for a person, where there is a reason; holds neither secret nor expected signature
+	ConfigID    int64   // the config that matched
+	SecretIndex int     // which of its secrets matched
+	Needs       *KeyRef // with key_unavailable: the key to judge with
 }
 
 // Finding is what Diagnose found out about a signature.

@@ -42,9 +42,12 @@ func parsePKIX(der []byte) crypto.PublicKey {
 	if block, _ := pem.Decode(der); block != nil {
 		der = block.Bytes
 	}
-	pub, err := x509.ParsePKIXPublicKey(der)
+	if pub, err := x509.ParsePKIXPublicKey(der); err == nil {
+		return pub
+	}
+	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil
 	}
-	return pub
+	return cert.PublicKey
 }

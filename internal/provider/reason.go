@@ -12,10 +12,13 @@ const (
 	missingTimestamp
 	malformedTimestamp
 	malformedSignature
+	foreignKey
+	otherTopic
 	noSupportedScheme
 	signatureMismatch
 	bodyHashMismatch
 	timestampOutOfTolerance
+	keyUnavailable // nothing was judged; see KeyRef
 	verified
 )
 
@@ -34,6 +37,10 @@ func (r reason) code() string {
 		return "malformed_timestamp"
 	case malformedSignature:
 		return "malformed_signature"
+	case foreignKey:
+		return "foreign_key"
+	case otherTopic:
+		return "other_topic"
 	case noSupportedScheme:
 		return "no_supported_scheme"
 	case signatureMismatch:
@@ -42,6 +49,8 @@ func (r reason) code() string {
 		return "body_hash_mismatch"
 	case timestampOutOfTolerance:
 		return "timestamp_out_of_tolerance"
+	case keyUnavailable:
+		return "key_unavailable"
 	}
 	return ""
 }
@@ -61,6 +70,10 @@ func (r reason) message(name, where string) string {
 		return "The timestamp that is part of the signed content can not be read."
 	case malformedSignature:
 		return fmt.Sprintf("The signature (%s) does not have the form that %s uses.", where, name)
+	case foreignKey:
+		return fmt.Sprintf("The delivery names a certificate at an address that does not belong to %s.", name)
+	case otherTopic:
+		return "The delivery is for another topic than the one whose ARN is configured."
 	case noSupportedScheme:
 		return fmt.Sprintf("The signature (%s) holds no version that %s uses for genuine deliveries.", where, name)
 	case signatureMismatch:
@@ -69,6 +82,8 @@ func (r reason) message(name, where string) string {
 		return "The signature is right but the body is not the one that it vouches for."
 	case timestampOutOfTolerance:
 		return "The signature is right but its timestamp is too far from the time of reception."
+	case keyUnavailable:
+		return fmt.Sprintf("The public key of %s that the signature is checked with has not been fetched yet, or could not be.", name)
 	}
 	return ""
 }

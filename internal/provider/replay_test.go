@@ -129,6 +129,7 @@ func TestNewIdentity(t *testing.T) {
 func TestSignEveryProvider(t *testing.T) {
 	at := time.Unix(1800000000, 0)
 	secrets := map[string]string{"adyen": hex64, "airtable": b64([]byte(secret))}
+	inBody := map[string]string{"mailgun": `{"signature" : {"token":"tok", "signature":"00", "timestamp": 1},"event-data":{"event":"opened"}}`}
 	for _, info := range provider.Providers() {
 		t.Run(info.ID, func(t *testing.T) {
 			config := provider.Config{ID: 1, Provider: info.ID, Secrets: []string{"", or(secrets[info.ID], secret), "old"}}
@@ -136,6 +137,9 @@ func TestSignEveryProvider(t *testing.T) {
 				config.Options = hookglass.GenericOptions{PayloadTemplate: "{id}.{timestamp}.{body}", TimestampHeader: "X-T", IDHeader: "X-I", ToleranceSeconds: 1}
 			}
 			captured := provider.Outgoing{Method: "POST", URL: target, Headers: fields("Content-Type: application/json\nX-Kept: 1"), Body: []byte(`{"webhookTimestamp":1800000000000}`)}
+			if body := inBody[info.ID]; body != "" {
+				captured.Body = []byte(body)
+			}
 			got, err := provider.Sign(captured, config, at)
 			if !info.Signable {
 				if !hookglass.Is(err, hookglass.CodeValidationFailed) {
@@ -222,6 +226,43 @@ func TestSignReplacesWhatWasCaptured(t *testing.T) {
 		if got := sign("twilio", "Content-Type: application/json", url, "{}", secret); got.URL != want {
 			t.Errorf("%s: %s, want %s", url, got.URL, want)
 		}
+	}
+}
+
+// Signatures that stand in the body are exchanged in place: nothing else of it changes. Contentful's list of signed headers names what there is.
+func TestSignInTheBody(t *testing.T) {
+	at := time.Unix(1800000000, 0)
+	mailgun := hex.EncodeToString(mac(sha256.New, []byte(secret), "1800000000tok"))
+	key, _ := hex.DecodeString(hex64)
+	adyen := func(psp string) string { return b64(mac(sha256.New, key, psp+"::::1130:EUR:AUTHORISATION:true")) }
+	item := func(psp, signature string) string {
+		return `{"NotificationRequestItem": {"amount":{"value":1130,"currency":"EUR"},"pspReference":"` + psp + `","additionalData":{"hmacSignature":` + signature + `},"eventCode":"AUTHORISATION","success":"true"}}`
+	}
+	for _, c := range []struct{ name, provider, headers, body, secret, want string }{
+		{"mailgun", "mailgun", "", "{ \"event-data\":{\"id\":\"\\u00e9\"},\n\"signature\":{\"timestamp\":\"1\",\"token\":\"tok\",\"signature\":\"00\"}}\n", secret,
+			"{ \"event-data\":{\"id\":\"\\u00e9\"},\n\"signature\":{\"timestamp\":\"1800000000\",\"token\":\"tok\",\"signature\":\"" + mailgun + "\"}}\n"},
+		{"mailgun form", "mailgun", "Content-Type: application/x-www-form-urlencoded", "a=%20b&signature=00&timestamp=1&token=tok&c", secret, "a=%20b&signature=" + mailgun + "&timestamp=1800000000&token=tok&c"},
+		{"adyen", "adyen", "", `{"live":"false", "notificationItems":[` + item("1", `"00"`) + "," + item("2", `"x"`) + `]}`, hex64,
+			`{"live":"false", "notificationItems":[` + item("1", `"`+adyen("1")+`"`) + "," + item("2", `"`+adyen("2")+`"`) + `]}`},
+	} {
+		got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Headers: fields(c.headers), Body: []byte(c.body)}, provider.Config{Provider: c.provider, Secrets: []string{c.secret}}, at)
+		if err != nil || string(got.Body) != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", c.name, err, got.Body, c.want)
+		}
+	}
+	for _, c := range []struct{ provider, body, secret string }{
+		{"mailgun", `{"event-data":{}}`, secret}, {"mailgun", `{"signature":{"timestamp":"1","token":"t","signature":"0"}`, secret},
+		{"mailgun", `{"signature":{"timestamp":"1","token":"t","signature":"0","signature":"1"}}`, secret}, {"adyen", `{"notificationItems":[` + item("1", `"00"`) + `]}`, "no hex"},
+	} {
+		if _, err := provider.Sign(provider.Outgoing{Method: "POST", Body: []byte(c.body)}, provider.Config{Provider: c.provider, Secrets: []string{c.secret}}, at); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("%s %s: %v", c.provider, c.body, err)
+		}
+	}
+	got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Body: []byte("{}"), Headers: fields("X-Contentful-Topic: a\nx-contentful-signature: 00\nx-contentful-signed-headers: Host,X-Contentful-Topic,x-gone")},
+		provider.Config{Provider: "contentful", Secrets: []string{secret}}, at)
+	must(t, err)
+	if names := got.Headers.Get("x-contentful-signed-headers"); names != "x-contentful-signed-headers,x-contentful-timestamp,x-contentful-topic" {
+		t.Errorf("signed headers %q", names)
 	}
 }
 

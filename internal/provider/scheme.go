@@ -19,7 +19,7 @@ const (
 //
 //	hmac     HMAC with the shared secret (the default)     token    the secret itself is sent
 //	digest   a plain hash, {secret} being in the payload    ed25519, ecdsa, rsa   the secret is the sender's public key
-//	adyen, contentful, mailgun, netlify   what only that provider does; see the file of that name
+//	adyen, contentful, mailgun, netlify, paypal, plaid, sns   what only that provider does; see the file of that name
 type scheme struct {
 	Kind     string   `json:"kind"`
 	Headers  []string `json:"headers"`  // where the signature stands; a final * stands for anything
@@ -60,7 +60,7 @@ func (s *scheme) prepare() error {
 		return fmt.Errorf("bad word %q in a signature", *field)
 	}
 	for _, err := range []error{
-		defaults(&s.Kind, "hmac", "digest", "token", "ed25519", "ecdsa", "rsa", "adyen", "contentful", "mailgun", "netlify"),
+		defaults(&s.Kind, "hmac", "digest", "token", "ed25519", "ecdsa", "rsa", "adyen", "contentful", "mailgun", "netlify", "paypal", "plaid", "sns"),
 		defaults(&s.Hash, "sha256", "sha1", "sha512"),
 		defaults(&s.Encoding, "hex", "base64", "any"),
 		defaults(&s.TimeUnit, "s", "ms", "rfc3339", "http"),
@@ -127,7 +127,7 @@ func (s *scheme) uses(suffix string) bool {
 // presented reports whether a request carries this scheme's signature.
 func (s *scheme) presented(in *input) bool {
 	switch s.Kind {
-	case "adyen", "mailgun":
+	case "adyen", "mailgun", "sns":
 		return s.presentedInBody(in)
 	}
 	for i := range in.Headers {
@@ -171,6 +171,8 @@ func (s *scheme) verify(in *input, secret string, tolerance, at int64) reason {
 		return s.verifyMailgun(in, secret)
 	case "netlify":
 		return s.verifyNetlify(in, secret)
+	case "sns":
+		return s.verifySNS(in, secret)
 	}
 	worst, seen := missingSignature, 0
 	for i := range in.Headers {
@@ -190,7 +192,12 @@ func (s *scheme) verify(in *input, secret string, tolerance, at int64) reason {
 }
 
 func (s *scheme) verifyValue(in *input, header, secret string, tolerance, at int64) reason {
-	if s.Kind == "token" {
+	switch s.Kind {
+	case "paypal":
+		return s.verifyPayPal(in, header, secret)
+	case "plaid":
+		return s.verifyPlaid(in, header, secret, tolerance, at)
+	case "token":
 		if secret == "" || header == "" {
 			return signatureMismatch
 		}

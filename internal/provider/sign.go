@@ -76,17 +76,25 @@ func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 		return captured
 	}
 	for _, sc := range j.schemes {
-		if len(sc.Headers) > 0 { // a signature in the body would change it
+		if len(sc.Headers) > 0 { // rather than in the body, which a signature changes
 			return []*scheme{sc}
 		}
 	}
-	return nil
+	return j.schemes[:1]
 }
 
 // sign makes one signature and puts it into the headers.
 func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
-	if len(s.Headers) == 0 {
-		return hookglass.Invalid("signature_mode", "can not be resign: the signature of this provider stands in the body")
+	switch s.Kind {
+	case "adyen":
+		return s.signAdyen(o, secret)
+	case "mailgun":
+		return signMailgun(o, secret, at)
+	case "netlify":
+		s.place(o, signNetlify(o.Body, secret))
+		return nil
+	case "contentful":
+		nameSigned(o)
 	}
 	stamp, ok := s.stampFor(o, at)
 	if !ok {
@@ -120,6 +128,23 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	}
 	s.place(o, text)
 	return nil
+}
+
+// replaced returns the body with the value of a JSON string, or another span of text, at each place exchanged. The places are in order
+// and the text between them stays, byte for byte.
+func replaced(body []byte, places []field, texts []string) []byte {
+	out := make([]byte, 0, len(body)+64)
+	last := 0
+	for i, p := range places {
+		out = append(append(out, body[last:p.start]...), texts[i]...)
+		last = p.end
+	}
+	return append(out, body[last:]...)
+}
+
+// bodyUnsignable refuses to sign in a body that has no place for the signature.
+func bodyUnsignable(why string) error {
+	return hookglass.Invalid("signature_mode", "can not be resign: %s", why)
 }
 
 // stampFor returns the time to sign, spelled as the scheme does.

@@ -12,7 +12,8 @@ const GenericHMAC = "generic_hmac"
 // Verify checks the signature of a request against the enabled configs of its endpoint (providers.md section 2): verified
 // if any secret of any config of the detected provider matches, failed when all of them fail, unchecked when there is
 // none. generic_hmac configs are used when no other config is of the detected provider. Where no rule names the sender,
-// a config whose signature matches proves it.
+// a config whose signature matches proves it. Where a key is needed that the sender publishes and that is not known it is unchecked with
+// the reason key_unavailable.
 func Verify(r *Request, d Detection, configs []Config) Verdict {
 	in := &input{Request: r}
 	best, judged := reason(-1), (*judge)(nil)
@@ -40,6 +41,9 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 			}
 		}
 		return Verdict{Status: hookglass.SignatureUnchecked}
+	}
+	if best == keyUnavailable {
+		return Verdict{Status: hookglass.SignatureUnchecked, Reason: best.code(), Message: best.message(judged.Name, judged.where()), Needs: in.needs}
 	}
 	return Verdict{Status: hookglass.SignatureFailed, Reason: best.code(), Message: best.message(judged.Name, judged.where())}
 }

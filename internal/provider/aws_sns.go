@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+)
+
+// Amazon SNS signs in the body, with a key whose certificate stands at an address that the body names. The certificate is that
+// of a region and vouches for every topic of every account, so the config's secret says which topic is meant: its ARN. A certificate or
+// public key in PEM instead is used as it is, and nothing is fetched.
+
+// snsFields are signed, those that are there, as name and value one a line. A notification has no Token, a confirmation no Subject.
+var snsFields = []string{"Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"}
+
+func snsSignature(in *input) string { return in.at([]string{"Signature"}).text() }
+
+// snsHost reports whether a certificate may come from an address: sns.<region>.amazonaws.com, or .com.cn (AWS's own validator).
+func snsHost(host, path string) bool {
+	region, ok := strings.CutPrefix(host, "sns.")
+	if r, china := strings.CutSuffix(region, ".amazonaws.com.cn"); china {
+		region = r
+	} else if r, rest := strings.CutSuffix(region, ".amazonaws.com"); rest {
+		region = r
+	} else {
+		ok = false
+	}
+	return ok && isWord(region, 3, 63) && !strings.Contains(region, "_") &&
+		strings.HasSuffix(path, ".pem") && strings.LastIndexByte(path, '/') == 0
+}
+
+func (s *scheme) verifySNS(in *input, secret string) reason {
+	field := func(name string) string { return in.at([]string{name}).text() }
+	signature, err := base64.StdEncoding.DecodeString(snsSignature(in))
+	var id crypto.Hash
+	switch field("SignatureVersion") {
+	case "1":
+		id = crypto.SHA1
+	case "2":
+		id = crypto.SHA256
+	default:
+		return noSupportedScheme
+	}
+	if err != nil || len(signature) == 0 {
+		return malformedSignature
+	}
+	secret = strings.TrimSpace(secret)
+	pub := parsePEM([]byte(secret))
+	if pub == nil {
+		if !strings.HasPrefix(secret, "arn:") {
+			return unusableSecret
+		}
+		if field("TopicArn") != secret {
+			return otherTopic
+		}
+		address, own := ownAddress(field("SigningCertURL"), snsHost)
+		if !own {
+			return foreignKey
+		}
+		answer := in.key(KeyRef{URL: address})
+		if answer == nil {
+			return keyUnavailable
+		}
+		pub = parsePEM(answer)
+	}
+	var message bytes.Buffer
+	for _, name := range snsFields {
+		if v := in.at([]string{name}); v.present() {
+			message.WriteString(name + "\n" + v.text() + "\n")
+		}
+	}
+	var sum []byte
+	if id == crypto.SHA1 {
+		s := sha1.Sum(message.Bytes())
+		sum = s[:]
+	} else {
+		s := sha256.Sum256(message.Bytes())
+		sum = s[:]
+	}
+	if !verifyRSA(pub, id, sum, signature) {
+		return signatureMismatch
+	}
+	return verified
+}
