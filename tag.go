@@ -1,7 +1,9 @@
 package hookglass
 
 import (
+	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -17,3 +19,17 @@ func ValidTag(s string) bool {
 	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= MaxTagLength && strings.TrimSpace(s) == s &&
 		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
+
+// Tag is a mark of a workspace that its events may have. Events carry its name.
+type Tag struct {
+	ID          int64
+	WorkspaceID int64
+	Name        string
+	Color       string // #rgb, #rrggbb or a word; empty: none
+	CreatedAt   time.Time
+}
+
+var tagColor = regexp.MustCompile(`^(#[0-9a-fA-F]{3}|#[0-9a-fA-F]{6}|[a-zA-Z]{3,32})$`)
+
+// ValidTagColor reports whether s may be the colour of a tag.
+func ValidTagColor(s string) bool { return tagColor.MatchString(s) }

@@ -21,6 +21,11 @@ const (
 	ofRuns       byte = 'u'
 	ofBatches    byte = 'b'
 	ofBatchItems byte = 'i'
+
+	ofTags      byte = 'g'
+	ofChannels  byte = 'h'
+	ofAlerts    byte = 'a'
+	ofIncidents byte = 'd'
 )
 
 // cursor is a place in a list as callers carry it: opaque, so that nobody builds on it.

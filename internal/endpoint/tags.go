@@ -1,0 +1,145 @@
+package endpoint
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// retagFor is how long one job goes on before others have their turn.
+const retagFor = 10 * time.Second
+
+// TagDraft is what a caller sets on a tag. A nil field is not named.
+type TagDraft struct {
+	Name        *string
+	Color       *string // "" clears
+	WorkspaceID *int64  // create alone
+}
+
+// CreateTag stores a new tag, in the principal's workspace or its account's oldest when the draft names none. It answers validation_failed.
+func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagDraft) (t hookglass.Tag, err error) {
+	if err := mayManage(who); err != nil {
+		return t, err
+	}
+	var faults []hookglass.FieldError
+	if d.Name == nil {
+		faults = append(faults, hookglass.FieldError{Field: "tag.name", Message: "is required"})
+	}
+	if faults = append(faults, d.apply(&t)...); len(faults) > 0 {
+		return t, hookglass.InvalidFields(faults)
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		w, err := tx.HomeWorkspace(deref(d.WorkspaceID))
+		if hookglass.Is(err, hookglass.CodeNotFound) && d.WorkspaceID != nil {
+			return hookglass.Invalid("tag.workspace_id", "is no workspace of yours")
+		}
+		if err != nil {
+			return err
+		}
+		t.WorkspaceID = w.ID
+		return tx.CreateTag(&t)
+	})
+	return t, err
+}
+
+// UpdateTag changes what the draft names. The events that have the tag get its new name, many of them in the background. It answers
+// conflict while an action's step names the tag by its old name.
+func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int64, d TagDraft) (t hookglass.Tag, err error) {
+	if err := mayManage(who); err != nil {
+		return t, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if t, err = tx.LockTag(id); err != nil {
+			return err
+		}
+		old := t.Name
+		if faults := d.apply(&t); len(faults) > 0 {
+			return hookglass.InvalidFields(faults)
+		}
+		if t.Name != old {
+			if err := unused(tx, t, "renamed"); err != nil {
+				return err
+			}
+		}
+		if err := tx.SaveTag(t); err != nil || t.Name == old {
+			return err
+		}
+		return retag(tx, hookglass.RetagJob{WorkspaceID: t.WorkspaceID, From: old, To: t.Name})
+	})
+	return t, err
+}
+
+// DeleteTag deletes a tag and takes it off the events that have it, many of them in the background. It answers conflict, with the
+// references, while an action's step names it.
+func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int64) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		t, err := tx.LockTag(id)
+		if err != nil {
+			return err
+		}
+		if err := unused(tx, t, "deleted"); err != nil {
+			return err
+		}
+		if err := tx.DeleteTag(t.ID); err != nil {
+			return err
+		}
+		return retag(tx, hookglass.RetagJob{WorkspaceID: t.WorkspaceID, From: t.Name})
+	})
+}
+
+// Retag goes on with a renaming or deletion for a while and reports whether it is done.
+func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) (done bool, err error) {
+	for after, began := int64(0), time.Now(); time.Since(began) < retagFor; {
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			after, err = tx.Retag(j.WorkspaceID, after, j.From, j.To)
+			return err
+		})
+		if err != nil || after == 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// retag does the first piece at once, which mostly is all of it.
+func retag(tx *store.Tx, j hookglass.RetagJob) error {
+	reached, err := tx.Retag(j.WorkspaceID, 0, j.From, j.To)
+	if err == nil && reached != 0 {
+		tx.Enqueue(j)
+	}
+	return err
+}
+
+// unused answers conflict, with the references, where a step names the tag.
+func unused(tx *store.Tx, t hookglass.Tag, done string) error {
+	steps, err := tx.ActionReferences(store.RefTag, t.ID)
+	if err != nil || len(steps) == 0 {
+		return err
+	}
+	references := make([]map[string]any, len(steps))
+	for i, r := range steps {
+		references[i] = map[string]any{"endpoint_id": string(r.EndpointID), "action_id": r.ActionID, "action_name": r.ActionName, "step": r.Step}
+	}
+	e := hookglass.Errorf(hookglass.CodeConflict, "The tag can not be %s: steps of actions use it.", done)
+	e.Extra = map[string]any{"references": references}
+	return e
+}
+
+func (d TagDraft) apply(t *hookglass.Tag) (faults []hookglass.FieldError) {
+	if d.Name != nil {
+		if t.Name = *d.Name; !hookglass.ValidTag(t.Name) {
+			faults = append(faults, hookglass.Invalid("tag.name", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength).Details...)
+		}
+	}
+	if d.Color != nil {
+		if t.Color = *d.Color; t.Color != "" && !hookglass.ValidTagColor(t.Color) {
+			faults = append(faults, hookglass.FieldError{Field: "tag.color", Message: "must be #rrggbb, #rgb or the name of a colour"})
+		}
+	}
+	return faults
+}

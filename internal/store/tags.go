@@ -1,0 +1,113 @@
+package store
+
+import (
+	"database/sql"
+	"slices"
+	"time"
+
+	"hookglass"
+)
+
+// retagAtOnce bounds how many events one transaction takes a tag off.
+const retagAtOnce = 500
+
+const tagColumns = "t.id, t.workspace_id, t.name, t.color, t.created_at"
+
+const tagTables = " FROM tags t JOIN workspaces w ON w.id = t.workspace_id"
+
+func scanTag(scan func(...any) error) (t hookglass.Tag, err error) {
+	var color sql.NullString
+	var created int64
+	err = scan(&t.ID, &t.WorkspaceID, &t.Name, &color, &created)
+	t.Color, t.CreatedAt = color.String, time.UnixMicro(created).UTC()
+	return t, err
+}
+
+// Tags lists tags, oldest first, those with an id above after, of one workspace where it is not 0; limit 0 is all.
+func (v *View) Tags(workspaceID, after int64, limit int) ([]hookglass.Tag, error) {
+	a := &args{}
+	query := "SELECT " + tagColumns + tagTables + " WHERE t.id > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
+	if workspaceID != 0 {
+		query += " AND t.workspace_id = " + a.add(workspaceID)
+	}
+	query += " ORDER BY t.id"
+	if limit > 0 {
+		query += " LIMIT " + a.add(limit)
+	}
+	return queryAll(v, scanTag, query, a.values...)
+}
+
+// Tag returns one tag. It answers not_found.
+func (v *View) Tag(id int64) (hookglass.Tag, error) { return v.tag(id, "") }
+
+func (v *View) tag(id int64, lock string) (hookglass.Tag, error) {
+	a := &args{}
+	query := "SELECT " + tagColumns + tagTables + " WHERE t.id = " + a.add(id) + " AND " + v.accountScope(a, "w.account_id", "w.id") + lock
+	return one(v, "tag", scanTag, query, a)
+}
+
+// LockTag is Tag, and keeps others from changing the tag, and steps from beginning to refer to it, until the transaction ends.
+func (tx *Tx) LockTag(id int64) (hookglass.Tag, error) { return tx.tag(id, tx.dialect.forUpdateOf("t")) }
+
+// CreateTag stores a new tag and sets its id. A name that the workspace has is validation_failed.
+func (tx *Tx) CreateTag(t *hookglass.Tag) error {
+	t.CreatedAt = tx.Now
+	err := tx.queryRow("tag", "INSERT INTO tags (workspace_id, name, color, created_at) VALUES ($1, $2, $3, $4) RETURNING id",
+		[]any{t.WorkspaceID, t.Name, nullString(t.Color), tx.Now.UnixMicro()}, &t.ID)
+	return tagConflict(err)
+}
+
+// SaveTag stores the name and colour of a tag.
+func (tx *Tx) SaveTag(t hookglass.Tag) error {
+	return tagConflict(tx.change("tag", "UPDATE tags SET name = $2, color = $3 WHERE id = $1", t.ID, t.Name, nullString(t.Color)))
+}
+
+// DeleteTag deletes a tag; events keep its name until Retag.
+func (tx *Tx) DeleteTag(id int64) error { return tx.change("tag", "DELETE FROM tags WHERE id = $1", id) }
+
+func tagConflict(err error) error {
+	if uniqueViolation(err, "name") {
+		return hookglass.Invalid("tag.name", "is taken")
+	}
+	return err
+}
+
+// Retag takes a tag off some of the events of a workspace that have it, those behind a seq, and puts another in its place unless that
+// is empty. It returns the seq that it came to, 0 when none is left.
+func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, err error) {
+	type row struct {
+		seq, endpoint int64
+		tags          string
+	}
+	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
+		err = scan(&r.seq, &r.endpoint, &r.tags)
+		return r, err
+	}, `SELECT v.seq, v.endpoint, v.tags FROM events v JOIN endpoints e ON e.num = v.endpoint
+		WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND v.tags IS NOT NULL AND v.seq > $2 AND v.tags LIKE $3 ESCAPE '\'
+		ORDER BY v.seq LIMIT $4`+tx.dialect.forUpdateOf("v"), workspaceID, after, "%"+likeEscaper.Replace(encodeTag(from))+"%", retagAtOnce)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		tags, err := decodeTags(r.tags)
+		if err != nil {
+			return 0, err
+		}
+		at, found := slices.BinarySearch(tags, from)
+		if !found {
+			continue // LIKE knows no case
+		}
+		tags = slices.Delete(tags, at, at+1)
+		if at, found := slices.BinarySearch(tags, to); to != "" && !found {
+			tags = slices.Insert(tags, at, to)
+		}
+		if _, err := tx.exec("UPDATE events SET tags = $2 WHERE seq = $1", r.seq, encodeTags(tags)); err != nil {
+			return 0, err
+		}
+		tx.Announce(TopicEvents(r.endpoint))
+	}
+	if len(rows) < retagAtOnce {
+		return 0, nil
+	}
+	return rows[len(rows)-1].seq, nil
+}
