@@ -26,12 +26,14 @@ type Service struct {
 	targets *targets
 	refused refusals
 	outage  outage
+	keys    *keyring
 }
 
 // Config is what the service needs to know of its installation.
 type Config struct {
 	Retention time.Duration // age at which events are purged, where an account sets none
 	Verifiers Verifiers
+	Keys      Fetcher // the way to keys that senders publish; nil: they are not fetched
 }
 
 // Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
@@ -41,7 +43,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), outage: outage{log: log}}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log)}
 }
 
 // Run writes counts of refusals down until ctx ends.
@@ -99,8 +101,11 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	}
 	defer t.known.underWay.Add(-1)
 
-	ev := s.judge(t, a)
-	if err := s.db.CaptureWith(ctx, t.Endpoint.AccountID, ev, t.known.work); err != nil {
+	ev, work := s.judge(t, a), t.known.work
+	if ev.SignatureReason == provider.KeyUnavailable {
+		work.Tasks = append(slices.Clip(work.Tasks), store.TaskSignature)
+	}
+	if err := s.db.CaptureWith(ctx, t.Endpoint.AccountID, ev, work); err != nil {
 		s.outage.refusal(err)
 		return nil, err
 	}
@@ -126,7 +131,7 @@ func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	}
 	req := received(ev, t.Endpoint.Provider)
 	found := provider.Detect(req)
-	verdict := provider.Verify(req, found, t.known.configs)
+	verdict := s.verify(req, found, t.known.configs)
 	ev.Provider, ev.EventType, ev.EventRef, ev.DeliveryID = found.Provider, found.EventType, found.EventID, found.DeliveryID
 	ev.SignatureStatus, ev.SignatureReason = verdict.Status, verdict.Reason
 	ev.Reply = reply(t, ev, req, found)

@@ -45,7 +45,7 @@ func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, e
 	return Signature{
 		Provider: ev.Provider,
 		Recorded: provider.Verdict{Status: ev.SignatureStatus, Reason: ev.SignatureReason},
-		Now:      provider.Verify(req, found, configs),
+		Now:      s.verify(req, found, configs),
 		Finding:  provider.Diagnose(req, found, configs),
 	}, nil
 }
@@ -77,6 +77,7 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 	if err != nil {
 		return r, err
 	}
+	fetches := keysForPerson
 	for before := int64(0); r.Checked < maxRejudged; {
 		var events []*hookglass.Event
 		err = s.db.View(ctx, who, func(v *store.View) error {
@@ -98,7 +99,7 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 		if err != nil {
 			return r, err
 		}
-		if err := s.rejudge(ctx, who, e, configs, events, &r); err != nil {
+		if err := s.rejudge(ctx, who, e, configs, events, &r, &fetches); err != nil {
 			return r, err
 		}
 		if before == 0 {
@@ -108,12 +109,19 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 	return r, nil
 }
 
-func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookglass.Endpoint, configs []provider.Config, events []*hookglass.Event, r *Rejudged) error {
+func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookglass.Endpoint, configs []provider.Config, events []*hookglass.Event, r *Rejudged, fetches *int) error {
 	verdicts := make(map[*hookglass.Event]provider.Verdict)
 	for _, ev := range events {
 		r.Checked++
 		req := received(ev, e.Provider)
-		verdict := provider.Verify(req, provider.Detect(req), configs)
+		found := provider.Detect(req)
+		verdict := s.verify(req, found, configs)
+		if verdict.Needs != nil && *fetches > 0 {
+			*fetches--
+			if s.keys.fetch(ctx, *verdict.Needs) == nil {
+				verdict = s.verify(req, found, configs)
+			}
+		}
 		switch verdict.Status {
 		case hookglass.SignatureVerified:
 			r.Verified++

@@ -30,6 +30,9 @@ type KeyRef struct {
 // String returns the address, without what it is asked with.
 func (k KeyRef) String() string { return k.URL }
 
+// KeyUnavailable is the reason of a verdict that awaits a published key.
+const KeyUnavailable = "key_unavailable"
+
 // maxKeyAnswer bounds what is read as a key; certificates have 2 to 4 KiB.
 const maxKeyAnswer = 64 << 10
 

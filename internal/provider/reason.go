@@ -50,7 +50,7 @@ func (r reason) code() string {
 	case timestampOutOfTolerance:
 		return "timestamp_out_of_tolerance"
 	case keyUnavailable:
-		return "key_unavailable"
+		return KeyUnavailable
 	}
 	return ""
 }

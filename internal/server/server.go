@@ -183,7 +183,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}
 	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
 	s.endpoints = endpoint.New(db, keys).Through(out)
-	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints}, s.log.With("part", "capture"))
+	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, Keys: out}, s.log.With("part", "capture"))
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"),
 	})
@@ -195,6 +195,9 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("capture", s.captures.Run)
 	background("replay", s.replays.Run)
 	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward")}).Run)
+	background("signatures", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),
+	}).Run)
 	background("job", workers.Run)
 	background("memory", returnMemory)
 	s.gate.open(s.handler(), s.captures)

@@ -13,6 +13,8 @@ type TaskKind string
 const (
 	// TaskActions runs the actions of the event's endpoint.
 	TaskActions TaskKind = "actions"
+	// TaskSignature fetches the key that the event's signature is checked with, and judges the event again.
+	TaskSignature TaskKind = "signature"
 	// TaskVerdict finds out whether a mail is from whom it says.
 	TaskVerdict TaskKind = "verdict"
 )
