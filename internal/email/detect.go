@@ -1,0 +1,217 @@
+package email
+
+import (
+	"strings"
+
+	"hookglass"
+)
+
+// Detection is what the headers say of a mail's origin and kind. Headers can be forged: it is a description, not a proof.
+type Detection struct {
+	Provider  string // the service that made the mail; hookglass.UnknownProvider when not recognised
+	Relay     string // the sending service or mail provider that carried it for another; may be empty
+	Kind      string // one of the Kinds
+	EventType string // the provider's own word for what happened, or the kind
+}
+
+// The kinds of mail.
+const (
+	KindBounce         = "bounce"
+	KindDelayed        = "delivery_delayed"
+	KindDeliveryReport = "delivery_report"
+	KindComplaint      = "complaint"
+	KindReadReceipt    = "read_receipt"
+	KindAutoReply      = "auto_reply"
+	KindCalendar       = "calendar"
+	KindList           = "list"
+	KindNotification   = "notification"
+	KindNewsletter     = "newsletter"
+	KindMessage        = "message"
+)
+
+// Detect tells which service sent a message and what kind of mail it is. From alone names no one: anybody can write it.
+func Detect(m *Message, env Envelope) Detection {
+	headers := make(hookglass.Headers, len(m.Headers))
+	for i, h := range m.Headers {
+		headers[i] = hookglass.Header{Name: strings.ToLower(h.Name), Value: strings.ToLower(h.Value)}
+	}
+	mailFrom := env.MailFrom
+	if mailFrom == "" {
+		mailFrom = strings.Trim(headers.Get("return-path"), "<> ")
+	}
+	fromNobody := mailFrom == "" && (env.RemoteIP.IsValid() || headers.Has("return-path"))
+	t := traces{
+		headers: headers, messageID: Address{Address: strings.Trim(headers.Get("message-id"), "<>")}.domain(),
+		returnPath: Address{Address: mailFrom}.domain(),
+	}
+	for _, v := range headers.Values("dkim-signature") {
+		t.signers = append(t.signers, parseTags(v)["d"])
+	}
+	d := Detection{Provider: hookglass.UnknownProvider}
+	var made *sender
+	layer := layerApp
+	for ; layer <= layerMailbox && made == nil; layer++ {
+		made = t.find(table()[layer])
+	}
+	if made != nil {
+		d.Provider = made.ID
+		for ; layer <= layerMailbox && d.Relay == ""; layer++ {
+			if relay := t.find(table()[layer]); relay != nil && layer >= layerESP {
+				d.Relay = relay.ID
+			}
+		}
+	}
+	d.Kind = m.kind(headers, fromNobody, made)
+	d.EventType = d.Kind
+	if made != nil && made.Event != "" {
+		if own := headers.Get(made.Event); own != "" && len(own) <= 64 {
+			d.EventType = own
+		}
+	}
+	return d
+}
+
+// traces are where the names of services stand in a header, in lower case.
+type traces struct {
+	headers    hookglass.Headers
+	messageID  string   // domain
+	returnPath string   // domain
+	signers    []string // domains of DKIM signatures
+}
+
+// find returns the sender of a layer that left the strongest trace: its own headers, its domain in the Message-ID, in the return path, in a
+// signature, in a hop.
+func (t *traces) find(layer []sender) *sender {
+	for i := range layer {
+		for _, all := range layer[i].strong {
+			met := true
+			for _, c := range all {
+				met = met && c.met(t.headers)
+			}
+			if met {
+				return &layer[i]
+			}
+		}
+	}
+	for _, names := range [][]string{{t.messageID}, {t.returnPath}, t.signers} {
+		for i := range layer {
+			for _, domain := range layer[i].Domains {
+				for _, name := range names {
+					if within(name, domain) {
+						return &layer[i]
+					}
+				}
+			}
+		}
+	}
+	for i := range layer {
+		for _, domain := range layer[i].Received {
+			for _, hop := range t.headers.Values("received") {
+				if at := strings.Index(hop, domain); at > 0 && (hop[at-1] == '.' || hop[at-1] == ' ' || hop[at-1] == '(') {
+					return &layer[i]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether a name is a domain or below it.
+func within(name, domain string) bool {
+	return name == domain || strings.HasSuffix(name, domain) && name[len(name)-len(domain)-1] == '.'
+}
+
+// autoReplySubjects begin the subjects of replies by machines that do not say so otherwise.
+var autoReplySubjects = []string{"automatic reply", "auto:", "autoreply:", "auto-reply:", "out of office", "out-of-office", "abwesenheit", "automatische antwort", "réponse automatique", "respuesta automática", "risposta automatica", "automatisch antwoord", "自動応答", "自动答复"}
+
+// kind applies the rules in their order: what reports on other mail first, then replies of machines, then the rest.
+func (m *Message) kind(h hookglass.Headers, fromNobody bool, made *sender) string {
+	if m.media == "multipart/report" {
+		switch strings.ToLower(m.params["report-type"]) {
+		case "delivery-status":
+			return m.deliveryStatus()
+		case "feedback-report":
+			return KindComplaint
+		case "disposition-notification":
+			return KindReadReceipt
+		}
+	}
+	local := ""
+	if len(m.Senders) > 0 {
+		local, _, _ = strings.Cut(strings.ToLower(m.Senders[0].Address), "@")
+	}
+	submitted, _, _ := strings.Cut(h.Get("auto-submitted"), ";")
+	submitted = strings.TrimSpace(submitted)
+	precedence := h.Get("precedence")
+	subject := strings.ToLower(m.Subject)
+	switch {
+	case h.Has("x-failed-recipients"), fromNobody && (local == "mailer-daemon" || local == "postmaster"):
+		return KindBounce
+	case submitted == "auto-replied", h.Has("x-autoreply"), h.Has("x-autorespond"), h.Has("x-auto-reply-from"),
+		precedence == "auto_reply", h.Get("x-precedence") == "auto_reply", h.Get("delivered-to") == "autoresponder",
+		hasAnyPrefix(subject, autoReplySubjects):
+		return KindAutoReply
+	case m.invites():
+		return KindCalendar
+	case made != nil && made.app: // though many look like a list, to be filtered as one
+		return KindNotification
+	case h.Has("list-id"), h.Has("x-mailing-list"), h.Has("mailing-list"), precedence == "list":
+		return KindList
+	case submitted == "auto-generated", submitted == "auto-notified":
+		return KindNotification
+	case h.Has("list-unsubscribe"), precedence == "bulk", made != nil && made.Marketing:
+		return KindNewsletter
+	}
+	return KindMessage
+}
+
+// deliveryStatus reads the Action of a report's recipients (RFC 3464, section 2.3.3): the worst of them counts.
+func (m *Message) deliveryStatus() string {
+	kind := KindDeliveryReport
+	known := false
+	for _, n := range m.reports {
+		if n.media != "message/delivery-status" && n.media != "message/global-delivery-status" {
+			continue
+		}
+		content := decodeTransfer(nil, n.body, n.encoding, func(Fault) {})
+		for l := range strings.Lines(string(content[:min(len(content), maxValue)])) {
+			name, value, ok := strings.Cut(l, ":")
+			if !ok || !strings.EqualFold(strings.TrimSpace(name), "Action") {
+				continue
+			}
+			known = true
+			switch strings.ToLower(strings.TrimSpace(value)) {
+			case "failed":
+				return KindBounce
+			case "delayed":
+				kind = KindDelayed
+			}
+		}
+	}
+	if !known {
+		return KindBounce
+	}
+	return kind
+}
+
+// invites reports an invitation, an answer to one, or its withdrawal (RFC 6047).
+func (m *Message) invites() bool {
+	for _, n := range m.files {
+		if n.media == "text/calendar" {
+			switch strings.ToUpper(n.params["method"]) {
+			case "REQUEST", "REPLY", "CANCEL":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package email
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/emersion/go-msgauth/dkim"
+)
+
+// Bounds of a DKIM check. A message of a long way carries three or four signatures of some thirty fields each.
+const (
+	maxSignatures   = 10
+	maxSignedFields = 100
+)
+
+// checkDKIM verifies the signatures of a message. One whose header the verifier would read otherwise than Parse does, or whose
+// signatures are made to cost, is refused unverified.
+func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
+	d := DKIM{Result: None}
+	refused := ""
+	for _, f := range h {
+		if len(f.value) > maxValue {
+			refused = "header_too_large"
+		}
+		if !strings.EqualFold(f.name, "DKIM-Signature") {
+			continue
+		}
+		tags := parseTags(f.value)
+		if len(d.Signatures) < maxSignatures {
+			d.Signatures = append(d.Signatures, Signature{
+				Result: PermError, Domain: tagText(tags["d"]), Selector: tagText(tags["s"]), Algorithm: tagText(tags["a"]),
+			})
+		}
+		if strings.Count(tags["h"], ":") >= maxSignedFields {
+			refused = "too_many_signed_fields"
+		}
+	}
+	if damaged {
+		refused = "malformed_header"
+	}
+	if len(d.Signatures) == 0 {
+		d.Reason = "no_signature"
+		return d
+	}
+	if refused != "" {
+		d.Result, d.Reason = PermError, refused
+		for i := range d.Signatures {
+			d.Signatures[i].Reason = refused
+		}
+		return d
+	}
+	verified, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{LookupTXT: q.lookupTXT, MaxVerifications: maxSignatures})
+	if err != nil && !errors.Is(err, dkim.ErrTooManySignatures) || len(verified) != len(d.Signatures) {
+		d.Result, d.Reason = PermError, "malformed_message" // such as one without an end of its header
+		for i := range d.Signatures {
+			d.Signatures[i].Reason = d.Reason
+		}
+		return d
+	}
+	for i, v := range verified {
+		s := &d.Signatures[i]
+		s.Result, s.Reason = dkimResult(v.Err)
+	}
+	d.Result = best(d.Signatures)
+	if err != nil {
+		d.Reason = "too_many_signatures"
+	}
+	return d
+}
+
+// best is the outcome of all signatures: any that passes makes them pass, and one that may yet pass keeps that open.
+func best(signatures []Signature) Result {
+	for _, r := range []Result{Pass, TempError, Fail} {
+		for _, s := range signatures {
+			if s.Result == r {
+				return r
+			}
+		}
+	}
+	return PermError
+}
+
+// dkimFailures tells the verifier's failures apart by their texts, which is all that it gives; the version of it is pinned, and a test
+// holds each.
+var dkimFailures = []struct {
+	text   string
+	result Result
+	reason string
+}{
+	{"body hash did not verify", Fail, "body_hash_mismatch"},
+	{"signature did not verify", Fail, "signature_mismatch"},
+	{"insecure body length", Fail, "body_length_tag"},
+	{"signature has expired", Fail, "signature_expired"},
+	{"no key for signature", PermError, "key_not_found"},
+	{"no valid key found", PermError, "key_not_found"},
+	{"multiple TXT records", PermError, "multiple_keys"},
+	{"key revoked", PermError, "key_revoked"},
+	{"key is too short", PermError, "key_too_short"},
+	{"key", PermError, "key_invalid"},
+	{"hash algorithm too weak", PermError, "weak_algorithm"},
+	{"algorithm", PermError, "unsupported_algorithm"},
+	{"From field not signed", PermError, "from_not_signed"},
+	{"domain mismatch", PermError, "identity_mismatch"},
+}
+
+func dkimResult(err error) (Result, string) {
+	switch {
+	case err == nil:
+		return Pass, ""
+	case dkim.IsTempFail(err):
+		return TempError, "dns_error"
+	}
+	for _, f := range dkimFailures {
+		if strings.Contains(err.Error(), f.text) {
+			return f.result, f.reason
+		}
+	}
+	return PermError, "malformed_signature"
+}
+
+// tagText is a tag's value for display.
+func tagText(s string) string {
+	s = printable(guessUTF8(s))
+	return strings.ToValidUTF8(s[:min(len(s), 255)], "")
+}

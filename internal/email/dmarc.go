@@ -1,0 +1,155 @@
+package email
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"github.com/emersion/go-msgauth/dmarc"
+	"golang.org/x/net/publicsuffix"
+)
+
+// checkDMARC looks up the policy of From's domain and whether SPF or DKIM passed for a domain aligned with it.
+func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
+	m := DMARC{Result: PermError}
+	from, fields := senders(h)
+	for i, a := range from {
+		switch {
+		case a.domain() == "":
+		case m.Domain == "":
+			m.Domain = a.domain()
+		case m.Domain != a.domain():
+			fields = 2 + i
+		}
+	}
+	switch {
+	case fields > 1: // RFC 7489, section 6.6.1: whose policy should hold?
+		m.Domain, m.Reason = "", "multiple_from"
+		return m
+	case !isDomain(m.Domain):
+		m.Domain, m.Reason = "", "no_from"
+		return m
+	}
+	ascii, _ := asciiName(m.Domain) // it is one
+	domain := strings.TrimSuffix(ascii, ".")
+	organisation := organisational(domain)
+
+	m.PolicyDomain = domain
+	record, reason, err := policyOf(ctx, q, domain)
+	if err == nil && record == nil && reason == "no_record" && organisation != domain { // section 6.6.3
+		m.PolicyDomain = organisation
+		record, reason, err = policyOf(ctx, q, organisation)
+	}
+	switch {
+	case err != nil:
+		m.Result, m.Reason = TempError, "dns_error"
+		return m
+	case record == nil:
+		m.PolicyDomain, m.Reason = "", reason
+		if reason == "no_record" || reason == "multiple_records" {
+			m.Result = None
+		}
+		return m
+	}
+	m.Policy = string(record.Policy)
+	if m.PolicyDomain != domain && record.SubdomainPolicy != "" {
+		m.Policy = string(record.SubdomainPolicy)
+	}
+	m.Alignment = alignments(record)
+
+	open := false // something might yet pass
+	if aligned(domain, s.Domain, record.SPFAlignment == dmarc.AlignmentStrict) {
+		if s.Result == Pass {
+			m.Aligned = append(m.Aligned, "spf")
+		}
+		open = s.Result == TempError
+	}
+	byDKIM := false
+	for _, sig := range d.Signatures {
+		if aligned(domain, sig.Domain, record.DKIMAlignment == dmarc.AlignmentStrict) {
+			byDKIM = byDKIM || sig.Result == Pass
+			open = open || sig.Result == TempError
+		}
+	}
+	if byDKIM {
+		m.Aligned = append(m.Aligned, "dkim")
+	}
+	switch {
+	case len(m.Aligned) > 0:
+		m.Result = Pass
+	case open:
+		m.Result, m.Reason = TempError, "dns_error"
+	default:
+		m.Result, m.Reason = Fail, "not_aligned"
+		if s.Result != Pass && d.Result != Pass {
+			m.Reason = "not_authenticated"
+		}
+	}
+	return m
+}
+
+// policyOf asks for the record of one domain. Without one it says why.
+func policyOf(ctx context.Context, q *inquiry, domain string) (*dmarc.Record, string, error) {
+	records, err := q.LookupTXT(ctx, "_dmarc."+domain)
+	if failure, ok := err.(*net.DNSError); ok && failure.IsNotFound {
+		return nil, "no_record", nil
+	} else if err != nil {
+		return nil, "", err
+	}
+	var found []string
+	for _, r := range records {
+		if version, _, _ := strings.Cut(r, ";"); strings.Join(strings.Fields(version), "") == "v=DMARC1" {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, "no_record", nil
+	case 1:
+	default:
+		return nil, "multiple_records", nil
+	}
+	record, err := dmarc.Parse(found[0])
+	if err != nil {
+		tags := parseTags(found[0])
+		if tags["rua"] == "" { // section 6.6.3: a record that asks for reports counts, with the policy none
+			return nil, "invalid_record", nil
+		}
+		record = &dmarc.Record{Policy: dmarc.PolicyNone, DKIMAlignment: dmarc.AlignmentRelaxed, SPFAlignment: dmarc.AlignmentRelaxed}
+	}
+	return record, "", nil
+}
+
+func alignments(r *dmarc.Record) string {
+	dkimStrict, spfStrict := r.DKIMAlignment == dmarc.AlignmentStrict, r.SPFAlignment == dmarc.AlignmentStrict
+	switch {
+	case dkimStrict && spfStrict:
+		return "strict"
+	case dkimStrict:
+		return "dkim strict"
+	case spfStrict:
+		return "spf strict"
+	}
+	return "relaxed"
+}
+
+// aligned reports whether an authenticated domain speaks for that of From (RFC 7489, section 3.1).
+func aligned(from, authenticated string, strict bool) bool {
+	ascii, err := asciiName(authenticated)
+	if err != nil {
+		return false
+	}
+	authenticated = strings.TrimSuffix(ascii, ".")
+	if strict || from == authenticated {
+		return from == authenticated
+	}
+	return organisational(from) == organisational(authenticated)
+}
+
+// organisational is the domain that its owner registered (section 3.2).
+func organisational(domain string) string {
+	if registered, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
+		return registered
+	}
+	return domain
+}
