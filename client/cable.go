@@ -1,0 +1,180 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"hookglass/api"
+)
+
+const (
+	// cableSilence is how long a socket may be without a byte. The server pings every 3 s, and a client of Action Cable
+	// takes two pings that do not come for the end; a slow network is given one more.
+	cableSilence = 12 * time.Second
+	// maxCableMessage bounds one message: the largest body that a server takes by default, 25 MiB, in base64, and room for one twice as large.
+	maxCableMessage = 80 << 20
+
+	cableOpening = 20 * time.Second // for the handshake
+	cableWriting = 10 * time.Second // for one message to be taken by the network
+)
+
+// Cable is an open socket of the tunnel, in the Action Cable protocol. One goroutine reads it; the other methods may be
+// called by any.
+type Cable struct {
+	conn  *websocket.Conn
+	alarm *time.Timer
+	ctx   context.Context // ends when the socket falls silent or is closed
+	close context.CancelCauseFunc
+	buf   bytes.Buffer
+	once  sync.Once
+}
+
+// errSilent is why a socket ended that the server left without a ping.
+var errSilent = errors.New("the server fell silent")
+
+// OpenCable opens the socket of a ticket, at the address where this client has its server or else at the ticket's own.
+func (c *Client) OpenCable(ctx context.Context, ticket api.TunnelTicket) (*Cable, error) {
+	base, err := url.Parse(strings.TrimSuffix(c.base, "/api/v1") + "/cable")
+	if err != nil {
+		return nil, err
+	}
+	base.RawQuery = url.Values{"ticket": {ticket.Ticket}}.Encode()
+	conn, err := c.dialCable(ctx, base)
+	if own, bad := url.Parse(ticket.URL); err != nil && ctx.Err() == nil && bad == nil && own.Host != "" && own.Host != base.Host {
+		query := own.Query()
+		query.Set("ticket", ticket.Ticket)
+		own.RawQuery = query.Encode()
+		conn, err = c.dialCable(ctx, own)
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(maxCableMessage)
+	s := &Cable{conn: conn}
+	s.ctx, s.close = context.WithCancelCause(context.Background())
+	s.alarm = time.AfterFunc(cableSilence, func() { s.close(errSilent) })
+	return s, nil
+}
+
+func (c *Client) dialCable(ctx context.Context, address *url.URL) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, cableOpening)
+	defer cancel()
+	address.Scheme = map[string]string{"http": "ws", "https": "wss"}[strings.Replace(address.Scheme, "ws", "http", 1)]
+	conn, res, err := websocket.Dial(ctx, address.String(), &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: c.http.Transport, CheckRedirect: c.http.CheckRedirect}, Subprotocols: []string{api.CableProtocol},
+	})
+	if err != nil {
+		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
+			return nil, fmt.Errorf("the socket was answered %s", res.Status)
+		}
+		// The library's text names the address, and that holds the ticket.
+		var wrong *url.Error
+		if errors.As(err, &wrong) {
+			err = wrong.Err
+		}
+		return nil, fmt.Errorf("open the socket: %w", err)
+	}
+	return conn, nil
+}
+
+// Read returns the next message. It fails when the server closes the socket, when it is silent for 12 seconds, and
+// when ctx ends, and then the socket is of no more use.
+func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
+	stop := context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
+	defer stop()
+	_, r, err := s.conn.Reader(s.ctx)
+	if err == nil {
+		s.buf.Reset()
+		_, err = s.buf.ReadFrom(alive{s, r})
+	}
+	if err != nil {
+		if s.ctx.Err() != nil {
+			err = context.Cause(s.ctx)
+		}
+		return m, err
+	}
+	if err := json.Unmarshal(s.buf.Bytes(), &m); err != nil {
+		return m, fmt.Errorf("a message of the server: %w", err)
+	}
+	return m, nil
+}
+
+// alive reads and takes each byte for a sign of life: a large message on a slow network is none of silence.
+type alive struct {
+	s *Cable
+	r io.Reader
+}
+
+func (a alive) Read(p []byte) (int, error) {
+	a.s.alarm.Reset(cableSilence)
+	return a.r.Read(p)
+}
+
+// Subscribe asks for the events of an endpoint. Whether it is confirmed or rejected comes by Read, under the identifier
+// that Subscribe returns.
+func (s *Cable) Subscribe(sub api.TunnelSubscription) (identifier string, err error) {
+	text, err := json.Marshal(sub)
+	if err != nil {
+		return "", err
+	}
+	return string(text), s.write(api.CableMessage{Command: "subscribe", Identifier: string(text)})
+}
+
+// Unsubscribe ends a subscription in good order: no gap opens.
+func (s *Cable) Unsubscribe(identifier string) error {
+	return s.write(api.CableMessage{Command: "unsubscribe", Identifier: identifier})
+}
+
+// Perform calls an action of a subscription. data is an object, or nil for none.
+func (s *Cable) Perform(identifier, action string, data any) error {
+	members := []byte("{}")
+	if data != nil {
+		var err error
+		if members, err = json.Marshal(data); err != nil {
+			return err
+		}
+	}
+	name, err := json.Marshal(action)
+	if err != nil {
+		return err
+	}
+	text := `{"action":` + string(name)
+	if len(members) > 2 {
+		text += ","
+	}
+	return s.write(api.CableMessage{Command: "message", Identifier: identifier, Data: text + string(members[1:])})
+}
+
+func (s *Cable) write(m api.CableMessage) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, cableWriting)
+	defer cancel()
+	return s.conn.Write(ctx, websocket.MessageText, text)
+}
+
+// Close ends the socket in good order (code 1000). It waits a moment for the server to agree, unless the socket has
+// failed already.
+func (s *Cable) Close() {
+	s.once.Do(func() {
+		s.alarm.Stop()
+		if s.ctx.Err() == nil {
+			_ = s.conn.Close(websocket.StatusNormalClosure, "") // the other end may be gone: then there is nothing to agree on
+		}
+		s.close(io.ErrClosedPipe)
+		_ = s.conn.CloseNow()
+	})
+}
