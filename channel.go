@@ -75,14 +75,16 @@ func (c Channel) FollowsCaptures() bool {
 	return slices.Contains(c.Events, ActivityWebhookReceived) || slices.Contains(c.Events, ActivityEmailReceived)
 }
 
-// Message is what a channel is told. Chat and mail show Title and Text; a webhook gets Type, At and Data.
+// Message is what a channel is told. Chat and mail show Title and Text; a webhook gets the rest, as the activity feed has it.
 type Message struct {
-	ID    string // the same for every attempt
-	Type  string
-	At    time.Time
-	Title string
-	Text  string
-	Data  map[string]any
+	ID         string // the same for every attempt
+	Type       string
+	At         time.Time
+	EndpointID EndpointID
+	EventID    EventID // empty: not applicable
+	Title      string
+	Text       string
+	Data       map[string]any
 }
 
 // Types of messages beside those of activity.

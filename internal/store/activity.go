@@ -120,7 +120,7 @@ func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int)
 	}, text, a.values...)
 }
 
-// AddActivity adds a line to the feed of the endpoint's account. Captures have theirs already.
+// AddActivity adds a line to the feed of the endpoint's account, and pushes it to the channels that follow its type. Captures have theirs already.
 func (tx *Tx) AddActivity(line hookglass.Activity) error {
 	e, err := tx.Endpoint(string(line.EndpointID))
 	if err != nil {
@@ -135,7 +135,10 @@ func (tx *Tx) AddActivity(line hookglass.Activity) error {
 	}
 	_, err = tx.exec("INSERT INTO activities (account_id, endpoint, type, occurred_at, event_id, data) VALUES ($1, $2, $3, $4, $5, $6)",
 		e.AccountID, e.Num, string(line.Type), line.OccurredAt.UnixMicro(), nullString(string(line.EventID)), string(data))
-	return err
+	if err != nil {
+		return err
+	}
+	return tx.notifyFollowers(e, line)
 }
 
 // newest sorts a feed and cuts it. Lines of the same time keep the order in which they were read.

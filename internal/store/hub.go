@@ -14,6 +14,8 @@ const (
 	TopicJobs = "jobs"
 	// TopicForwards: deliveries to forwarding targets may be due.
 	TopicForwards = "forwards"
+	// TopicNotifications: messages wait for channels, or a channel changed.
+	TopicNotifications = "notifications"
 	// TopicTokens: a token or session was revoked.
 	TopicTokens = "tokens"
 )

@@ -47,7 +47,9 @@ func (v *View) tag(id int64, lock string) (hookglass.Tag, error) {
 }
 
 // LockTag is Tag, and keeps others from changing the tag, and steps from beginning to refer to it, until the transaction ends.
-func (tx *Tx) LockTag(id int64) (hookglass.Tag, error) { return tx.tag(id, tx.dialect.forUpdateOf("t")) }
+func (tx *Tx) LockTag(id int64) (hookglass.Tag, error) {
+	return tx.tag(id, tx.dialect.forUpdateOf("t"))
+}
 
 // CreateTag stores a new tag and sets its id. A name that the workspace has is validation_failed.
 func (tx *Tx) CreateTag(t *hookglass.Tag) error {
@@ -63,7 +65,9 @@ func (tx *Tx) SaveTag(t hookglass.Tag) error {
 }
 
 // DeleteTag deletes a tag; events keep its name until Retag.
-func (tx *Tx) DeleteTag(id int64) error { return tx.change("tag", "DELETE FROM tags WHERE id = $1", id) }
+func (tx *Tx) DeleteTag(id int64) error {
+	return tx.change("tag", "DELETE FROM tags WHERE id = $1", id)
+}
 
 func tagConflict(err error) error {
 	if uniqueViolation(err, "name") {

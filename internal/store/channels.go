@@ -1,0 +1,346 @@
+package store
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+const channelColumns = `c.num, c.id, c.workspace_id, w.account_id, c.name, c.kind, c.enabled, c.sealed, c.shown, c.events, c.failures, c.failing_from,
+	c.disabled_at, c.disable_reason, c.last_error, c.last_delivered_at, c.created_at, c.updated_at`
+
+const channelTables = ` FROM notification_channels c JOIN workspaces w ON w.id = c.workspace_id`
+
+func scanChannel(scan func(...any) error) (c hookglass.Channel, err error) {
+	var enabled, created, updated int64
+	var shown, events string
+	var failing, disabled, delivered sql.NullInt64
+	var reason, last sql.NullString
+	if err := scan(&c.Num, &c.ID, &c.WorkspaceID, &c.AccountID, &c.Name, &c.Kind, &enabled, &c.Sealed, &shown, &events, &c.Failures, &failing,
+		&disabled, &reason, &last, &delivered, &created, &updated); err != nil {
+		return c, err
+	}
+	c.Enabled, c.FailingFrom, c.DisabledAt, c.LastDeliveredAt = enabled != 0, fromMicros(failing), fromMicros(disabled), fromMicros(delivered)
+	c.DisableReason, c.LastError = reason.String, last.String
+	c.CreatedAt, c.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+	if err := json.Unmarshal([]byte(shown), &c.Shown); err != nil {
+		return c, fmt.Errorf("hints of %s: %w", c.ID, err)
+	}
+	if err := json.Unmarshal([]byte(events), &c.Events); err != nil {
+		return c, fmt.Errorf("events of %s: %w", c.ID, err)
+	}
+	return c, nil
+}
+
+// Channels lists notification channels, oldest first, those with a Num above after, of one workspace where it is not 0; limit 0 is all.
+func (v *View) Channels(workspaceID, after int64, limit int) ([]hookglass.Channel, error) {
+	a := &args{}
+	query := "SELECT " + channelColumns + channelTables + " WHERE c.num > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
+	if workspaceID != 0 {
+		query += " AND c.workspace_id = " + a.add(workspaceID)
+	}
+	query += " ORDER BY c.num"
+	if limit > 0 {
+		query += " LIMIT " + a.add(limit)
+	}
+	return queryAll(v, scanChannel, query, a.values...)
+}
+
+// Channel returns one channel. It answers not_found.
+func (v *View) Channel(id string) (hookglass.Channel, error) { return v.channel("c.id", id, "") }
+
+func (v *View) channel(column string, value any, lock string) (hookglass.Channel, error) {
+	a := &args{}
+	query := "SELECT " + channelColumns + channelTables + " WHERE " + column + " = " + a.add(value) + " AND " + v.accountScope(a, "w.account_id", "w.id") + lock
+	return one(v, "notification channel", scanChannel, query, a)
+}
+
+// ChannelIn returns the channel of a workspace with the id or, else, the name. It answers not_found.
+func (v *View) ChannelIn(workspaceID int64, ref string) (hookglass.Channel, error) {
+	a := &args{}
+	query := "SELECT " + channelColumns + channelTables + " WHERE c.workspace_id = " + a.add(workspaceID) + " AND (c.id = " + a.add(ref) + " OR c.name = " + a.add(ref) +
+		") AND " + v.accountScope(a, "w.account_id", "w.id") + " ORDER BY CASE WHEN c.id = " + a.add(ref) + " THEN 0 ELSE 1 END LIMIT 1"
+	return one(v, "notification channel", scanChannel, query, a)
+}
+
+// CountChannels counts the channels of a workspace.
+func (v *View) CountChannels(workspaceID int64) (n int64, err error) {
+	err = v.queryRow("workspace", "SELECT count(*) FROM notification_channels WHERE workspace_id = $1", []any{workspaceID}, &n)
+	return n, err
+}
+
+// CreateChannel stores a new channel and sets its Num and times. It follows what is captured from now on. A name that the workspace
+// has is validation_failed.
+func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
+	shown, events, err := channelJSON(c)
+	if err != nil {
+		return err
+	}
+	c.CreatedAt, c.UpdatedAt = tx.Now, tx.Now
+	err = tx.queryRow("notification channel", `INSERT INTO notification_channels (id, workspace_id, name, kind, enabled, sealed, shown, events, follows, cursor,
+		due_at, leased_until, claim, tries, failures, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT coalesce(max(seq), 0) FROM events), 0, 0, 0, 0, 0, $10, $10) RETURNING num`,
+		[]any{c.ID, c.WorkspaceID, c.Name, string(c.Kind), boolInt(c.Enabled), c.Sealed, shown, events, boolInt(c.FollowsCaptures()), tx.Now.UnixMicro()}, &c.Num)
+	return channelConflict(err)
+}
+
+// ChangeChannel lets change set what people set on a channel, and stores it. Where fresh is true afterwards the channel begins anew: it
+// has not failed, waits for nothing, and follows what is captured from now on. It answers not_found.
+func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bool, err error)) (c hookglass.Channel, err error) {
+	if c, err = tx.channel("c.id", id, tx.dialect.forUpdateOf("c")); err != nil {
+		return c, err
+	}
+	followed := c.FollowsCaptures()
+	fresh, err := change(&c)
+	if err != nil {
+		return c, err
+	}
+	shown, events, err := channelJSON(&c)
+	if err != nil {
+		return c, err
+	}
+	c.UpdatedAt = tx.Now
+	query := "UPDATE notification_channels SET name = $2, enabled = $3, sealed = $4, shown = $5, events = $6, follows = $7, updated_at = $8"
+	if fresh {
+		query += ", due_at = 0, tries = 0, failures = 0, failing_from = NULL, disabled_at = NULL, disable_reason = NULL, last_error = NULL"
+		c.Failures, c.FailingFrom, c.DisabledAt, c.DisableReason, c.LastError = 0, time.Time{}, time.Time{}, "", ""
+	}
+	if fresh || !followed {
+		query += ", cursor = (SELECT coalesce(max(seq), 0) FROM events)"
+	}
+	tx.Announce(TopicNotifications)
+	err = tx.change("notification channel", query+" WHERE num = $1",
+		c.Num, c.Name, boolInt(c.Enabled), c.Sealed, shown, events, boolInt(c.FollowsCaptures()), tx.Now.UnixMicro())
+	return c, channelConflict(err)
+}
+
+// DeleteChannel deletes a channel, what waits for it, and its place in alerts. It answers not_found.
+func (tx *Tx) DeleteChannel(id string) error {
+	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{
+		"DELETE FROM notifications WHERE channel = $1", "DELETE FROM alert_channels WHERE channel = $1", "DELETE FROM notification_channels WHERE num = $1",
+	} {
+		if _, err := tx.exec(statement, c.Num); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func channelJSON(c *hookglass.Channel) (shown, events string, err error) {
+	s, err := json.Marshal(c.Shown)
+	if err != nil {
+		return "", "", err
+	}
+	if c.Events == nil {
+		c.Events = []hookglass.ActivityType{}
+	}
+	e, err := json.Marshal(c.Events)
+	return string(s), string(e), err
+}
+
+func channelConflict(err error) error {
+	if uniqueViolation(err, "name") {
+		return hookglass.Invalid("notification_channel.name", "is taken")
+	}
+	return err
+}
+
+// Notify queues a message for a channel. One with a key that is queued already is not queued twice; an empty key is none.
+func (tx *Tx) Notify(channelNum int64, key string, m hookglass.Message) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	tx.Announce(TopicNotifications)
+	_, err = tx.exec("INSERT INTO notifications (id, channel, key, message, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (channel, key) WHERE key IS NOT NULL DO NOTHING",
+		m.ID, channelNum, nullString(key), body, tx.Now.UnixMicro())
+	return err
+}
+
+// notifyFollowers queues a line of activity for the channels of a workspace that follow its type.
+func (tx *Tx) notifyFollowers(e hookglass.Endpoint, line hookglass.Activity) error {
+	if e.WorkspaceID == 0 {
+		return nil
+	}
+	channels, err := queryAll(&tx.View, scanNum, `SELECT num FROM notification_channels WHERE workspace_id = $1 AND kind = 'webhook' AND enabled = 1 AND disabled_at IS NULL
+		AND events LIKE $2 ORDER BY num`, e.WorkspaceID, `%"`+string(line.Type)+`"%`)
+	if err != nil {
+		return err
+	}
+	for _, num := range channels {
+		if err := tx.Notify(num, "", pushed(hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pushed is the message about a line of activity.
+func pushed(id string, line hookglass.Activity) hookglass.Message {
+	return hookglass.Message{ID: id, Type: string(line.Type), At: line.OccurredAt, EndpointID: line.EndpointID, EventID: line.EventID, Data: line.Data}
+}
+
+// ChannelDue is a channel that something waits for.
+type ChannelDue struct{ Num, AccountID int64 }
+
+// ChannelsDue lists channels with something to send at a time, that nobody has.
+func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
+	newest, err := v.newestOfAll()
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(v, func(scan func(...any) error) (d ChannelDue, err error) {
+		err = scan(&d.Num, &d.AccountID)
+		return d, err
+	}, `SELECT c.num, w.account_id`+channelTables+` WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
+		AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
+		ORDER BY c.due_at, c.num LIMIT $3`, at.UnixMicro(), newest, limit)
+}
+
+func (v *View) newestOfAll() (seq int64, err error) {
+	err = v.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &seq)
+	return seq, err
+}
+
+// HeldChannel is a channel that its holder sends to. Claim is the right to say what came of it.
+type HeldChannel struct {
+	hookglass.Channel
+	Claim  int64
+	Cursor int64
+	Tries  int // at what is first in line
+}
+
+// HoldChannel takes a channel for as long as a lease. It answers not_found where another has it, or nothing may be sent.
+func (tx *Tx) HoldChannel(num int64, at time.Time, lease time.Duration) (h HeldChannel, err error) {
+	err = tx.queryRow("notification channel", `UPDATE notification_channels SET leased_until = $3, claim = claim + 1
+		WHERE num = $1 AND enabled = 1 AND disabled_at IS NULL AND due_at <= $2 AND leased_until <= $2 RETURNING claim, cursor, tries`,
+		[]any{num, at.UnixMicro(), at.Add(lease).UnixMicro()}, &h.Claim, &h.Cursor, &h.Tries)
+	if err != nil {
+		return h, err
+	}
+	h.Channel, err = tx.channel("c.num", num, "")
+	return h, err
+}
+
+// Pending is a message on its way. Num is 0 for a captured event, of which Seq tells the place.
+type Pending struct {
+	Num, Seq int64
+	hookglass.Message
+}
+
+// Waiting returns what a channel is to be sent next, at most limit, and the seq up to which captures were looked at.
+func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64, err error) {
+	waiting, err = queryAll(v, func(scan func(...any) error) (p Pending, err error) {
+		var body []byte
+		if err := scan(&p.Num, &body); err != nil {
+			return p, err
+		}
+		if err := json.Unmarshal(body, &p.Message); err != nil {
+			return p, fmt.Errorf("message %d: %w", p.Num, err)
+		}
+		return p, nil
+	}, "SELECT num, message FROM notifications WHERE channel = $1 ORDER BY num LIMIT $2", h.Num, limit)
+	if err != nil || len(waiting) == limit || !h.FollowsCaptures() {
+		return waiting, h.Cursor, err
+	}
+	captures, upTo, err := v.capturesIn(h.WorkspaceID, h.Cursor, limit-len(waiting))
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range captures {
+		line := capture(e)
+		if slices.Contains(h.Events, line.Type) {
+			_, suffix, _ := strings.Cut(string(e.ID), "_")
+			waiting = append(waiting, Pending{Seq: e.Seq, Message: pushed(hookglass.PrefixMessage+"_"+suffix, line)})
+		}
+	}
+	return waiting, upTo, nil
+}
+
+// capturesIn returns the first events of a workspace's endpoints behind a seq, and the seq up to which there are no others.
+func (v *View) capturesIn(workspaceID, after int64, limit int) ([]*hookglass.Event, int64, error) {
+	newest, err := v.newestOfAll()
+	if err != nil || newest <= after {
+		return nil, after, err
+	}
+	type source struct {
+		num, floor int64
+		id         hookglass.EndpointID
+	}
+	a := &args{}
+	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
+		err = scan(&s.num, &s.id, &s.floor)
+		return s, err
+	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE e.workspace_id = "+a.add(workspaceID)+" AND e.deleted_at IS NULL AND EXISTS (SELECT 1 FROM events WHERE "+
+		v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)")+") ORDER BY e.num", a.values...)
+	if err != nil {
+		return nil, 0, err
+	}
+	var found []*hookglass.Event
+	for _, s := range sources {
+		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
+		a := &args{}
+		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, s.num, max(after, s.floor), newest+1) + oldestFirst + " LIMIT " + a.add(limit)
+		events, err := queryAll(v, log.scan, query, a.values...)
+		if err != nil {
+			return nil, 0, err
+		}
+		found = append(found, events...)
+	}
+	slices.SortFunc(found, func(a, b *hookglass.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	if len(found) >= limit {
+		found = found[:limit]
+		newest = found[limit-1].Seq
+	}
+	return found, newest, nil
+}
+
+// ChannelProgress is what came of sending to a channel.
+type ChannelProgress struct {
+	Done        []int64 // Nums of messages that are not to be sent again
+	Cursor      int64
+	Tries       int
+	Failures    int
+	FailingFrom time.Time
+	DueAt       time.Time // when it may be sent to again; zero: at once
+	LastError   string
+	DeliveredAt time.Time // zero: nothing was delivered
+	Disable     string    // the reason to disable it; empty: none
+}
+
+// ReleaseChannel stores what came of sending, and lets go of the channel. It reports false where the claim was lost: then nothing is stored.
+func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
+	a := &args{}
+	query := "UPDATE notification_channels SET leased_until = 0, cursor = " + a.add(p.Cursor) + ", tries = " + a.add(p.Tries) + ", failures = " + a.add(p.Failures) +
+		", failing_from = " + a.add(micros(p.FailingFrom)) + ", last_error = " + a.add(nullString(p.LastError)) + ", due_at = " + a.add(max(p.DueAt.UnixMicro(), 0))
+	if !p.DeliveredAt.IsZero() {
+		query += ", last_delivered_at = " + a.add(p.DeliveredAt.UnixMicro())
+	}
+	if p.Disable != "" {
+		query += ", disabled_at = " + a.add(tx.Now.UnixMicro()) + ", disable_reason = " + a.add(p.Disable)
+	}
+	n, err := tx.exec(query+" WHERE num = "+a.add(h.Num)+" AND claim = "+a.add(h.Claim), a.values...)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	if len(p.Done) > 0 {
+		if _, err := tx.exec("DELETE FROM notifications WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(p.Done)); err != nil {
+			return false, err
+		}
+	}
+	if p.Disable != "" {
+		_, err = tx.exec("DELETE FROM notifications WHERE channel = $1", h.Num)
+	}
+	return true, err
+}
