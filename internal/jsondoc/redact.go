@@ -9,7 +9,7 @@ import (
 type Redaction struct {
 	// Text judges strings, numbers and the names of members: what to show instead, and whether that is another text.
 	Text func(s string) (shown string, changed bool)
-	// Hidden reports whether a member by this name is blotted out whole, whatever it is; null and empty ones are not.
+	// Hidden reports whether a member by this name is blotted out whole, whatever it is; null, true, false and what is empty are not.
 	Hidden func(name string) bool
 	// Mark stands in place of what is hidden.
 	Mark string
@@ -84,7 +84,7 @@ func (w *redactor) value(v Value, path []string) Value {
 
 // empty reports whether there is nothing to hide.
 func empty(v Value) bool {
-	return v.kind == Null || v.kind == String && v.text == "" || !v.Scalar() && v.Len() == 0
+	return v.kind == Null || v.kind == False || v.kind == True || v.kind == String && v.text == "" || !v.Scalar() && v.Len() == 0
 }
 
 // unused is a name that no member has.

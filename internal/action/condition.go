@@ -1,0 +1,275 @@
+package action
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+)
+
+// Trigger decides whether an action runs on an event: all its conditions must match. It is safe for concurrent use.
+type Trigger struct {
+	conditions []hookglass.Condition
+	patterns   []pattern // of matches, by the place of the condition
+}
+
+// maxActual is how much of a value a result shows, in bytes.
+const maxActual = 512
+
+// NewTrigger checks trigger conditions (spec, "Trigger conditions"; decisions, section 13). The faults name conditions[0].operator
+// and the like; a trigger with faults is not to be used.
+func NewTrigger(conditions []hookglass.Condition) (*Trigger, []hookglass.FieldError) {
+	t := &Trigger{conditions, make([]pattern, len(conditions))}
+	faults := tooMany(len(conditions))
+	for i, c := range conditions {
+		fault := func(field, message string) {
+			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("conditions[%d].%s", i, field), Message: message})
+		}
+		if !slices.Contains(hookglass.ConditionFields, c.Field) {
+			fault("field", "must be one of "+strings.Join(hookglass.ConditionFields, ", "))
+		}
+		if !checkOperator(c.Operator, c.Value != "", fault) {
+			continue
+		}
+		t.patterns[i] = checkValue(c.Operator, c.Value, fault)
+	}
+	return t, faults
+}
+
+func tooMany(n int) []hookglass.FieldError {
+	if n <= hookglass.MaxConditions {
+		return nil
+	}
+	return []hookglass.FieldError{{Field: "conditions", Message: fmt.Sprintf("may hold %d conditions at most", hookglass.MaxConditions)}}
+}
+
+// checkOperator reports whether the operator takes a value that is to be checked.
+func checkOperator(operator string, given bool, fault func(field, message string)) bool {
+	switch operator {
+	case hookglass.OperatorExists, hookglass.OperatorNotExists:
+		if given {
+			fault("value", "must not be given with "+operator)
+		}
+		return false
+	}
+	if !slices.Contains(hookglass.ConditionOperators, operator) {
+		fault("operator", "must be one of "+strings.Join(hookglass.ConditionOperators, ", "))
+		return false
+	}
+	if !given {
+		fault("value", "must be given with "+operator)
+	}
+	return given
+}
+
+func checkValue(operator, value string, fault func(field, message string)) (p pattern) {
+	if utf8.RuneCountInString(value) > hookglass.MaxConditionValue {
+		fault("value", fmt.Sprintf("may have %d characters at most", hookglass.MaxConditionValue))
+		return p
+	}
+	if operator == hookglass.OperatorMatches {
+		var err error
+		if p, err = compilePattern(value); err != nil {
+			fault("value", err.Error())
+		}
+	}
+	return p
+}
+
+// Evaluate decides for the event of a context. Every condition is evaluated and recorded.
+func (t *Trigger) Evaluate(c *Context) hookglass.TriggerResult {
+	result := hookglass.TriggerResult{Matched: true, Conditions: make([]hookglass.ConditionResult, len(t.conditions))}
+	for i, condition := range t.conditions {
+		r := &result.Conditions[i]
+		r.Condition = condition
+		values := fieldValues(c.event.ev, condition.Field)
+		r.Absent = len(values) == 0
+		r.Actual = cut(strings.ToValidUTF8(strings.Join(values, ", "), "�"), maxActual)
+		if condition.Field == "provider" && c.event.ev.Provider == hookglass.UnknownProvider && takesNoValue(condition.Operator) {
+			values, r.Absent = nil, true // a provider that nobody recognised is none, though it can be named
+		}
+		var err error
+		r.Matched, err = holds(condition.Operator, values, condition.Value, t.patterns[i], &c.patterns)
+		if err != nil {
+			r.Failure = &hookglass.Failure{Code: hookglass.FailureCondition, Message: sentence(err)}
+		}
+		result.Matched = result.Matched && r.Matched
+	}
+	return result
+}
+
+func takesNoValue(operator string) bool {
+	return operator == hookglass.OperatorExists || operator == hookglass.OperatorNotExists
+}
+
+// fieldValues are what a field of an event is compared as: none where it is absent, several for tags.
+func fieldValues(ev *hookglass.Event, field string) []string {
+	value := ""
+	switch field {
+	case "provider":
+		value = ev.Provider
+	case "event_type":
+		value = ev.EventType
+	case "signature_status":
+		value = string(ev.SignatureStatus)
+	case "http_method":
+		value = ev.Method
+	case "request_path":
+		value = ev.Path
+	case "content_type":
+		value = ev.ContentType
+	case "sender":
+		value = ev.From
+	case "email_subject":
+		value = ev.Subject
+	case "has_tag":
+		return ev.Tags
+	}
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// holds compares the values of a field. The negative operators hold where no value does what the positive one asks, so for
+// an absent value too.
+func holds(operator string, values []string, want string, p pattern, b *budget) (bool, error) {
+	switch operator {
+	case hookglass.OperatorExists:
+		return len(values) > 0, nil
+	case hookglass.OperatorNotExists:
+		return len(values) == 0, nil
+	case hookglass.OperatorEquals:
+		return slices.Contains(values, want), nil
+	case hookglass.OperatorNotEquals:
+		return !slices.Contains(values, want), nil
+	case hookglass.OperatorContains:
+		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, want) }), nil
+	case hookglass.OperatorNotContains:
+		return !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, want) }), nil
+	}
+	for _, v := range values {
+		if matched, err := b.match(p, v); matched || err != nil {
+			return matched, err
+		}
+	}
+	return false, nil
+}
+
+// Guard are the conditions of a step, all of which must match. It is safe for concurrent use.
+type Guard struct{ conditions []guard }
+
+type guard struct {
+	source   string
+	path     jsondoc.Pointer
+	operator string
+	value    jsondoc.Value
+	pattern  pattern
+}
+
+// NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions[0].path and the like; a guard with
+// faults is not to be used. Whether a step that a source names comes before is the caller's to judge, see [Guard.Steps].
+func NewGuard(conditions []hookglass.StepCondition) (*Guard, []hookglass.FieldError) {
+	g := &Guard{make([]guard, len(conditions))}
+	faults := tooMany(len(conditions))
+	for i, c := range conditions {
+		fault := func(field, message string) {
+			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("conditions[%d].%s", i, field), Message: message})
+		}
+		one := &g.conditions[i]
+		one.source, one.operator = c.Source, c.Operator
+		if !validSource(c.Source, "request", "provider", "email", "endpoint") {
+			fault("source", "must be request, provider, email, endpoint or steps.<reference_key>")
+		}
+		var err error
+		if one.path, err = jsondoc.ParsePointer(c.Path); err != nil {
+			fault("path", err.Error())
+		} else if utf8.RuneCountInString(c.Path) > hookglass.MaxConditionValue {
+			fault("path", fmt.Sprintf("may have %d characters at most", hookglass.MaxConditionValue))
+		}
+		if !checkOperator(c.Operator, c.Value != nil, fault) {
+			continue
+		}
+		if one.value, err = jsondoc.Parse(c.Value, jsondoc.Wide()); err != nil || !one.value.Scalar() {
+			fault("value", "must be a string, a number, true, false or null")
+			continue
+		}
+		if one.value.Kind() != jsondoc.String && c.Operator != hookglass.OperatorEquals && c.Operator != hookglass.OperatorNotEquals {
+			fault("value", "must be a string with "+c.Operator)
+			continue
+		}
+		one.pattern = checkValue(c.Operator, one.value.Text(), fault)
+	}
+	return g, faults
+}
+
+// validSource reports whether a source is one of the names or an earlier step's.
+func validSource(source string, names ...string) bool {
+	ref, step := strings.CutPrefix(source, "steps.")
+	return step && ref != "" && !strings.ContainsAny(ref, "./") || slices.Contains(names, source)
+}
+
+// Steps are the reference keys of the steps that the conditions look at, each once.
+func (g *Guard) Steps() []string {
+	var keys []string
+	for _, c := range g.conditions {
+		if ref, ok := strings.CutPrefix(c.source, "steps."); ok && !slices.Contains(keys, ref) {
+			keys = append(keys, ref)
+		}
+	}
+	return keys
+}
+
+// Evaluate reports whether all conditions match. A source that the event or the run does not have fails, and so does a
+// pattern that takes too long (spec, "Failure handling rules"); then the rest is not evaluated.
+func (g *Guard) Evaluate(c *Context) (bool, *hookglass.Failure) {
+	for i := range g.conditions {
+		matched, err := g.conditions[i].holds(c)
+		if err != nil {
+			return false, &hookglass.Failure{Code: hookglass.FailureCondition, Message: fmt.Sprintf("Condition %d: %s.", i+1, err)}
+		}
+		if !matched {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (g *guard) holds(c *Context) (bool, error) {
+	v, found, err := c.lookUp(g.source, g.path)
+	if err != nil {
+		return false, fmt.Errorf("the source %s is not available: %w", g.source, err)
+	}
+	switch g.operator {
+	case hookglass.OperatorExists:
+		return found, nil
+	case hookglass.OperatorNotExists:
+		return !found, nil
+	case hookglass.OperatorEquals:
+		return found && jsondoc.Same(v, g.value), nil
+	case hookglass.OperatorNotEquals:
+		return !found || !jsondoc.Same(v, g.value), nil
+	}
+	var texts []string
+	switch {
+	case !found:
+	case v.Scalar():
+		texts = []string{v.Text()}
+	case v.Kind() == jsondoc.Array && g.operator != hookglass.OperatorMatches:
+		for _, element := range v.All() {
+			if element.Scalar() && element.Text() == g.value.Text() {
+				texts = []string{element.Text()} // an array contains its elements, not parts of them
+			}
+		}
+	}
+	return holds(g.operator, texts, g.value.Text(), g.pattern, &c.patterns)
+}
+
+// sentence makes an error's text one for a person.
+func sentence(err error) string {
+	s := err.Error()
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}

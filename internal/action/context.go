@@ -1,0 +1,357 @@
+package action
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+)
+
+// Context is the document that JSON Pointers, transforms and templates of a run see (decisions, section 8). Its parts are
+// read when first asked for. It serves one goroutine.
+type Context struct {
+	event    *readings
+	steps    []jsondoc.Member
+	patterns budget
+}
+
+// Mail is what was parsed of a captured mail; the rest is in its event.
+type Mail struct{ Text, HTML string }
+
+// NewContext is the context of an event before any step. mail is nil for a webhook.
+func NewContext(ev *hookglass.Event, endpoint *hookglass.Endpoint, mail *Mail) *Context {
+	return &Context{event: &readings{ev: ev, endpoint: endpoint, mail: mail}}
+}
+
+// Fresh is the context of the same event before any step: the next action's.
+func (c *Context) Fresh() *Context { return &Context{event: c.event} }
+
+// SetStep makes the outcome of a step visible to those behind it. Without an output, output is null.
+func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, output jsondoc.Value) {
+	c.steps = append(c.steps, jsondoc.Member{Name: referenceKey, Value: jsondoc.Members(
+		jsondoc.Member{Name: "status", Value: jsondoc.Text(string(status))},
+		jsondoc.Member{Name: "output", Value: output},
+	)})
+}
+
+// What can not be found. The texts are for a person and hold nothing of the event.
+var (
+	errNoMail    = errors.New("the event is no mail")
+	errNoStep    = errors.New("no such step ran before")
+	errLargeBody = errors.New("the body is larger than 1 MiB")
+	errNoValue   = errors.New("there is no such value")
+)
+
+// Source finds request, provider, email, endpoint or steps.<reference_key>. It fails where the event or the run has none.
+func (c *Context) Source(name string) (jsondoc.Value, error) {
+	root, ref, named := strings.Cut(name, ".")
+	switch {
+	case root == "steps" && named:
+		return c.step(ref)
+	case !named && root != "steps":
+		return c.root(root)
+	}
+	return jsondoc.Value{}, errNoValue
+}
+
+// lookUp finds a value in a source. A source that is not there is an error, a value that is not there is none.
+func (c *Context) lookUp(source string, p jsondoc.Pointer) (v jsondoc.Value, found bool, err error) {
+	tokens := p.Tokens()
+	if ref, ok := strings.CutPrefix(source, "steps."); ok {
+		source, tokens = "steps", append([]string{ref}, tokens...)
+	}
+	v, err = c.Find(source, tokens)
+	if errors.Is(err, errNoValue) {
+		return v, false, nil
+	}
+	return v, err == nil, err
+}
+
+// Find finds a value by the names on the way to it. It fails where there is none; null is a value.
+func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
+	var v jsondoc.Value
+	var err error
+	switch {
+	case root == "steps" && len(tokens) > 0:
+		v, err = c.step(tokens[0])
+		tokens = tokens[1:]
+	case root == "request" && len(tokens) > 0 && tokens[0] != "body":
+		v = c.event.line() // a body that is not asked for is not read
+	case root == "request" && len(tokens) > 0:
+		v, err = c.event.body()
+		tokens = tokens[1:]
+	default:
+		v, err = c.root(root)
+	}
+	if err != nil {
+		return jsondoc.Value{}, err
+	}
+	v, ok := v.At(jsondoc.PointerTo(tokens...))
+	if !ok {
+		return v, errNoValue
+	}
+	return v, nil
+}
+
+// At finds a value by a pointer into the whole context.
+func (c *Context) At(p jsondoc.Pointer) (jsondoc.Value, bool) {
+	if tokens := p.Tokens(); len(tokens) > 0 {
+		v, err := c.Find(tokens[0], tokens[1:])
+		return v, err == nil
+	}
+	var all []jsondoc.Member
+	for _, name := range roots {
+		if v, err := c.root(name); err == nil {
+			all = append(all, jsondoc.Member{Name: name, Value: v})
+		}
+	}
+	return jsondoc.Members(all...), true
+}
+
+func (c *Context) step(ref string) (jsondoc.Value, error) {
+	i := slices.IndexFunc(c.steps, func(m jsondoc.Member) bool { return m.Name == ref })
+	if i < 0 {
+		return jsondoc.Value{}, errNoStep
+	}
+	return c.steps[i].Value, nil
+}
+
+func (c *Context) root(name string) (jsondoc.Value, error) {
+	switch name {
+	case "request":
+		return c.event.request()
+	case "provider":
+		return c.event.provider(), nil
+	case "email":
+		return c.event.email()
+	case "endpoint":
+		e := c.event.endpoint
+		return jsondoc.Members(
+			jsondoc.Member{Name: "id", Value: jsondoc.Text(string(e.ID))},
+			jsondoc.Member{Name: "name", Value: jsondoc.Text(e.Name)},
+		), nil
+	case "steps":
+		return jsondoc.Members(c.steps...), nil
+	}
+	return jsondoc.Value{}, fmt.Errorf("%q is not known", name)
+}
+
+// readings are the parts of the context that an event brings, shared by its runs.
+type readings struct {
+	ev       *hookglass.Event
+	endpoint *hookglass.Endpoint
+	mail     *Mail
+
+	lineRead, wholeRead, bodyRead bool
+	lineValue, whole              jsondoc.Value
+	bodyValue                     jsondoc.Value
+	bodyErr                       error
+}
+
+// line is the request without its body.
+func (r *readings) line() jsondoc.Value {
+	if !r.lineRead {
+		r.lineRead, r.lineValue = true, jsondoc.Members(r.members()...)
+	}
+	return r.lineValue
+}
+
+func (r *readings) request() (jsondoc.Value, error) {
+	body, err := r.body()
+	if err != nil {
+		return jsondoc.Value{}, err
+	}
+	if !r.wholeRead {
+		members := make([]jsondoc.Member, 0, 7)
+		for name, v := range r.line().All() {
+			members = append(members, jsondoc.Member{Name: name, Value: v})
+		}
+		r.wholeRead, r.whole = true, jsondoc.Members(append(members, jsondoc.Member{Name: "body", Value: body})...)
+	}
+	return r.whole, nil
+}
+
+func (r *readings) members() []jsondoc.Member {
+	return []jsondoc.Member{
+		{Name: "id", Value: jsondoc.Text(string(r.ev.ID))},
+		{Name: "method", Value: jsondoc.Text(r.ev.Method)},
+		{Name: "path", Value: jsondoc.Text(r.ev.Path)},
+		{Name: "query", Value: pairs(r.ev.RawQuery)},
+		{Name: "headers", Value: r.headers()},
+		{Name: "content_type", Value: jsondoc.TextOrNull(r.ev.ContentType)},
+	}
+}
+
+func (r *readings) provider() jsondoc.Value {
+	return jsondoc.Members(
+		jsondoc.Member{Name: "name", Value: jsondoc.TextOrNull(r.ev.Provider)},
+		jsondoc.Member{Name: "event_type", Value: jsondoc.TextOrNull(r.ev.EventType)},
+		jsondoc.Member{Name: "event_id", Value: jsondoc.TextOrNull(r.ev.EventRef)},
+		jsondoc.Member{Name: "delivery_id", Value: jsondoc.TextOrNull(r.ev.DeliveryID)},
+		jsondoc.Member{Name: "signature_status", Value: jsondoc.TextOrNull(string(r.ev.SignatureStatus))},
+	)
+}
+
+func (r *readings) email() (jsondoc.Value, error) {
+	if r.ev.Type != hookglass.EventEmail {
+		return jsondoc.Value{}, errNoMail
+	}
+	mail := r.mail
+	if mail == nil {
+		mail = &Mail{}
+	}
+	return jsondoc.Members(
+		jsondoc.Member{Name: "from", Value: jsondoc.TextOrNull(r.ev.From)},
+		jsondoc.Member{Name: "to", Value: jsondoc.TextOrNull(r.ev.To)},
+		jsondoc.Member{Name: "subject", Value: jsondoc.TextOrNull(r.ev.Subject)},
+		jsondoc.Member{Name: "text", Value: jsondoc.TextOrNull(mail.Text)},
+		jsondoc.Member{Name: "html", Value: jsondoc.TextOrNull(mail.HTML)},
+		jsondoc.Member{Name: "headers", Value: r.headers()},
+	), nil
+}
+
+// headers have their names in lower case; the values of one name are joined, as in the answers of the API.
+func (r *readings) headers() jsondoc.Value {
+	if r.ev.Payload == nil {
+		return jsondoc.Members()
+	}
+	places := make(map[string]int, len(r.ev.Headers))
+	members := make([]jsondoc.Member, 0, len(r.ev.Headers))
+	for _, h := range r.ev.Headers {
+		name := strings.ToLower(h.Name)
+		i, repeated := places[name]
+		if repeated {
+			members[i].Value = jsondoc.Text(members[i].Value.Text() + ", " + h.Value)
+			continue
+		}
+		places[name] = len(members)
+		members = append(members, jsondoc.Member{Name: name, Value: jsondoc.Text(h.Value)})
+	}
+	return jsondoc.Members(members...)
+}
+
+// body is the parsed JSON of the body, the object of a form, or its text; null where there is none.
+func (r *readings) body() (jsondoc.Value, error) {
+	if !r.bodyRead {
+		r.bodyRead = true
+		r.bodyValue, r.bodyErr = r.readBody()
+	}
+	return r.bodyValue, r.bodyErr
+}
+
+func (r *readings) readBody() (jsondoc.Value, error) {
+	if r.ev.Type == hookglass.EventEmail {
+		if r.mail == nil {
+			return jsondoc.Value{}, nil
+		}
+		return jsondoc.TextOrNull(r.mail.Text), nil
+	}
+	if r.ev.Payload == nil || len(r.ev.Body) == 0 {
+		return jsondoc.Value{}, nil
+	}
+	if len(r.ev.Body) > jsondoc.MaxBytes {
+		return jsondoc.Value{}, errLargeBody
+	}
+	body := decoded(r.ev.Body, r.ev.Headers.Get("Content-Encoding"))
+	if len(body) > jsondoc.MaxBytes {
+		return jsondoc.Value{}, errLargeBody
+	}
+	if mediaType(r.ev.ContentType) == "application/x-www-form-urlencoded" {
+		return pairs(string(body)), nil
+	}
+	if looksJSON(r.ev.ContentType, body) {
+		if v, err := jsondoc.Parse(body, jsondoc.Wide()); err == nil {
+			return v, nil
+		}
+	}
+	return jsondoc.Text(string(body)), nil
+}
+
+func mediaType(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
+func isJSON(contentType string) bool {
+	kind := mediaType(contentType)
+	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
+}
+
+// looksJSON reports whether a body is worth reading as JSON: many senders call theirs text.
+func looksJSON(contentType string, body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	return isJSON(contentType) || len(body) > 0 && (body[0] == '{' || body[0] == '[')
+}
+
+// decoded undoes a Content-Encoding, up to one byte more than is looked at. What it can not decode it returns as it is.
+func decoded(body []byte, encoding string) []byte {
+	var r io.Reader
+	var err error
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate": // zlib by RFC 9110, raw deflate by habit
+		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
+			r, err = flate.NewReader(bytes.NewReader(body)), nil
+		}
+	default:
+		return body
+	}
+	if err != nil {
+		return body
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, jsondoc.MaxBytes+1))
+	if err != nil {
+		return body
+	}
+	return plain
+}
+
+// pairs is a query string or a form as an object in the order of first names; a repeated name has an array.
+func pairs(raw string) jsondoc.Value {
+	type field struct {
+		name   string
+		values []jsondoc.Value
+	}
+	var fields []field
+	places := map[string]int{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name = strings.ToValidUTF8(unescaped(name), "�")
+		i, ok := places[name]
+		if !ok {
+			i = len(fields)
+			places[name] = i
+			fields = append(fields, field{name: name})
+		}
+		fields[i].values = append(fields[i].values, jsondoc.Text(unescaped(value)))
+	}
+	members := make([]jsondoc.Member, len(fields))
+	for i, f := range fields {
+		members[i] = jsondoc.Member{Name: f.name, Value: f.values[0]}
+		if len(f.values) > 1 {
+			members[i].Value = jsondoc.List(f.values...)
+		}
+	}
+	return jsondoc.Members(members...)
+}
+
+// unescaped decodes what a sender may have encoded wrongly: then it is taken as it stands.
+func unescaped(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
+}

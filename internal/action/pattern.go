@@ -1,0 +1,64 @@
+package action
+
+import (
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+)
+
+// Bounds of regular expressions (spec, "Limits"). The clock of the engine ticks each 100 ms, so it is stopped ahead of time.
+const (
+	patternBound   = time.Second // for one pattern
+	patternTimeout = 800 * time.Millisecond
+	patternBudget  = 5 * time.Second // for all conditions of an action's run
+	maxMatched     = 64 << 10        // bytes of a value that a pattern looks at
+	maxBacktrack   = 1 << 20         // slots of the engine's stack, 8 MiB
+)
+
+// pattern is a regular expression that can be stopped, as that of the standard library can not.
+type pattern struct{ re *regexp2.Regexp }
+
+var (
+	errPattern = errors.New("must be a regular expression")
+	errSlow    = errors.New("the regular expression took too long")
+	errSpent   = errors.New("the time for regular expressions is used up")
+)
+
+func compilePattern(text string) (pattern, error) {
+	re, err := regexp2.Compile(text, regexp2.RE2, regexp2.OptionMaxBacktrackingStackSize(maxBacktrack))
+	if err != nil {
+		return pattern{}, errPattern
+	}
+	re.MatchTimeout = patternTimeout
+	return pattern{re}, nil
+}
+
+// budget is the time that the patterns of one run may still take.
+type budget struct{ spent time.Duration }
+
+// match reports whether the pattern is in the first 64 KiB of a text. The engine's own error holds the text, and goes no further.
+func (b *budget) match(p pattern, text string) (bool, error) {
+	if b.spent+patternBound > patternBudget {
+		return false, errSpent
+	}
+	began := time.Now()
+	matched, err := p.re.MatchString(cut(text, maxMatched))
+	b.spent += time.Since(began)
+	if err != nil {
+		return false, errSlow
+	}
+	return matched, nil
+}
+
+// cut is the beginning of a text, of at most n bytes and whole characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

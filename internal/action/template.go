@@ -1,0 +1,390 @@
+package action
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+)
+
+// Bounds of what templates make (decisions, section 8).
+const (
+	MaxURL      = 2_048     // characters
+	MaxHeaders  = 50        // of one request
+	MaxRendered = 256 << 10 // bytes of a body, and of any other text
+	maxTemplate = 256 << 10 // bytes of a template
+	maxNames    = 1_000     // placeholders in one template
+)
+
+// Place is where a rendered text goes: it decides how values are escaped.
+type Place int
+
+// The places (decisions, section 13, "Templates").
+const (
+	InText   Place = iota // as it is; objects and arrays as compact JSON
+	InJSON                // escaped inside a string literal, elsewhere as JSON
+	InURL                 // percent-encoded, unless the template is nothing but the value
+	InHeader              // as it is; control characters fail
+)
+
+// Template is a text with placeholders, {{ name.path }} and {{ secrets.NAME }}, and nothing else: no logic, no code. What
+// is filled in is never read as a template again. It is safe for concurrent use.
+type Template struct {
+	place Place
+	parts []part
+	tail  string
+}
+
+// part is a literal text with the placeholder behind it.
+type part struct {
+	literal string
+	name    string   // as it was written, without spaces
+	root    string   // of a placeholder of the context; empty for secrets and variables
+	tokens  []string // below the root; of a secret its name
+	at      int      // where its braces open, counted in characters from 1
+	quoted  bool     // inside a string literal of JSON
+}
+
+// TemplateError says what is wrong with a template, or why it can not be filled in. It never holds a value.
+type TemplateError struct {
+	At      int // the character at which the placeholder begins, counted from 1; 0: the whole
+	Message string
+}
+
+func (e *TemplateError) Error() string {
+	if e.At == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("at character %d: %s", e.At, e.Message)
+}
+
+// roots are the names that placeholders and sources begin with.
+var roots = []string{"request", "provider", "email", "endpoint", "steps"}
+
+// ParseTemplate reads a template. Its error is a *TemplateError.
+func ParseTemplate(text string, place Place) (*Template, error) {
+	t, err := scan(text, place)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.parts {
+		p := &t.parts[i]
+		names := strings.Split(p.name, ".")
+		switch {
+		case names[0] == "secrets":
+			if len(names) != 2 || !hookglass.ValidSecretName(names[1]) {
+				return nil, &TemplateError{p.at, "a secret is named as secrets.NAME"}
+			}
+		case !slices.Contains(roots, names[0]):
+			return nil, &TemplateError{p.at, fmt.Sprintf("%q is not known; a name begins with request, provider, email, endpoint, steps or secrets", names[0])}
+		case names[0] == "steps" && len(names) < 2:
+			return nil, &TemplateError{p.at, "a step is named as steps.reference_key"}
+		default:
+			p.root = names[0]
+		}
+		p.tokens = names[1:]
+	}
+	return t, nil
+}
+
+// ParseMessage reads the message of a notify step, whose placeholders are the variables of the specification.
+func ParseMessage(text string) (*Template, error) {
+	t, err := scan(text, InText)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range t.parts {
+		if !slices.Contains(messageVariables, p.name) {
+			return nil, &TemplateError{p.at, fmt.Sprintf("%q is not known; a message may name %s", p.name, strings.Join(messageVariables, ", "))}
+		}
+	}
+	return t, nil
+}
+
+var messageVariables = []string{"endpoint_name", "endpoint_id", "request_id", "event_type", "provider"}
+
+// scan finds the placeholders. Braces that only close are text: JSON is full of them.
+func scan(text string, place Place) (*Template, error) {
+	switch {
+	case len(text) > maxTemplate:
+		return nil, &TemplateError{0, "the template is larger than 256 KiB"}
+	case !utf8.ValidString(text):
+		return nil, &TemplateError{0, "the template is not UTF-8"}
+	}
+	t := &Template{place: place}
+	rest, quoted := text, false
+	for {
+		open := strings.Index(rest, "{{")
+		if open < 0 {
+			break
+		}
+		at := utf8.RuneCountInString(text[:len(text)-len(rest)+open]) + 1
+		if fault := checkLiteral(rest[:open], place); fault != nil {
+			return nil, fault
+		}
+		quoted = insideString(rest[:open], quoted)
+		inside, after, closed := strings.Cut(rest[open+2:], "}}")
+		name := strings.Trim(inside, " \t\r\n")
+		switch {
+		case !closed:
+			return nil, &TemplateError{at, "the braces that open here are not closed"}
+		case name == "":
+			return nil, &TemplateError{at, "the braces hold no name"}
+		case !validName(name):
+			return nil, &TemplateError{at, "the braces hold more than a dotted name"}
+		case len(t.parts) == maxNames:
+			return nil, &TemplateError{at, "there are more than 1,000 placeholders"}
+		}
+		t.parts = append(t.parts, part{literal: rest[:open], name: name, at: at, quoted: quoted})
+		rest = after
+	}
+	if fault := checkLiteral(rest, place); fault != nil {
+		return nil, fault
+	}
+	t.tail = rest
+	return t, nil
+}
+
+func checkLiteral(s string, place Place) error {
+	if (place == InHeader || place == InURL) && strings.ContainsFunc(s, unicode.IsControl) {
+		return &TemplateError{0, "it holds a control character"}
+	}
+	return nil
+}
+
+// validName reports whether s is a dotted name of letters, digits and the marks that names of fields and headers are made of.
+func validName(s string) bool {
+	for segment := range strings.SplitSeq(s, ".") {
+		if segment == "" {
+			return false
+		}
+		for _, r := range segment {
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-$@:/#+*~!", r) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// insideString reports whether a JSON text is inside a string at its end, given whether it began inside one.
+func insideString(text string, quoted bool) bool {
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			quoted = !quoted
+		case text[i] == '\\' && quoted:
+			i++
+		}
+	}
+	return quoted
+}
+
+// BodyPlace is the place of a body with this Content-Type. Without one, or where it is itself filled in, a body is JSON when it
+// begins as an object or an array.
+func BodyPlace(contentType, body string) Place {
+	body = strings.TrimLeft(body, " \t\r\n")
+	switch {
+	case contentType != "" && !strings.Contains(contentType, "{{"):
+		if isJSON(contentType) {
+			return InJSON
+		}
+	case strings.HasPrefix(body, "["), strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "{{"):
+		return InJSON
+	}
+	return InText
+}
+
+// Secrets are the names of the secrets that the template names, each once.
+func (t *Template) Secrets() []string {
+	var names []string
+	for _, p := range t.parts {
+		if p.root == "" && strings.HasPrefix(p.name, "secrets.") && !slices.Contains(names, p.tokens[0]) {
+			names = append(names, p.tokens[0])
+		}
+	}
+	return names
+}
+
+// Steps are the reference keys of the steps that the template names, each once.
+func (t *Template) Steps() []string {
+	var keys []string
+	for _, p := range t.parts {
+		if p.root == "steps" && !slices.Contains(keys, p.tokens[0]) {
+			keys = append(keys, p.tokens[0])
+		}
+	}
+	return keys
+}
+
+// Values is what placeholders stand for.
+type Values struct {
+	Context *Context
+	// Secret finds a secret by its name. A preview answers with marks of its own, see [Redactor].
+	Secret func(name string) (value string, ok bool)
+}
+
+// Span is a part of a rendered text that came from a secret.
+type Span struct {
+	Start, End int // bytes
+	Secret     string
+}
+
+// Rendered is a template filled in.
+type Rendered struct {
+	Text  string
+	Spans []Span // in order
+}
+
+// Masked is the text with {{secrets.NAME}} in place of each secret.
+func (r Rendered) Masked() string {
+	if len(r.Spans) == 0 {
+		return r.Text
+	}
+	var b strings.Builder
+	from := 0
+	for _, s := range r.Spans {
+		b.WriteString(r.Text[from:s.Start])
+		b.WriteString(Placeholder(s.Secret))
+		from = s.End
+	}
+	b.WriteString(r.Text[from:])
+	return b.String()
+}
+
+// Placeholder is what is shown in place of a secret.
+func Placeholder(secret string) string { return "{{secrets." + secret + "}}" }
+
+// Render fills the template in. A name that is not known, a value that is null or not there, a control character in a header
+// and a text beyond its bound are a *TemplateError, which holds no value.
+func (t *Template) Render(v Values) (Rendered, error) {
+	bound := MaxRendered
+	if t.place == InURL {
+		bound = MaxURL * utf8.UTFMax
+	}
+	var b strings.Builder
+	var out Rendered
+	for i := range t.parts {
+		p := &t.parts[i]
+		b.WriteString(p.literal)
+		value, err := v.find(p)
+		if err != nil {
+			return Rendered{}, err
+		}
+		if value.Size() > bound {
+			return Rendered{}, &TemplateError{p.at, p.name + " is too large"}
+		}
+		text, err := t.escape(p, value)
+		if err != nil {
+			return Rendered{}, err
+		}
+		start := b.Len()
+		b.WriteString(text)
+		if b.Len() > bound {
+			return Rendered{}, t.tooLarge()
+		}
+		if p.root == "" {
+			span := Span{start, b.Len(), p.tokens[0]}
+			if t.place == InJSON && !p.quoted { // the quotes stay
+				span.Start, span.End = span.Start+1, span.End-1
+			}
+			out.Spans = append(out.Spans, span)
+		}
+	}
+	b.WriteString(t.tail)
+	if out.Text = b.String(); len(out.Text) > bound || t.place == InURL && utf8.RuneCountInString(out.Text) > MaxURL {
+		return Rendered{}, t.tooLarge()
+	}
+	return out, nil
+}
+
+func (t *Template) tooLarge() error {
+	if t.place == InURL {
+		return &TemplateError{0, "the URL is longer than 2,048 characters"}
+	}
+	return &TemplateError{0, "the text is larger than 256 KiB"}
+}
+
+// find is the value of a placeholder. That of a variable of a message may be missing: then it is empty.
+func (v Values) find(p *part) (jsondoc.Value, error) {
+	if p.root == "" {
+		if v.Secret != nil {
+			if s, ok := v.Secret(p.tokens[0]); ok {
+				return jsondoc.Text(s), nil
+			}
+		}
+		return jsondoc.Value{}, &TemplateError{p.at, fmt.Sprintf("there is no secret %q", p.tokens[0])}
+	}
+	value, err := v.Context.Find(p.root, p.tokens)
+	switch {
+	case err != nil:
+		return value, &TemplateError{p.at, p.name + ": " + err.Error()}
+	case value.Kind() == jsondoc.Null:
+		return value, &TemplateError{p.at, p.name + " has no value"}
+	}
+	return value, nil
+}
+
+// escape makes a value fit for its place.
+func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
+	switch t.place {
+	case InJSON:
+		if !p.quoted {
+			return string(value.Bytes()), nil
+		}
+		quoted := jsondoc.Text(value.Text()).Bytes()
+		return string(quoted[1 : len(quoted)-1]), nil
+	case InURL:
+		if len(t.parts) == 1 && p.literal+t.tail == "" {
+			if s := value.Text(); !strings.ContainsFunc(s, unicode.IsControl) {
+				return s, nil
+			}
+			return "", &TemplateError{p.at, p.name + " holds a control character"}
+		}
+		return percentEncoded(value.Text()), nil
+	case InHeader:
+		s := value.Text()
+		if strings.ContainsFunc(s, unicode.IsControl) {
+			return "", &TemplateError{p.at, p.name + " holds a control character"}
+		}
+		return s, nil
+	}
+	return value.Text(), nil
+}
+
+// percentEncoded encodes all but the unreserved characters of RFC 3986, section 2.3.
+func percentEncoded(s string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == '~':
+			b.WriteByte(c)
+		default:
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}
+
+// RenderMessage fills in the message of a notify step. A variable without a value is empty.
+func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoint) string {
+	values := map[string]string{
+		"endpoint_name": endpoint.Name, "endpoint_id": string(endpoint.ID), "request_id": string(ev.ID),
+		"event_type": ev.EventType, "provider": ev.Provider,
+	}
+	var b strings.Builder
+	for _, p := range t.parts {
+		b.WriteString(p.literal)
+		b.WriteString(strings.ToValidUTF8(values[p.name], "�"))
+	}
+	b.WriteString(t.tail)
+	return b.String()
+}
