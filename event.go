@@ -78,8 +78,9 @@ type Event struct {
 	SignatureReason string // a stable code, when failed
 	Ignored         string // the reason; empty: not ignored
 	Tags            []string
-	From, To        string // mail
-	Subject         string // mail
+	From, To        string         // mail
+	Subject         string         // mail
+	Authentication  Authentication // mail
 
 	*Payload // nil in the list form
 }
@@ -89,7 +90,9 @@ type Payload struct {
 	Headers  Headers
 	Trailers Headers
 	Body     []byte
-	Reply    *Reply // nil for mail
+	Reply    *Reply    // nil for mail
+	Envelope *Envelope // nil for webhooks
+	Verdict  []byte    // of mail: what its authentication rests on, as JSON; nil while it is pending
 }
 
 // Header is one field line as received.

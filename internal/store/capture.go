@@ -45,8 +45,8 @@ const (
 		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject) VALUES`
 	eventCols = 21
 
-	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body) VALUES`
-	payloadCols   = 11
+	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope) VALUES`
+	payloadCols   = 12
 )
 
 // appendEventArgs appends the columns of insertEvent.
@@ -74,9 +74,9 @@ func appendPayloadArgs(values []any, e *hookglass.Event) []any {
 	}
 	values = append(values, p.Body)
 	if r := p.Reply; r != nil {
-		return append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body)
+		return append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body, nil)
 	}
-	return append(values, nil, nil, nil, nil, nil)
+	return append(values, nil, nil, nil, nil, nil, nullString(encodeEnvelope(p.Envelope)))
 }
 
 // wire is headers as a column, never NULL.

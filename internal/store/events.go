@@ -11,7 +11,7 @@ import (
 )
 
 const listColumns = `seq, id, type, received_at, method, path, raw_query, content_type, ip, size, provider, event_type, event_ref, delivery_id,
-	signature_status, signature_reason, status, ignored, tags, mail_from, mail_to, subject`
+	signature_status, signature_reason, status, ignored, tags, mail_from, mail_to, subject, spf, dkim, dmarc`
 
 // eventLog is where the events of one endpoint are: those above the floor that carry its number.
 type eventLog struct {
@@ -59,10 +59,10 @@ const (
 func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 	e := &hookglass.Event{EndpointNum: log.endpoint.Num, EndpointID: log.endpoint.ID}
 	var received int64
-	var contentType, ip, eventType, ref, delivery, reason, ignored, tags, from, to, subject sql.NullString
+	var contentType, ip, eventType, ref, delivery, reason, ignored, tags, from, to, subject, spf, dkim, dmarc sql.NullString
 	var status sql.NullInt64
 	err := scan(&e.Seq, &e.ID, &e.Type, &received, &e.Method, &e.Path, &e.RawQuery, &contentType, &ip, &e.Size, &e.Provider, &eventType, &ref, &delivery,
-		&e.SignatureStatus, &reason, &status, &ignored, &tags, &from, &to, &subject)
+		&e.SignatureStatus, &reason, &status, &ignored, &tags, &from, &to, &subject, &spf, &dkim, &dmarc)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,9 @@ func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 	e.IP, e.Status = ip.String, int(status.Int64)
 	e.EventType, e.EventRef, e.DeliveryID = decodeText(eventType.String), decodeText(ref.String), decodeText(delivery.String)
 	e.SignatureReason, e.Ignored = reason.String, ignored.String
+	if e.Type == hookglass.EventEmail {
+		e.Authentication = hookglass.Authentication{SPF: resultOf(spf), DKIM: resultOf(dkim), DMARC: resultOf(dmarc)}
+	}
 	e.From, e.To, e.Subject = decodeText(from.String), decodeText(to.String), decodeText(subject.String)
 	if e.Tags, err = decodeTags(tags.String); err != nil {
 		return nil, fmt.Errorf("tags of %s: %w", e.ID, err)
@@ -238,7 +241,7 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 	for i, e := range events {
 		index[e.Seq], seqs[i] = e, e.Seq
 	}
-	rows, err := v.q.QueryContext(v.ctx, `SELECT seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body
+	rows, err := v.q.QueryContext(v.ctx, `SELECT seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope, verdict
 		FROM payloads WHERE `+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
 	if err != nil {
 		return err
@@ -251,8 +254,8 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 		var p hookglass.Payload
 		var r hookglass.Reply
 		var status, delay sql.NullInt64
-		var source sql.NullString
-		if err := rows.Scan(&seq, &url, &proto, &headers, &trailers, &p.Body, &status, &source, &delay, &replyHeaders, &r.Body); err != nil {
+		var source, envelope sql.NullString
+		if err := rows.Scan(&seq, &url, &proto, &headers, &trailers, &p.Body, &status, &source, &delay, &replyHeaders, &r.Body, &envelope, &p.Verdict); err != nil {
 			return err
 		}
 		p.Headers = hookglass.ParseWire(headers)
@@ -263,6 +266,9 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 			r.Status, r.Source, r.Delay = int(status.Int64), hookglass.ResponseSource(source.String), time.Duration(delay.Int64)*time.Millisecond
 			r.Headers = hookglass.ParseWire(replyHeaders)
 			p.Reply = &r
+		}
+		if p.Envelope, err = decodeEnvelope(envelope.String); err != nil {
+			return fmt.Errorf("envelope of %s: %w", index[seq].ID, err)
 		}
 		e := index[seq]
 		e.URL, e.Proto, e.Payload = decodeText(url), proto, &p

@@ -116,7 +116,9 @@ func TestAnEventComesBackAsItWasCaptured(t *testing.T) {
 			ID: hookglass.NewEventID(hookglass.EventEmail, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventEmail, ReceivedAt: at,
 			Method: "EMAIL", Path: "a@localhost", Size: 3, Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
 			From: "\xff <a@b>", To: strings.Repeat("b@c, ", 2000), Subject: long,
-			Payload: &hookglass.Payload{Headers: hookglass.Headers{}, Body: []byte("\r\n\xff")},
+			Authentication: hookglass.Authentication{SPF: hookglass.AuthPending, DKIM: hookglass.AuthPending, DMARC: hookglass.AuthPending},
+			Payload: &hookglass.Payload{Headers: hookglass.Headers{}, Body: []byte("\r\n\xff"),
+				Envelope: &hookglass.Envelope{From: "bounce@é.test", To: []string{"a+x@localhost"}, Helo: "m\x00x", Protocol: "ESMTPS"}},
 		}
 		for _, want := range capture(t, db, webhook, mail) {
 			reading(t, db, func(v *store.View) error {

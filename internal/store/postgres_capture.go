@@ -136,7 +136,7 @@ func follow(batch *pgx.Batch, groups []*endpointGroup) int {
 
 // insertForwards stores a delivery of each event to each enabled target of its endpoint.
 const insertForwards = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-	SELECT t.id, t.endpoint, e.seq, 'pending', $2::bigint, 0, 0, $2::bigint FROM events e JOIN forwarding_targets t ON t.endpoint = e.endpoint AND t.enabled = 1
+	SELECT t.id, t.endpoint, e.seq, 'pending', ` + postgresClock + `, 0, 0, $2::bigint FROM events e JOIN forwarding_targets t ON t.endpoint = e.endpoint AND t.enabled = 1
 	WHERE e.id = ANY($1::text[]) ORDER BY e.seq, t.id`
 
 // insertTasks stores tasks of events that the same transaction stored.
@@ -148,10 +148,10 @@ const insertTasks = `INSERT INTO event_tasks (kind, endpoint, event, due_at, lea
 const insertEvents = `WITH input AS (
 		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
 			$11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[],
-			$21::text[], $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::text[], $27::bigint[], $28::bytea[], $29::bytea[])
+			$21::text[], $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::text[], $27::bigint[], $28::bytea[], $29::bytea[], $30::text[])
 		WITH ORDINALITY AS i (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
 			provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject,
-			url, proto, headers, trailers, body, reply_source, reply_delay, reply_headers, reply_body, n)
+			url, proto, headers, trailers, body, reply_source, reply_delay, reply_headers, reply_body, envelope, n)
 		WHERE EXISTS (SELECT FROM endpoint_stats s WHERE s.endpoint = i.endpoint)
 	), stored AS (
 		INSERT INTO events (id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
@@ -161,9 +161,9 @@ const insertEvents = `WITH input AS (
 			nullif(status, 0), nullif(mail_from, ''), nullif(mail_to, ''), nullif(subject, '')
 		FROM input ORDER BY n RETURNING seq, id
 	), filled AS (
-		INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body)
+		INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope)
 		SELECT s.seq, i.url, i.proto, i.headers, i.trailers, i.body, nullif(i.status, 0), nullif(i.reply_source, ''),
-			CASE WHEN i.reply_source <> '' THEN i.reply_delay END, i.reply_headers, i.reply_body
+			CASE WHEN i.reply_source <> '' THEN i.reply_delay END, i.reply_headers, i.reply_body, nullif(i.envelope, '')
 		FROM stored s JOIN input i ON i.id = s.id
 	)
 	SELECT seq, id FROM stored`
@@ -218,6 +218,7 @@ func captureColumns(events []*hookglass.Event) []any {
 			return wire(e.Reply.Headers)
 		}),
 		column(events, func(e event) []byte { return reply(e).Body }),
+		column(events, func(e event) string { return encodeEnvelope(e.Envelope) }),
 	}
 }
 

@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// mailEvent is a small mail that has not been authenticated.
+func mailEvent(e hookglass.Endpoint) *hookglass.Event {
+	event := newEvent(e, "raw")
+	event.ID, event.Type, event.Method = hookglass.NewEventID(hookglass.EventEmail, event.ReceivedAt), hookglass.EventEmail, "EMAIL"
+	event.Reply, event.Envelope = nil, &hookglass.Envelope{From: "a@b.test", To: []string{"in@localhost"}, Protocol: "ESMTP"}
+	return event
+}
+
+func TestAMailIsPendingUntilItsVerdict(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		mail, other := mailEvent(e), mailEvent(e)
+		capture(t, db, mail, other)
+		results := hookglass.Authentication{SPF: "pass", DKIM: "none", DMARC: "temperror"}
+		verdict := `{"spf":{"result":"pass"}}`
+		writing(t, db, func(tx *store.Tx) error { return tx.SetVerdict(e.Num, mail.Seq, results, []byte(verdict)) })
+		reading(t, db, func(v *store.View) error {
+			got, err := v.Event(string(e.ID), string(mail.ID))
+			if err != nil {
+				return err
+			}
+			if got.Authentication != results || string(got.Verdict) != verdict {
+				t.Errorf("%+v %s", got.Authentication, got.Verdict)
+			}
+			got, err = v.Event(string(e.ID), string(other.ID))
+			if err != nil {
+				return err
+			}
+			if got.Authentication.SPF != hookglass.AuthPending || got.Verdict != nil {
+				t.Errorf("another mail: %+v %s", got.Authentication, got.Verdict)
+			}
+			return nil
+		})
+	})
+}
+
+func TestAVerdictOfAnEventThatIsGoneIsDropped(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, stranger := newEndpoint(t, db), newEndpoint(t, db)
+		mail := mailEvent(e)
+		capture(t, db, mail)
+		results := hookglass.Authentication{SPF: "pass", DKIM: "pass", DMARC: "pass"}
+		writing(t, db, func(tx *store.Tx) error { return tx.SetVerdict(e.Num, mail.Seq+1000, results, []byte("{}")) })
+		writing(t, db, func(tx *store.Tx) error { return tx.SetVerdict(stranger.Num, mail.Seq, results, []byte("{}")) })
+		reading(t, db, func(v *store.View) error {
+			got, err := v.Event(string(e.ID), string(mail.ID))
+			if err == nil && (got.Authentication.SPF != hookglass.AuthPending || got.Verdict != nil) {
+				t.Errorf("%+v %s", got.Authentication, got.Verdict)
+			}
+			return err
+		})
+	})
+}
