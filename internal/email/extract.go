@@ -1,0 +1,166 @@
+package email
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Bounds of what is extracted.
+const (
+	maxLinks     = 100
+	maxLinkBytes = 8 << 10 // links that count clicks carry their target within
+	maxSearched  = 1 << 20 // of each body
+)
+
+// Extracted is what people wait for in a mail.
+type Extracted struct {
+	Links []string `json:"links"` // http and https, in the order met, each once
+	Codes []string `json:"codes"` // one-time codes, the likeliest first
+}
+
+// Extract finds the links and the one-time codes of a message, in its subject, its text and its HTML. Both are never nil.
+func Extract(m *Message) Extracted {
+	e := Extracted{Links: []string{}, Codes: []string{}}
+	text := upTo(m.Text, maxSearched)
+	seen, shown := readHTML(upTo(m.HTML, maxSearched))
+	for _, l := range slices.Concat(textLinks(text), seen, textLinks(shown)) {
+		if len(e.Links) < maxLinks && !slices.Contains(e.Links, l) {
+			e.Links = append(e.Links, l)
+		}
+	}
+	e.Codes = append(e.Codes, codesIn(m.Subject, text, shown)...)
+	return e
+}
+
+func upTo(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// readHTML returns the links of a document and the text that it shows, a line for each block.
+func readHTML(document string) (links []string, shown string) {
+	if document == "" {
+		return nil, ""
+	}
+	var b strings.Builder
+	z := html.NewTokenizer(strings.NewReader(document))
+	hidden := atom.Atom(0) // the element whose text is not shown
+	for {
+		switch kind := z.Next(); kind {
+		case html.ErrorToken:
+			return links, b.String()
+		case html.TextToken:
+			if hidden == 0 {
+				b.Write(z.Text())
+			}
+		case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
+			name, hasAttributes := z.TagName()
+			element := atom.Lookup(name)
+			switch element {
+			case atom.Script, atom.Style, atom.Title, atom.Template:
+				if kind == html.StartTagToken {
+					hidden = element
+				} else if hidden == element {
+					hidden = 0
+				}
+			case atom.A, atom.Area:
+				for hasAttributes {
+					var key, value []byte
+					key, value, hasAttributes = z.TagAttr()
+					if string(key) == "href" && len(links) < 10*maxLinks {
+						if l, ok := link(string(value)); ok {
+							links = append(links, l)
+						}
+					}
+				}
+			case atom.B, atom.Strong, atom.Em, atom.I, atom.U, atom.Span, atom.Font, atom.Code, atom.Wbr, atom.Small, atom.Big, atom.Sub, atom.Sup, atom.Img:
+			default:
+				b.WriteByte('\n')
+			}
+		}
+	}
+}
+
+// textLinks are the links of plain text, without the punctuation around them.
+func textLinks(text string) (links []string) {
+	for len(links) < 10*maxLinks {
+		i := strings.Index(text, "://")
+		if i < 0 {
+			return links
+		}
+		start := i
+		for _, scheme := range []string{"https", "http"} {
+			if i >= len(scheme) && strings.EqualFold(text[i-len(scheme):i], scheme) {
+				start = i - len(scheme)
+				break
+			}
+		}
+		if start == i {
+			text = text[i+3:]
+			continue
+		}
+		end := i + 3
+		for end < len(text) {
+			r, n := utf8.DecodeRuneInString(text[end:])
+			if r <= ' ' || strings.ContainsRune("<>\"`{}|\\^\u00a0\u3000。，、）」』】\uFFFD", r) || isControl(r) {
+				break
+			}
+			end += n
+		}
+		if l, ok := link(trimLink(text[start:end])); ok {
+			links = append(links, l)
+		}
+		text = text[end:]
+	}
+	return links
+}
+
+// trimLink drops what ends a sentence, and a closing bracket that the link does not open.
+func trimLink(l string) string {
+	for l != "" {
+		last := l[len(l)-1]
+		switch last {
+		case '.', ',', ';', ':', '!', '?', '\'', '*', '_', '~':
+		case ')', ']':
+			open := map[byte]string{')': "(", ']': "["}[last]
+			if strings.Count(l, open) >= strings.Count(l, string(last)) {
+				return l
+			}
+		default:
+			return l
+		}
+		l = l[:len(l)-1]
+	}
+	return l
+}
+
+// link returns a web address as it can be opened.
+func link(s string) (string, bool) {
+	s = strings.Map(func(r rune) rune { // as browsers do
+		if r == '\n' || r == '\r' || r == '\t' {
+			return -1
+		}
+		return r
+	}, strings.TrimSpace(s))
+	if len(s) > maxLinkBytes || strings.ContainsFunc(s, isControl) {
+		return "", false
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		return "", false
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return "", false
+	}
+	return strings.ToValidUTF8(s, "\uFFFD"), true
+}

@@ -1,0 +1,82 @@
+package email_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"hookglass/internal/email"
+)
+
+func TestCodes(t *testing.T) {
+	for _, c := range []struct {
+		subject, text, html string
+		want                []string
+	}{
+		{"", "Your verification code is 482910.", "", []string{"482910"}},
+		{"", "Code: 1234", "", []string{"1234"}},
+		{"123456 is your Example code", "", "", []string{"123456"}},
+		{"", "G-928374 is your Google verification code.", "", []string{"G-928374"}},
+		{"", "Use the one-time password\n\n  839 201\n\nIt expires in 10 minutes.", "", []string{"839201"}},
+		{"", "Your login code: X7K9P2", "", []string{"X7K9P2"}},
+		{"Sign in to Linear", "", "<p>Your <b>login code</b></p><h1>xyz</h1><h1>KD72-94QZ</h1>", []string{"KD72-94QZ"}},
+		{"", "", "<style>.code{color:#123456}</style><p>Your code</p><table><tr><td>847 120</td></tr></table>", []string{"847120"}},
+		{"", "Ihr Bestätigungscode lautet 771234. Er gilt 10 Minuten.", "", []string{"771234"}},
+		{"", "Votre code de vérification : 551234", "", []string{"551234"}},
+		{"", "Tu código de verificación es 665544", "", []string{"665544"}},
+		{"", "Ваш код подтверждения: 908172", "", []string{"908172"}},
+		{"", "您的验证码是482913，请在5分钟内输入。", "", []string{"482913"}},
+		{"", "認証番号：736251", "", []string{"736251"}},
+		{"", "인증번호 [482911]를 입력하세요", "", []string{"482911"}},
+		{"", "Your PIN is 0042", "", []string{"0042"}},
+		{"", "Open https://example.com/verify?code=123456 to sign in.", "", []string{}},
+		{"", "Shipping to zip code 90210.", "", []string{}},
+		{"", "The job ended with status code 5003.", "", []string{}},
+		{"", "Order #48213, total $1234.56, paid.", "", []string{}},
+		{"", "Shopping in 2024 was 123456 times better.", "", []string{}},
+		{"", "Our code of conduct of May 14, see paragraph 7.", "", []string{}},
+		{"Your code is 111222", "Your code is 111222", "<p>Your code is 111222</p>", []string{"111222"}},
+	} {
+		e := email.Extract(&email.Message{Subject: c.subject, Text: c.text, HTML: c.html})
+		if !slices.Equal(e.Codes, c.want) {
+			t.Errorf("%q %q %q: codes %q, want %q", c.subject, c.text, c.html, e.Codes, c.want)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	for _, c := range []struct {
+		text, html string
+		want       []string
+	}{
+		{"See https://example.com/a?b=c&d=e, and (http://example.org/x_(y)).", "", []string{"https://example.com/a?b=c&d=e", "http://example.org/x_(y)"}},
+		{"<https://example.com/one> \"https://example.com/two\" HTTPS://EXAMPLE.COM/three!", "",
+			[]string{"https://example.com/one", "https://example.com/two", "HTTPS://EXAMPLE.COM/three"}},
+		{"https://example.com/1 https://example.com/1", `<a href="https://example.com/1">x</a><a href='https://example.com/2?a=1&amp;b=2'>https://example.com/3</a>`,
+			[]string{"https://example.com/1", "https://example.com/2?a=1&b=2", "https://example.com/3"}},
+		{"", `<a href="javascript:alert(1)"></a><a href="mailto:a@b.c"></a><a href="/relative"></a><a name=x></a><area href=" https://example.com/area
+">`, []string{"https://example.com/area"}},
+		{"ftp://example.com/ file:///etc/passwd ://x http:// https://", "", []string{}},
+		{"日本語https://example.jp/道。続き", "", []string{"https://example.jp/道"}},
+	} {
+		e := email.Extract(&email.Message{Text: c.text, HTML: c.html})
+		if !slices.Equal(e.Links, c.want) {
+			t.Errorf("%q %q: links %q, want %q", c.text, c.html, e.Links, c.want)
+		}
+	}
+}
+
+func TestWhatIsExtractedIsBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 300 {
+		b.WriteString("https://example.com/")
+		b.WriteString(strings.Repeat("x", i))
+		b.WriteString(" code 1234")
+		b.WriteString(strings.Repeat("5", i%4))
+		b.WriteString("\n")
+	}
+	e := email.Extract(&email.Message{Text: b.String()})
+	if len(e.Links) != 100 || len(e.Codes) > 10 {
+		t.Errorf("%d links, %d codes", len(e.Links), len(e.Codes))
+	}
+}
