@@ -45,6 +45,7 @@ type part struct {
 	name    string   // as it was written, without spaces
 	root    string   // of a placeholder of the context; empty for secrets and variables
 	tokens  []string // below the root; of a secret its name
+	unknown string   // what is wrong with the name; empty: nothing
 	at      int      // where its braces open, counted in characters from 1
 	quoted  bool     // inside a string literal of JSON
 }
@@ -65,7 +66,8 @@ func (e *TemplateError) Error() string {
 // roots are the names that placeholders and sources begin with.
 var roots = []string{"request", "provider", "email", "endpoint", "steps"}
 
-// ParseTemplate reads a template. Its error is a *TemplateError.
+// ParseTemplate reads a template. Its error is a *TemplateError: braces that do not close, or hold something else than a dotted
+// name. A name that is not known is an error of Render, as decisions, section 8, have it.
 func ParseTemplate(text string, place Place) (*Template, error) {
 	t, err := scan(text, place)
 	if err != nil {
@@ -77,12 +79,12 @@ func ParseTemplate(text string, place Place) (*Template, error) {
 		switch {
 		case names[0] == "secrets":
 			if len(names) != 2 || !hookglass.ValidSecretName(names[1]) {
-				return nil, &TemplateError{p.at, "a secret is named as secrets.NAME"}
+				p.unknown = "a secret is named as secrets.NAME"
 			}
 		case !slices.Contains(roots, names[0]):
-			return nil, &TemplateError{p.at, fmt.Sprintf("%q is not known; a name begins with request, provider, email, endpoint, steps or secrets", names[0])}
+			p.unknown = fmt.Sprintf("%q is not known; a name begins with request, provider, email, endpoint, steps or secrets", names[0])
 		case names[0] == "steps" && len(names) < 2:
-			return nil, &TemplateError{p.at, "a step is named as steps.reference_key"}
+			p.unknown = "a step is named as steps.reference_key"
 		default:
 			p.root = names[0]
 		}
@@ -91,19 +93,9 @@ func ParseTemplate(text string, place Place) (*Template, error) {
 	return t, nil
 }
 
-// ParseMessage reads the message of a notify step, whose placeholders are the variables of the specification.
-func ParseMessage(text string) (*Template, error) {
-	t, err := scan(text, InText)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range t.parts {
-		if !slices.Contains(messageVariables, p.name) {
-			return nil, &TemplateError{p.at, fmt.Sprintf("%q is not known; a message may name %s", p.name, strings.Join(messageVariables, ", "))}
-		}
-	}
-	return t, nil
-}
+// ParseMessage reads the message of a notify step, whose placeholders are the variables of the specification. It fails as
+// ParseTemplate does.
+func ParseMessage(text string) (*Template, error) { return scan(text, InText) }
 
 var messageVariables = []string{"endpoint_name", "endpoint_id", "request_id", "event_type", "provider"}
 
@@ -199,11 +191,11 @@ func BodyPlace(contentType, body string) Place {
 	return InText
 }
 
-// Secrets are the names of the secrets that the template names, each once.
+// Secrets are the names of the secrets that the template names, each once. That of a message is empty.
 func (t *Template) Secrets() []string {
 	var names []string
 	for _, p := range t.parts {
-		if p.root == "" && strings.HasPrefix(p.name, "secrets.") && !slices.Contains(names, p.tokens[0]) {
+		if p.root == "" && p.unknown == "" && !slices.Contains(names, p.tokens[0]) {
 			names = append(names, p.tokens[0])
 		}
 	}
@@ -309,8 +301,11 @@ func (t *Template) tooLarge() error {
 	return &TemplateError{0, "the text is larger than 256 KiB"}
 }
 
-// find is the value of a placeholder. That of a variable of a message may be missing: then it is empty.
+// find is the value of a placeholder.
 func (v Values) find(p *part) (jsondoc.Value, error) {
+	if p.unknown != "" {
+		return jsondoc.Value{}, &TemplateError{p.at, p.unknown}
+	}
 	if p.root == "" {
 		if v.Secret != nil {
 			if s, ok := v.Secret(p.tokens[0]); ok {
@@ -374,17 +369,22 @@ func percentEncoded(s string) string {
 	return b.String()
 }
 
-// RenderMessage fills in the message of a notify step. A variable without a value is empty.
-func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoint) string {
+// RenderMessage fills in the message of a notify step. A variable that is not known is a *TemplateError; one without a value is
+// empty, so that an event of no known type is told of too.
+func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoint) (string, error) {
 	values := map[string]string{
 		"endpoint_name": endpoint.Name, "endpoint_id": string(endpoint.ID), "request_id": string(ev.ID),
 		"event_type": ev.EventType, "provider": ev.Provider,
 	}
 	var b strings.Builder
 	for _, p := range t.parts {
+		value, known := values[p.name]
+		if !known {
+			return "", &TemplateError{p.at, fmt.Sprintf("%q is not known; a message may name %s", p.name, strings.Join(messageVariables, ", "))}
+		}
 		b.WriteString(p.literal)
-		b.WriteString(strings.ToValidUTF8(values[p.name], "�"))
+		b.WriteString(strings.ToValidUTF8(value, "�"))
 	}
 	b.WriteString(t.tail)
-	return b.String()
+	return b.String(), nil
 }
