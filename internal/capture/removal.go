@@ -82,7 +82,7 @@ func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, ev
 
 // Purge deletes events past the retention of their account, and temporary endpoints past their life.
 func (s *Service) Purge(ctx context.Context) error {
-	now := time.Now()
+	now := s.db.Now()
 	var due []store.PurgeDue
 	var expired []int64
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {

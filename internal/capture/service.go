@@ -66,6 +66,10 @@ func (s *Service) Run(ctx context.Context) error {
 // Admit finds the endpoint of an id or custom id before the body is read. It answers not_found for one that
 // is unknown, deleted, expired or for mail; gone for a disabled one; rate_limited when too much of it is under way.
 func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {
+	return s.admit(ctx, ref, hookglass.KindWebhook)
+}
+
+func (s *Service) admit(ctx context.Context, ref string, kind hookglass.EndpointKind) (Target, error) {
 	t, err := s.targets.find(ctx, ref)
 	if err != nil {
 		s.outage.refusal(err)
@@ -73,7 +77,7 @@ func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {
 	}
 	e := &t.endpoint
 	switch {
-	case e.Kind != hookglass.KindWebhook || !e.ExpiresAt.IsZero() && !time.Now().Before(e.ExpiresAt):
+	case e.Kind != kind || !e.ExpiresAt.IsZero() && !time.Now().Before(e.ExpiresAt):
 		return Target{}, hookglass.NotFound("endpoint")
 	case !e.Enabled:
 		return Target{}, hookglass.Errorf(hookglass.CodeGone, "This endpoint is disabled.")
@@ -124,7 +128,7 @@ func tooMany() error {
 func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	ev := &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: t.Endpoint.Num, EndpointID: t.Endpoint.ID,
-		Type: hookglass.EventWebhook, ReceivedAt: a.At.UTC().Truncate(time.Microsecond),
+		Type: hookglass.EventWebhook, ReceivedAt: s.db.Stamp(a.At).UTC().Truncate(time.Microsecond),
 		Method: a.Method, Path: a.Path, RawQuery: a.RawQuery, URL: a.Scheme + "://" + a.Host + a.Target, Proto: a.Proto,
 		ContentType: a.Headers.Get("Content-Type"), IP: addrText(a.Client), Size: int64(len(a.Body)),
 		Payload: &hookglass.Payload{Headers: a.Headers, Trailers: a.Trailers, Body: a.Body},

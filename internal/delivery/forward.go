@@ -36,6 +36,8 @@ const (
 	handBack = time.Second
 	// endAtOnce bounds how many deliveries one transaction ends that nobody will send.
 	endAtOnce = 500
+	// clockJump is by how much a clock may go back without notice.
+	clockJump = 5 * time.Second
 )
 
 // ForwardConfig is what a Forwarder is made of.
@@ -43,7 +45,7 @@ type ForwardConfig struct {
 	Client  Client
 	Proxied bool // webhooks come through proxies of this installation
 	Log     *slog.Logger
-	Now     func() time.Time // nil: the clock
+	Now     func() time.Time // nil: the database's clock, by which all nodes measure what is due
 	Delay   Delayed          // nil: evenly distributed ("full jitter")
 }
 
@@ -58,6 +60,7 @@ type Forwarder struct {
 	freed   chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
 	settled chan settled
 	sending sync.WaitGroup
+	looked  time.Time // the time of the last round; of Run's alone
 
 	mu      sync.Mutex
 	shares  *fair.Places
@@ -69,7 +72,7 @@ type Forwarder struct {
 // NewForwarder returns a forwarder. Nothing is sent without [Forwarder.Run].
 func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	if cfg.Now == nil {
-		cfg.Now = time.Now
+		cfg.Now = db.Now
 	}
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
@@ -123,6 +126,9 @@ func (f *Forwarder) Run(ctx context.Context) error {
 // round takes what is due and starts to send it. It returns when to look again.
 func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	now := f.Now()
+	if err := f.recall(ctx, now); err != nil {
+		return lookEvery, err
+	}
 	var queues []store.ForwardQueue
 	err := f.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		queues, err = v.ForwardQueues()
@@ -179,6 +185,22 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 		wait = 0
 	}
 	return wait, err
+}
+
+// recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or just now, must
+// not make deliveries wait until it is there again.
+func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
+	if !f.looked.IsZero() && now.After(f.looked.Add(-clockJump)) {
+		f.looked = now
+		return nil
+	}
+	err := f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		return tx.RecallForwards(now, now.Add(hookglass.MaxForwardTimeout+leaseSlack+clockJump))
+	})
+	if err == nil {
+		f.looked = now
+	}
+	return err
 }
 
 // reserve takes places for targets with deliveries due, one each in turn until no more are to be had.

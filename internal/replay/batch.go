@@ -283,7 +283,7 @@ func (s *Service) close(tx *store.Tx, b *hookglass.ReplayBatch) error {
 // Run finishes what dead processes left behind, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	// On an embedded database no other process can be at work: what began before is with nobody.
-	cutoff := time.Now()
+	cutoff := s.db.Now() // by the clock that markers are written by, which all nodes share
 	if s.db.Postgres() {
 		cutoff = cutoff.Add(-stillMoving)
 	}
@@ -295,7 +295,7 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		select {
 		case <-every.C:
-			cutoff = time.Now().Add(-stillMoving)
+			cutoff = s.db.Now().Add(-stillMoving)
 		case <-ctx.Done():
 			return nil
 		}

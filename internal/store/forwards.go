@@ -115,6 +115,12 @@ func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, erro
 		WHERE num IN (SELECT num FROM picked)`, targetID, at.UnixMicro(), limit)
 }
 
+// RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to.
+func (tx *Tx) RecallForwards(now, beyond time.Time) error {
+	_, err := tx.exec("UPDATE forwards SET due_at = $1 WHERE due_at > $2", now.UnixMicro(), beyond.UnixMicro())
+	return err
+}
+
 // CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It answers not_found.
 func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.Time) (hookglass.ForwardingTarget, error) {
 	err := tx.change("forwarding target", `UPDATE forwarding_targets SET failures = failures + cast($2 AS bigint), failing_from = coalesce(failing_from, cast($3 AS bigint)) WHERE id = $1`,

@@ -72,6 +72,13 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		ops: make(chan *op, queueLen), topics: make(chan string, 1024),
 	}
 	db.engine = e
+	if err := e.look(ctx); err != nil {
+		cancel()
+		captures.Close()
+		pool.Close()
+		return classify(err)
+	}
+	e.wg.Go(func() { e.runClock(background) })
 	e.wg.Go(e.runCaptures)
 	e.wg.Go(func() { e.runListen(background) })
 	e.wg.Go(func() { e.runAnnounce(background) })

@@ -48,6 +48,8 @@ type Config struct {
 	Log *slog.Logger
 	// OnCapture observes each group of captures: how many, their bytes, how long the commit took. nil: nobody does.
 	OnCapture func(events int, bytes int64, took time.Duration)
+	// Clock is this machine's; nil: time.Now.
+	Clock func() time.Time
 }
 
 // DB is an open database.
@@ -60,6 +62,7 @@ type DB struct {
 	hub       *hub
 	queue     *queue
 	engine    engine
+	clock     clock
 	onCapture func(int, int64, time.Duration)
 	closeOnce sync.Once
 	closeErr  error
@@ -90,6 +93,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	db := &DB{log: log, hub: newHub(), onCapture: cfg.OnCapture}
 	if db.onCapture == nil {
 		db.onCapture = func(int, int64, time.Duration) {}
+	}
+	if db.clock.own = cfg.Clock; db.clock.own == nil {
+		db.clock.own = time.Now
 	}
 	var err error
 	if cfg.URL != "" {
@@ -164,7 +170,7 @@ func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) 
 				err = fmt.Errorf("store: panic in update: %v", r)
 			}
 		}()
-		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who}, sqlTx: sqlTx, queue: db.queue, Now: now()}
+		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who}, sqlTx: sqlTx, queue: db.queue, Now: db.Now()}
 		if err := fn(tx); err != nil {
 			return err
 		}
