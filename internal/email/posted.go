@@ -1,0 +1,116 @@
+package email
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/url"
+	"strings"
+
+	"hookglass"
+)
+
+// maxFormParts bounds the fields and files of a posted form; its bytes are bounded by who reads it.
+const maxFormParts = 500
+
+// Posted is a mail that came by HTTP, from a mail service that received it.
+type Posted struct {
+	Raw        []byte   // byte for byte what the service received, or else what it told, composed
+	Composed   bool     // Raw is not the mail itself: its signatures can not be verified
+	Service    string   // mailgun, sendgrid, postmark; empty for a bare message
+	MailFrom   string   // the envelope as the service tells it; empty when it does not
+	Recipients []string // likewise
+}
+
+// FromPost reads a posted mail: a message/rfc822 body, or the inbound forms of Mailgun (routes, parsed and MIME), SendGrid (inbound parse,
+// default and raw) and Postmark (JSON). A body of another type is unsupported_media_type; one that is none of these forms is
+// validation_failed or invalid_json.
+func FromPost(contentType string, body []byte) (*Posted, error) {
+	media, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		media, _, _ = strings.Cut(strings.ToLower(contentType), ";")
+		media = strings.TrimSpace(media)
+	}
+	switch media {
+	case "message/rfc822", "message/global":
+		return &Posted{Raw: body}, nil
+	case "application/json":
+		return fromPostmark(body)
+	case "application/x-www-form-urlencoded", "multipart/form-data":
+		f, err := readForm(media, params["boundary"], body)
+		if err != nil {
+			return nil, &hookglass.Error{Code: hookglass.CodeValidationFailed, Message: "The form can not be read.", Err: err}
+		}
+		switch {
+		case f.has("body-mime"), f.has("message-headers"), f.has("body-plain"), f.has("body-html") && f.has("recipient"):
+			return fromMailgun(f)
+		case f.has("email"), f.has("headers") && f.has("envelope"):
+			return fromSendGrid(f)
+		}
+		return nil, hookglass.Errorf(hookglass.CodeValidationFailed, "The form is none of Mailgun's or SendGrid's inbound forms.")
+	}
+	return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "Send message/rfc822, or an inbound form of Mailgun, SendGrid or Postmark.")
+}
+
+// form is a posted form. Values are bytes as sent.
+type form struct {
+	values map[string]string
+	files  map[string]piece
+	order  []string // of the files
+}
+
+func (f *form) has(name string) bool { _, ok := f.values[name]; return ok }
+
+func readForm(media, boundary string, body []byte) (*form, error) {
+	f := &form{values: map[string]string{}, files: map[string]piece{}}
+	if media == "application/x-www-form-urlencoded" {
+		if bytes.Count(body, []byte("&")) > maxFormParts {
+			return nil, errors.New("too many fields")
+		}
+		values, err := url.ParseQuery(string(body))
+		for name, v := range values {
+			f.values[name] = v[0]
+		}
+		return f, err
+	}
+	r := multipart.NewReader(bytes.NewReader(body), boundary)
+	for range maxFormParts {
+		part, err := r.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return f, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		name := part.FormName()
+		_, params := parseParameters(part.Header.Get("Content-Disposition"), func(Fault) {})
+		filename, isFile := params["filename"]
+		switch {
+		case name == "":
+		case isFile && name == "email", isFile && name == "body-mime": // a raw message sent as a file
+			f.values[name] = string(content)
+		case isFile:
+			if _, repeated := f.files[name]; !repeated {
+				f.order = append(f.order, name)
+			}
+			f.files[name] = piece{name: filename, media: part.Header.Get("Content-Type"), content: content}
+		default:
+			if !f.has(name) {
+				f.values[name] = string(content)
+			}
+		}
+	}
+	return nil, errors.New("too many fields")
+}
+
+// text is a field as UTF-8, from the charset that the form names for it.
+func (f *form) text(name, charset string) string {
+	s, _ := toUTF8([]byte(f.values[name]), charset)
+	return s
+}
