@@ -95,7 +95,17 @@ func ParseTemplate(text string, place Place) (*Template, error) {
 
 // ParseMessage reads the message of a notify step, whose placeholders are the variables of the specification. It fails as
 // ParseTemplate does.
-func ParseMessage(text string) (*Template, error) { return scan(text, InText) }
+func ParseMessage(text string) (*Template, error) {
+	t, err := scan(text, InText)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.unknown = fmt.Sprintf("%q is not known; a message may name %s", p.name, strings.Join(messageVariables, ", "))
+	}
+	return t, nil
+}
 
 var messageVariables = []string{"endpoint_name", "endpoint_id", "request_id", "event_type", "provider"}
 
@@ -191,7 +201,7 @@ func BodyPlace(contentType, body string) Place {
 	return InText
 }
 
-// Secrets are the names of the secrets that the template names, each once. That of a message is empty.
+// Secrets are the names of the secrets that the template names, each once.
 func (t *Template) Secrets() []string {
 	var names []string
 	for _, p := range t.parts {
@@ -380,7 +390,7 @@ func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoi
 	for _, p := range t.parts {
 		value, known := values[p.name]
 		if !known {
-			return "", &TemplateError{p.at, fmt.Sprintf("%q is not known; a message may name %s", p.name, strings.Join(messageVariables, ", "))}
+			return "", &TemplateError{p.at, p.unknown}
 		}
 		b.WriteString(p.literal)
 		b.WriteString(strings.ToValidUTF8(value, "�"))

@@ -89,8 +89,9 @@ func empty(v Value) bool {
 
 // unused is a name that no member has.
 func unused(names []string, name string) string {
-	for n := 2; slices.Contains(names, name); n++ {
-		name = name + "_" + strconv.Itoa(n)
+	free := name
+	for n := 2; slices.Contains(names, free); n++ {
+		free = name + "_" + strconv.Itoa(n)
 	}
-	return name
+	return free
 }

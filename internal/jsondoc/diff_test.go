@@ -1,0 +1,88 @@
+package jsondoc_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"hookglass/internal/jsondoc"
+)
+
+func TestDiff(t *testing.T) {
+	for _, c := range []struct{ left, right, want string }{
+		{`{"a":1,"b":[1,2]}`, `{"b":[1.0,2],"a":10e-1}`, ``},
+		{`{"a":1}`, `{"a":"1"}`, `/a 1 "1"`},
+		{`{"a":null}`, `{}`, `/a null -`},
+		{`{}`, `{"a/b":{"c":1}}`, `/a~1b - {"c":1}`},
+		{`{"a":{"b":1,"c":2}}`, `{"a":{"c":3,"d":4}}`, `/a/b 1 - | /a/c 2 3 | /a/d - 4`},
+		{`[1,2,3]`, `[1,3]`, `/1 2 3 | /2 3 -`},
+		{`[1]`, `[1,[2]]`, `/1 - [2]`},
+		{`[]`, `{}`, ` [] {}`},
+		{`{"a":[]}`, `{"a":{}}`, `/a [] {}`},
+		{`true`, `false`, ` true false`},
+		{`null`, `null`, ``},
+	} {
+		found, more := jsondoc.Diff(parsed(t, c.left), parsed(t, c.right), 100)
+		var got []string
+		side := func(v *jsondoc.Value) string {
+			if v == nil {
+				return "-"
+			}
+			return string(v.Bytes())
+		}
+		for _, d := range found {
+			got = append(got, fmt.Sprint(d.Path, " ", side(d.Left), " ", side(d.Right)))
+		}
+		if strings.Join(got, " | ") != c.want || more {
+			t.Errorf("%s and %s: %s", c.left, c.right, strings.Join(got, " | "))
+		}
+		if same := jsondoc.Same(parsed(t, c.left), parsed(t, c.right)); same != (c.want == "") {
+			t.Errorf("%s and %s: same %v", c.left, c.right, same)
+		}
+	}
+	found, more := jsondoc.Diff(parsed(t, `[1,2,3]`), parsed(t, `[4,5,6]`), 2)
+	if len(found) != 2 || !more {
+		t.Errorf("%d differences, more %v", len(found), more)
+	}
+	if found, more = jsondoc.Diff(parsed(t, `[1,2]`), parsed(t, `[4,5]`), 2); len(found) != 2 || more {
+		t.Errorf("%d differences, more %v", len(found), more)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	r := jsondoc.Redaction{
+		Text: func(s string) (string, bool) {
+			shown := strings.ReplaceAll(s, "hunter2", "***")
+			return shown, shown != s
+		},
+		Hidden: func(name string) bool { return name == "password" },
+		Mark:   "***",
+	}
+	const text = `{"password":"x","a":{"password":["y"],"b":[1,"it is hunter2!",{"password":null}]},"hunter2":{"password":""},"***":1,"n":12.50,"password2":true}`
+	v := parsed(t, text)
+	got, paths := v.Redact(r)
+	const want = `{"password":"***","a":{"password":"***","b":[1,"it is ***!",{"password":null}]},"***_2":{"password":""},"***":1,"n":12.50,"password2":true}`
+	if string(got.Bytes()) != want || got.Size() != len(want) {
+		t.Errorf("%s, size %d", got.Bytes(), got.Size())
+	}
+	if !slices.Equal(paths, []string{"/password", "/a/password", "/a/b/1", "/***_2"}) {
+		t.Error(paths)
+	}
+	if string(v.Bytes()) != text {
+		t.Error("the value itself changed")
+	}
+	for _, path := range paths { // they lead to what was blotted out
+		p, err := jsondoc.ParsePointer(path)
+		if _, ok := got.At(p); err != nil || !ok {
+			t.Errorf("%s leads nowhere", path)
+		}
+	}
+	if same, paths := parsed(t, `{"a":[1]}`).Redact(r); string(same.Bytes()) != `{"a":[1]}` || paths != nil {
+		t.Error(paths)
+	}
+	r.Text = func(s string) (string, bool) { return "***", s == "12345678" }
+	if got, _ := parsed(t, `[12345678]`).Redact(r); string(got.Bytes()) != `["***"]` {
+		t.Errorf("a number may be a secret: %s", got.Bytes())
+	}
+}
