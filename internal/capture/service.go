@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/email"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
 )
@@ -33,7 +34,8 @@ type Service struct {
 type Config struct {
 	Retention time.Duration // age at which events are purged, where an account sets none
 	Verifiers Verifiers
-	Keys      Fetcher // the way to keys that senders publish; nil: they are not fetched
+	Keys      Fetcher        // the way to keys that senders publish; nil: they are not fetched
+	Resolver  email.Resolver // the DNS that the authentication of mail asks
 }
 
 // Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.

@@ -49,9 +49,13 @@ func newTargets(db *store.DB, verifiers Verifiers) *targets {
 	}
 }
 
+// mailbox is the reference to the endpoint with a local part. No other reference has an at sign.
+func mailbox(localPart string) string { return localPart + "@" }
+
 // find returns what a reference means, not_found where it means nothing.
 func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
-	if !hookglass.IsEndpointID(ref) && !hookglass.ValidCustomID(ref) {
+	localPart, byAddress := strings.CutSuffix(ref, "@")
+	if byAddress && !hookglass.ValidLocalPart(localPart) || !byAddress && !hookglass.IsEndpointID(ref) && !hookglass.ValidCustomID(ref) {
 		return nil, hookglass.NotFound("endpoint") // and is not remembered: it may be long
 	}
 	now, heard := time.Now(), ts.changed.Heard()
@@ -78,7 +82,12 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 	t := new(target)
 	err := ts.db.Ahead(ctx, func(v *store.View) (err error) {
-		if t.endpoint, err = v.Endpoint(ref); err != nil {
+		if localPart, ok := strings.CutSuffix(ref, "@"); ok {
+			t.endpoint, err = v.EndpointByAddress(localPart)
+		} else {
+			t.endpoint, err = v.Endpoint(ref)
+		}
+		if err != nil {
 			return err
 		}
 		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {

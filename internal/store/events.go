@@ -241,8 +241,8 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 	for i, e := range events {
 		index[e.Seq], seqs[i] = e, e.Seq
 	}
-	rows, err := v.q.QueryContext(v.ctx, `SELECT seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope, verdict
-		FROM payloads WHERE `+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
+	rows, err := v.q.QueryContext(v.ctx, `SELECT seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope,
+		(SELECT verdict FROM mail_verdicts WHERE event = seq) FROM payloads WHERE `+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
 	if err != nil {
 		return err
 	}

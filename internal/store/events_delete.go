@@ -309,6 +309,9 @@ func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
 	if _, err := tx.exec("DELETE FROM action_runs WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
+	if _, err := tx.exec("DELETE FROM mail_verdicts WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+		return nil, err
+	}
 	_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(seqs))
 	return rows, err
 }

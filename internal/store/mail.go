@@ -49,6 +49,6 @@ func (tx *Tx) SetVerdict(endpointNum, seq int64, results hookglass.Authenticatio
 	if err != nil || n == 0 {
 		return err
 	}
-	_, err = tx.exec("UPDATE payloads SET verdict = $2 WHERE seq = $1", seq, string(verdict))
+	_, err = tx.exec("INSERT INTO mail_verdicts (event, verdict) VALUES ($1, $2) ON CONFLICT (event) DO UPDATE SET verdict = excluded.verdict", seq, string(verdict))
 	return err
 }

@@ -44,6 +44,25 @@ func TestAMailIsPendingUntilItsVerdict(t *testing.T) {
 	})
 }
 
+func TestAVerdictGoesWithItsMail(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		mail := mailEvent(e)
+		capture(t, db, mail)
+		verdict := func(tx *store.Tx) error { return tx.SetVerdict(e.Num, mail.Seq, hookglass.Authentication{SPF: "none"}, []byte("{}")) }
+		writing(t, db, verdict)
+		writing(t, db, verdict) // a task may be done twice
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(mail.ID)) })
+		reading(t, db, func(v *store.View) error {
+			left, err := v.Ints("SELECT count(*) FROM mail_verdicts")
+			if err == nil && left[0] != 0 {
+				t.Errorf("%d verdicts are left", left[0])
+			}
+			return err
+		})
+	})
+}
+
 func TestAVerdictOfAnEventThatIsGoneIsDropped(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e, stranger := newEndpoint(t, db), newEndpoint(t, db)

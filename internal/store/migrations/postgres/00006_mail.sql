@@ -3,12 +3,18 @@
 ALTER TABLE events ADD COLUMN spf TEXT;
 ALTER TABLE events ADD COLUMN dkim TEXT;
 ALTER TABLE events ADD COLUMN dmarc TEXT;
--- Of mail, as JSON: what was said of it by SMTP, and what its authentication rests on.
+
+-- Of mail, as JSON: what was said of it by SMTP.
 ALTER TABLE payloads ADD COLUMN envelope TEXT;
-ALTER TABLE payloads ADD COLUMN verdict TEXT;
+
+-- What the results rest on, as JSON. It comes later than the mail, whose large row is not to be written again for it.
+CREATE TABLE mail_verdicts (
+    event   BIGINT PRIMARY KEY,
+    verdict TEXT   NOT NULL
+);
 
 -- +goose Down
-ALTER TABLE payloads DROP COLUMN verdict;
+DROP TABLE mail_verdicts;
 ALTER TABLE payloads DROP COLUMN envelope;
 ALTER TABLE events DROP COLUMN dmarc;
 ALTER TABLE events DROP COLUMN dkim;
