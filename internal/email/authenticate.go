@@ -26,9 +26,6 @@ const (
 	None      Result = "none"
 	TempError Result = "temperror"
 	PermError Result = "permerror"
-
-	// Pending is what is said of a message whose authentication has not ended.
-	Pending Result = "pending"
 )
 
 // Envelope is what a mail's transport knows. A mail that came by another way than SMTP has none of it.
@@ -87,11 +84,6 @@ type ARC struct {
 	Instance int    `json:"instance"`
 	Domain   string `json:"domain"`
 	Claim    string `json:"claim"` // cv: none, pass or fail
-}
-
-// NotAuthenticated is said of a mail that no SMTP client brought, when nothing has been looked up.
-func NotAuthenticated(reason string) Results {
-	return Results{SPF: SPF{Result: None, Reason: reason}, DKIM: DKIM{Result: None, Reason: reason}, DMARC: DMARC{Result: None, Reason: reason}}
 }
 
 // Authenticate checks who sent a raw message. It believes nothing that the message says of this, Authentication-Results fields
