@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -287,8 +288,15 @@ func TestTheNewDeliveryIDIsTold(t *testing.T) {
 }
 
 func TestMailIsPostedAsJSON(t *testing.T) {
-	o := order(event("EMAIL", "From: a@example.com\r\nCC: c@example.com\r\nMessage-Id: <1@x>\r\nReceived: one\r\nReceived: two\r\n", "raw"))
-	o.Event.Type, o.Event.ID, o.Event.Subject, o.Event.From, o.Event.To = hookglass.EventEmail, "eml_1", "<Hi> & bye", "a@example.com", "b@example.com"
+	raw := strings.Join([]string{
+		"From: =?utf-8?q?Ad=C3=A9?= <a@example.com>", "To: b@example.com, c@example.com", "CC: d@example.com", "Subject: <Hi> & bye", "Message-Id: <1@x>",
+		"Date: Fri, 20 Nov 2026 18:37:33 +0100", "Received: one", "received: two", "MIME-Version: 1.0", `Content-Type: multipart/mixed; boundary="b"`, "",
+		"--b", "Content-Type: text/plain; charset=iso-8859-1", "", "caf\xe9", "--b", "Content-Type: text/html", "", "<p>hi</p>",
+		"--b", `Content-Type: image/png; name="../x.png"`, "Content-ID: <pic@x>", "Content-Transfer-Encoding: base64", "", "AAEC/w==", "--b--", "",
+	}, "\r\n")
+	o := order(event("EMAIL", "From: not used\r\n", raw))
+	o.Event.Type, o.Event.ID = hookglass.EventEmail, "eml_1"
+	o.Event.Authentication = hookglass.Authentication{SPF: "pass", DKIM: "fail"}
 	o.Options = hookglass.ReplayOptions{Identity: hookglass.IdentityRegenerate, Signature: hookglass.SignatureResign} // which mail ignores
 	got, err := delivery.Build(o)
 	if err != nil {
@@ -304,13 +312,30 @@ func TestMailIsPostedAsJSON(t *testing.T) {
 	if err := json.Unmarshal(got.Body, &m); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"id", "type", "from", "to", "cc", "subject", "date", "message_id", "text_body", "html_body", "headers", "attachments", "authentication", "received_at"} {
-		if _, ok := m[name]; !ok {
-			t.Errorf("%s is missing", name)
+	for name, want := range map[string]any{
+		"id": "eml_1", "type": "email", "from": "Adé <a@example.com>", "to": "b@example.com, c@example.com", "cc": "d@example.com", "subject": "<Hi> & bye",
+		"date": "Fri, 20 Nov 2026 18:37:33 +0100", "message_id": "<1@x>", "text_body": "café", "html_body": "<p>hi</p>",
+		"attachments":    []any{map[string]any{"filename": "x.png", "content_type": "image/png", "size": 4.0, "content_id": "pic@x", "content_base64": "AAEC/w=="}},
+		"authentication": map[string]any{"spf": "pass", "dkim": "fail", "dmarc": "pending"},
+		"received_at":    o.Event.ReceivedAt.UTC().Format(time.RFC3339Nano),
+	} {
+		if !reflect.DeepEqual(m[name], want) {
+			t.Errorf("%s is %v, want %v", name, m[name], want)
 		}
+		delete(m, name)
 	}
-	if m["cc"] != "c@example.com" || m["message_id"] != "<1@x>" || m["headers"].(map[string]any)["Received"] != "one, two" {
-		t.Errorf("%s", got.Body)
+	if h := m["headers"].(map[string]any); h["Received"] != "one, two" || h["From"] != "Adé <a@example.com>" || len(m) != 1 {
+		t.Errorf("%v", m)
+	}
+}
+
+// A mail without anything is posted as the same document, with empty lists rather than null.
+func TestAnEmptyMailIsPostedAsJSON(t *testing.T) {
+	o := order(event("EMAIL", "", ""))
+	o.Event.Type, o.Event.From, o.Event.To = hookglass.EventEmail, "envelope@example.com", "in@example.com"
+	got, err := delivery.Build(o)
+	if err != nil || !bytes.Contains(got.Body, []byte(`"headers":{},"attachments":[]`)) || !bytes.Contains(got.Body, []byte(`"from":"envelope@example.com","to":"in@example.com"`)) {
+		t.Errorf("%v %s", err, got.Body)
 	}
 }
 

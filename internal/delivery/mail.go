@@ -2,11 +2,12 @@ package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/email"
 )
 
 // mailJSON is a captured mail as targets get it (decisions, section 7).
@@ -22,9 +23,17 @@ type mailJSON struct {
 	TextBody       string             `json:"text_body"`
 	HTMLBody       string             `json:"html_body"`
 	Headers        map[string]string  `json:"headers"`
-	Attachments    []struct{}         `json:"attachments"`
+	Attachments    []mailAttachment   `json:"attachments"`
 	Authentication mailAuthentication `json:"authentication"`
 	ReceivedAt     string             `json:"received_at"`
+}
+
+type mailAttachment struct {
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	Size        int64  `json:"size"`
+	ContentID   string `json:"content_id"`
+	Content     []byte `json:"content_base64"`
 }
 
 type mailAuthentication struct {
@@ -35,22 +44,18 @@ type mailAuthentication struct {
 
 // MailJSON is a mail event as the normalised JSON that a target gets.
 func MailJSON(e *hookglass.Event) []byte {
+	parsed := email.Parse(e.Body)
 	m := mailJSON{
-		ID: string(e.ID), Type: string(e.Type), From: e.From, To: e.To, Subject: e.Subject,
-		CC: e.Headers.Get("Cc"), Date: e.Headers.Get("Date"), MessageID: e.Headers.Get("Message-ID"),
-		Headers: map[string]string{}, Attachments: []struct{}{}, ReceivedAt: e.ReceivedAt.UTC().Format(time.RFC3339Nano),
-		Authentication: mailAuthentication{"none", "none", "none"},
+		ID: string(e.ID), Type: string(e.Type), From: cmp.Or(parsed.From, e.From), To: cmp.Or(parsed.To, e.To), CC: parsed.Cc, Subject: cmp.Or(parsed.Subject, e.Subject),
+		Date: parsed.Date, MessageID: parsed.MessageID, TextBody: parsed.Text, HTMLBody: parsed.HTML, Headers: parsed.HeaderObject(),
+		Attachments: make([]mailAttachment, len(parsed.Attachments)), ReceivedAt: e.ReceivedAt.UTC().Format(time.RFC3339Nano),
+		Authentication: mailAuthentication{
+			cmp.Or(e.Authentication.SPF, hookglass.AuthPending), cmp.Or(e.Authentication.DKIM, hookglass.AuthPending), cmp.Or(e.Authentication.DMARC, hookglass.AuthPending),
+		},
 	}
-	names := map[string]string{} // lower case to the spelling of the first
-	for _, h := range e.Headers {
-		name, repeated := names[strings.ToLower(h.Name)]
-		if !repeated {
-			name = h.Name
-			names[strings.ToLower(name)] = name
-			m.Headers[name] = h.Value
-			continue
-		}
-		m.Headers[name] += ", " + h.Value
+	for i, f := range parsed.Attachments {
+		content, _ := parsed.Content(i) // it is there
+		m.Attachments[i] = mailAttachment{f.Filename, f.ContentType, f.Size, f.ContentID, content}
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

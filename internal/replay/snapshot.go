@@ -16,6 +16,7 @@ type snapshot struct {
 	Method, Provider, EventType, EventRef, DeliveryID string
 	Path, RawQuery, URL, From, To, Subject            []byte
 	Headers, Body                                     []byte
+	Authentication                                    hookglass.Authentication
 }
 
 func snapshotOf(e *hookglass.Event) ([]byte, error) {
@@ -23,6 +24,7 @@ func snapshotOf(e *hookglass.Event) ([]byte, error) {
 		ID: e.ID, Type: e.Type, ReceivedAt: e.ReceivedAt, Method: e.Method, Provider: e.Provider, EventType: e.EventType, EventRef: e.EventRef,
 		DeliveryID: e.DeliveryID, Path: []byte(e.Path), RawQuery: []byte(e.RawQuery), URL: []byte(e.URL),
 		From: []byte(e.From), To: []byte(e.To), Subject: []byte(e.Subject), Headers: e.Headers.AppendWire(nil), Body: e.Body,
+		Authentication: e.Authentication,
 	})
 }
 
@@ -31,7 +33,8 @@ func (s snapshot) event(endpoint hookglass.Endpoint) *hookglass.Event {
 		ID: s.ID, EndpointNum: endpoint.Num, EndpointID: endpoint.ID, Type: s.Type, ReceivedAt: s.ReceivedAt, Method: s.Method,
 		Path: string(s.Path), RawQuery: string(s.RawQuery), URL: string(s.URL), Provider: s.Provider, EventType: s.EventType, EventRef: s.EventRef,
 		DeliveryID: s.DeliveryID, From: string(s.From), To: string(s.To), Subject: string(s.Subject),
-		Payload: &hookglass.Payload{Headers: hookglass.ParseWire(s.Headers), Body: s.Body},
+		Authentication: s.Authentication,
+		Payload:        &hookglass.Payload{Headers: hookglass.ParseWire(s.Headers), Body: s.Body},
 	}
 }
 
