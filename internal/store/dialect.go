@@ -45,6 +45,14 @@ func (d dialect) forUpdate() string {
 	return ""
 }
 
+// forShare locks the rows of a SELECT against those who would change them, and not against one another.
+func (d dialect) forShare() string {
+	if d == postgres {
+		return " FOR SHARE"
+	}
+	return ""
+}
+
 // forUpdateOf locks the rows of one table of a SELECT over several.
 func (d dialect) forUpdateOf(table string) string {
 	if d == postgres {

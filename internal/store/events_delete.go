@@ -190,6 +190,10 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM actions WHERE endpoint = $1",
 		"DELETE FROM action_runs WHERE endpoint = $1",
 		"DELETE FROM action_totals WHERE endpoint = $1",
+		"DELETE FROM alert_incidents WHERE alert IN (SELECT num FROM alerts WHERE endpoint = $1)",
+		"DELETE FROM alert_channels WHERE alert IN (SELECT num FROM alerts WHERE endpoint = $1)",
+		"DELETE FROM alerts WHERE endpoint = $1",
+		"DELETE FROM rollups WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",
@@ -286,7 +290,10 @@ func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
 	return count, err
 }
 
-type erasedRow struct{ seq, ignored int64 }
+type erasedRow struct {
+	seq, ignored int64
+	event        *hookglass.Event // what figures count of it
+}
 
 // eraseRows deletes rows of both tables and returns those that were there.
 func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
@@ -294,10 +301,15 @@ func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
 		return nil, nil
 	}
 	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r erasedRow, err error) {
-		err = scan(&r.seq, &r.ignored)
+		if r.event, err = scanFigured(scan); err == nil {
+			r.seq, r.ignored = r.event.Seq, boolInt(r.event.Ignored != "")
+		}
 		return r, err
-	}, "DELETE FROM events WHERE "+tx.dialect.among("seq", "$1")+" RETURNING seq, CASE WHEN ignored IS NULL THEN 0 ELSE 1 END", tx.dialect.list(seqs))
+	}, "DELETE FROM events WHERE "+tx.dialect.among("seq", "$1")+" RETURNING "+figureColumns, tx.dialect.list(seqs))
 	if err != nil {
+		return nil, err
+	}
+	if err := tx.figureErased(rows); err != nil {
 		return nil, err
 	}
 	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {

@@ -20,6 +20,11 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 		return err
 	}
 	tx.Announce(TopicEvents(log.endpoint.Num))
+	marked := *e
+	marked.Ignored = reason
+	if err := tx.recount(e, &marked); err != nil {
+		return err
+	}
 	if (e.Ignored == "") == (reason == "") {
 		return nil
 	}

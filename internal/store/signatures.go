@@ -109,7 +109,16 @@ func (tx *Tx) signatureChanged(n int64, err error) error {
 
 // JudgeSignature replaces the verdict on an event's signature.
 func (tx *Tx) JudgeSignature(e *hookglass.Event, status hookglass.SignatureStatus, reason string) error {
-	_, err := tx.exec(`UPDATE events SET signature_status = $3, signature_reason = $4 WHERE endpoint = $1 AND seq = $2`,
-		e.EndpointNum, e.Seq, string(status), nullString(reason))
-	return err
+	// As it is now: it may have been read by another transaction.
+	before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE endpoint = $1 AND seq = $2"+tx.dialect.forUpdate(), e.EndpointNum, e.Seq)
+	if err != nil || len(before) == 0 {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE events SET signature_status = $3, signature_reason = $4 WHERE endpoint = $1 AND seq = $2`,
+		e.EndpointNum, e.Seq, string(status), nullString(reason)); err != nil {
+		return err
+	}
+	after := *before[0]
+	after.SignatureStatus = status
+	return tx.recount(before[0], &after)
 }

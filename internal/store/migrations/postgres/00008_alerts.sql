@@ -101,7 +101,7 @@ CREATE TABLE outcomes (
 );
 CREATE INDEX outcomes_event ON outcomes (event);
 CREATE INDEX outcomes_bad ON outcomes (endpoint, at) WHERE bad = 1;
-CREATE INDEX outcomes_fresh ON outcomes (num) WHERE rolled = 0;
+CREATE INDEX outcomes_fresh ON outcomes (endpoint) WHERE rolled = 0;
 
 -- Figures of an endpoint, by minutes (span 1) and by hours (span 60); start is in minutes of Unix time. The cursor, one row, is the seq
 -- up to which they hold the events.

@@ -1,0 +1,345 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"hookglass"
+)
+
+const alertColumns = `a.num, a.id, a.endpoint, e.id, a.name, a.kind, a.enabled, a.config, a.state, a.changed_at, a.armed_at, a.version, a.cursor, a.matched_at,
+	a.created_at, a.updated_at`
+
+const alertTables = ` FROM alerts a JOIN endpoints e ON e.num = a.endpoint`
+
+func scanAlert(scan func(...any) error) (a hookglass.Alert, err error) {
+	var enabled, changed, armed, created, updated int64
+	var matched sql.NullInt64
+	var config string
+	if err := scan(&a.Num, &a.ID, &a.EndpointNum, &a.EndpointID, &a.Name, &a.Kind, &enabled, &config, &a.State, &changed, &armed, &a.Version, &a.Cursor, &matched,
+		&created, &updated); err != nil {
+		return a, err
+	}
+	a.Enabled, a.ChangedAt, a.ArmedAt, a.MatchedAt = enabled != 0, time.UnixMicro(changed).UTC(), time.UnixMicro(armed).UTC(), fromMicros(matched)
+	a.CreatedAt, a.UpdatedAt, a.ChannelIDs = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC(), []string{}
+	if err := json.Unmarshal([]byte(config), &a.Config); err != nil {
+		return a, fmt.Errorf("config of %s: %w", a.ID, err)
+	}
+	return a, nil
+}
+
+// Alerts lists the alerts of an endpoint, oldest first, those with a Num above after; limit 0 is all.
+func (v *View) Alerts(ref string, after int64, limit int) ([]hookglass.Alert, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + alertColumns + alertTables + " WHERE a.endpoint = " + a.add(e.Num) + " AND a.num > " + a.add(after) + " ORDER BY a.num"
+	if limit > 0 {
+		query += " LIMIT " + a.add(limit)
+	}
+	alerts, err := queryAll(v, scanAlert, query, a.values...)
+	if err != nil {
+		return nil, err
+	}
+	return alerts, v.loadChannelIDs(alerts)
+}
+
+// Alert returns one alert of an endpoint. It answers not_found.
+func (v *View) Alert(ref, id string) (hookglass.Alert, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return hookglass.Alert{}, err
+	}
+	return v.alert(e.Num, id, "")
+}
+
+func (v *View) alert(endpointNum int64, id, lock string) (hookglass.Alert, error) {
+	a, err := one(v, "alert", scanAlert, "SELECT "+alertColumns+alertTables+" WHERE a.endpoint = $1 AND a.id = $2"+lock, &args{[]any{endpointNum, id}})
+	if err != nil {
+		return a, err
+	}
+	all := []hookglass.Alert{a}
+	err = v.loadChannelIDs(all)
+	return all[0], err
+}
+
+// AlertsEnabled lists alerts that watch, those with a Num above after.
+func (v *View) AlertsEnabled(after int64, limit int) ([]hookglass.Alert, error) {
+	a := &args{}
+	query := "SELECT " + alertColumns + alertTables + " WHERE a.enabled = 1 AND a.num > " + a.add(after) + " AND" + v.endpointScope(a) + " ORDER BY a.num LIMIT " + a.add(limit)
+	return queryAll(v, scanAlert, query, a.values...)
+}
+
+func (v *View) loadChannelIDs(alerts []hookglass.Alert) error {
+	index := make(map[int64]int, len(alerts))
+	nums := make([]int64, len(alerts))
+	for i, a := range alerts {
+		index[a.Num], nums[i] = i, a.Num
+	}
+	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+		var num int64
+		var id string
+		err := scan(&num, &id)
+		if err == nil {
+			alerts[index[num]].ChannelIDs = append(alerts[index[num]].ChannelIDs, id)
+		}
+		return struct{}{}, err
+	}, "SELECT l.alert, c.id FROM alert_channels l JOIN notification_channels c ON c.num = l.channel WHERE "+v.dialect.among("l.alert", "$1")+" ORDER BY l.alert, c.num",
+		v.dialect.list(nums))
+	return err
+}
+
+// CountAlerts counts the alerts of an endpoint.
+func (v *View) CountAlerts(endpointNum int64) (n int64, err error) {
+	err = v.queryRow("endpoint", "SELECT count(*) FROM alerts WHERE endpoint = $1", []any{endpointNum}, &n)
+	return n, err
+}
+
+// CreateAlert stores a new alert that tells the channels, and sets its Num and times. It watches from now on.
+func (tx *Tx) CreateAlert(a *hookglass.Alert, channels []int64) error {
+	config, err := json.Marshal(a.Config)
+	if err != nil {
+		return err
+	}
+	a.State, a.ChangedAt, a.ArmedAt, a.CreatedAt, a.UpdatedAt = hookglass.AlertOK, tx.Now, tx.Now, tx.Now, tx.Now
+	err = tx.queryRow("alert", `INSERT INTO alerts (id, endpoint, name, kind, enabled, config, state, changed_at, armed_at, version, cursor, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 0, (SELECT coalesce(max(seq), 0) FROM events), $8, $8) RETURNING num, cursor`,
+		[]any{a.ID, a.EndpointNum, a.Name, string(a.Kind), boolInt(a.Enabled), string(config), string(a.State), tx.Now.UnixMicro()}, &a.Num, &a.Cursor)
+	if err != nil {
+		return err
+	}
+	return tx.setAlertChannels(a.Num, channels)
+}
+
+// ChangeAlert lets change set what people set on an alert, and stores it; channels that are nil stay. Where rearm is true afterwards it
+// watches from now on, and an incident that goes on is resolved for the reason. It answers not_found.
+func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.Alert) (channels []int64, rearm bool, reason string, err error)) (a hookglass.Alert, err error) {
+	if a, err = tx.alert(endpointNum, id, tx.dialect.forUpdateOf("a")); err != nil {
+		return a, err
+	}
+	channels, rearm, reason, err := change(&a)
+	if err != nil {
+		return a, err
+	}
+	config, err := json.Marshal(a.Config)
+	if err != nil {
+		return a, err
+	}
+	a.UpdatedAt = tx.Now
+	query := "UPDATE alerts SET name = $2, enabled = $3, config = $4, updated_at = $5, version = version + 1"
+	if rearm {
+		if a.State == hookglass.AlertTriggered {
+			a.State, a.ChangedAt = hookglass.AlertOK, tx.Now
+			if err := tx.resolveIncident(a.Num, reason); err != nil {
+				return a, err
+			}
+		}
+		a.ArmedAt, a.MatchedAt = tx.Now, time.Time{}
+		query += ", state = 'ok', changed_at = CASE WHEN state = 'ok' THEN changed_at ELSE $5 END, armed_at = $5, matched_at = NULL, cursor = (SELECT coalesce(max(seq), 0) FROM events)"
+	}
+	if err := tx.change("alert", query+" WHERE num = $1", a.Num, a.Name, boolInt(a.Enabled), string(config), tx.Now.UnixMicro()); err != nil {
+		return a, err
+	}
+	if channels == nil {
+		return a, nil
+	}
+	if err := tx.setAlertChannels(a.Num, channels); err != nil {
+		return a, err
+	}
+	return tx.alert(endpointNum, id, "")
+}
+
+func (tx *Tx) setAlertChannels(num int64, channels []int64) error {
+	if _, err := tx.exec("DELETE FROM alert_channels WHERE alert = $1", num); err != nil {
+		return err
+	}
+	for _, c := range channels {
+		if _, err := tx.exec("INSERT INTO alert_channels (alert, channel) VALUES ($1, $2) ON CONFLICT DO NOTHING", num, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteAlert deletes an alert with its history. It answers not_found.
+func (tx *Tx) DeleteAlert(endpointNum int64, id string) error {
+	a, err := tx.alert(endpointNum, id, tx.dialect.forUpdateOf("a"))
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{"DELETE FROM alert_channels WHERE alert = $1", "DELETE FROM alert_incidents WHERE alert = $1", "DELETE FROM alerts WHERE num = $1"} {
+		if _, err := tx.exec(statement, a.Num); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TurnAlert moves an alert to the other state, with its incident, unless another did so or it was changed since it was read: then it reports
+// false and nothing is stored. It returns the channels to be told.
+func (tx *Tx) TurnAlert(a hookglass.Alert, incident hookglass.Incident) (turned bool, channels []hookglass.Channel, err error) {
+	to, from := hookglass.AlertTriggered, hookglass.AlertOK
+	if a.State == hookglass.AlertTriggered {
+		to, from = from, to
+	}
+	n, err := tx.exec("UPDATE alerts SET state = $3, changed_at = $4 WHERE num = $1 AND version = $2 AND state = $5 AND enabled = 1",
+		a.Num, a.Version, string(to), tx.Now.UnixMicro(), string(from))
+	if err != nil || n == 0 {
+		return false, nil, err
+	}
+	if to == hookglass.AlertTriggered {
+		_, err = tx.exec("INSERT INTO alert_incidents (id, alert, event_id, summary, started_at) VALUES ($1, $2, $3, $4, $5)",
+			incident.ID, a.Num, nullString(string(incident.EventID)), incident.Summary, tx.Now.UnixMicro())
+	} else {
+		err = tx.resolveIncident(a.Num, incident.Resolution)
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	channels, err = queryAll(&tx.View, scanChannel, "SELECT "+channelColumns+channelTables+" JOIN alert_channels l ON l.channel = c.num WHERE l.alert = $1 ORDER BY c.num", a.Num)
+	return true, channels, err
+}
+
+func (tx *Tx) resolveIncident(alertNum int64, reason string) error {
+	_, err := tx.exec("UPDATE alert_incidents SET resolved_at = $2, resolution = $3 WHERE alert = $1 AND resolved_at IS NULL", alertNum, tx.Now.UnixMicro(), reason)
+	return err
+}
+
+// MoveAlert notes how far a keyword alert has read, and when the last match was received, unless another did so or it was changed meanwhile:
+// then it reports false.
+func (tx *Tx) MoveAlert(a hookglass.Alert, cursor int64, matched time.Time) (bool, error) {
+	n, err := tx.exec("UPDATE alerts SET cursor = $3, matched_at = $4 WHERE num = $1 AND version = $2 AND cursor = $5", a.Num, a.Version, cursor, micros(matched), a.Cursor)
+	return n > 0, err
+}
+
+// Incidents lists the times in which an alert was triggered, newest first, those with a Num below before where it is not 0. It answers not_found.
+func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.Incident, error) {
+	alert, err := v.Alert(ref, id)
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT num, id, event_id, summary, resolution, started_at, resolved_at FROM alert_incidents WHERE alert = " + a.add(alert.Num)
+	if before > 0 {
+		query += " AND num < " + a.add(before)
+	}
+	return queryAll(v, func(scan func(...any) error) (i hookglass.Incident, err error) {
+		var event, resolution sql.NullString
+		var started int64
+		var resolved sql.NullInt64
+		err = scan(&i.Num, &i.ID, &event, &i.Summary, &resolution, &started, &resolved)
+		i.EventID, i.Resolution = hookglass.EventID(event.String), resolution.String
+		i.StartedAt, i.ResolvedAt = time.UnixMicro(started).UTC(), fromMicros(resolved)
+		return i, err
+	}, query+" ORDER BY num DESC LIMIT "+a.add(limit), a.values...)
+}
+
+// countedLooks is how many of an endpoint's newest events are looked at for one that is not ignored.
+const countedLooks = 200
+
+// ReceivedSince reports whether an endpoint received an event since a time that is not ignored. Where its newest events are ignored to the
+// last, the figures are asked, which know minutes: the answer may then be true for up to a minute longer.
+func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil || e.LastEventAt.Before(since) {
+		return false, err
+	}
+	a := &args{}
+	query := "SELECT received_at, CASE WHEN ignored IS NULL THEN 0 ELSE 1 END FROM events WHERE " + v.dialect.within(a, endpointNum, 0, math.MaxInt64) + newestFirst + " LIMIT " + a.add(countedLooks)
+	counts := false
+	if _, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+		var received, ignored int64
+		err := scan(&received, &ignored)
+		counts = counts || ignored == 0 && received >= since.UnixMicro()
+		return struct{}{}, err
+	}, query, a.values...); err != nil || counts {
+		return counts, err
+	}
+	f, err := v.FiguresOf(endpointNum, since, now())
+	return f.Counted() > 0, err
+}
+
+// FiguresOf adds up the figures of an endpoint from the minute of one time to that of another, which is included. The middle of a long time is read by
+// hours.
+func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.Figures, err error) {
+	first, end := from.Truncate(time.Minute), to.Truncate(time.Minute).Add(time.Minute)
+	wholeFrom, wholeTo := first.Add(time.Hour-1).Truncate(time.Hour), end.Truncate(time.Hour)
+	if !wholeFrom.Before(wholeTo) {
+		wholeFrom, wholeTo = end, end
+	}
+	if end.Sub(first) > keepMinutes-time.Hour {
+		first = first.Truncate(time.Hour) // older minutes are not kept
+		wholeFrom = first
+	}
+	for _, part := range []struct {
+		from, to time.Time
+		step     time.Duration
+	}{{first, wholeFrom, time.Minute}, {wholeFrom, wholeTo, time.Hour}, {wholeTo, end, time.Minute}} {
+		if !part.from.Before(part.to) {
+			continue
+		}
+		steps, err := v.FiguresByStep(endpointNum, part.from, part.to, part.step)
+		if err != nil {
+			return all, err
+		}
+		for _, f := range steps {
+			all.Add(*f)
+		}
+	}
+	return all, nil
+}
+
+// BadDeliveries counts deliveries of an endpoint since a time that failed or were answered with 400 or more, up to a bound; those of ignored events
+// do not count.
+func (v *View) BadDeliveries(endpointNum int64, since time.Time, most int64) (n int64, err error) {
+	err = v.queryRow("endpoint", `SELECT count(*) FROM (SELECT 1 FROM outcomes o LEFT JOIN events v ON v.seq = o.event
+		WHERE o.endpoint = $1 AND o.at >= $2 AND o.bad = 1 AND v.ignored IS NULL LIMIT $3) AS bad`, []any{endpointNum, since.UnixMicro(), most}, &n)
+	return n, err
+}
+
+// settling is how long an event may wait for its actions, which may ignore it, before an alert reads it all the same.
+const settling = time.Minute
+
+// Unread returns the next events of an endpoint behind a seq, oldest first, that are not ignored, with their payloads, and the seq up to which it
+// has looked. Events whose actions are still to run are left for later.
+func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.Event, upTo int64, err error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return nil, 0, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return nil, 0, err
+	}
+	waiting, err := queryAll(v, scanNum, "SELECT event FROM event_tasks WHERE kind = $1 AND endpoint = $2 ORDER BY due_at, num LIMIT 1", string(TaskActions), endpointNum)
+	if err != nil {
+		return nil, 0, err
+	}
+	a := &args{}
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
+	found, err := queryAll(v, log.scan, query, a.values...)
+	if err != nil {
+		return nil, 0, err
+	}
+	upTo = after
+	for _, e := range found {
+		if len(waiting) > 0 && e.Seq >= waiting[0] && now().Sub(e.ReceivedAt) < settling {
+			break
+		}
+		if upTo = e.Seq; e.Ignored == "" {
+			events = append(events, e)
+		}
+	}
+	if n := batch(events); n > 0 && n < len(events) {
+		upTo, events = events[n-1].Seq, events[:n]
+	}
+	if len(events) == 0 {
+		return nil, upTo, nil
+	}
+	return events, upTo, v.loadPayloads(events)
+}

@@ -1,0 +1,332 @@
+package store
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"hookglass"
+)
+
+// Spans of roll-ups in minutes, and how long each is kept: by minutes for the longest window that is shown by them, and a little more; by
+// hours as long as anybody asks.
+const (
+	spanMinute = 1
+	spanHour   = 60
+
+	keepMinutes = 49 * time.Hour
+	keepHours   = 400 * 24 * time.Hour
+	// keepOutcomes is as long as the longest window of an alert, and a little more.
+	keepOutcomes = 25 * time.Hour
+)
+
+// rollRows bounds what one transaction rolls up, and rollPurge what it deletes: captures stand behind it.
+const (
+	rollRows  = 1_000
+	rollPurge = 1_000
+)
+
+// bucket is a row of figures.
+type bucket struct{ endpoint, span, start int64 }
+
+// changes are figures to be added to rows.
+type changes map[bucket]*hookglass.Figures
+
+// at returns the figures of a minute and those of its hour.
+func (c changes) at(endpointNum int64, at time.Time) [2]*hookglass.Figures {
+	minute := at.Unix() / 60
+	var both [2]*hookglass.Figures
+	for i, b := range [2]bucket{{endpointNum, spanMinute, minute}, {endpointNum, spanHour, minute - minute%spanHour}} {
+		if c[b] == nil {
+			c[b] = &hookglass.Figures{}
+		}
+		both[i] = c[b]
+	}
+	return both
+}
+
+func (c changes) event(e *hookglass.Event, by int64) {
+	for _, f := range c.at(e.EndpointNum, e.ReceivedAt) {
+		f.AddEvent(e, by)
+	}
+}
+
+func (c changes) outcome(o hookglass.Outcome, by int64) {
+	for _, f := range c.at(o.EndpointNum, o.At) {
+		f.AddOutcome(o, by)
+	}
+}
+
+// addFigures writes changes. All transactions take the rows in one order, behind the cursor.
+func (tx *Tx) addFigures(c changes) error {
+	buckets := make([]bucket, 0, len(c))
+	for b := range c {
+		buckets = append(buckets, b)
+	}
+	slices.SortFunc(buckets, func(a, b bucket) int {
+		return cmp.Or(cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.span, b.span), cmp.Compare(a.start, b.start))
+	})
+	for _, b := range buckets {
+		if _, err := tx.exec("INSERT INTO rollups (endpoint, span, start, figures) VALUES ($1, $2, $3, '{}') ON CONFLICT (endpoint, span, start) DO NOTHING", b.endpoint, b.span, b.start); err != nil {
+			return err
+		}
+		f, err := one(&tx.View, "figures", scanFigures, "SELECT figures FROM rollups WHERE endpoint = $1 AND span = $2 AND start = $3"+tx.dialect.forUpdate(),
+			&args{[]any{b.endpoint, b.span, b.start}})
+		if err != nil {
+			return err
+		}
+		f.Add(*c[b])
+		text, err := json.Marshal(f)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.exec("UPDATE rollups SET figures = $4 WHERE endpoint = $1 AND span = $2 AND start = $3", b.endpoint, b.span, b.start, string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanFigures(scan func(...any) error) (f hookglass.Figures, err error) {
+	var text string
+	if err := scan(&text); err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		return f, fmt.Errorf("figures: %w", err)
+	}
+	return f, nil
+}
+
+// rollCursor locks the seq up to which events are in the figures: for whoever moves it alone, for those who change what is behind it
+// together. So nobody changes an event while it is being counted.
+func (tx *Tx) rollCursor(move bool) (seq int64, err error) {
+	if _, err := tx.exec("INSERT INTO rollup_cursor (id, seq) VALUES (1, 0) ON CONFLICT (id) DO NOTHING"); err != nil {
+		return 0, err
+	}
+	lock := tx.dialect.forShare()
+	if move {
+		lock = tx.dialect.forUpdate()
+	}
+	err = tx.queryRow("cursor", "SELECT seq FROM rollup_cursor WHERE id = 1"+lock, nil, &seq)
+	return seq, err
+}
+
+const figureColumns = "seq, endpoint, type, received_at, size, provider, event_type, signature_status, status, ignored"
+
+func scanFigured(scan func(...any) error) (*hookglass.Event, error) {
+	e := &hookglass.Event{}
+	var received int64
+	var eventType, ignored sql.NullString
+	var status sql.NullInt64
+	err := scan(&e.Seq, &e.EndpointNum, &e.Type, &received, &e.Size, &e.Provider, &eventType, &e.SignatureStatus, &status, &ignored)
+	e.ReceivedAt, e.EventType, e.Status, e.Ignored = time.UnixMicro(received).UTC(), decodeText(eventType.String), int(status.Int64), ignored.String
+	return e, err
+}
+
+// RollUp counts some of what is not in the figures yet, and reports whether there may be more.
+func (tx *Tx) RollUp() (more bool, err error) {
+	cursor, err := tx.rollCursor(true)
+	if err != nil {
+		return false, err
+	}
+	events, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE seq > $1 ORDER BY seq LIMIT $2", cursor, rollRows)
+	if err != nil {
+		return false, err
+	}
+	c := changes{}
+	for _, e := range events {
+		c.event(e, 1)
+		cursor = e.Seq
+	}
+	outcomes, err := queryAll(&tx.View, scanOutcome, "UPDATE outcomes SET rolled = 1 WHERE num IN (SELECT num FROM outcomes WHERE rolled = 0 LIMIT $1) RETURNING "+outcomeColumns, rollRows)
+	if err != nil {
+		return false, err
+	}
+	hidden, err := tx.ignoredAmong(outcomes)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range outcomes {
+		if !hidden[o.EventSeq] {
+			c.outcome(o, 1)
+		}
+	}
+	if err := tx.addFigures(c); err != nil {
+		return false, err
+	}
+	if len(events) > 0 {
+		if _, err := tx.exec("UPDATE rollup_cursor SET seq = $1 WHERE id = 1", cursor); err != nil {
+			return false, err
+		}
+	}
+	return len(events) == rollRows || len(outcomes) == rollRows, nil
+}
+
+// ignoredAmong tells which of the outcomes' events are ignored.
+func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error) {
+	if len(outcomes) == 0 {
+		return nil, nil
+	}
+	seqs := make([]int64, len(outcomes))
+	for i, o := range outcomes {
+		seqs[i] = o.EventSeq
+	}
+	ignored, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.among("seq", "$1")+" AND ignored IS NOT NULL", v.dialect.list(seqs))
+	hidden := make(map[int64]bool, len(ignored))
+	for _, seq := range ignored {
+		hidden[seq] = true
+	}
+	return hidden, err
+}
+
+// PurgeFigures deletes some of the figures and outcomes that are too old to be asked for, and reports whether there may be more.
+func (tx *Tx) PurgeFigures() (more bool, err error) {
+	for _, old := range []struct {
+		span int64
+		keep time.Duration
+	}{{spanMinute, keepMinutes}, {spanHour, keepHours}} {
+		n, err := tx.exec("DELETE FROM rollups WHERE (endpoint, span, start) IN (SELECT endpoint, span, start FROM rollups WHERE span = $1 AND start < $2 LIMIT $3)",
+			old.span, tx.Now.Add(-old.keep).Unix()/60, rollPurge)
+		if err != nil {
+			return false, err
+		}
+		more = more || n == rollPurge
+	}
+	// Their numbers are nearly in the order of their times, so only the oldest are looked at.
+	n, err := tx.exec("DELETE FROM outcomes WHERE num IN (SELECT num FROM outcomes ORDER BY num LIMIT $1) AND rolled = 1 AND at < $2", rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro())
+	return more || n == rollPurge, err
+}
+
+// recount keeps figures right when an event that they may hold is changed. The event's row is locked.
+func (tx *Tx) recount(before, after *hookglass.Event) error {
+	cursor, err := tx.rollCursor(false)
+	if err != nil {
+		return err
+	}
+	c := changes{}
+	if after.Seq <= cursor {
+		c.event(before, -1)
+		c.event(after, 1)
+	}
+	if (before.Ignored == "") != (after.Ignored == "") {
+		outcomes, err := queryAll(&tx.View, scanOutcome, "SELECT "+outcomeColumns+" FROM outcomes WHERE event = $1 AND rolled = 1", after.Seq)
+		if err != nil {
+			return err
+		}
+		by := int64(1)
+		if after.Ignored != "" {
+			by = -1
+		}
+		for _, o := range outcomes {
+			c.outcome(o, by)
+		}
+	}
+	return tx.addFigures(c)
+}
+
+// figureErased counts events that are deleted before the figures came to them: figures are of what arrived.
+func (tx *Tx) figureErased(rows []erasedRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	cursor, err := tx.rollCursor(false)
+	if err != nil {
+		return err
+	}
+	c := changes{}
+	for _, r := range rows {
+		if r.seq > cursor {
+			c.event(r.event, 1)
+		}
+	}
+	return tx.addFigures(c)
+}
+
+const outcomeColumns = "endpoint, event, source, at, took, status, bad, final"
+
+func scanOutcome(scan func(...any) error) (o hookglass.Outcome, err error) {
+	var at, bad int64
+	var took, status sql.NullInt64
+	var final sql.NullString
+	err = scan(&o.EndpointNum, &o.EventSeq, &o.Source, &at, &took, &status, &bad, &final)
+	o.At, o.Took, o.StatusCode = time.UnixMicro(at).UTC(), time.Duration(took.Int64)*time.Microsecond, int(status.Int64)
+	o.Final = hookglass.OutcomeEnd(final.String)
+	o.Earlier = o.Bad() && bad == 0
+	return o, err
+}
+
+// AddOutcomes notes attempts to deliver events, for figures and alerts. It belongs into the transaction in which the attempt is written down.
+func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
+	for _, o := range outcomes {
+		_, err := tx.exec("INSERT INTO outcomes (endpoint, event, source, at, took, status, bad, final, rolled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)",
+			o.EndpointNum, o.EventSeq, string(o.Source), o.At.UnixMicro(), nullInt(o.Took.Microseconds()), nullInt(int64(o.StatusCode)),
+			boolInt(o.Bad() && !o.Earlier), nullString(string(o.Final)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FiguresByStep returns the figures of an endpoint for each step from one time up to another, both whole steps; the tail that is not rolled up yet is read
+// from the events. A step is whole minutes; of times longer ago than two days there are hours alone. Steps with nothing are left out.
+func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Duration) (map[time.Time]*hookglass.Figures, error) {
+	span := int64(spanMinute)
+	if step%time.Hour == 0 && from.Unix()%3600 == 0 {
+		span = spanHour
+	}
+	first, last, per := from.Unix()/60, to.Unix()/60, int64(step/time.Minute)
+	found := map[time.Time]*hookglass.Figures{}
+	at := func(minute int64) *hookglass.Figures {
+		start := time.Unix((first+(minute-first)/per*per)*60, 0).UTC()
+		if found[start] == nil {
+			found[start] = &hookglass.Figures{}
+		}
+		return found[start]
+	}
+	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+		var start int64
+		f, err := scanFigures(func(dest ...any) error { return scan(append([]any{&start}, dest...)...) })
+		if err == nil {
+			at(start).Add(f)
+		}
+		return struct{}{}, err
+	}, "SELECT start, figures FROM rollups WHERE endpoint = $1 AND span = $2 AND start >= $3 AND start < $4", endpointNum, span, first, last)
+	if err != nil {
+		return nil, err
+	}
+	var cursor int64
+	if err := v.queryRow("cursor", "SELECT coalesce(max(seq), 0) FROM rollup_cursor", nil, &cursor); err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + figureColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, cursor, math.MaxInt64) + oldestFirst
+	tail, err := queryAll(v, scanFigured, query, a.values...)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range tail {
+		if minute := e.ReceivedAt.Unix() / 60; minute >= first && minute < last {
+			at(minute).AddEvent(e, 1)
+		}
+	}
+	fresh, err := queryAll(v, scanOutcome, "SELECT "+outcomeColumns+" FROM outcomes WHERE endpoint = $1 AND rolled = 0", endpointNum)
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := v.ignoredAmong(fresh)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range fresh {
+		if minute := o.At.Unix() / 60; minute >= first && minute < last && !hidden[o.EventSeq] {
+			at(minute).AddOutcome(o, 1)
+		}
+	}
+	return found, nil
+}
