@@ -170,8 +170,31 @@ func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	return n > 0, err
 }
 
-// LostActionRuns lists runs that are not final and that nobody holds.
-func (v *View) LostActionRuns(limit int) ([]HeldRun, error) {
+// BeginQueuedRun makes the caller who holds a rerun that nobody has begun. It reports false otherwise.
+func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
+	a := &args{}
+	err := tx.queryRow("action run", "UPDATE action_runs SET claim = claim + 1, status = 'running', started_at = "+a.add(tx.Now.UnixMicro())+", due_at = "+tx.due(a, h, lease)+
+		" WHERE num = "+a.add(h.Num)+" AND (status = 'queued' OR checkpoint IS NULL AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+") RETURNING claim", a.values, &h.Claim)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// RequeueActionRun gives a rerun another job, unless it has ended.
+func (tx *Tx) RequeueActionRun(num int64, id string) error {
+	n, err := tx.exec("UPDATE action_runs SET due_at = "+tx.dialect.clock()+" WHERE num = $1 AND finished_at IS NULL", num)
+	if err == nil && n > 0 {
+		tx.Enqueue(hookglass.ActionRunJob{RunID: id})
+	}
+	return err
+}
+
+// LostActionRuns lists runs that are not final and that nobody has held for a while. A first run is among them only when no task of its event
+// is left to go on with it.
+func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error) {
 	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
-		" WHERE r.due_at <= "+v.dialect.clock()+" ORDER BY r.due_at LIMIT $1", limit)
+		" WHERE r.due_at <= "+v.dialect.clock()+" - cast($1 AS bigint) AND (r.rerun = 1 OR NOT EXISTS "+
+		"(SELECT 1 FROM event_tasks t WHERE t.kind = 'actions' AND t.endpoint = r.endpoint AND t.event = r.event)) ORDER BY r.due_at LIMIT $2",
+		since.Microseconds(), limit)
 }

@@ -119,7 +119,7 @@ func (tx *Tx) CreateAction(a *hookglass.Action, refs []ActionRef) error {
 	return tx.setActionRefs(a.Num, refs)
 }
 
-// SaveAction stores what may change of an action, and what its steps refer to.
+// SaveAction stores what may change of an action, and what its steps refer to; nil refs stay as they are.
 func (tx *Tx) SaveAction(a *hookglass.Action, refs []ActionRef) error {
 	conditions, steps, err := actionJSON(a)
 	if err != nil {
@@ -129,7 +129,7 @@ func (tx *Tx) SaveAction(a *hookglass.Action, refs []ActionRef) error {
 	tx.Announce(TopicEndpoints)
 	err = tx.change("action", "UPDATE actions SET name = $2, enabled = $3, failure_policy = $4, position = $5, conditions = $6, steps = $7, updated_at = $8 WHERE num = $1",
 		a.Num, a.Name, boolInt(a.Enabled), string(a.FailurePolicy), a.Position, conditions, steps, tx.Now.UnixMicro())
-	if err != nil {
+	if err != nil || refs == nil {
 		return err
 	}
 	return tx.setActionRefs(a.Num, refs)

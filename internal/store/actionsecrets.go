@@ -51,10 +51,36 @@ func (tx *Tx) LockActionSecret(workspaceID int64, id string) (s hookglass.Action
 	return tx.actionSecret("s.workspace_id = $1 AND s.id = $2"+tx.dialect.forUpdate(), workspaceID, id)
 }
 
-// RequireActionSecret returns the Num of a workspace's secret of a name, and keeps it from being deleted meanwhile. It answers not_found.
-func (tx *Tx) RequireActionSecret(workspaceID int64, name string) (int64, error) {
-	s, err := tx.actionSecret("s.workspace_id = $1 AND s.name = $2"+tx.dialect.forUpdate(), workspaceID, name)
-	return s.Num, err
+// RequireActionSecrets returns the Nums of a workspace's secrets of the given names, those that there are, and keeps them from being
+// deleted meanwhile.
+func (tx *Tx) RequireActionSecrets(workspaceID int64, names []string) (map[string]int64, error) {
+	found, err := tx.namedSecrets(workspaceID, names, tx.dialect.forUpdate())
+	nums := make(map[string]int64, len(found))
+	for _, s := range found {
+		nums[s.Name] = s.Num
+	}
+	return nums, err
+}
+
+// NamedActionSecrets returns a workspace's secrets of the given names, those that there are.
+func (v *View) NamedActionSecrets(workspaceID int64, names []string) ([]hookglass.ActionSecret, error) {
+	return v.namedSecrets(workspaceID, names, "")
+}
+
+// namedSecrets reads, and locks, in one order, so that no two transactions wait for each other.
+func (v *View) namedSecrets(workspaceID int64, names []string, lock string) ([]hookglass.ActionSecret, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	a := &args{}
+	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE s.workspace_id = " + a.add(workspaceID) + " AND s.name IN ("
+	for i, name := range names {
+		if i > 0 {
+			query += ", "
+		}
+		query += a.add(name)
+	}
+	return queryAll(v, scanActionSecret, query+") ORDER BY s.num"+lock, a.values...)
 }
 
 // CreateActionSecret stores a new secret and sets its Num and times. A name in use is validation_failed.
@@ -81,9 +107,9 @@ func (tx *Tx) DeleteActionSecret(num int64) error {
 	return tx.change("action secret", "DELETE FROM action_secrets WHERE num = $1", num)
 }
 
-// UseActionSecrets notes that secrets were used at a time, unless it is noted already that they were later.
-func (tx *Tx) UseActionSecrets(nums []int64, at time.Time) error {
-	_, err := tx.exec("UPDATE action_secrets SET last_used_at = cast($2 AS bigint) WHERE "+tx.dialect.among("num", "$1")+
-		" AND (last_used_at IS NULL OR last_used_at < cast($2 AS bigint))", tx.dialect.list(nums), at.UnixMicro())
+// UseActionSecret notes that a secret was used at a time, unless it is noted already that it was later.
+func (tx *Tx) UseActionSecret(num int64, at time.Time) error {
+	_, err := tx.exec("UPDATE action_secrets SET last_used_at = cast($2 AS bigint) WHERE num = $1 AND (last_used_at IS NULL OR last_used_at < cast($2 AS bigint))",
+		num, at.UnixMicro())
 	return err
 }

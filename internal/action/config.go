@@ -1,0 +1,289 @@
+package action
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/outbound"
+)
+
+// Bounds and defaults of configurations (spec, "Step configurations"; decisions, section 8).
+const (
+	maxForwardURL    = 2_048 // bytes, as that of a forwarding target
+	maxMessage       = 4_000 // characters
+	defaultMessage   = "{{endpoint_name}}: {{event_type}} from {{provider}} ({{request_id}})"
+	maxRequestTime   = 30 * time.Second
+	defaultRequest   = 10 * time.Second
+	maxHeaderValue   = 8 << 10 // bytes
+	maxConfigBytes   = 1 << 20
+	maxConfigDepth   = 64
+	defaultMethod    = "POST"
+	maxChannelLength = 200 // characters
+)
+
+// requestMethods are those of http_request (spec, "Step configurations").
+var requestMethods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}
+
+// forwardConfig, notifyConfig, tagConfig, ignoreConfig and requestConfig are configurations as they are stored and answered: whole, with their defaults.
+type (
+	forwardConfig struct {
+		URL            string `json:"url"`
+		TimeoutSeconds int    `json:"timeout_seconds"`
+		RetryCount     int    `json:"retry_count"`
+		AppendPath     bool   `json:"append_path"`
+		AppendQuery    bool   `json:"append_query"`
+	}
+	notifyConfig struct {
+		Channel string `json:"channel"`
+		Message string `json:"message"`
+	}
+	tagConfig struct {
+		Tag string `json:"tag"`
+	}
+	ignoreConfig struct {
+		Reason string `json:"reason"`
+	}
+	requestConfig struct {
+		Method         string          `json:"method"`
+		URL            string          `json:"url"`
+		Headers        []requestHeader `json:"-"`
+		Named          json.RawMessage `json:"headers"`
+		Body           string          `json:"body"`
+		TimeoutSeconds int             `json:"timeout_seconds"`
+	}
+	requestHeader struct{ Name, Value string }
+)
+
+// reader reads the members of a configuration and collects what is wrong with them.
+type configReader struct {
+	of     jsondoc.Value
+	known  []string
+	faults []hookglass.FieldError
+}
+
+func (c *configReader) fault(field, format string, args ...any) {
+	c.faults = append(c.faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *configReader) member(name string) (jsondoc.Value, bool) {
+	c.known = append(c.known, name)
+	v, ok := c.of.Member(name)
+	return v, ok
+}
+
+// text reads a string that must be there unless it has a default.
+func (c *configReader) text(name, absent string, required bool) string {
+	v, ok := c.member(name)
+	switch {
+	case !ok && required:
+		c.fault(name, "is required")
+	case !ok:
+		return absent
+	case v.Kind() != jsondoc.String:
+		c.fault(name, "must be a string")
+	default:
+		return v.Text()
+	}
+	return ""
+}
+
+func (c *configReader) whole(name string, absent, least, most int) int {
+	v, ok := c.member(name)
+	if !ok {
+		return absent
+	}
+	n, err := 0, error(nil)
+	if v.Kind() == jsondoc.Number {
+		err = json.Unmarshal(v.Bytes(), &n)
+	}
+	if v.Kind() != jsondoc.Number || err != nil || n < least || n > most {
+		c.fault(name, "must be a whole number from %d to %d", least, most)
+	}
+	return n
+}
+
+func (c *configReader) flag(name string) bool {
+	v, ok := c.member(name)
+	if ok && v.Kind() != jsondoc.True && v.Kind() != jsondoc.False {
+		c.fault(name, "must be true or false")
+	}
+	return v.Kind() == jsondoc.True
+}
+
+// end faults members that nobody asked for.
+func (c *configReader) end() []hookglass.FieldError {
+	for name := range c.of.All() {
+		if !slices.Contains(c.known, name) {
+			c.fault(name, "is not a known key")
+		}
+	}
+	return c.faults
+}
+
+// checkConfig reads the configuration of a step as it was sent. It returns it as it is stored, with its defaults; faults are named by
+// their field below config.
+func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byte, faults []hookglass.FieldError) {
+	v, err := jsondoc.Parse(raw, jsondoc.Bounds{Bytes: maxConfigBytes, Depth: maxConfigDepth})
+	if err != nil || v.Kind() != jsondoc.Object {
+		return nil, []hookglass.FieldError{{Field: "", Message: "must be an object"}}
+	}
+	c := &configReader{of: v}
+	var made any
+	switch kind {
+	case hookglass.StepForward:
+		f := forwardConfig{
+			URL: c.text("url", "", true), TimeoutSeconds: c.whole("timeout_seconds", 30, 1, 300),
+			RetryCount: c.whole("retry_count", hookglass.DefaultForwardRetries, 0, hookglass.MaxForwardRetries),
+			AppendPath: c.flag("append_path"), AppendQuery: c.flag("append_query"),
+		}
+		if len(f.URL) > maxForwardURL {
+			c.fault("url", "may have %d characters at most", maxForwardURL)
+		} else if len(c.faults) == 0 {
+			c.refused(s.Client.Check("url", f.URL))
+		}
+		made = f
+	case hookglass.StepNotify:
+		n := notifyConfig{Channel: c.text("channel", "", true), Message: c.text("message", defaultMessage, false)}
+		if v, ok := v.Member("channel"); ok && v.Kind() == jsondoc.String && (n.Channel == "" || utf8.RuneCountInString(n.Channel) > maxChannelLength) {
+			c.fault("channel", "must be the id or the name of a notification channel")
+		}
+		if utf8.RuneCountInString(n.Message) > maxMessage {
+			c.fault("message", "may have %d characters at most", maxMessage)
+		}
+		if _, err := ParseMessage(n.Message); err != nil {
+			c.fault("message", "%s", err)
+		}
+		made = n
+	case hookglass.StepTag:
+		t := tagConfig{Tag: c.text("tag", "", true)}
+		if len(c.faults) == 0 && !hookglass.ValidTag(t.Tag) {
+			c.fault("tag", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength)
+		}
+		made = t
+	case hookglass.StepIgnore:
+		i := ignoreConfig{Reason: c.text("reason", hookglass.IgnoreReasons[0], false)}
+		if len(c.faults) == 0 && !slices.Contains(hookglass.IgnoreReasons, i.Reason) {
+			c.fault("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
+		}
+		made = i
+	case hookglass.StepTransform:
+		_, faults := ParseTransform(raw)
+		return v.Bytes(), faults
+	case hookglass.StepRequest:
+		r := requestConfig{
+			Method: strings.ToUpper(c.text("method", defaultMethod, false)), URL: c.text("url", "", true), Body: c.text("body", "", false),
+			TimeoutSeconds: c.whole("timeout_seconds", int(defaultRequest/time.Second), 1, int(maxRequestTime/time.Second)),
+		}
+		c.requestHeaders(&r)
+		s.checkRequest(c, r)
+		made = r
+	}
+	if faults := c.end(); len(faults) > 0 {
+		return nil, faults
+	}
+	stored, err = json.Marshal(made)
+	if err != nil {
+		return nil, []hookglass.FieldError{{Field: "", Message: "can not be stored"}}
+	}
+	return stored, nil
+}
+
+// template reports whether a text is a template.
+func (c *configReader) template(field, text string, place Place) bool {
+	_, err := ParseTemplate(text, place)
+	if err != nil {
+		c.fault(field, "%s", err)
+	}
+	return err == nil
+}
+
+// refused adds the faults of an error of validation.
+func (c *configReader) refused(err error) {
+	if err == nil {
+		return
+	}
+	if coded, ok := err.(*hookglass.Error); ok && len(coded.Details) > 0 {
+		c.faults = append(c.faults, coded.Details...)
+		return
+	}
+	c.fault("url", "is not allowed")
+}
+
+func (c *configReader) requestHeaders(r *requestConfig) {
+	r.Named = json.RawMessage("{}")
+	v, ok := c.member("headers")
+	if !ok || v.Kind() == jsondoc.Null {
+		return
+	}
+	if v.Kind() != jsondoc.Object {
+		c.fault("headers", "must be an object of strings")
+		return
+	}
+	if v.Len() > MaxHeaders {
+		c.fault("headers", "may hold %d headers at most", MaxHeaders)
+		return
+	}
+	seen := map[string]bool{}
+	for name, value := range v.All() {
+		field := "headers." + name
+		lower := strings.ToLower(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name) || len(name) > 256:
+			c.fault("headers", "holds a name that is not a header name")
+		case seen[lower]:
+			c.fault(field, "is named twice")
+		case len(outbound.Sanitize(hookglass.Headers{{Name: name}})) == 0:
+			c.fault(field, "may not be set: it is computed")
+		case value.Kind() != jsondoc.String:
+			c.fault(field, "must be a string")
+		case len(value.Text()) > maxHeaderValue:
+			c.fault(field, "may have %d bytes at most", maxHeaderValue)
+		default:
+			c.template(field, value.Text(), InHeader)
+		}
+		seen[lower] = true
+		r.Headers = append(r.Headers, requestHeader{name, value.Text()})
+	}
+	r.Named = v.Bytes()
+}
+
+// checkRequest judges what is known of an http_request before it is filled in.
+func (s *Service) checkRequest(c *configReader, r requestConfig) {
+	if !slices.Contains(requestMethods, r.Method) {
+		c.fault("method", "must be one of %s", strings.Join(requestMethods, ", "))
+	}
+	if (r.Method == "GET" || r.Method == "HEAD") && r.Body != "" {
+		c.fault("body", "can not be sent with %s", r.Method)
+	}
+	if len(r.Body) > MaxRendered {
+		c.fault("body", "may have 256 KiB at most")
+	} else {
+		c.template("body", r.Body, InText)
+	}
+	if r.URL == "" {
+		return // its absence is told already
+	}
+	if utf8.RuneCountInString(r.URL) > MaxURL {
+		c.fault("url", "may have 2,048 characters at most")
+		return
+	}
+	if !c.template("url", r.URL, InURL) {
+		return
+	}
+	fixed, _, filled := strings.Cut(r.URL, "{{")
+	if filled {
+		_, rest, found := strings.Cut(fixed, "://")
+		if !found || !strings.ContainsAny(rest, "/?") {
+			return // the host is known when it is filled in
+		}
+	}
+	c.refused(s.Client.Check("url", fixed))
+}

@@ -1,0 +1,546 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const maxName = 200 // characters, of an action and of a step
+
+// Draft is what a caller sets on an action. A nil field is not named.
+type Draft struct {
+	Name          *string
+	Enabled       *bool
+	FailurePolicy *string
+	Position      *int64
+	Conditions    *[]ConditionDraft
+	Steps         *[]StepDraft // replaces all
+}
+
+// ConditionDraft is a trigger condition as it was sent.
+type ConditionDraft struct {
+	Field    string
+	Operator string
+	Value    *string
+}
+
+// StepDraft is a step as it was sent.
+type StepDraft struct {
+	ReferenceKey  *string
+	Type          string
+	Name          *string
+	ConfigVersion *int64
+	FailurePolicy *string
+	Config        []byte // JSON; nil: none was sent
+	Conditions    []StepConditionDraft
+}
+
+// StepConditionDraft is a condition of a step as it was sent.
+type StepConditionDraft struct {
+	Source   string
+	Path     string
+	Operator string
+	Value    []byte // JSON; nil: none was sent
+}
+
+// Create stores an action. It answers not_found, plan_required, subscription_required and validation_failed.
+func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref string, d Draft) (a hookglass.Action, err error) {
+	if err := mayManage(who); err != nil {
+		return a, err
+	}
+	a = hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, time.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
+	def := s.define(d, &a)
+	if d.Name == nil {
+		def.fault("name", "is required")
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, rights, err := permitted(tx, ref)
+		if err != nil {
+			return err
+		}
+		if len(def.faults) > 0 {
+			return hookglass.InvalidFields(def.faults)
+		}
+		present, err := tx.LockActions(e.Num)
+		if err != nil {
+			return err
+		}
+		if most := rights.ActionsPerEndpoint(); most >= 0 && len(present) >= most {
+			return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d actions for an endpoint.", most)
+		}
+		if err := mayHave(rights, a.Steps, nil); err != nil {
+			return err
+		}
+		refs, err := s.resolve(tx, e, def)
+		if err != nil {
+			return err
+		}
+		a.EndpointNum, a.EndpointID = e.Num, e.ID
+		a.Position = len(present) + 1
+		if d.Position != nil {
+			a.Position = int(min(*d.Position, int64(len(present)+1)))
+		}
+		for _, other := range present[a.Position-1:] {
+			if err := tx.PlaceAction(other.Num, other.Position+1); err != nil {
+				return err
+			}
+		}
+		return tx.CreateAction(&a, refs)
+	})
+	return a, err
+}
+
+// Update changes what the draft names. It answers not_found, plan_required, subscription_required and validation_failed.
+func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Action, err error) {
+	if err := mayManage(who); err != nil {
+		return a, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		present, err := tx.LockActions(e.Num)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
+		if i < 0 {
+			return hookglass.NotFound("action")
+		}
+		a = present[i]
+		before := a.Steps
+		var refs []store.ActionRef // nil: as they are
+		_, rights, err := permitted(tx, ref)
+		if disable := (Draft{Enabled: d.Enabled}); err != nil && (d.Enabled == nil || *d.Enabled || d != disable) {
+			return err // an account whose plan has lapsed may still switch its actions off
+		}
+		def := s.define(d, &a)
+		if len(def.faults) > 0 {
+			return hookglass.InvalidFields(def.faults)
+		}
+		if d.Steps != nil {
+			if err := mayHave(rights, a.Steps, before); err != nil {
+				return err
+			}
+			if refs, err = s.resolve(tx, e, def); err != nil {
+				return err
+			}
+		}
+		if d.Position != nil {
+			a.Position = int(min(*d.Position, int64(len(present))))
+			if err := move(tx, present, i, a.Position); err != nil {
+				return err
+			}
+		}
+		return tx.SaveAction(&a, refs)
+	})
+	return a, err
+}
+
+// move gives the actions between an old place and a new one the positions beside theirs.
+func move(tx *store.Tx, present []hookglass.Action, from, to int) error {
+	order := slices.Delete(slices.Clone(present), from, from+1)
+	order = slices.Insert(order, to-1, present[from])
+	for i, a := range order {
+		if a.Position != i+1 && a.ID != present[from].ID {
+			if err := tx.PlaceAction(a.Num, i+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Delete deletes an action; its runs stay. It answers not_found.
+func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id string) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		present, err := tx.LockActions(e.Num)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
+		if i < 0 {
+			return hookglass.NotFound("action")
+		}
+		for _, other := range present[i+1:] {
+			if err := tx.PlaceAction(other.Num, other.Position-1); err != nil {
+				return err
+			}
+		}
+		return tx.DeleteAction(present[i].Num)
+	})
+}
+
+func mayManage(who hookglass.Principal) error {
+	if who.Endpoint != "" {
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	return nil
+}
+
+// permitted answers plan_required where the endpoint's account may have no actions.
+func permitted(v interface {
+	Endpoint(ref string) (hookglass.Endpoint, error)
+	Account(id int64) (hookglass.Account, error)
+}, ref string) (e hookglass.Endpoint, rights hookglass.Entitlements, err error) {
+	if e, err = v.Endpoint(ref); err != nil {
+		return e, rights, err
+	}
+	if e.AccountID != 0 {
+		account, err := v.Account(e.AccountID)
+		if err != nil {
+			return e, rights, err
+		}
+		rights = account.Entitlements()
+	}
+	return e, rights, rights.MayUseActions()
+}
+
+// mayHave answers plan_required or subscription_required for steps that the account may not have. One that stands as it stood before is
+// left alone: what lapses stays saved, but can not be reconfigured (spec, Actions rule 3).
+func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) error {
+	if most := rights.StepsPerAction(); len(steps) > most {
+		return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d steps in an action.", most)
+	}
+	for _, st := range steps {
+		if slices.ContainsFunc(before, func(old hookglass.Step) bool {
+			return old.ReferenceKey == st.ReferenceKey && old.Type == st.Type && bytes.Equal(old.Config, st.Config)
+		}) {
+			continue
+		}
+		if err := mayRun(rights, st.Type); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayRun answers plan_required or subscription_required where a step of this type may not run.
+func mayRun(rights hookglass.Entitlements, kind hookglass.StepType) error {
+	switch kind {
+	case hookglass.StepForward:
+		return rights.MayForward()
+	case hookglass.StepTransform:
+		return rights.MayTransform()
+	case hookglass.StepRequest:
+		return rights.MayRequestHTTP()
+	}
+	return rights.MayUseActions()
+}
+
+// definition is what a draft means: what is wrong with it, and what its steps refer to.
+type definition struct {
+	faults   []hookglass.FieldError
+	secrets  []mention
+	tags     []mention
+	channels []mention
+}
+
+// mention is a name that a step gives.
+type mention struct{ name, step, field string }
+
+func (d *definition) fault(field, format string, args ...any) {
+	d.faults = append(d.faults, hookglass.FieldError{Field: "endpoint_action." + field, Message: fmt.Sprintf(format, args...)})
+}
+
+// define sets what the draft names.
+func (s *Service) define(d Draft, a *hookglass.Action) (def definition) {
+	if d.Name != nil {
+		a.Name = strings.TrimSpace(*d.Name)
+		if fault := nameFault(a.Name); fault != "" {
+			def.fault("name", "%s", fault)
+		}
+	}
+	if d.Enabled != nil {
+		a.Enabled = *d.Enabled
+	}
+	if d.FailurePolicy != nil {
+		a.FailurePolicy = hookglass.FailurePolicy(*d.FailurePolicy)
+		if !validPolicy(a.FailurePolicy) {
+			def.fault("failure_policy", "must be continue or stop")
+		}
+	}
+	if d.Position != nil && *d.Position < 1 {
+		def.fault("position", "must be 1 or more")
+	}
+	if d.Conditions != nil {
+		a.Conditions = def.conditions(*d.Conditions)
+	}
+	if d.Steps != nil {
+		a.Steps = s.steps(&def, *d.Steps)
+		found := s.inspect(a.Steps)
+		def.faults = append(def.faults, found.faults...)
+		def.secrets, def.tags, def.channels = found.secrets, found.tags, found.channels
+	}
+	return def
+}
+
+func nameFault(name string) string {
+	if n := utf8.RuneCountInString(name); n == 0 || n > maxName {
+		return fmt.Sprintf("must have 1 to %d characters", maxName)
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return "may not hold control characters"
+	}
+	return ""
+}
+
+func validPolicy(p hookglass.FailurePolicy) bool {
+	return p == hookglass.FailureContinue || p == hookglass.FailureStop
+}
+
+func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
+	made := make([]hookglass.Condition, 0, len(sent))
+	for _, c := range sent {
+		condition := hookglass.Condition{Field: c.Field, Operator: c.Operator}
+		if c.Value != nil {
+			condition.Value = *c.Value
+		}
+		made = append(made, condition)
+	}
+	if _, faults := NewTrigger(made); len(faults) > 0 {
+		d.add("", faults)
+	}
+	return made
+}
+
+// add takes faults over, whose fields lie in another.
+func (d *definition) add(at string, faults []hookglass.FieldError) {
+	for _, f := range faults {
+		d.fault(at+f.Field, "%s", f.Message)
+	}
+}
+
+// steps reads steps as they were sent.
+func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
+	taken := make(map[string]bool)
+	for i, d := range sent {
+		if d.ReferenceKey == nil {
+			continue
+		}
+		key := *d.ReferenceKey
+		switch {
+		case !referenceKey.MatchString(key):
+			def.fault(fmt.Sprintf("steps[%d].reference_key", i), "must be 1 to 64 of a-z, A-Z, 0-9, underscore and hyphen, beginning with a letter or an underscore")
+		case taken[key]:
+			def.fault(fmt.Sprintf("steps[%d].reference_key", i), "is that of another step of the action")
+		}
+		taken[key] = true
+	}
+	made := make([]hookglass.Step, 0, len(sent))
+	for i, d := range sent {
+		at := fmt.Sprintf("steps[%d].", i)
+		st := hookglass.Step{Type: hookglass.StepType(d.Type), ConfigVersion: hookglass.ConfigVersion}
+		if d.Name != nil {
+			st.Name = strings.TrimSpace(*d.Name)
+			if fault := nameFault(st.Name); fault != "" {
+				def.fault(at+"name", "%s", fault)
+			}
+		} else {
+			st.Name = d.Type
+		}
+		if d.ReferenceKey != nil {
+			st.ReferenceKey = *d.ReferenceKey
+		} else {
+			st.ReferenceKey = deriveKey(st.Name, d.Type, taken)
+			taken[st.ReferenceKey] = true
+		}
+		if d.ConfigVersion != nil && *d.ConfigVersion != hookglass.ConfigVersion {
+			def.fault(at+"config_version", "must be %d, the current version", hookglass.ConfigVersion)
+		}
+		if d.FailurePolicy != nil {
+			if st.FailurePolicy = hookglass.FailurePolicy(*d.FailurePolicy); !validPolicy(st.FailurePolicy) {
+				def.fault(at+"failure_policy", "must be continue, stop or null")
+			}
+		}
+		if !slices.Contains(hookglass.StepTypes, st.Type) {
+			def.fault(at+"step_type", "must be one of forward, notify, tag, ignore, transform and http_request")
+		} else {
+			config := d.Config
+			if config == nil {
+				config = []byte("{}")
+			}
+			stored, faults := s.checkConfig(st.Type, config)
+			for _, f := range faults {
+				field := at + "config"
+				if f.Field != "" {
+					field += "." + f.Field
+				}
+				def.fault(field, "%s", f.Message)
+			}
+			st.Config = stored
+		}
+		st.Conditions = def.stepConditions(at, d.Conditions)
+		made = append(made, st)
+	}
+	return made
+}
+
+// referenceKey is the form of reference keys: names in templates, which dots divide.
+var referenceKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+
+// deriveKey makes a reference key of a step's name that is not taken yet.
+func deriveKey(name, kind string, taken map[string]bool) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+	}
+	key := strings.Trim(b.String(), "_")
+	if key == "" {
+		key = kind
+	}
+	if key == "" || key[0] >= '0' && key[0] <= '9' {
+		key = "step_" + key
+	}
+	key = strings.Trim(key[:min(len(key), 56)], "_") // room for a number
+	unique := key
+	for n := 2; taken[unique]; n++ {
+		unique = fmt.Sprintf("%s_%d", key, n)
+	}
+	return unique
+}
+
+func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hookglass.StepCondition {
+	var made []hookglass.StepCondition
+	for _, c := range sent {
+		condition := hookglass.StepCondition{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: bytes.TrimSpace(c.Value)}
+		if takesNoValue(c.Operator) && string(condition.Value) == "null" || len(condition.Value) == 0 {
+			condition.Value = nil
+		}
+		made = append(made, condition)
+	}
+	if _, faults := NewGuard(made); len(faults) > 0 {
+		d.add(at, faults)
+	}
+	return made
+}
+
+// inspect finds what steps refer to, and faults references to steps that do not run before. Steps whose configuration is at fault are
+// left out.
+func (s *Service) inspect(steps []hookglass.Step) (def definition) {
+	before := make(map[string]bool)
+	for i, of := range steps {
+		at := fmt.Sprintf("steps[%d].", i)
+		earlier := func(key, field string) {
+			if !before[key] {
+				def.fault(at+field, "refers to steps.%s, which is no earlier step of the action", key)
+			}
+		}
+		template := func(text, field string) {
+			t, err := ParseTemplate(text, InText)
+			if err != nil {
+				return // faulted with the configuration
+			}
+			for _, name := range t.Secrets() {
+				def.secrets = append(def.secrets, mention{name, of.ReferenceKey, at + field})
+			}
+			for _, key := range t.Steps() {
+				earlier(key, field)
+			}
+		}
+		for j, c := range of.Conditions {
+			if key, ok := strings.CutPrefix(c.Source, "steps."); ok {
+				earlier(key, fmt.Sprintf("conditions[%d].source", j))
+			}
+		}
+		if st, err := readStep(of, ""); err == nil {
+			switch of.Type {
+			case hookglass.StepNotify:
+				def.channels = append(def.channels, mention{st.notify.Channel, of.ReferenceKey, at + "config.channel"})
+			case hookglass.StepTag:
+				def.tags = append(def.tags, mention{st.tag.Tag, of.ReferenceKey, at + "config.tag"})
+			case hookglass.StepTransform:
+				t := st.transform.operations
+				if key, ok := strings.CutPrefix(t.Source, "steps."); ok {
+					earlier(key, "config.source")
+				}
+				for field, text := range t.Templates() {
+					template(text, "config."+field)
+				}
+				for field, p := range t.Reads() {
+					if tokens := p.Tokens(); len(tokens) > 1 && tokens[0] == "steps" {
+						earlier(tokens[1], "config."+field)
+					}
+				}
+			case hookglass.StepRequest:
+				template(st.request.URL, "config.url")
+				template(st.request.Body, "config.body")
+				for _, h := range st.request.Headers {
+					template(h.Value, "config.headers."+h.Name)
+				}
+			}
+		}
+		before[of.ReferenceKey] = true
+	}
+	return def
+}
+
+// resolve finds what the steps refer to and keeps it from being deleted meanwhile. A tag that the workspace does not have is made, as when a
+// request is tagged (decisions, section 13); a secret or a channel that it does not have is validation_failed.
+func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (refs []store.ActionRef, err error) {
+	refs = []store.ActionRef{}
+	var faults []hookglass.FieldError
+	fault := func(m mention, message string) {
+		faults = append(faults, hookglass.FieldError{Field: "endpoint_action." + m.field, Message: message})
+	}
+	names := make([]string, 0, len(def.secrets))
+	for _, m := range def.secrets {
+		names = append(names, m.name)
+	}
+	found, err := tx.RequireActionSecrets(e.WorkspaceID, names)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range def.secrets {
+		if num, ok := found[m.name]; ok {
+			refs = append(refs, store.ActionRef{Kind: store.RefSecret, Target: num, Step: m.step})
+		} else {
+			fault(m, fmt.Sprintf("names the secret %s, which the workspace does not have", m.name))
+		}
+	}
+	for _, m := range def.channels {
+		_, err := tx.ChannelIn(e.WorkspaceID, m.name)
+		if err == nil {
+			continue
+		}
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			return nil, err
+		}
+		fault(m, "is no notification channel of the workspace")
+	}
+	if len(faults) > 0 {
+		return nil, hookglass.InvalidFields(faults)
+	}
+	slices.SortFunc(def.tags, func(a, b mention) int { return strings.Compare(a.name, b.name) }) // all transactions lock them in one order
+	for _, m := range def.tags {
+		id, err := tx.RequireTag(e.WorkspaceID, m.name)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, store.ActionRef{Kind: store.RefTag, Target: id, Step: m.step})
+	}
+	return refs, nil
+}

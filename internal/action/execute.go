@@ -1,0 +1,347 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+// execute does what a step is for.
+func (r *run) execute(ctx context.Context, st *step) outcome {
+	switch st.Type {
+	case hookglass.StepForward:
+		return r.forward(ctx, st)
+	case hookglass.StepNotify:
+		return r.notify(ctx, st)
+	case hookglass.StepTag:
+		return r.tag(st)
+	case hookglass.StepIgnore:
+		return r.ignore(st)
+	case hookglass.StepTransform:
+		return r.transform(st)
+	case hookglass.StepRequest:
+		return r.request(ctx, st)
+	}
+	return failed(hookglass.FailureInternal, "The step is of a type that is not known.")
+}
+
+// tenant is whose requests are bounded together.
+func (sc *scene) tenant() string { return fmt.Sprintf("actions of account %d", sc.endpoint.AccountID) }
+
+// left is how much of a time the run's deadline leaves.
+func (r *run) left(most time.Duration) time.Duration {
+	return max(time.Second, min(most, time.Until(r.held.StartedAt.Add(hookglass.ActionDeadline))))
+}
+
+// tag marks the event. A tag that it has already changes nothing.
+func (r *run) tag(st *step) outcome {
+	tag := st.tag.Tag
+	if at, found := slices.BinarySearch(r.event.Tags, tag); !found {
+		if len(r.event.Tags) >= hookglass.MaxEventTags {
+			return failed(string(hookglass.CodeValidationFailed), fmt.Sprintf("The event has %d tags already.", hookglass.MaxEventTags))
+		}
+		r.event.Tags = slices.Insert(slices.Clone(r.event.Tags), at, tag) // what the conditions of later actions see
+	}
+	r.afterwards(func(tx *store.Tx) error {
+		_, err := tx.TagEvent(string(r.endpoint.ID), string(r.event.ID), tag)
+		if hookglass.Is(err, hookglass.CodeValidationFailed) {
+			return nil // others have given it the last tags that it may have
+		}
+		return err
+	})
+	return completed(sum(named("tag", jsondoc.Text(tag))))
+}
+
+func (r *run) ignore(st *step) outcome {
+	reason := st.ignore.Reason
+	r.event.Ignored = reason
+	r.afterwards(func(tx *store.Tx) error { return tx.SetIgnored(string(r.endpoint.ID), string(r.event.ID), reason) })
+	return completed(sum(named("reason", jsondoc.Text(reason))))
+}
+
+// notify queues a message in the transaction that writes the run, so once; the channel's own delivery is not the step's.
+func (r *run) notify(ctx context.Context, st *step) outcome {
+	var channel hookglass.Channel
+	err := r.s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		channel, err = v.ChannelIn(r.endpoint.WorkspaceID, st.notify.Channel)
+		return err
+	})
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound):
+		return failed(hookglass.FailureChannelMissing, "The workspace has no such notification channel.")
+	case err != nil:
+		return outcome{err: err}
+	case !channel.Enabled || !channel.DisabledAt.IsZero():
+		return failed(hookglass.FailureNotify, "The notification channel is disabled.")
+	}
+	text, err := st.message.RenderMessage(r.event, &r.endpoint)
+	if err != nil {
+		return failed(hookglass.FailureTemplate, sentence(err))
+	}
+	key := r.held.ID + "/" + st.ReferenceKey
+	r.afterwards(func(tx *store.Tx) error {
+		return tx.Notify(channel.Num, key, hookglass.Message{
+			ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: hookglass.MessageAction, At: tx.Now, EndpointID: r.endpoint.ID, EventID: r.event.ID,
+			Title: r.endpoint.Name, Text: text,
+			Data: map[string]any{"action_id": r.held.ActionID, "run_id": r.held.ID, "step": st.ReferenceKey},
+		})
+	})
+	return completed(sum(named("channel_id", jsondoc.Text(channel.ID)), named("characters", jsondoc.Int(int64(utf8.RuneCountInString(text))))))
+}
+
+func (r *run) transform(st *step) outcome {
+	r.use(st)
+	output, failure := st.transform.Run(r.inputs())
+	if failure != nil {
+		return r.failedWith(failure)
+	}
+	o := completed(sum(named("output_type", jsondoc.Text(kindOf(output))), named("output_bytes", jsondoc.Int(int64(output.Size())))))
+	o.output, o.hasOutput = output, true
+	return o
+}
+
+// failedWith is the outcome of a failure whose sentence may quote what is not to be seen.
+func (r *run) failedWith(f *hookglass.Failure) outcome {
+	message, _ := r.redactor().Text(f.Message)
+	return failed(f.Code, message)
+}
+
+// kindOf names the type of a JSON value.
+func kindOf(v jsondoc.Value) string {
+	switch v.Kind() {
+	case jsondoc.Object:
+		return "object"
+	case jsondoc.Array:
+		return "array"
+	case jsondoc.String:
+		return "string"
+	case jsondoc.Number:
+		return "number"
+	case jsondoc.True, jsondoc.False:
+		return "boolean"
+	}
+	return "null"
+}
+
+// useEvery is how exactly it is kept when a secret was used last.
+const useEvery = time.Minute
+
+// use notes that the secrets of a step were used.
+func (r *run) use(st *step) {
+	now := time.Now().UTC()
+	for _, name := range st.secrets {
+		if secret, ok := r.secrets[name]; ok && now.Sub(secret.LastUsedAt) > useEvery {
+			secret.LastUsedAt = now
+			r.secrets[name] = secret
+			r.afterwards(func(tx *store.Tx) error { return tx.UseActionSecret(secret.Num, now) })
+		}
+	}
+}
+
+// forwardURL is where a forward step sends its event.
+func (st *step) forwardURL(e *hookglass.Event) string {
+	if e.Type == hookglass.EventEmail {
+		return st.forward.URL // a mail's path is an address
+	}
+	path, query := "", ""
+	if st.forward.AppendPath {
+		path = e.Path
+	}
+	if st.forward.AppendQuery {
+		query = e.RawQuery
+	}
+	return delivery.AppendPath(st.forward.URL, path, query)
+}
+
+// forward sends the event on, at least once. An attempt that is to be made again waits in the table.
+func (r *run) forward(ctx context.Context, st *step) outcome {
+	timeout := r.left(time.Duration(st.forward.TimeoutSeconds) * time.Second)
+	if r.stored {
+		if err := r.hold(ctx, timeout+holdSlack); err != nil {
+			return outcome{err: err}
+		}
+	}
+	a, retryAfter, made := delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, st.forwardURL(r.event), r.s.Proxied, r.redactor().Body)
+	if !made {
+		return outcome{wait: again}
+	}
+	r.tries = append(r.tries, a)
+	state, wait := delivery.JudgeForward(a, len(r.tries), st.forward.RetryCount, retryAfter, r.s.Delay)
+	if state == hookglass.ForwardPending && time.Now().Add(wait).Before(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
+		return outcome{wait: max(wait, time.Millisecond)}
+	}
+	o := completed(r.forwardSummary(st))
+	if state == hookglass.ForwardDelivered {
+		return o
+	}
+	o.status, o.failure = hookglass.StepFailed, a.Failure
+	if a.Failure == nil {
+		o.failure = &hookglass.Failure{Code: hookglass.FailureHTTPStatus, Message: fmt.Sprintf("The target answered %d.", a.StatusCode)}
+	}
+	host := hostOf(st.forward.URL)
+	data := map[string]any{
+		"action_id": r.held.ActionID, "run_id": r.held.ID, "step": st.ReferenceKey, "url_host": host, "status_code": nil, "error": nil, "attempts": len(r.tries),
+	}
+	if a.Failure != nil {
+		data["error"] = map[string]any{"code": a.Failure.Code, "message": a.Failure.Message}
+	} else {
+		data["status_code"] = a.StatusCode
+	}
+	line := hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: a.At, EndpointID: r.endpoint.ID, EventID: r.event.ID, Data: data}
+	r.afterwards(func(tx *store.Tx) error { return tx.AddActivity(line) })
+	return o
+}
+
+// forwardSummary tells of each attempt, and the beginning of the last answer.
+func (r *run) forwardSummary(st *step) summary {
+	var attempts []jsondoc.Value
+	for _, a := range r.tries {
+		members := []jsondoc.Member{
+			named("at", jsondoc.Text(a.At.UTC().Format(time.RFC3339Nano))), named("status_code", jsondoc.Value{}), named("error", jsondoc.Value{}),
+			named("duration_ms", jsondoc.Int(a.Duration.Milliseconds())),
+		}
+		if a.Failure != nil {
+			members[2].Value = jsondoc.Members(named("code", jsondoc.Text(a.Failure.Code)), named("message", jsondoc.Text(a.Failure.Message)))
+		} else {
+			members[1].Value = jsondoc.Int(int64(a.StatusCode))
+		}
+		attempts = append(attempts, jsondoc.Members(members...))
+	}
+	s := sum(named("url_host", jsondoc.Text(hostOf(st.forward.URL))), named("attempts", jsondoc.List(attempts...)))
+	if last := r.tries[len(r.tries)-1]; last.Failure == nil {
+		s.members = append(s.members, named("status_code", jsondoc.Int(int64(last.StatusCode))))
+		s.name, s.text, s.cut = "response_body", last.Body, last.Truncated
+	}
+	return s
+}
+
+func hostOf(raw string) string {
+	if u, err := url.Parse(raw); err == nil {
+		return u.Host
+	}
+	return ""
+}
+
+// rendered is an http_request filled in.
+type rendered struct {
+	method  string
+	url     Rendered
+	headers []Rendered // in the order of the step's
+	body    Rendered
+}
+
+// render fills a request in. Nothing is sent when it fails.
+func (st *step) render(v Values) (q rendered, err error) {
+	q.method = st.request.Method
+	if q.url, err = st.url.Render(v); err != nil {
+		return q, fmt.Errorf("url: %w", err)
+	}
+	for i, t := range st.headers {
+		h, err := t.Render(v)
+		if err != nil {
+			return q, fmt.Errorf("header %s: %w", st.request.Headers[i].Name, err)
+		}
+		q.headers = append(q.headers, h)
+	}
+	if q.body, err = st.body.Render(v); err != nil {
+		return q, fmt.Errorf("body: %w", err)
+	}
+	return q, nil
+}
+
+// outgoing is the request as it is sent.
+func (st *step) outgoing(q rendered, e *hookglass.Event) (delivery.Request, error) {
+	var out delivery.Request
+	out.Method, out.URL, out.Body = q.method, q.url.Text, []byte(q.body.Text)
+	for i, h := range q.headers {
+		out.Headers = append(out.Headers, hookglass.Header{Name: st.request.Headers[i].Name, Value: h.Text})
+	}
+	if e.Payload != nil { // so that a loop over requests ends as one over forwards does
+		for _, hops := range e.Headers.Values(outbound.HopHeader) {
+			out.Headers = append(out.Headers, hookglass.Header{Name: outbound.HopHeader, Value: hops})
+		}
+	}
+	var err error
+	out.Headers, err = outbound.NextHop(out.Headers)
+	return out, err
+}
+
+// request sends a request, at most once: the marker that it may have been sent is on disk before it is (spec, Actions rule 4).
+func (r *run) request(ctx context.Context, st *step) outcome {
+	if r.sent {
+		return failed(hookglass.FailureOutcomeUnknown, "The process ended while the request may have been under way; it is not sent again.")
+	}
+	r.use(st)
+	q, err := st.render(r.inputs())
+	if err != nil {
+		return r.failedWith(&hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)})
+	}
+	message, err := st.outgoing(q, r.event)
+	if err != nil {
+		return failed(string(outbound.CodeLoopDetected), "The event came here by requests of actions too often already, so this looks like a loop.")
+	}
+	timeout := r.left(time.Duration(st.request.TimeoutSeconds) * time.Second)
+	r.sent = true
+	if err := r.hold(ctx, timeout+holdSlack); err != nil {
+		return outcome{err: err}
+	}
+	got := delivery.Send(ctx, r.s.Client, r.tenant(), timeout, message)
+	host, _ := r.redactor().Text(hostOf(q.url.Text))
+	s := sum(named("method", jsondoc.Text(q.method)), named("url_host", jsondoc.Text(host)), named("request_bytes", jsondoc.Int(int64(len(q.body.Text)))),
+		named("duration_ms", jsondoc.Int(got.Duration.Milliseconds())))
+	if f := got.Failure; f != nil {
+		if !got.MaySent && (f.Code == string(outbound.CodeBusy) || f.Code == string(outbound.CodeCanceled)) {
+			r.sent = false // it had no turn, or the node stops: nothing has left
+			return outcome{wait: again}
+		}
+		message, _ := r.redactor().Text(f.Message)
+		o := completed(s)
+		o.status, o.failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: message}
+		return o
+	}
+	answer := got.Response
+	s.members = append(s.members, named("status_code", jsondoc.Int(int64(answer.Status))), named("response_bytes", jsondoc.Int(int64(len(answer.Body)))),
+		named("response_truncated", jsondoc.Bool(answer.Truncated)))
+	o := completed(s)
+	o.output, o.hasOutput = answered(answer), true
+	if answer.Status < 200 || answer.Status > 299 {
+		o.status, o.failure = hookglass.StepFailed, &hookglass.Failure{Code: hookglass.FailureHTTPStatus, Message: fmt.Sprintf("The target answered %d.", answer.Status)}
+	}
+	return o
+}
+
+// answered is the output of a request: what later steps see (decisions, section 13, "Forward").
+func answered(res *hookglass.TargetResponse) jsondoc.Value {
+	places := map[string]int{}
+	var headers []jsondoc.Member
+	for _, h := range res.Headers {
+		name := strings.ToLower(h.Name)
+		if i, repeated := places[name]; repeated {
+			headers[i].Value = jsondoc.Text(headers[i].Value.Text() + ", " + h.Value)
+			continue
+		}
+		places[name] = len(headers)
+		headers = append(headers, named(name, jsondoc.Text(h.Value)))
+	}
+	text := decoded(res.Body, res.Headers.Get("Content-Encoding"))
+	body := jsondoc.Text(string(text))
+	if len(text) == 0 {
+		body = jsondoc.Value{}
+	} else if v, err := jsondoc.Parse(text, jsondoc.Wide()); err == nil && looksJSON(res.Headers.Get("Content-Type"), text) {
+		body = v
+	}
+	return jsondoc.Members(named("status_code", jsondoc.Int(int64(res.Status))), named("headers", jsondoc.Members(headers...)),
+		named("body", body), named("truncated", jsondoc.Bool(res.Truncated)))
+}
+
+func isContentType(name string) bool { return strings.EqualFold(name, "Content-Type") }

@@ -1,0 +1,157 @@
+package action
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	queueSlack = 60 * time.Second // for the job of a rerun to begin
+	lostSlack  = 10 * time.Second // for a job or a task to come by itself
+)
+
+// Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the first run on the
+// event, where there is one. It answers not_found, plan_required and validation_failed.
+func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actionID, eventID, parentID string) (r hookglass.ActionRun, err error) {
+	if err := mayManage(who); err != nil {
+		return r, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		a, err := tx.Action(ref, actionID)
+		if err != nil {
+			return err
+		}
+		if _, _, err := permitted(tx, ref); err != nil {
+			return err
+		}
+		if parentID != "" {
+			parent, err := tx.ActionRun(ref, parentID)
+			if err != nil {
+				return err
+			}
+			if parent.ActionNum != a.Num {
+				return hookglass.Invalid("run.parent_run_id", "is a run of another action")
+			}
+			if eventID == "" {
+				eventID = string(parent.EventID)
+			}
+			if named, err := hookglass.ParseEventID(eventID); err == nil && named != parent.EventID {
+				return hookglass.Invalid("run.parent_run_id", "is a run on another event")
+			}
+		}
+		if eventID == "" {
+			return hookglass.Invalid("run.event_id", "is required")
+		}
+		event, err := tx.Event(ref, eventID)
+		if err != nil {
+			return err
+		}
+		if parentID == "" {
+			first, err := tx.FirstActionRun(a.Num, event.Seq)
+			if err == nil {
+				parentID = first.ID
+			} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+		}
+		h := store.HeldRun{ActionRun: hookglass.ActionRun{
+			ID: hookglass.NewSortableID(hookglass.PrefixActionRun, tx.Now), EndpointNum: a.EndpointNum, EndpointID: a.EndpointID, ActionNum: a.Num, ActionID: a.ID,
+			EventSeq: event.Seq, EventID: event.ID, ParentID: parentID, Rerun: true, Status: hookglass.ActionRunQueued,
+		}}
+		if _, err := tx.InsertActionRun(&h, queueSlack); err != nil {
+			return err
+		}
+		tx.Enqueue(hookglass.ActionRunJob{RunID: h.ID})
+		r = h.ActionRun
+		return nil
+	})
+	return r, err
+}
+
+// ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It answers rate_limited
+// where a step waits to be tried again. Calling again is safe.
+func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
+	var h store.HeldRun
+	var p plan
+	var event *hookglass.Event
+	var current *hookglass.Action
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		if h, err = v.HeldActionRun(runID); err != nil || h.Status.Final() {
+			return err
+		}
+		if p.endpoint, p.rights, err = rightsAt(v, h.EndpointNum); err != nil {
+			return err
+		}
+		if h.Checkpoint == nil {
+			a, err := v.ActionByNum(h.ActionNum)
+			if err == nil {
+				current = &a
+			} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+		}
+		event, err = v.Event(string(p.endpoint.ID), string(h.EventID))
+		return err
+	})
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound):
+		return nil // the endpoint or the event was deleted, and the run with it
+	case err != nil || h.Status.Final():
+		return err
+	}
+	sc, err := p.scene(event)
+	if err != nil {
+		return err
+	}
+	if h.Checkpoint != nil {
+		return s.goOn(ctx, sc, h, false)
+	}
+	var ours bool
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		ours, err = tx.BeginQueuedRun(&h, queueSlack)
+		return err
+	})
+	if err != nil || !ours {
+		return err
+	}
+	if current == nil {
+		return s.abandon(ctx, h, hookglass.FailureInternal, "The action was deleted before the rerun began.")
+	}
+	program, err := compile(*current)
+	if err != nil {
+		s.Log.Error("an action can not be run", "error", err)
+		return s.abandon(ctx, h, hookglass.FailureInternal, "The action can not be read.")
+	}
+	// A rerun records the trigger and runs the steps whatever it says (decisions, section 13).
+	r := s.start(sc, program, program.trigger.Evaluate(sc.base.Fresh()))
+	trigger, started := r.held.Trigger, r.held.StartedAt
+	r.held, r.stored = h, true
+	r.held.Trigger, r.held.StartedAt, r.held.Status = trigger, started, hookglass.ActionRunRunning
+	return s.run(ctx, r)
+}
+
+// sweep gives reruns that nobody has another job, and ends first runs whose task is gone.
+func (s *Service) sweep(ctx context.Context) error {
+	var lost []store.HeldRun
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		lost, err = v.LostActionRuns(lostSlack, sweepRuns)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range lost {
+		if h.Rerun {
+			err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RequeueActionRun(h.Num, h.ID) })
+		} else {
+			err = s.abandon(ctx, h, hookglass.FailureOutcomeUnknown, "The process ended while the step was at work, several times.")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

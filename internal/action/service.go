@@ -1,0 +1,71 @@
+package action
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/store"
+)
+
+// Sealer encrypts secrets and what a run must remember. where names the row.
+type Sealer interface {
+	Seal(plaintext []byte, where string) ([]byte, error)
+	Open(sealed []byte, where string) ([]byte, error)
+}
+
+// Config is what a Service is made of.
+type Config struct {
+	Client  delivery.Client
+	Sealer  Sealer
+	Proxied bool // webhooks come through proxies of this installation
+	Log     *slog.Logger
+	Delay   delivery.Delayed // of forward retries; nil: evenly distributed ("full jitter")
+}
+
+// Service is the capability.
+type Service struct {
+	Config
+	db     *store.DB
+	plans  *plans
+	totals totals
+}
+
+// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind, and totals are not written down.
+func New(db *store.DB, cfg Config) *Service {
+	if cfg.Delay == nil {
+		cfg.Delay = rand.N[time.Duration]
+	}
+	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log)}
+}
+
+const (
+	flushEvery = 500 * time.Millisecond // totals
+	sweepEvery = 5 * time.Second        // runs that nobody holds
+	sweepRuns  = 100
+)
+
+// Run writes totals down and looks for runs that nobody holds, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	flush, sweep := time.NewTicker(flushEvery), time.NewTicker(sweepEvery)
+	defer flush.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-flush.C:
+			s.writeTotals(ctx)
+		case <-sweep.C:
+			if err := s.sweep(ctx); err != nil && ctx.Err() == nil && !hookglass.Is(err, hookglass.CodeUnavailable) {
+				s.Log.Warn("runs of actions that nobody holds could not be taken", "error", err)
+			}
+		case <-ctx.Done():
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			s.writeTotals(ctx)
+			return nil
+		}
+	}
+}

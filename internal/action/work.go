@@ -1,0 +1,178 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/store"
+)
+
+// Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there are: those that
+// ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again, not_found where the event is gone.
+func (s *Service) Work(ctx context.Context, t store.Task) error {
+	p, err := s.plans.find(ctx, t.EndpointNum)
+	if err != nil {
+		return err
+	}
+	event := t.Event
+	var held []store.HeldRun
+	if t.Claim > 1 || event == nil || event.Payload == nil {
+		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			if t.Claim > 1 {
+				if held, err = v.FirstActionRuns(t.EventSeq); err != nil {
+					return err
+				}
+			}
+			event, err = loadEvent(v, p.endpoint, t)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	sc, err := p.scene(event)
+	if err != nil {
+		return err
+	}
+	begun := make(map[int64]bool)
+	for i := range held {
+		begun[held[i].ActionNum] = true
+		if held[i].Status.Final() {
+			continue
+		}
+		// It began before whatever has not begun.
+		if err := s.goOn(ctx, sc, held[i], true); err != nil {
+			return err
+		}
+	}
+	if sc.rights.MayUseActions() != nil {
+		return nil
+	}
+	for _, a := range p.actions {
+		if begun[a.Num] {
+			continue
+		}
+		trigger := a.trigger.Evaluate(sc.base.Fresh())
+		if !trigger.Matched {
+			continue
+		}
+		r := s.start(sc, a, trigger)
+		if err := s.run(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadEvent reads an event with its payload, however large. It answers not_found.
+func loadEvent(v *store.View, e hookglass.Endpoint, t store.Task) (*hookglass.Event, error) {
+	if t.Event != nil {
+		return v.Event(string(e.ID), string(t.Event.ID))
+	}
+	found, err := v.EventsBySeq([]int64{t.EventSeq}, 1<<40)
+	if err != nil {
+		return nil, err
+	}
+	if found[t.EventSeq] == nil || found[t.EventSeq].Payload == nil {
+		return nil, hookglass.NotFound("request")
+	}
+	return found[t.EventSeq], nil
+}
+
+// run goes on with a run until it has ended or waits. It answers rate_limited then.
+func (s *Service) run(ctx context.Context, r *run) error {
+	for i := range r.steps {
+		if len(r.steps[i].secrets) > 0 {
+			if err := s.db.View(ctx, hookglass.System, r.loadSecrets); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	r.redactTrigger()
+	wait, err := r.proceed(ctx)
+	switch {
+	case errors.Is(err, errElsewhere):
+		return later(again) // whoever has it ends it; then it is found to have ended
+	case err != nil:
+		return err
+	case wait > 0:
+		return later(wait)
+	}
+	return nil
+}
+
+// redactTrigger blots secrets out of what the conditions were compared with.
+func (r *run) redactTrigger() {
+	for i := range r.held.Trigger.Conditions {
+		c := &r.held.Trigger.Conditions[i]
+		c.Actual, _ = r.redactor().Text(c.Actual)
+	}
+}
+
+func later(wait time.Duration) error {
+	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "A step of an action waits to be tried again.", RetryAfter: wait}
+}
+
+// goOn takes a run that did not end and goes on with it. A run that can not be read ends as failed. force takes it from whoever has it.
+func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bool) error {
+	var ours bool
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		ours, err = tx.TakeActionRun(&h, holdSlack, force)
+		return err
+	})
+	if err != nil || !ours {
+		return err
+	}
+	r, err := s.resume(sc, h)
+	if err != nil {
+		s.Log.Error("a run of an action can not go on", "run", h.ID, "error", err)
+		return s.abandon(ctx, h, hookglass.FailureInternal, "The run can not go on: what it had to remember can not be read.")
+	}
+	return s.run(ctx, r)
+}
+
+// abandon ends a run that nobody can go on with. The step that was at work failed, and what is behind it does not run.
+func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message string) error {
+	h.Status, h.FinishedAt = hookglass.ActionRunFailed, time.Now().UTC().Truncate(time.Microsecond)
+	if h.StartedAt.IsZero() {
+		h.StartedAt = h.FinishedAt
+	}
+	for i := range h.Steps {
+		if st := &h.Steps[i]; st.Status == hookglass.StepRunning {
+			st.Status, st.Failure, st.Duration = hookglass.StepFailed, &hookglass.Failure{Code: code, Message: message}, time.Since(st.StartedAt)
+		}
+	}
+	err := s.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+		_, err := tx.SaveActionRun(&h, 0)
+		return err
+	})
+	if err == nil {
+		s.totals.add(&h.ActionRun)
+	}
+	return err
+}
+
+// scene makes ready what the runs on an event need.
+func (p *plan) scene(event *hookglass.Event) (*scene, error) {
+	copied := *event
+	sc := &scene{endpoint: p.endpoint, rights: p.rights, event: &copied}
+	var mail *Mail
+	if event.Type == hookglass.EventEmail {
+		var parts struct {
+			Text string `json:"text_body"`
+			HTML string `json:"html_body"`
+		}
+		if err := json.Unmarshal(delivery.MailJSON(event), &parts); err != nil {
+			return nil, fmt.Errorf("the normalised form of %s: %w", event.ID, err)
+		}
+		mail = &Mail{Text: parts.Text, HTML: parts.HTML}
+	}
+	sc.base = NewContext(sc.event, &sc.endpoint, mail)
+	return sc, nil
+}

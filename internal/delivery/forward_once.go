@@ -1,0 +1,45 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+)
+
+// shownBody is how much of an answer is redacted to be shown: enough that nothing which is shown was cut before.
+const shownBody = 16 << 10
+
+// ForwardOnce makes one attempt to forward an event to a URL, and tells how long the target asks to be left alone. What is kept of an answer
+// goes through redact first. It reports false where it was none: nobody had a turn for it, or the context ended; then it counts for nothing.
+func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
+	r, failure := buildForward(e, url, proxied, time.Now())
+	if failure != nil {
+		return hookglass.ForwardAttempt{At: time.Now().UTC(), Failure: failure}, 0, true
+	}
+	a.At = time.Now().UTC()
+	out := Send(ctx, c, key, timeout, r)
+	a.Duration = out.Duration
+	if out.Failure != nil {
+		a.Failure = &hookglass.Failure{Code: out.Failure.Code, Message: redact(out.Failure.Message)}
+		return a, 0, !withdrawn(a)
+	}
+	a.StatusCode = out.Response.Status
+	body := out.Response.Body
+	a.Truncated = out.Response.Truncated || len(body) > shownBody
+	text, cut := beginning([]byte(redact(string(body[:min(len(body), shownBody)]))))
+	a.Body, a.Truncated = text, a.Truncated || cut
+	return a, askedFor(out.Response.Headers.Get("Retry-After"), time.Now()), true
+}
+
+// JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the first: delivered, failed,
+// or pending, and then how long it waits.
+func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
+	return judgeForward(last, made, retries, retryAfter, delay)
+}
+
+// RenderForward is the request that ForwardOnce would send.
+func RenderForward(e *hookglass.Event, url string, proxied bool) (hookglass.SentRequest, *hookglass.Failure) {
+	r, failure := buildForward(e, url, proxied, time.Now())
+	return r.SentRequest, failure
+}
