@@ -50,7 +50,7 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 			text = strings.Trim(comment.String(), " \t") // ada@example.com (Ada), of old
 		}
 		if a.Name == "" {
-			a.Name = strings.Trim(decodeText(text, fault), `'" `)
+			a.Name = withoutQuotes(decodeText(text, fault))
 		}
 		if a.Name == a.Address {
 			a.Name = ""
@@ -104,6 +104,14 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 	}
 	end()
 	return list
+}
+
+// withoutQuotes takes off a pair of quotes around a decoded name.
+func withoutQuotes(s string) string {
+	if n := len(s); n >= 2 && s[0] == s[n-1] && (s[0] == '"' || s[0] == '\'') {
+		return strings.Trim(s[1:n-1], " ")
+	}
+	return s
 }
 
 // quotedString reads the quoted string that s begins with; n is its length with the quotes.

@@ -41,7 +41,7 @@ func scanHeader(b []byte, limit int, fault func(Fault)) (h block, body int) {
 		}
 	}
 	for pos := 0; pos < len(b); {
-		if pos > limit || len(h) == maxFields {
+		if pos > limit {
 			finish(min(pos, limit))
 			fault(HeaderTruncated)
 			return h, pos + afterBlankLine(b[pos:])
@@ -53,10 +53,12 @@ func scanHeader(b []byte, limit int, fault func(Fault)) (h block, body int) {
 			finish(pos)
 			return h, next
 		case (text[0] == ' ' || text[0] == '\t') && start >= 0: // folded
-		case pos == 0 && (bytes.HasPrefix(text, []byte("From ")) || bytes.HasPrefix(text, []byte(">From "))): // of an mbox
 		default:
 			at := bytes.IndexByte(text, ':')
 			if !isFieldName(bytes.TrimRight(text[:max(at, 0)], " \t")) {
+				if pos == 0 && bytes.HasPrefix(bytes.TrimLeft(text, ">"), []byte("From ")) { // of an mbox
+					break
+				}
 				finish(pos)
 				if len(h) > 0 {
 					fault(MalformedHeader)
@@ -64,6 +66,10 @@ func scanHeader(b []byte, limit int, fault func(Fault)) (h block, body int) {
 				return h, pos
 			}
 			finish(pos)
+			if len(h) == maxFields {
+				fault(HeaderTruncated)
+				return h, pos + afterBlankLine(b[pos:])
+			}
 			start, colon = pos, pos+at
 		}
 		pos = next

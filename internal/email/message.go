@@ -26,7 +26,7 @@ const (
 	MalformedHeader Fault = "malformed_header"       // a line that is no field ended the header
 	HeaderTruncated Fault = "header_truncated"       // fields beyond the bound were passed over
 	TooDeep         Fault = "too_deep"               // parts nested beyond the bound are one attachment
-	TooManyParts    Fault = "too_many_parts"         // parts beyond the bound were passed over
+	TooManyParts    Fault = "too_many_parts"         // parts beyond the bound are passed over, or one attachment
 	MissingBoundary Fault = "missing_boundary"       // a multipart without parts, read as text
 	Unterminated    Fault = "unterminated_multipart" // a multipart whose end is missing
 	UnknownEncoding Fault = "unknown_encoding"       // a transfer encoding that is not known: the bytes are as sent

@@ -52,8 +52,12 @@ func (t *tree) grow(n *node, depth int) {
 	if !strings.HasPrefix(n.media, "multipart/") {
 		return
 	}
-	if depth == maxDepth {
+	switch {
+	case depth == maxDepth:
 		t.fault(TooDeep)
+		return
+	case t.parts == maxParts:
+		t.fault(TooManyParts)
 		return
 	}
 	fallback := "text/plain"

@@ -163,7 +163,7 @@ func decodeUTF7(text []byte) string {
 			continue
 		}
 		end := i + 1
-		for end < len(text) && base64Value[text[end]] < 64 {
+		for end < len(text) && base64Value[text[end]] < 64 && text[end] != '-' && text[end] != '_' {
 			end++
 		}
 		if end == i+1 {
