@@ -1,0 +1,266 @@
+package listen
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"hookglass/api"
+)
+
+const (
+	connectLimit = 5 * time.Second // to connect and, with TLS, to shake hands
+	// idleLimit is how long a connection waits for its next use. Servers drop idle ones after 2 s (gunicorn) and more; who
+	// leaves before them never sends a request into a connection that is just being closed.
+	idleLimit = time.Second
+	maxIdle   = 64       // connections that wait, for all targets
+	inline    = 64 << 10 // a body up to this goes out before the answer is read; a larger one beside it
+	maxAnswer = 64 << 20 // bytes of an answer that are read; what is longer ends with its connection
+	maxInform = 32       // answers 1xx before the one that counts
+)
+
+// answer is what came of a request.
+type answer struct {
+	status   int // 0: none came
+	reason   string
+	header   http.Header
+	body     []byte // as much as was to be kept
+	observed int64  // bytes of the body that came
+	declared int64  // Content-Length; -1: none
+	whole    bool   // body holds all of it
+	cut      string // why it does not
+	took     time.Duration
+
+	failure string // category, where no answer came
+	problem string // and why, for a person
+	maySent bool   // bytes of the request may have reached the target
+}
+
+// ok reports whether the event counts as delivered (decisions, section 10).
+func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
+
+// carrier sends requests over connections that it keeps. It is safe for concurrent use.
+type carrier struct {
+	insecure bool
+	mu       sync.Mutex
+	idle     []*link // the last used last
+}
+
+// link is a connection to a target.
+type link struct {
+	net.Conn
+	raw    net.Conn
+	in     *bufio.Reader
+	to     string
+	parked time.Time
+}
+
+// send sends a request once and reads its answer, of whose body it keeps at most keep bytes. begun is called, once, when the
+// request is on its way, or will never be. The time that the exchange may take is ctx's.
+func (c *carrier) send(ctx context.Context, o outgoing, keep int, begun func()) (a answer) {
+	started := time.Now()
+	var once sync.Once
+	begin := func() { once.Do(begun) }
+	defer begin()
+	defer func() { a.took = time.Since(started) }()
+	conn, err := c.connect(ctx, o.to)
+	if err != nil {
+		return failed(ctx, err, false)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	wrote := make(chan error, 1)
+	put := func() {
+		_, err := conn.Write(o.head)
+		if err == nil && len(o.body) > 0 {
+			_, err = conn.Write(o.body)
+		}
+		wrote <- err
+	}
+	if len(o.body) <= inline {
+		o.head = append(o.head[:len(o.head):len(o.head)], o.body...)
+		o.body = nil
+		put()
+	} else {
+		go put()
+	}
+	begin()
+	a, reusable, err := read(conn, o.method, keep)
+	if !stop() || err != nil {
+		reusable = false
+	}
+	select {
+	case werr := <-wrote:
+		if reusable = reusable && werr == nil; err != nil && werr != nil && errors.Is(err, io.EOF) {
+			err = werr
+		}
+		wrote <- nil
+	default: // answered before the request was read to its end
+		reusable = false
+	}
+	if reusable {
+		c.park(conn)
+	} else {
+		conn.Close()
+		<-wrote
+	}
+	if err != nil {
+		return failed(ctx, err, true)
+	}
+	return a
+}
+
+// read reads the answer to one request.
+func read(conn *link, method string, keep int) (a answer, reusable bool, err error) {
+	var res *http.Response
+	for i := 0; ; i++ {
+		res, err = http.ReadResponse(conn.in, &http.Request{Method: method})
+		if err != nil {
+			return a, false, err
+		}
+		if res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols {
+			break
+		}
+		if i == maxInform {
+			return a, false, errors.New("malformed HTTP response: too many informational answers")
+		}
+	}
+	defer res.Body.Close()
+	_, reason, _ := strings.Cut(res.Status, " ")
+	a = answer{status: res.StatusCode, reason: reason, header: res.Header, declared: res.ContentLength}
+	a.body, err = io.ReadAll(io.LimitReader(res.Body, int64(keep)+1))
+	a.observed = int64(len(a.body))
+	if len(a.body) > keep {
+		a.body, a.cut = a.body[:keep], "body_limit"
+		var more int64
+		if err == nil {
+			more, err = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer-a.observed))
+		}
+		a.observed += more
+	}
+	if err != nil {
+		a.cut = "connection_lost" // the status counts all the same
+		return a, false, nil
+	}
+	a.whole = a.cut == ""
+	return a, !res.Close && a.observed < maxAnswer && res.StatusCode != http.StatusSwitchingProtocols && conn.in.Buffered() == 0, nil
+}
+
+// connect takes a connection that waits, or makes one.
+func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
+	key := t.Scheme + " " + t.address()
+	for {
+		waiting := c.take(key)
+		if waiting == nil {
+			break
+		}
+		if usable(waiting.raw) {
+			return waiting, nil
+		}
+		waiting.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", t.address())
+	if err != nil {
+		return nil, err
+	}
+	conn := raw
+	if t.Scheme == "https" {
+		secured := tls.Client(raw, &tls.Config{ServerName: t.hostname(), InsecureSkipVerify: c.insecure, NextProtos: []string{"http/1.1"}})
+		if err := secured.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, fmt.Errorf("%w: %w", errTLS, err)
+		}
+		conn = secured
+	}
+	return &link{Conn: conn, raw: raw, in: bufio.NewReader(conn), to: key}, nil
+}
+
+// errTLS marks what went wrong between connecting and the request.
+var errTLS = errors.New("TLS")
+
+func (c *carrier) take(key string) *link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire()
+	for i := len(c.idle) - 1; i >= 0; i-- {
+		if l := c.idle[i]; l.to == key {
+			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+			return l
+		}
+	}
+	return nil
+}
+
+func (c *carrier) park(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.parked = time.Now()
+	c.idle = append(c.idle, l)
+	c.expire()
+}
+
+// expire closes what waited too long, or is one too many.
+func (c *carrier) expire() {
+	for len(c.idle) > 0 && (len(c.idle) > maxIdle || time.Since(c.idle[0].parked) > idleLimit) {
+		c.idle[0].Close()
+		c.idle = c.idle[1:]
+	}
+}
+
+// close drops the connections that wait.
+func (c *carrier) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.idle {
+		l.Close()
+	}
+	c.idle = nil
+}
+
+// failed says why no answer came.
+func failed(ctx context.Context, err error, sent bool) answer {
+	a := answer{declared: -1, maySent: sent, failure: api.FailureUnknown, problem: plain(err)}
+	var dns *net.DNSError
+	var network net.Error
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		a.failure, a.problem = api.FailureTimeout, "no answer in time"
+	case ctx.Err() != nil:
+		a.problem = "stopped before an answer came"
+	case errors.Is(err, errTLS) || errors.As(err, &certificate) || errors.As(err, &authority):
+		a.failure = api.FailureTLS
+	case errors.As(err, &dns):
+		a.failure, a.problem = api.FailureDNS, "the name "+dns.Name+" is not known"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		a.failure, a.problem = api.FailureConnectionRefused, "connection refused"
+	case errors.As(err, &network) && network.Timeout():
+		a.failure, a.problem = api.FailureTimeout, "no connection in time"
+	case sent && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+		a.failure, a.problem = api.FailureHTTP, "the connection was closed before an answer came"
+	case sent && strings.Contains(err.Error(), "malformed"):
+		a.failure, a.problem = api.FailureHTTP, "the answer is not HTTP"
+	}
+	return a
+}
+
+// plain is the text of an error without the addresses that net puts before it.
+func plain(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err.Error()
+	}
+	return err.Error()
+}

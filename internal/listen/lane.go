@@ -1,0 +1,443 @@
+package listen
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass/api"
+	"hookglass/client"
+)
+
+// parcel is an event on its way through a lane.
+type parcel struct {
+	event     *api.TunnelRequest
+	to        *Target
+	sight     *sight
+	recovered bool
+	number    uint64 // of arrival, for chaos
+	twice     bool   // chaos: it is delivered twice
+	again     bool   // and this is the second time
+}
+
+// lane delivers the events of one endpoint.
+type lane struct {
+	l        *Listener
+	endpoint Endpoint
+	queue    chan parcel
+	slots    chan struct{}
+	last     time.Time // chaos: when the latest of those delayed is due
+}
+
+func newLane(l *Listener, e Endpoint) *lane {
+	return &lane{l: l, endpoint: e, queue: make(chan parcel, laneLength), slots: make(chan struct{}, laneWidth)}
+}
+
+// offer takes an event in. What was seen before is not taken again: its sight is returned all the same, nil for what
+// concerns nobody. A live event that finds too many before it is left for later; one that is caught up on waits.
+func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) *sight {
+	l := a.l
+	to, ok := a.endpoint.route(r)
+	l.mu.Lock()
+	s, fresh := l.seen.note(r.ID)
+	if !fresh {
+		l.mu.Unlock()
+		return s
+	}
+	if !ok {
+		l.summary.Filtered++
+		l.mu.Unlock()
+		close(s.done)
+		return nil
+	}
+	size := int64(len(r.Body))
+	full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
+	crowded := !recovered && (len(a.queue) >= laneLength/2 || l.weight > 0 && l.weight+size > laneBytes)
+	if full || crowded {
+		l.seen.forget(r.ID)
+		if crowded && !full && l.behind.IsZero() {
+			l.behind = r.RequestedAt.Time
+		}
+		l.mu.Unlock()
+		close(s.done)
+		return nil
+	}
+	l.admitted++
+	l.arrivals++
+	number := l.arrivals
+	l.weight += size
+	l.summary.Received++
+	l.mu.Unlock()
+	if to == nil {
+		a.settle(parcel{event: r, sight: s, recovered: recovered}, Delivered{Event: r, Recovered: recovered}, false)
+		return s
+	}
+	p := parcel{event: r, to: to, sight: s, recovered: recovered, number: number}
+	if l.cfg.Chaos != nil {
+		a.tempt(p)
+		return s
+	}
+	select {
+	case a.queue <- p:
+	case <-ctx.Done():
+		a.abandon(p)
+		return nil
+	}
+	return s
+}
+
+// abandon takes back an event that was taken in and can not be delivered any more.
+func (a *lane) abandon(p parcel) {
+	l := a.l
+	l.mu.Lock()
+	l.seen.forget(p.event.ID)
+	l.weight -= int64(len(p.event.Body))
+	l.admitted--
+	l.summary.Received--
+	l.mu.Unlock()
+	close(p.sight.done)
+}
+
+// tempt lets chaos decide about an event.
+func (a *lane) tempt(p parcel) {
+	f := a.l.cfg.Chaos.fate(p.number)
+	a.l.trial.met(f)
+	if f.drop {
+		a.settle(p, Delivered{Event: p.event, TargetURL: p.to.String(), Recovered: p.recovered, Dropped: true}, false)
+		return
+	}
+	now := time.Now()
+	due := now.Add(f.delay)
+	if due.Before(a.last) {
+		due = a.last // what is delayed keeps its order
+	}
+	a.last = due
+	p.twice = f.twice
+	a.after(due.Add(f.hold).Sub(now), p)
+	if f.twice {
+		a.l.mu.Lock()
+		a.l.extra++
+		a.l.mu.Unlock()
+		again := p
+		again.again = true
+		a.after(due.Add(f.hold+f.second).Sub(now), again)
+	}
+}
+
+// after puts an event into the queue when it is due.
+func (a *lane) after(wait time.Duration, p parcel) {
+	a.l.work.Go(func() {
+		select {
+		case <-time.After(wait):
+		case <-a.l.ended:
+			return
+		}
+		select {
+		case a.queue <- p:
+		case <-a.l.ended:
+		}
+	})
+}
+
+// run begins deliveries in order until ctx ends.
+func (a *lane) run(ctx context.Context) {
+	for {
+		select {
+		case p := <-a.queue:
+			select {
+			case a.slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			begun := make(chan struct{})
+			a.l.work.Go(func() {
+				defer func() { <-a.slots }()
+				a.deliver(ctx, p, func() { close(begun) })
+			})
+			grace := time.NewTimer(orderGrace)
+			select {
+			case <-begun:
+			case <-grace.C:
+			}
+			grace.Stop()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// deliver sends an event to its target and reports what came of it.
+func (a *lane) deliver(ctx context.Context, p parcel, begun func()) {
+	l := a.l
+	if !p.again {
+		l.tell(Arrived{p.event})
+	}
+	if l.trial != nil && !p.again {
+		l.trial.begin(p.number)
+	}
+	ctx, cancel := context.WithTimeout(ctx, localLimit)
+	defer cancel()
+	out, err := compose(p.event, *p.to, a.endpoint.Headers)
+	var got answer
+	if err != nil {
+		begun()
+		got = answer{failure: api.FailureUnknown, problem: err.Error(), declared: -1}
+	} else {
+		got = l.carrier.send(ctx, out, l.evidenceLimit(), begun)
+	}
+	select {
+	case <-l.ended:
+		if got.status == 0 { // cut off by the end: what became of it is not known, and not said
+			return
+		}
+	default:
+	}
+	l.noticed(*p.to, got)
+	if p.twice {
+		l.trial.answered(p.event.ID, got)
+	}
+	d := Delivered{
+		Event: p.event, TargetURL: out.url(), StatusCode: got.status, Took: got.took, Failure: got.failure, Problem: got.problem,
+		Body: got.body[:min(len(got.body), keepPreview)], Recovered: p.recovered, Duplicate: p.again,
+	}
+	if p.again {
+		l.tell(d)
+		l.mu.Lock()
+		l.extra--
+		l.mu.Unlock()
+		l.endIfEnough()
+		return
+	}
+	report := a.report(p.event, p.to.String(), out.url(), got)
+	if p.recovered {
+		// The recovery says afterwards that it is done, and the server believes reports alone: so they are there by then.
+		l.reports.deliver(ctx, report)
+	} else {
+		l.reports.report(report)
+	}
+	a.settle(p, d, got.ok())
+}
+
+// settle notes that an event is done with.
+func (a *lane) settle(p parcel, d Delivered, ok bool) {
+	l := a.l
+	l.mu.Lock()
+	p.sight.ok = ok
+	l.settled++
+	l.weight -= int64(len(p.event.Body))
+	switch {
+	case d.Dropped:
+	case p.to == nil:
+		l.summary.Shown++
+	case ok:
+		l.summary.Delivered++
+	default:
+		l.summary.Failed++
+	}
+	l.mu.Unlock()
+	close(p.sight.done)
+	l.tell(d)
+	l.endIfEnough()
+}
+
+// endIfEnough ends the listener when the last of so many events is done with.
+func (l *Listener) endIfEnough() {
+	l.mu.Lock()
+	reached := l.cfg.ExitAfter > 0 && l.settled >= l.cfg.ExitAfter && l.extra == 0
+	l.mu.Unlock()
+	if reached {
+		l.enough()
+	}
+}
+
+func (l *Listener) evidenceLimit() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.evidence
+}
+
+// noticed warns when a target stops answering, once, and tells when it is back.
+func (l *Listener) noticed(to Target, got answer) {
+	silent := got.status == 0 && (got.failure == api.FailureConnectionRefused || got.failure == api.FailureDNS || !got.maySent && got.failure == api.FailureTimeout)
+	address := to.Scheme + "://" + to.Host
+	l.mu.Lock()
+	before := l.quiet[address]
+	if silent || got.status != 0 {
+		l.quiet[address] = silent
+	}
+	l.mu.Unlock()
+	switch {
+	case silent && !before:
+		l.tell(Warning{fmt.Sprintf("nothing answers at %s (%s); events stay undelivered until something does", address, got.problem)})
+	case before && got.status != 0:
+		l.tell(Warning{address + " answers again"})
+	}
+}
+
+// Probe reports whether something takes connections at a target.
+func (l *Listener) Probe(ctx context.Context, to Target) bool {
+	conn, err := l.carrier.connect(ctx, to)
+	if err != nil && !strings.Contains(err.Error(), errTLS.Error()) {
+		l.noticed(to, failed(ctx, err, false))
+		return false
+	}
+	if err == nil {
+		conn.Close()
+	}
+	return true
+}
+
+// report puts what came of an event into the server's words.
+func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer) api.DeliveryReport {
+	took := got.took.Milliseconds()
+	message := got.reason
+	if got.status == 0 {
+		message = got.problem
+	}
+	report := api.DeliveryReport{
+		EndpointID: r.EndpointID, WebhookRequestID: r.ID, TargetURL: target, StatusCode: api.Some(int64(got.status)),
+		ResponseMessage: message, ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
+		DeliveryAttemptID: newAttempt(), TunnelEvidence: evidence(resolved, got),
+	}
+	if report.EndpointID == "" {
+		report.EndpointID = a.endpoint.ID
+	}
+	return report
+}
+
+func evidence(resolved string, got answer) api.TunnelEvidence {
+	e := api.TunnelEvidence{ResolvedURL: resolved}
+	if got.status == 0 {
+		return e
+	}
+	retained := int64(len(got.body))
+	e.ContentType = got.header.Get("Content-Type")
+	e.ResponseHeaders = object(got.header)
+	e.DecodedBytesObserved, e.RetainedBytes, e.CaptureComplete, e.TruncationReason = &got.observed, &retained, &got.whole, got.cut
+	if got.declared >= 0 {
+		e.DeclaredContentLength = &got.declared
+	}
+	e.Body, e.BodyEncoding = string(got.body), "utf8"
+	if !utf8.Valid(got.body) {
+		e.Body, e.BodyEncoding = base64.StdEncoding.EncodeToString(got.body), "base64"
+	}
+	return e
+}
+
+// object joins repeated fields, but for those that can not be joined (RFC 9110, section 5.3).
+func object(h http.Header) map[string]string {
+	out := make(map[string]string, len(h))
+	for name, values := range h {
+		if name == "Set-Cookie" {
+			out[name] = values[0]
+			continue
+		}
+		out[name] = strings.Join(values, ", ")
+	}
+	return out
+}
+
+// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields and
+// body, not the machine.
+func (a *lane) replay(ctx context.Context, text json.RawMessage) {
+	l := a.l
+	var c api.TunnelReplayCommand
+	if json.Unmarshal(text, &c) != nil || c.CommandID == "" {
+		return
+	}
+	l.mu.Lock()
+	done := l.commands[c.CommandID]
+	l.commands[c.CommandID] = true
+	l.mu.Unlock()
+	if done {
+		return
+	}
+	took := int64(0)
+	result := api.TunnelReplayResult{ResultToken: c.ResultToken, CommandID: c.CommandID, StatusCode: api.Some(int64(0)), ResponseTimeMS: &took}
+	out, err := a.command(c)
+	var got answer
+	switch {
+	case err != nil:
+		got = answer{failure: api.FailureUnknown, problem: err.Error(), declared: -1}
+	case !c.ExpiresAt.IsZero() && l.now().After(c.ExpiresAt.Time):
+		got = answer{failure: api.FailureTimeout, problem: "the command came too late", declared: -1}
+	default:
+		limit := localLimit
+		if c.TimeoutMS > 0 {
+			limit = time.Duration(min(c.TimeoutMS, int64(10*time.Minute/time.Millisecond))) * time.Millisecond
+		}
+		sending, cancel := context.WithTimeout(ctx, limit)
+		keep := l.evidenceLimit()
+		if c.EvidenceBodyLimit > 0 {
+			keep = min(c.EvidenceBodyLimit, 16<<20)
+		}
+		got = l.carrier.send(sending, out, keep, func() {})
+		cancel()
+		l.noticed(out.to, got)
+	}
+	took = got.took.Milliseconds()
+	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), got.reason, got.problem, got.failure
+	result.RequestMayHaveBeenSent = got.status != 0 || got.maySent
+	result.TunnelEvidence = evidence(out.url(), got)
+	l.tell(Replayed{Method: c.Method, URL: out.url(), StatusCode: got.status, Took: got.took, Problem: got.problem})
+	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {
+		l.tell(Warning{"the result of a replay was not taken: " + err.Error()})
+	}
+}
+
+// command makes the request of a replay.
+func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
+	body, err := base64.StdEncoding.DecodeString(c.BodyBase64)
+	if err != nil {
+		return outgoing{}, fmt.Errorf("the body of the command is no base64")
+	}
+	to := a.endpoint.Target
+	for _, way := range a.endpoint.Routes {
+		if to == nil || strings.HasPrefix(c.URL, way.Target.Scheme+"://"+way.Target.Host+"/") {
+			to = &way.Target
+		}
+	}
+	if to == nil {
+		return outgoing{}, fmt.Errorf("this listener shows events and has no target to send them to")
+	}
+	target := c.URL
+	if rest, whole := strings.CutPrefix(target, to.Scheme+"://"+to.Host); whole && (rest == "" || rest[0] == '/' || rest[0] == '?') {
+		if target = rest; target == "" || target[0] == '?' {
+			target = "/" + target
+		}
+		target = fit(target)
+	} else if strings.Contains(target, "://") {
+		return outgoing{}, fmt.Errorf("the command names an address that is no target of this listener")
+	} else {
+		path, query, _ := strings.Cut(target, "?")
+		target = to.requestTarget(path, query)
+	}
+	return write(c.Method, *to, target, fieldsOf(c.HeaderList, c.Headers), a.endpoint.Headers, nil, body)
+}
+
+// insist repeats a call that failed for want of a connection or of the server, a few times.
+func insist(ctx context.Context, call func() error) (err error) {
+	pause := newBackoff()
+	for range 5 {
+		if err = call(); err == nil || hopeless(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause.next(false)):
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return err
+}
+
+// hopeless reports whether a call will be refused however often it is made.
+func hopeless(err error) bool {
+	refused, ok := err.(*client.Error)
+	return ok && refused.Code != "" && refused.Status < 500 && refused.Status != http.StatusTooManyRequests
+}

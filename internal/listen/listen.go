@@ -1,0 +1,269 @@
+// Package listen is the local end of the tunnel: it keeps a socket open to the server, sends each captured event to an
+// address on this machine as its sender sent it, and reports what came of it. It hides reconnecting, catching up on what
+// was missed, the order and number of deliveries, and the writing of HTTP/1.1 that changes no byte of a header.
+//
+// Nothing is lost between the two ends. A report is kept until the server has it; what arrived while there was no connection,
+// or faster than the handler answers, is asked for afterwards; and an event that was seen is not delivered again, however
+// often it comes.
+//
+// The events of an endpoint are begun in the order of their capture. Up to 16 of them are on their way at once, as they are when
+// a sender calls by itself; so a handler that takes longer for one may end behind its successor. Endpoints do not wait for one another.
+package listen
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+)
+
+// Recovery says what is done about events that were missed.
+type Recovery string
+
+// The ways of recovery (decisions, section 10). An outage of this listener's own life is caught up on by every way but none;
+// they differ in what is done about outages before it began.
+const (
+	RecoverAll    Recovery = "all"
+	RecoverAsk    Recovery = "ask"
+	RecoverRecent Recovery = "recent" // what came in the last 120 minutes
+	RecoverNone   Recovery = "none"
+)
+
+// recentWindow is what RecoverRecent looks back (decisions, section 14).
+const recentWindow = 120 * time.Minute
+
+// Endpoint is one whose events are wanted.
+type Endpoint struct {
+	ID       string
+	Name     string
+	Email    bool
+	Target   *Target // nil: what no route takes is only shown
+	Routes   []Route // the first that matches takes an event
+	Events   []string
+	Provider string
+	Headers  hookglass.Headers // added to each request, in the place of fields of the same name
+}
+
+// Config is what a listener is to do.
+type Config struct {
+	Client    *client.Client
+	Endpoints []Endpoint
+	Recover   Recovery
+	// Ask decides about n events that were missed before the listener began; nil declines. It is for RecoverAsk.
+	Ask       func(ctx context.Context, n int) bool
+	Chaos     *Chaos // nil: none
+	Insecure  bool   // certificates of targets are not checked
+	ExitAfter int    // events after which the listener ends; 0: never
+	Machine   api.TunnelMetadata
+	// Tell is told what happens, one note at a time. It must not block for long.
+	Tell func(Note)
+}
+
+const (
+	laneWidth   = 16                    // deliveries of one endpoint at once
+	laneLength  = 1_000                 // events of one endpoint that wait, as many as a server queues for a session
+	laneBytes   = 64 << 20              // and what they may weigh, for all endpoints
+	orderGrace  = 50 * time.Millisecond // a delivery that is not written by then no longer holds up the next
+	localLimit  = 30 * time.Second      // for a target to answer
+	drainLimit  = 5 * time.Second       // for what is under way when the listener ends
+	keepPreview = 2 << 10               // bytes of an answer that a note shows
+	rememberFor = 100_000               // events that are known to have been seen
+)
+
+// Listener is the local end of a tunnel.
+type Listener struct {
+	cfg     Config
+	carrier *carrier
+	reports *reporter
+	trial   *trial
+	lanes   map[string]*lane
+	started time.Time
+
+	telling sync.Mutex
+
+	mu       sync.Mutex
+	seen     *memory
+	weight   int64 // bytes of bodies that wait
+	admitted int   // events taken for delivery
+	settled  int   // of those, the finished
+	extra    int   // chaos: second deliveries to come
+	arrivals uint64
+	summary  Summary
+	behind   time.Time       // since when events were left for later because too many wait; zero: none were
+	quiet    map[string]bool // targets that did not answer
+	pinged   time.Time       // by our clock, the server's last sign of life
+	ping     time.Time       // the same by the server's clock
+	evidence int             // bytes of an answer that a report may carry
+	enough   context.CancelFunc
+	stopping bool
+	leaveBy  time.Time       // when what is under way is no longer waited for; zero: the listener goes on
+	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
+	from     time.Time       // and by the server's clock
+	gone     map[string]bool // endpoints that the server does not give
+	commands map[string]bool // replays that were done
+
+	work  sync.WaitGroup // deliveries, replays and recoveries under way
+	ended chan struct{}  // closed when none of it is waited for any longer
+}
+
+// New returns a listener. Its endpoints must be at least one.
+func New(cfg Config) *Listener {
+	if cfg.Tell == nil {
+		cfg.Tell = func(Note) {}
+	}
+	l := &Listener{
+		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),
+		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), commands: make(map[string]bool),
+		evidence: 64 << 10, enough: func() {}, ended: make(chan struct{}),
+	}
+	if cfg.Chaos != nil {
+		l.trial = newTrial(cfg.Chaos.Seed)
+	}
+	l.reports = newReporter(cfg.Client, func(text string) { l.tell(Warning{text}) })
+	for _, e := range cfg.Endpoints {
+		l.lanes[e.ID] = newLane(l, e)
+	}
+	return l
+}
+
+// Run listens until ctx ends or ExitAfter events are settled, which is no error, or until the server refuses for good. It
+// never gives up otherwise: when the connection is lost it connects again.
+func (l *Listener) Run(ctx context.Context) (Summary, error) {
+	ctx, l.enough = context.WithCancel(ctx)
+	defer l.enough()
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	var owned sync.WaitGroup
+	owned.Go(func() { l.reports.run(background) })
+	for _, lane := range l.lanes {
+		owned.Go(func() { lane.run(background) })
+	}
+	err := l.stay(ctx)
+	l.finish()
+	close(l.ended)
+	end()
+	owned.Wait()
+	l.work.Wait()
+	l.carrier.close()
+	return l.total(), err
+}
+
+// stay keeps a session open.
+func (l *Listener) stay(ctx context.Context) error {
+	pause := newBackoff()
+	said := "" // of what keeps it from connecting, told once
+	for {
+		began := time.Now()
+		online, err := l.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if final := l.final(err); final != nil {
+			return final
+		}
+		if online {
+			l.mu.Lock()
+			l.summary.Reconnects++
+			if l.lost.IsZero() {
+				l.lost = time.Now()
+			}
+			l.mu.Unlock()
+		}
+		if online || err.Error() != said {
+			l.tell(Disconnected{err})
+		}
+		said = err.Error()
+		wait := pause.next(online && time.Since(began) > steady)
+		var refused *client.Error
+		if errors.As(err, &refused) {
+			wait = max(wait, refused.RetryAfter)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// final is the error if trying again is of no use.
+func (l *Listener) final(err error) error {
+	var refused *client.Error
+	switch {
+	case errors.Is(err, errNoneLeft):
+		return err
+	case errors.As(err, &refused) && refused.Code != "" && (refused.Status == 401 || refused.Status == 403):
+		return err
+	}
+	return nil
+}
+
+// errNoneLeft says that every endpoint was refused.
+var errNoneLeft = errors.New("none of the endpoints can be listened to any more: they were deleted, or are not yours")
+
+func (l *Listener) tell(n Note) {
+	l.telling.Lock()
+	defer l.telling.Unlock()
+	l.cfg.Tell(n)
+}
+
+// total is the summary.
+func (l *Listener) total() Summary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.summary
+	s.Waiting = l.admitted - l.settled
+	s.Unreported = l.reports.waiting()
+	s.Elapsed = time.Since(l.started)
+	if l.trial != nil {
+		s.Chaos = l.trial.result()
+	}
+	return s
+}
+
+// wanted are the endpoints that the server has not refused.
+func (l *Listener) wanted() []Endpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.cfg.Endpoints), func(e Endpoint) bool { return l.gone[e.ID] })
+}
+
+func (l *Listener) ids() (all []string) {
+	for _, e := range l.wanted() {
+		all = append(all, e.ID)
+	}
+	return all
+}
+
+// forsake leaves an endpoint out from now on.
+func (l *Listener) forsake(id string) {
+	l.mu.Lock()
+	l.gone[id] = true
+	l.mu.Unlock()
+	l.tell(Warning{"the server does not give the events of " + id})
+}
+
+// route finds where an event goes; ok is false where the endpoint's filters leave it out.
+func (e *Endpoint) route(r *api.TunnelRequest) (to *Target, ok bool) {
+	event := ""
+	if d := r.ProviderEventData; d != nil && d.EventType != nil {
+		event = *d.EventType
+	}
+	if e.Provider != "" && e.Provider != r.DetectedProvider {
+		return nil, false
+	}
+	means := func(pattern string) bool { return Matches(pattern, r.DetectedProvider, event) }
+	if len(e.Events) > 0 && !slices.ContainsFunc(e.Events, means) {
+		return nil, false
+	}
+	for _, way := range e.Routes {
+		if means(way.Events) {
+			return &way.Target, true
+		}
+	}
+	return e.Target, true
+}

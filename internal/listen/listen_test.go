@@ -1,0 +1,704 @@
+package listen_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/listen"
+)
+
+// local is a listener at work.
+type local struct {
+	t     *testing.T
+	stop  context.CancelFunc
+	mu    sync.Mutex
+	notes []listen.Note
+	ended chan struct{}
+	sum   listen.Summary
+	err   error
+}
+
+// start runs a listener on the endpoint ep_a until the test ends, and returns when it is connected or has ended.
+func start(t *testing.T, s *server, to string, change func(*listen.Config)) *local {
+	t.Helper()
+	cfg := listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a", Name: "a"}}, Recover: listen.RecoverRecent}
+	if to != "" {
+		where, err := listen.ParseTarget(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Endpoints[0].Target = &where
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	l := &local{t: t, ended: make(chan struct{})}
+	connected := make(chan struct{})
+	var once sync.Once
+	cfg.Tell = func(n listen.Note) {
+		if _, ok := n.(listen.Connected); ok {
+			once.Do(func() { close(connected) })
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.notes = append(l.notes, n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l.stop = cancel
+	go func() {
+		l.sum, l.err = listen.New(cfg).Run(ctx)
+		close(l.ended)
+	}()
+	t.Cleanup(func() { cancel(); <-l.ended })
+	select {
+	case <-connected:
+	case <-l.ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("not connected")
+	}
+	return l
+}
+
+// end stops the listener, or waits for its own end, and returns what it did.
+func (l *local) end(stop bool) (listen.Summary, error) {
+	l.t.Helper()
+	if stop {
+		l.stop()
+	}
+	select {
+	case <-l.ended:
+	case <-time.After(20 * time.Second):
+		l.t.Fatal("it goes on")
+	}
+	return l.sum, l.err
+}
+
+// told are the notes of one kind.
+func told[N listen.Note](l *local) (some []N) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.notes {
+		if n, ok := n.(N); ok {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+// raw is a local server that keeps the bytes it gets and answers 204 to each request.
+func raw(t *testing.T) (address string, next func() string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	got := make(chan string, 100)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				var seen bytes.Buffer
+				in := bufio.NewReader(io.TeeReader(conn, &seen))
+				for {
+					req, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					got <- seen.String()
+					seen.Reset()
+					_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), func() string { return <-got }
+}
+
+func some(s string) *string { return &s }
+
+func TestAnEventArrivesAsItWasSent(t *testing.T) {
+	s := newServer(t)
+	address, next := raw(t)
+	start(t, s, "http://"+address+"/hooks?fixed=1", nil)
+	body := "\x00\xff\r\n\r\n{\"a\":1}"
+	id := s.arrive(api.TunnelRequest{
+		Path: "/a%2Fb//c", QueryString: "b=2&a=1&b=%3D", Method: "PATCH", Body: base64of(body), IPAddress: some("203.0.113.7"),
+		HeaderList: [][2]string{
+			{"Host", "hooks.example.com"}, {"x-lower", "1"}, {"X-UPPER", "2"}, {"X-Dup", "b"}, {"x-dup", "a"}, {"Content-Length", "999"},
+			{"Connection", "keep-alive, x-gone"}, {"X-Gone", "1"}, {"Keep-Alive", "5"}, {"TE", "trailers"}, {"Upgrade", "h2c"}, {"Proxy-Authorization", "x"}, {"Expect", "100-continue"},
+			{"Accept-Encoding", "gzip"}, {"X-Forwarded-For", "198.51.100.1"}, {"X-Service-Tunnel", "forged"}, {"X-Empty", ""}, {"Content-Type", "application/json; charset=UTF-8"},
+		},
+	})
+	want := "PATCH /hooks/a%2Fb//c?fixed=1&b=2&a=1&b=%3D HTTP/1.1\r\nHost: " + address + "\r\nx-lower: 1\r\nX-UPPER: 2\r\nX-Dup: b\r\nx-dup: a\r\n" +
+		fmt.Sprintf("Content-Length: %d\r\n", len(body)) + "Accept-Encoding: gzip\r\nX-Forwarded-For: 198.51.100.1\r\nX-Empty: \r\nContent-Type: application/json; charset=UTF-8\r\n" +
+		"X-Forwarded-For: 203.0.113.7\r\nX-Service-Tunnel: true\r\nX-Service-Request-Id: " + id + "\r\n\r\n" + body
+	if got := next(); got != want {
+		t.Errorf("the target got\n%q, want\n%q", got, want)
+	}
+	eventually(t, "a report", func() bool { return get(s, func() bool { return s.delivered(id) }) })
+	r := get(s, func() api.DeliveryReport { return s.reports[id][0] })
+	if r.StatusCode.Value != 204 || r.ResponseMessage != "No Content" || r.TargetURL != "http://"+address+"/hooks?fixed=1" ||
+		r.ResolvedURL != "http://"+address+"/hooks/a%2Fb//c?fixed=1&b=2&a=1&b=%3D" || r.TunnelClientID != "client-ticket-1" || r.TunnelClientCredential != "secret-ticket-1" {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+func TestWhatCanNotBeSentIsLeftOutOfTheHead(t *testing.T) {
+	to := listen.Target{Scheme: "http", Host: "localhost:3000"}
+	head, _, err := listen.Compose(&api.TunnelRequest{
+		ID: "req_1", Method: "GET", Path: "/a b\r\nX: y", HeaderList: [][2]string{{"A", "1\r\nInjected: 1"}, {"B: C", "1"}, {"D", "tab\tcaf\u00e9"}},
+	}, to, hookglass.Headers{{Name: "Authorization", Value: "Bearer x"}})
+	want := "GET /a%20b%0D%0AX:%20y HTTP/1.1\r\nHost: localhost:3000\r\nD: tab\tcaf\u00e9\r\nAuthorization: Bearer x\r\nX-Service-Tunnel: true\r\nX-Service-Request-Id: req_1\r\n\r\n"
+	if err != nil || head != want {
+		t.Errorf("%q, %v; want %q", head, err, want)
+	}
+	for _, method := range []string{"", "A B", "CONNECT", "GET\r\n"} {
+		if _, _, err := listen.Compose(&api.TunnelRequest{Method: method}, to, nil); err == nil {
+			t.Errorf("the method %q was taken", method)
+		}
+	}
+	if _, _, err := listen.Compose(&api.TunnelRequest{Method: "POST", Body: "no base64!"}, to, nil); err == nil {
+		t.Error("a body that is no base64 was taken")
+	}
+	head, body, err := listen.Compose(&api.TunnelRequest{Method: "EMAIL", Path: "a@example.com", Body: base64of(`{}`)}, to, nil)
+	if err != nil || !strings.HasPrefix(head, "POST /a@example.com HTTP/1.1\r\n") || !strings.Contains(head, "Content-Type: application/json\r\n") || body != "{}" {
+		t.Errorf("mail is sent as %q %q, %v", head, body, err)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	for text, want := range map[string]string{
+		"3000": "http://localhost:3000", ":3000/x": "http://localhost:3000/x", "localhost:3000/a?b=c": "http://localhost:3000/a?b=c", "https://[::1]:8443/x/": "https://[::1]:8443/x/",
+		"app.test": "http://app.test",
+	} {
+		if got, err := listen.ParseTarget(text); err != nil || got.String() != want {
+			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "65536", "-1", "ftp://x", "http://", "http://u:p@x", "http://x/#f", "http://x:99999", "ht tp://x"} {
+		if got, err := listen.ParseTarget(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	for _, c := range []struct{ target, path, query, want string }{
+		{"3000", "/", "", "/"},
+		{"3000", "", "a=1", "/?a=1"},
+		{"3000/hooks", "/", "", "/hooks"},
+		{"3000/hooks/", "/x", "", "/hooks/x"},
+		{"3000/hooks", "//x", "", "/hooks//x"},
+		{"3000/hooks?k=v", "/x", "a=1", "/hooks/x?k=v&a=1"},
+		{"3000?k=v", "/", "", "/?k=v"},
+	} {
+		to, err := listen.ParseTarget("localhost:" + c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, err := listen.Compose(&api.TunnelRequest{Method: "GET", Path: c.path, QueryString: c.query}, to, nil)
+		if got := strings.Fields(head); err != nil || got[1] != c.want {
+			t.Errorf("%+v: %q, %v", c, head, err)
+		}
+	}
+}
+
+func TestPatternsOfEvents(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		want    bool
+	}{
+		{"invoice.paid", true}, {"invoice.*", true}, {"*.paid", true}, {"*", true}, {"stripe.invoice.paid", true}, {"stripe.*", true}, {"in*e.p*d", true},
+		{"invoice", false}, {"invoice.paid.*", false}, {"github.*", false}, {"*paid*invoice*", false}, {"", false}, {"invoice.paid*invoice.paid", false},
+	} {
+		if got := listen.Matches(c.pattern, "stripe", "invoice.paid"); got != c.want {
+			t.Errorf("%q: %v", c.pattern, got)
+		}
+	}
+}
+
+func TestEventsGoWhereTheirRouteLeads(t *testing.T) {
+	s := newServer(t)
+	invoices, others := newTarget(t, nil), newTarget(t, nil)
+	l := start(t, s, others.URL, func(c *listen.Config) {
+		r, err := listen.ParseRoute("invoice.* = " + invoices.URL + "/invoices")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Endpoints[0].Routes = []listen.Route{r}
+		c.Endpoints[0].Events, c.Endpoints[0].Provider = []string{"invoice.*", "push"}, "stripe"
+		c.Endpoints[0].Headers = hookglass.Headers{{Name: "X-Dev", Value: "1"}}
+	})
+	event := func(provider, kind string) string {
+		return s.arrive(api.TunnelRequest{DetectedProvider: provider, ProviderEventData: &api.ProviderEventData{EventType: &kind}, Path: "/p", HeaderList: [][2]string{{"x-dev", "theirs"}}})
+	}
+	event("stripe", "customer.created")
+	event("github", "push")
+	paid, push := event("stripe", "invoice.paid"), event("stripe", "push")
+	eventually(t, "two deliveries", func() bool { return len(told[listen.Delivered](l)) == 2 })
+	if got := invoices.ids(); !slices.Equal(got, []string{paid}) || invoices.got[0].URL.Path != "/invoices/p" || !slices.Equal(invoices.got[0].Header["X-Dev"], []string{"1"}) {
+		t.Errorf("invoices got %v", got)
+	}
+	if got := others.ids(); !slices.Equal(got, []string{push}) {
+		t.Errorf("the others got %v", got)
+	}
+	if sum, err := l.end(true); err != nil || sum.Filtered != 2 || sum.Delivered != 2 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	for _, bad := range []string{"", "x", "=3000", "x=", "x=ftp://y"} {
+		if _, err := listen.ParseRoute(bad); err == nil {
+			t.Errorf("the route %q was taken", bad)
+		}
+	}
+}
+
+func TestEventsAreBegunInOrderAndSixteenAtATime(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
+	l := start(t, s, h.URL, nil)
+	var sent []string
+	for range 40 {
+		sent = append(sent, s.arrive(api.TunnelRequest{}))
+	}
+	eventually(t, "sixteen under way", func() bool { return len(h.ids()) == 16 })
+	close(gate)
+	eventually(t, "all delivered", func() bool { return len(told[listen.Delivered](l)) == 40 })
+	if h.most != 16 {
+		t.Errorf("%d at once", h.most)
+	}
+	got := h.ids()
+	slices.Sort(got)
+	if !slices.Equal(got, sent) {
+		t.Errorf("delivered %v", got)
+	}
+	// One after another where the handler answers at once.
+	h.mu.Lock()
+	h.got = nil
+	h.mu.Unlock()
+	sent = nil
+	for range 30 {
+		sent = append(sent, s.arrive(api.TunnelRequest{}))
+		eventually(t, "it came", func() bool { return len(h.ids()) == len(sent) })
+	}
+	if got := h.ids(); !slices.Equal(got, sent) {
+		t.Errorf("in the order %v, want %v", got, sent)
+	}
+}
+
+func TestAnEventThatComesTwiceIsDeliveredOnce(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, nil)
+	id := s.arrive(api.TunnelRequest{})
+	s.set(func() { s.push("ep_a", s.events[0]); s.push("ep_a", s.events[0]) })
+	last := s.arrive(api.TunnelRequest{})
+	eventually(t, "the last", func() bool { return slices.Contains(h.ids(), last) })
+	if got := h.ids(); !slices.Equal(got, []string{id, last}) {
+		t.Errorf("delivered %v", got)
+	}
+	if sum, _ := l.end(true); sum.Received != 2 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestAnOutageCostsNothing(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, nil)
+	first := s.arrive(api.TunnelRequest{})
+	eventually(t, "the first", func() bool { return slices.Contains(h.ids(), first) })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool {
+		return len(told[listen.Disconnected](l)) > 0 && get(s, func() bool { return len(s.gaps) == 1 })
+	})
+	for range 34 {
+		s.arrive(api.TunnelRequest{})
+	}
+	s.set(func() { s.down = false })
+	eventually(t, "it is back and has caught up", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if off := told[listen.Offline](l)[0]; off.Missed != 34 || off.Delivered != 34 || off.Failed != 0 || off.For <= 0 {
+		t.Errorf("it tells %+v", off)
+	}
+	if ids := h.ids(); len(ids) != 35 {
+		t.Errorf("%d deliveries of 35 events", len(ids))
+	}
+	s.set(func() {
+		if len(s.said) != 1 || s.said[0] != (api.RecoverGap{Outcome: "completed", AttemptedCount: 34, SucceededCount: 34}) || s.gaps[0].state != "recovered" {
+			t.Errorf("recoveries %+v of %+v", s.said, s.gaps[0])
+		}
+		if s.connects < 2 {
+			t.Errorf("%d tickets", s.connects)
+		}
+	})
+	sum, err := l.end(true)
+	if err != nil || sum.Delivered != 35 || sum.Failed != 0 || sum.Waiting != 0 || sum.Unreported != 0 || sum.Reconnects != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	eventually(t, "a goodbye", func() bool {
+		return get(s, func() bool {
+			return s.left == 1 && slices.Contains(s.closed, websocket.StatusNormalClosure) && len(s.gaps) == 1
+		})
+	})
+}
+
+func TestWhatTheServerTookForDeliveredIsAskedForAgain(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, nil)
+	// Sent into a connection that is already broken: no gap holds it.
+	s.set(func() {
+		s.events = append(s.events, api.TunnelRequest{Type: api.TunnelWebhookRequest, ID: "req_lost", EndpointID: "ep_a", Method: "POST", RequestedAt: api.Time{Time: time.Now()}})
+	})
+	s.cut()
+	eventually(t, "it was delivered", func() bool { return slices.Contains(h.ids(), "req_lost") })
+	eventually(t, "it is told", func() bool { o := told[listen.Offline](l); return len(o) == 1 && o[0].Delivered == 1 })
+}
+
+func TestGapsOfAnEarlierTimeAreRecoveredAsAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		mode      listen.Recovery
+		yes       bool
+		age       time.Duration
+		delivered int
+		said      string
+	}{
+		{listen.RecoverNone, false, 0, 0, ""}, {listen.RecoverRecent, false, 0, 3, "completed"}, {listen.RecoverAsk, true, 0, 3, "completed"},
+		{listen.RecoverAsk, false, 0, 0, "skipped"}, {listen.RecoverRecent, false, 3 * time.Hour, 0, "partial"}, {listen.RecoverAll, false, 3 * time.Hour, 3, "completed"},
+	} {
+		t.Run(fmt.Sprint(c.mode, c.yes, c.age), func(t *testing.T) {
+			s := newServer(t)
+			h := newTarget(t, nil)
+			s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now().Add(-c.age - time.Minute), state: "open"}}
+			for i := range 3 {
+				s.arrive(api.TunnelRequest{})
+				s.events[i].RequestedAt.Time = time.Now().Add(-c.age)
+			}
+			asked := 0
+			l := start(t, s, h.URL, func(cfg *listen.Config) {
+				cfg.Recover = c.mode
+				cfg.Ask = func(_ context.Context, n int) bool { asked = n; return c.yes }
+			})
+			live := s.arrive(api.TunnelRequest{})
+			eventually(t, "the live one", func() bool { return slices.Contains(h.ids(), live) })
+			if c.said != "" {
+				eventually(t, "the end of the recovery", func() bool { return get(s, func() bool { return len(s.said) == 1 }) })
+			}
+			s.set(func() {
+				if c.said != "" && s.said[0].Outcome != c.said {
+					t.Errorf("it says %+v", s.said)
+				}
+			})
+			if sum, _ := l.end(true); sum.Delivered != 1+c.delivered || (asked == 3) != (c.mode == listen.RecoverAsk) {
+				t.Errorf("%+v; asked about %d", sum, asked)
+			}
+		})
+	}
+}
+
+func TestAReportIsKeptUntilTheServerHasIt(t *testing.T) {
+	s := newServer(t)
+	s.unacked = true
+	gate := make(chan struct{})
+	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
+	l := start(t, s, h.URL, nil)
+	id := s.arrive(api.TunnelRequest{})
+	eventually(t, "it is under way", func() bool { return len(h.ids()) == 1 })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool { return len(told[listen.Disconnected](l)) > 0 })
+	close(gate)
+	eventually(t, "it is delivered", func() bool { return len(told[listen.Delivered](l)) == 1 })
+	if n := get(s, func() int { return len(s.reports[id]) }); n != 0 {
+		t.Fatalf("%d reports at a server that is away", n)
+	}
+	s.set(func() { s.down = false })
+	eventually(t, "it is reported", func() bool { return get(s, func() bool { return s.delivered(id) }) })
+	sum, _ := l.end(true)
+	if n := get(s, func() int { return len(s.reports[id]) }); n != 1 || len(h.ids()) != 1 || sum.Unreported != 0 {
+		t.Errorf("%d reports, deliveries %v, %+v", n, h.ids(), sum)
+	}
+}
+
+func TestAReportThatTheSocketTookAndNobodyConfirmedGoesByREST(t *testing.T) {
+	s := newServer(t)
+	s.unacked = true
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, nil)
+	id := s.arrive(api.TunnelRequest{})
+	eventually(t, "a report", func() bool { return get(s, func() bool { return s.delivered(id) }) })
+	l.end(true)
+	if n := get(s, func() int { return s.byREST }); n != 1 {
+		t.Errorf("%d reports by REST", n)
+	}
+}
+
+func TestAReportCarriesTheAnswer(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("X-A", "1")
+		w.Header().Add("X-A", "2")
+		switch n {
+		case 1:
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(201)
+			_, _ = io.WriteString(w, "said \u00e9")
+		case 2:
+			_, _ = w.Write([]byte{0xff, 0})
+		case 3:
+			_, _ = io.WriteString(w, strings.Repeat("x", 65537))
+		}
+	})
+	start(t, s, h.URL, nil)
+	report := func() api.DeliveryReport {
+		id := s.arrive(api.TunnelRequest{Respond: true})
+		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
+		return get(s, func() api.DeliveryReport { return s.reports[id][0] })
+	}
+	if r := report(); r.StatusCode.Value != 201 || r.ContentType != "text/plain" || r.ResponseHeaders["X-A"] != "1, 2" || r.Body != "said \u00e9" || r.BodyEncoding != "utf8" ||
+		!*r.CaptureComplete || *r.DecodedBytesObserved != 7 || *r.RetainedBytes != 7 || *r.DeclaredContentLength != 7 || r.ResponseTimeMS == nil {
+		t.Errorf("%+v", r)
+	}
+	if r := report(); r.Body != "/wA=" || r.BodyEncoding != "base64" {
+		t.Errorf("%+v", r)
+	}
+	if r := report(); len(r.Body) != 65536 || *r.CaptureComplete || r.TruncationReason != "body_limit" || *r.DecodedBytesObserved != 65537 || *r.RetainedBytes != 65536 {
+		t.Errorf("%d bytes, %s", len(r.Body), r.TruncationReason)
+	}
+}
+
+func TestWhyNoAnswerCame(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	rude := func(answer string) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = io.WriteString(conn, answer)
+				conn.Close()
+			}
+		}()
+		return "http://" + l.Addr().String()
+	}
+	plain := newTarget(t, nil)
+	for name, c := range map[string]struct{ url, category string }{
+		"refused":      {"http://" + closed.Addr().String(), api.FailureConnectionRefused},
+		"unknown name": {"http://nowhere.invalid:3000", api.FailureDNS},
+		"no TLS":       {strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS},
+		"hung up":      {rude(""), api.FailureHTTP},
+		"not HTTP":     {rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			l := start(t, s, c.url, nil)
+			id := s.arrive(api.TunnelRequest{})
+			eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
+			r := get(s, func() api.DeliveryReport { return s.reports[id][0] })
+			if r.StatusCode.Value != 0 || r.FailureCategory != c.category || r.ResponseMessage == "" {
+				t.Errorf("%+v", r)
+			}
+			warned := len(told[listen.Warning](l)) > 0
+			if warned != (c.category == api.FailureConnectionRefused || c.category == api.FailureDNS) {
+				t.Errorf("warnings: %v", told[listen.Warning](l))
+			}
+			if sum, err := l.end(true); err != nil || sum.Failed != 1 || sum.Delivered != 0 {
+				t.Errorf("%+v, %v", sum, err)
+			}
+		})
+	}
+}
+
+func TestCertificatesOfTargetsAreCheckedUnlessToldOtherwise(t *testing.T) {
+	for _, insecure := range []bool{false, true} {
+		s := newServer(t)
+		h := newTLSTarget(t)
+		start(t, s, h, func(c *listen.Config) { c.Insecure = insecure })
+		id := s.arrive(api.TunnelRequest{})
+		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
+		if got := get(s, func() bool { return s.delivered(id) }); got != insecure {
+			t.Errorf("insecure %v: delivered %v", insecure, got)
+		}
+	}
+}
+
+func TestMoreThanWaitsIsFetchedLater(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
+	l := start(t, s, h.URL, nil)
+	const n = 2_000
+	for range n {
+		s.arrive(api.TunnelRequest{})
+	}
+	eventually(t, "sixteen under way", func() bool { return len(h.ids()) == 16 })
+	close(gate)
+	eventually(t, "all are reported", func() bool { return get(s, func() bool { return len(s.reports) == n }) })
+	if got := len(h.ids()); got != n {
+		t.Errorf("%d deliveries", got)
+	}
+	if sum, _ := l.end(true); sum.Reconnects != 0 || sum.Delivered != n {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
+	closed := newTarget(t, nil)
+	closed.Close()
+	start(t, s, h.URL+"/base", nil)
+	run := func(c api.TunnelReplayCommand) api.TunnelReplayResult {
+		t.Helper()
+		c.Type, c.Method, c.ResultToken, c.TimeoutMS = api.TunnelReplay, "PUT", "token-"+c.CommandID, 5_000
+		if c.ExpiresAt.IsZero() {
+			c.ExpiresAt.Time = time.Now().Add(time.Minute)
+		}
+		before := get(s, func() int { return len(s.results) })
+		s.set(func() { s.push("ep_a", c); s.push("ep_a", c) })
+		eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) > before }) })
+		r := get(s, func() api.TunnelReplayResult { return s.results[before] })
+		if r.CommandID != c.CommandID || r.ResultToken != c.ResultToken {
+			t.Errorf("%+v", r)
+		}
+		return r
+	}
+	r := run(api.TunnelReplayCommand{CommandID: "1", URL: "/x?y=1", HeaderList: [][2]string{{"x-kept", "1"}}, BodyBase64: base64of("body")})
+	if r.StatusCode.Value != 200 || !r.RequestMayHaveBeenSent || r.Body != "done" || r.ResolvedURL != h.URL+"/base/x?y=1" {
+		t.Errorf("%+v", r)
+	}
+	if r := run(api.TunnelReplayCommand{CommandID: "2", URL: h.URL + "/whole?z=1"}); r.StatusCode.Value != 200 || r.ResolvedURL != h.URL+"/whole?z=1" {
+		t.Errorf("%+v", r)
+	}
+	for _, bad := range []string{"http://169.254.169.254/latest", h.URL + "0/x", h.URL + "@evil.test/"} {
+		if r := run(api.TunnelReplayCommand{CommandID: "3" + bad, URL: bad}); r.StatusCode.Value != 0 || r.RequestMayHaveBeenSent || r.Error == "" {
+			t.Errorf("%s: %+v", bad, r)
+		}
+	}
+	if r := run(api.TunnelReplayCommand{CommandID: "4", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(-time.Minute)}}); r.StatusCode.Value != 0 || r.RequestMayHaveBeenSent {
+		t.Errorf("%+v", r)
+	}
+	if h.mu.Lock(); len(h.got) != 2 || h.got[0].Method != "PUT" || h.body[0] != "body" || h.got[0].Header.Get("X-Kept") != "1" {
+		t.Errorf("the target got %v", h.got)
+	}
+	h.mu.Unlock()
+}
+
+func TestItEndsAfterSoManyEvents(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, func(c *listen.Config) { c.ExitAfter = 3 })
+	for range 5 {
+		s.arrive(api.TunnelRequest{})
+	}
+	sum, err := l.end(false)
+	if err != nil || sum.Delivered != 3 || sum.Unreported != 0 || len(h.ids()) != 3 {
+		t.Errorf("%+v, %v; %v", sum, err, h.ids())
+	}
+	if n := get(s, func() int { return len(s.reports) }); n != 3 {
+		t.Errorf("%d reports", n)
+	}
+}
+
+func TestWhatIsUnderWayAtTheEndIsFinished(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
+	l := start(t, s, h.URL, nil)
+	id := s.arrive(api.TunnelRequest{})
+	eventually(t, "it is under way", func() bool { return len(h.ids()) == 1 })
+	l.stop()
+	eventually(t, "the goodbye", func() bool { return get(s, func() bool { return s.left == 1 }) })
+	close(gate)
+	if sum, err := l.end(false); err != nil || sum.Delivered != 1 || sum.Unreported != 0 || !get(s, func() bool { return s.delivered(id) }) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+func TestWithoutATargetEventsAreShown(t *testing.T) {
+	s := newServer(t)
+	l := start(t, s, "", nil)
+	id := s.arrive(api.TunnelRequest{})
+	eventually(t, "it is shown", func() bool {
+		d := told[listen.Delivered](l)
+		return len(d) == 1 && d[0].Event.ID == id && d[0].TargetURL == ""
+	})
+	if sum, _ := l.end(true); sum.Shown != 1 || sum.Delivered != 0 || len(s.reports) != 0 {
+		t.Errorf("%+v, %v", sum, s.reports)
+	}
+}
+
+func TestARefusalEndsIt(t *testing.T) {
+	for status, code := range map[int]hookglass.Code{401: hookglass.CodeUnauthorized, 403: hookglass.CodePlanRequired} {
+		s := newServer(t)
+		h := newTarget(t, nil)
+		l := start(t, s, h.URL, nil)
+		s.set(func() { s.refuse = status })
+		s.cut()
+		_, err := l.end(false)
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Code != code {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
+func TestAnEndpointThatIsGoneIsLeftOut(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.deleted["ep_b"] = true
+	l := start(t, s, h.URL, func(c *listen.Config) { c.Endpoints = append([]listen.Endpoint{{ID: "ep_b"}}, c.Endpoints...) })
+	id := s.arrive(api.TunnelRequest{})
+	eventually(t, "the other goes on", func() bool { return slices.Contains(h.ids(), id) })
+	s.set(func() { s.deleted["ep_a"] = true })
+	s.cut()
+	if _, err := l.end(false); err == nil {
+		t.Error("it ended well, without an endpoint")
+	}
+}
+
+func TestAKeyIsEnough(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, func(c *listen.Config) { c.Client = s.client("tk_" + strings.Repeat("0", 26)) })
+	s.arrive(api.TunnelRequest{})
+	eventually(t, "it is delivered", func() bool { return len(h.ids()) == 1 })
+	s.set(func() { s.unacked = true })
+	s.arrive(api.TunnelRequest{})
+	eventually(t, "it is delivered", func() bool { return len(h.ids()) == 2 })
+	s.cut()
+	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if sum, err := l.end(true); err != nil || sum.Unreported != 0 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}

@@ -1,0 +1,72 @@
+package listen
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// sight is an event that was seen.
+type sight struct {
+	done chan struct{} // closed when it is settled
+	ok   bool          // it was delivered
+}
+
+// memory holds the events that were seen last, by id. What is not settled stays.
+type memory struct {
+	limit int
+	order []string
+	byID  map[string]*sight
+}
+
+func newMemory(limit int) *memory { return &memory{limit: limit, byID: make(map[string]*sight)} }
+
+// note returns what is known of an event, and whether it is new.
+func (m *memory) note(id string) (s *sight, fresh bool) {
+	if s := m.byID[id]; s != nil {
+		return s, false
+	}
+	s = &sight{done: make(chan struct{})}
+	m.byID[id] = s
+	m.order = append(m.order, id)
+	for len(m.order) > m.limit {
+		oldest := m.byID[m.order[0]]
+		select {
+		case <-oldest.done:
+		default:
+			return s, true
+		}
+		delete(m.byID, m.order[0])
+		m.order = m.order[1:]
+	}
+	return s, true
+}
+
+// forget makes an event new again: it was seen, and left for later.
+func (m *memory) forget(id string) {
+	delete(m.byID, id)
+	if n := len(m.order) - 1; n >= 0 && m.order[n] == id {
+		m.order = m.order[:n]
+	}
+}
+
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 10 * time.Second // the tightest limit of the server lets in 10 connects a minute
+	steady     = 20 * time.Second // a session that held this long was a good one
+)
+
+// backoff spaces attempts to connect.
+type backoff struct{ pause time.Duration }
+
+func newBackoff() *backoff { return &backoff{firstPause} }
+
+// next is how long to wait now: a random time between half of a pause and the whole, so that clients do not come back
+// all at once, and the pause doubles each time.
+func (b *backoff) next(good bool) time.Duration {
+	if good {
+		b.pause = firstPause
+	}
+	wait := b.pause/2 + rand.N(b.pause/2+1)
+	b.pause = min(2*b.pause, lastPause)
+	return wait
+}

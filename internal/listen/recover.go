@@ -1,0 +1,265 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hookglass/api"
+	"hookglass/client"
+)
+
+const (
+	overlap  = 30 * time.Second // that a look back reaches behind the last sign of life: what was on its way then may be lost
+	pageSize = 100
+)
+
+// recover catches up on what was missed: before the listener began, as its Recovery says, and while it had no connection.
+func (l *Listener) recover(ctx context.Context) {
+	l.mu.Lock()
+	lost := l.lost
+	if l.from.IsZero() && !lost.IsZero() {
+		l.from = l.lastSign(lost).Add(-overlap)
+	}
+	from := l.from
+	l.mu.Unlock()
+	if lost.IsZero() && l.cfg.Recover == RecoverNone {
+		return
+	}
+	var gaps []api.Gap
+	err := l.persist(ctx, func() (err error) {
+		gaps, err = l.cfg.Client.Gaps(ctx, l.ids())
+		return err
+	})
+	if err != nil {
+		l.failedToRecover(ctx, err)
+		return
+	}
+	if lost.IsZero() {
+		l.recoverEarlier(ctx, gaps)
+		return
+	}
+	var all outcome
+	if l.cfg.Recover == RecoverNone {
+		for _, g := range gaps {
+			all.attempted += int(g.Counts.Pending)
+		}
+	} else {
+		for _, g := range gaps {
+			all.add(l.recoverGap(ctx, g, l.oldest()))
+		}
+		// What was on its way when the connection broke fell into no gap, if the server thought that it had arrived.
+		all.add(l.since(ctx, from))
+	}
+	if ctx.Err() != nil {
+		return // the next session goes on with it
+	}
+	l.mu.Lock()
+	l.lost, l.from = time.Time{}, time.Time{}
+	l.mu.Unlock()
+	l.tell(Offline{For: time.Since(lost), Missed: all.attempted, Delivered: all.succeeded, Failed: all.failed})
+}
+
+// recoverEarlier sees to outages before this listener began.
+func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
+	missed := 0
+	for _, g := range gaps {
+		missed += int(g.Counts.Pending)
+	}
+	if l.cfg.Recover == RecoverAsk && missed > 0 && (l.cfg.Ask == nil || !l.cfg.Ask(ctx, missed)) {
+		for _, g := range gaps {
+			if ctx.Err() == nil && g.Counts.Pending > 0 {
+				_, _ = l.cfg.Client.RecoverGap(ctx, g.ID, api.RecoverGap{Outcome: "skipped"}) // a note for others to read, nothing more
+			}
+		}
+		return
+	}
+	for _, g := range gaps {
+		end := l.now()
+		if g.ReconnectedAt != nil {
+			end = g.ReconnectedAt.Time
+		}
+		if end.Before(l.oldest()) {
+			continue
+		}
+		got := l.recoverGap(ctx, g, l.oldest())
+		if ctx.Err() == nil && got.attempted > 0 {
+			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.attempted, Delivered: got.succeeded, Failed: got.failed})
+		}
+	}
+}
+
+// oldest is how far back events are wanted.
+func (l *Listener) oldest() time.Time {
+	if l.cfg.Recover == RecoverRecent {
+		return l.now().Add(-recentWindow)
+	}
+	return time.Time{}
+}
+
+// lastSign is the server's time of its last sign of life before a connection was lost. The caller holds the lock.
+func (l *Listener) lastSign(lost time.Time) time.Time {
+	if l.ping.IsZero() || l.pinged.After(lost) {
+		return lost.Add(l.ping.Sub(l.pinged)) // a ping of the new connection tells how the clocks differ
+	}
+	return l.ping
+}
+
+// outcome counts what became of events that were caught up on.
+type outcome struct{ attempted, succeeded, failed, left int }
+
+func (o *outcome) add(more outcome) {
+	o.attempted += more.attempted
+	o.succeeded += more.succeeded
+	o.failed += more.failed
+	o.left += more.left
+}
+
+// recoverGap delivers the events of a gap, from a time on, and tells the server.
+func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time) outcome {
+	lane := l.lanes[g.EndpointID]
+	if lane == nil || g.Counts.Pending == 0 && g.Counts.Failed > 0 {
+		return outcome{} // what failed was tried, and is for a person to see
+	}
+	var total outcome
+	var err error
+	for cursor := ""; ; {
+		var page api.Undelivered
+		err = l.persist(ctx, func() (err error) {
+			page, err = l.cfg.Client.UndeliveredIn(ctx, g, client.Page{Limit: pageSize, Cursor: cursor})
+			return err
+		})
+		if err != nil {
+			break
+		}
+		total.add(lane.deliverAll(ctx, page.Data, oldest))
+		if page.Meta == nil || page.Meta.NextCursor == nil || ctx.Err() != nil {
+			break
+		}
+		cursor = *page.Meta.NextCursor
+	}
+	said := api.RecoverGap{Outcome: "completed", AttemptedCount: int64(total.attempted), SucceededCount: int64(total.succeeded), FailedCount: int64(total.failed)}
+	switch {
+	case err != nil || ctx.Err() != nil:
+		said.Outcome = "interrupted"
+	case total.failed > 0 || total.left > 0:
+		said.Outcome = "partial"
+	}
+	saying, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	if _, told := l.cfg.Client.RecoverGap(saying, g.ID, said); told != nil && err == nil {
+		err = told
+	}
+	if err != nil {
+		l.failedToRecover(ctx, err)
+	}
+	return total
+}
+
+// deliverAll delivers events and returns when each is settled.
+func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldest time.Time) (o outcome) {
+	var sights []*sight
+	for i := range events {
+		r := &events[i]
+		if r.RequestedAt.Before(oldest) {
+			o.left++
+			continue
+		}
+		if s := a.offer(ctx, r, true); s != nil {
+			sights = append(sights, s)
+		} else if ctx.Err() != nil {
+			break
+		}
+	}
+	for _, s := range sights {
+		select {
+		case <-s.done:
+			o.attempted++
+			if s.ok {
+				o.succeeded++
+			} else {
+				o.failed++
+			}
+		case <-ctx.Done():
+			return o
+		}
+	}
+	return o
+}
+
+// since delivers what was captured since a time and not delivered yet, again and again until nothing new is there.
+func (l *Listener) since(ctx context.Context, t time.Time) (total outcome) {
+	for ctx.Err() == nil {
+		var events []api.TunnelRequest
+		err := l.persist(ctx, func() (err error) {
+			events, err = l.cfg.Client.Missed(ctx, l.ids(), t)
+			return err
+		})
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Status == 422 {
+			return total // older than what is kept: there is nothing
+		}
+		if err != nil {
+			l.failedToRecover(ctx, err)
+			return total
+		}
+		fresh := make(map[string][]api.TunnelRequest)
+		count := 0
+		l.mu.Lock()
+		for _, r := range events {
+			if l.seen.byID[r.ID] == nil && l.lanes[r.EndpointID] != nil {
+				fresh[r.EndpointID] = append(fresh[r.EndpointID], r)
+				count++
+			}
+		}
+		l.mu.Unlock()
+		if count == 0 {
+			return total
+		}
+		for id, some := range fresh {
+			total.add(l.lanes[id].deliverAll(ctx, some, l.oldest()))
+		}
+		l.mu.Lock()
+		full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
+		l.mu.Unlock()
+		if full {
+			return total
+		}
+	}
+	return total
+}
+
+// catchUp fetches what was left for later because too many events waited.
+func (l *Listener) catchUp(ctx context.Context, since time.Time) {
+	l.mu.Lock()
+	l.behind = time.Time{}
+	l.mu.Unlock()
+	l.since(ctx, since.Add(-time.Second))
+}
+
+func (l *Listener) failedToRecover(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		l.tell(Warning{"what was missed could not all be fetched: " + err.Error()})
+	}
+}
+
+// persist repeats a call until it is answered, or will never be.
+func (l *Listener) persist(ctx context.Context, call func() error) error {
+	pause := newBackoff()
+	for {
+		err := call()
+		if err == nil || hopeless(err) || ctx.Err() != nil {
+			return err
+		}
+		wait := pause.next(false)
+		var refused *client.Error
+		if errors.As(err, &refused) {
+			wait = max(wait, refused.RetryAfter)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

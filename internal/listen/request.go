@@ -1,0 +1,173 @@
+package listen
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+)
+
+// Names of the fields that forwarded requests gain (decisions, section 10).
+const (
+	forwardedFor  = "X-Forwarded-For"
+	serviceTunnel = "X-Service-Tunnel"
+	serviceID     = "X-Service-Request-Id"
+)
+
+// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; those that
+// begin with Proxy- besides), and Expect, which is settled between two neighbours. Lower case.
+var perConnection = map[string]bool{
+	"connection": true, "keep-alive": true, "te": true, "trailer": true, "trailers": true, "transfer-encoding": true,
+	"upgrade": true, "http2-settings": true, "expect": true,
+}
+
+// outgoing is a request ready to be written.
+type outgoing struct {
+	method string
+	to     Target
+	target string // path and query
+	head   []byte
+	body   []byte
+}
+
+// url is the whole address that the request goes to.
+func (o outgoing) url() string { return o.to.Scheme + "://" + o.to.Host + o.target }
+
+// compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes of
+// its body. Host and Content-Length are the target's and the body's, at the places where they stood.
+func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, error) {
+	body, err := bodyOf(r.Body, r.BodyEncoding)
+	if err != nil {
+		return outgoing{}, err
+	}
+	fields := fieldsOf(r.HeaderList, r.Headers)
+	added := hookglass.Headers{{Name: serviceTunnel, Value: "true"}, {Name: serviceID, Value: r.ID}}
+	if r.IPAddress != nil && *r.IPAddress != "" {
+		added = append(hookglass.Headers{{Name: forwardedFor, Value: *r.IPAddress}}, added...)
+	}
+	method := r.Method
+	if method == "EMAIL" { // mail goes on as JSON (decisions, section 7)
+		method = "POST"
+		if !fields.Has("Content-Type") {
+			fields = append(fields, hookglass.Header{Name: "Content-Type", Value: "application/json"})
+		}
+	}
+	return write(method, to, to.requestTarget(r.Path, r.QueryString), fields, set, added, body)
+}
+
+// write lays a request out. Fields of set take the place of those of the same name; so do those added, but for
+// X-Forwarded-For, which is a list.
+func write(method string, to Target, target string, fields, set, added hookglass.Headers, body []byte) (outgoing, error) {
+	if !isToken(method) || method == "CONNECT" {
+		return outgoing{}, fmt.Errorf("the method %q can not be sent", method)
+	}
+	drop := make(map[string]bool)
+	for _, v := range fields.Values("Connection") {
+		for option := range strings.SplitSeq(v, ",") {
+			drop[strings.ToLower(strings.Trim(option, " \t"))] = true
+		}
+	}
+	for _, h := range set {
+		drop[strings.ToLower(h.Name)] = true
+	}
+	drop[strings.ToLower(serviceTunnel)], drop[strings.ToLower(serviceID)] = true, true
+	delete(drop, "host")
+	delete(drop, "content-length")
+
+	b := make([]byte, 0, 512+len(target))
+	b = append(append(append(b, method...), ' '), target...)
+	b = append(b, " HTTP/1.1\r\n"...)
+	field := func(name, value string) {
+		b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+	}
+	hosted, sized := false, false
+	if !fields.Has("Host") && !set.Has("Host") {
+		field("Host", to.Host)
+		hosted = true
+	}
+	length := strconv.Itoa(len(body))
+	for _, h := range fields {
+		if !isToken(h.Name) || !isFieldValue(h.Value) {
+			continue // no server took it in like this; it would write a head of its own
+		}
+		switch name := strings.ToLower(h.Name); {
+		case name == "host":
+			if !hosted && !set.Has("Host") {
+				field(h.Name, to.Host)
+			}
+			hosted = true
+		case name == "content-length" || name == "transfer-encoding":
+			if sized {
+				continue
+			}
+			if sized = true; name == "content-length" {
+				field(h.Name, length)
+			} else {
+				field("Content-Length", length)
+			}
+		case drop[name] || perConnection[name] || strings.HasPrefix(name, "proxy-"):
+		default:
+			field(h.Name, h.Value)
+		}
+	}
+	for _, h := range set {
+		field(h.Name, h.Value)
+	}
+	for _, h := range added {
+		field(h.Name, h.Value)
+	}
+	if !sized && (len(body) > 0 || method == "POST" || method == "PUT" || method == "PATCH") { // RFC 9110, section 8.6
+		field("Content-Length", length)
+	}
+	b = append(b, "\r\n"...)
+	return outgoing{method: method, to: to, target: target, head: b, body: body}, nil
+}
+
+// fieldsOf takes the list, which is in order, or else the object.
+func fieldsOf(list [][2]string, object map[string]string) hookglass.Headers {
+	var fields hookglass.Headers
+	for _, h := range list {
+		fields = append(fields, hookglass.Header{Name: h[0], Value: h[1]})
+	}
+	if len(list) == 0 {
+		for name, value := range object {
+			fields = append(fields, hookglass.Header{Name: name, Value: value})
+		}
+	}
+	return fields
+}
+
+func bodyOf(text, encoding string) ([]byte, error) {
+	if encoding != "" && encoding != "base64" {
+		return []byte(text), nil
+	}
+	body, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("the body of the event is no base64")
+	}
+	return body, nil
+}
+
+// isToken reports whether s may be a method or a field name (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isFieldValue reports whether s can stand behind a name without ending its line.
+func isFieldValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,298 @@
+package listen
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hookglass/api"
+	"hookglass/client"
+)
+
+const (
+	heartbeat    = time.Minute            // between signs of life of ours (decisions, section 10)
+	greeting     = 15 * time.Second       // for the welcome and the answers to all subscriptions
+	backlogCheck = 100 * time.Millisecond // between looks whether what was left for later can come now
+)
+
+// session is one socket with its subscriptions.
+type session struct {
+	l           *Listener
+	socket      *client.Cable
+	ticket      api.TunnelTicket
+	identifiers map[string]string // of the subscription, by endpoint
+	endpoints   map[string]string // the other way round
+	pending     int               // subscriptions without an answer
+	confirmed   int
+}
+
+// disconnected is the server's end of a socket.
+type disconnected struct{ reason string }
+
+func (d disconnected) Error() string { return "the server ended the connection: " + d.reason }
+
+// session opens a socket and stays with it until it ends. online tells whether every subscription was answered and one
+// at least confirmed.
+func (l *Listener) session(ctx context.Context) (online bool, err error) {
+	s := &session{l: l, identifiers: make(map[string]string), endpoints: make(map[string]string)}
+	if s.ticket, err = l.connect(ctx); err != nil {
+		return false, err
+	}
+	if n := s.ticket.TunnelProtocol.EvidenceBodyLimit; n > 0 {
+		l.mu.Lock()
+		l.evidence = min(n, 16<<20)
+		l.mu.Unlock()
+	}
+	if s.socket, err = l.cfg.Client.OpenCable(ctx, s.ticket); err != nil {
+		return false, err
+	}
+	defer s.socket.Close()
+
+	// The socket outlives ctx by the time that what is under way takes.
+	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	messages, ended := make(chan api.CableMessage), make(chan error, 1)
+	l.work.Go(func() {
+		for {
+			m, err := s.socket.Read(life)
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case messages <- m:
+			case <-life.Done():
+				ended <- life.Err()
+				return
+			}
+		}
+	})
+	recovery, done := context.WithCancel(life)
+	defer done()
+	beat, late, look := time.NewTicker(heartbeat), time.NewTimer(greeting), time.NewTicker(backlogCheck)
+	defer beat.Stop()
+	defer late.Stop()
+	defer look.Stop()
+	defer l.reports.detach()
+	catching := make(chan struct{}, 1) // one recovery at a time
+	for stop := ctx.Done(); ; {
+		select {
+		case m := <-messages:
+			up, err := s.take(life, m)
+			if err != nil {
+				return online, err
+			}
+			if up && !online {
+				online = true
+				late.Stop()
+				l.reports.attach(s)
+				l.mu.Lock()
+				again := l.summary.Reconnects > 0
+				l.mu.Unlock()
+				l.tell(Connected{again})
+				catching <- struct{}{}
+				l.work.Go(func() {
+					l.recover(recovery)
+					<-catching
+				})
+			}
+		case err := <-ended:
+			return online, err
+		case <-late.C:
+			return online, errors.New("the server did not answer the subscriptions")
+		case <-beat.C:
+			for _, identifier := range s.identifiers {
+				if err := s.socket.Perform(identifier, "heartbeat", nil); err != nil {
+					return online, err
+				}
+			}
+		case <-look.C:
+			since := l.backlog()
+			if since.IsZero() || !online || stop == nil {
+				continue
+			}
+			select {
+			case catching <- struct{}{}:
+				l.work.Go(func() {
+					l.catchUp(recovery, since)
+					<-catching
+				})
+			default:
+			}
+		case <-stop:
+			stop = nil
+			done()
+			l.work.Go(func() { s.leave(cut) })
+		}
+	}
+}
+
+// connect gets a ticket for one of the endpoints; it opens a socket for all of them. A mailbox takes no ticket.
+func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err error) {
+	err = errNoneLeft
+	for _, e := range l.wanted() {
+		if e.Email {
+			continue
+		}
+		ticket, err = l.cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{
+			EndpointID: e.ID, InstallationID: l.cfg.Machine.Hostname, ClientName: "hookglass", ClientMetadata: &l.cfg.Machine,
+			Capabilities: []string{api.CapabilityEvidence, api.CapabilityReplay},
+		})
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Code == "" || refused.Status != http.StatusNotFound {
+			return ticket, err
+		}
+		l.forsake(e.ID)
+		err = errNoneLeft
+	}
+	return ticket, err
+}
+
+// take works on one message. up tells that every subscription was answered.
+func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err error) {
+	l := s.l
+	switch m.Type {
+	case "welcome":
+		for _, e := range l.wanted() {
+			sub := api.TunnelSubscription{Channel: api.TunnelChannel, EndpointID: e.ID, ClientID: s.ticket.TunnelClientID, ClientMetadata: &l.cfg.Machine}
+			if e.Target != nil {
+				sub.TargetURL = e.Target.String()
+			} else if len(e.Routes) > 0 {
+				sub.TargetURL = e.Routes[0].Target.String()
+			}
+			identifier, err := s.socket.Subscribe(sub)
+			if err != nil {
+				return false, err
+			}
+			s.identifiers[e.ID], s.endpoints[identifier] = identifier, e.ID
+			s.pending++
+		}
+	case "ping":
+		var seconds int64
+		if json.Unmarshal(m.Message, &seconds) == nil && seconds > 0 {
+			l.mu.Lock()
+			l.ping = time.Unix(seconds, 0)
+			l.pinged = time.Now()
+			l.mu.Unlock()
+		}
+	case "confirm_subscription":
+		s.pending--
+		s.confirmed++
+		return s.pending == 0, nil
+	case "reject_subscription":
+		id := s.endpoints[m.Identifier]
+		s.pending--
+		l.forsake(id)
+		if len(l.wanted()) == 0 {
+			return false, errNoneLeft
+		}
+		return s.pending == 0 && s.confirmed > 0, nil
+	case "disconnect":
+		return false, disconnected{m.Reason}
+	case "":
+		id, ok := s.endpoints[m.Identifier]
+		if lane := l.lanes[id]; ok && lane != nil {
+			lane.message(ctx, m.Message)
+		}
+	}
+	return false, nil
+}
+
+// message works on what came for a subscription.
+func (a *lane) message(ctx context.Context, text json.RawMessage) {
+	l := a.l
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(text, &kind) != nil {
+		return
+	}
+	switch kind.Type {
+	case api.TunnelWebhookRequest:
+		r := new(api.TunnelRequest)
+		if err := json.Unmarshal(text, r); err != nil || r.ID == "" {
+			l.tell(Warning{fmt.Sprintf("the server sent an event that can not be read: %v", err)})
+			return
+		}
+		a.offer(ctx, r, false)
+	case api.TunnelReplay:
+		l.work.Go(func() { a.replay(ctx, text) })
+	case api.TunnelReportAck:
+		var ack api.DeliveryReportAck
+		if json.Unmarshal(text, &ack) == nil {
+			l.reports.acked(ack)
+		}
+	}
+}
+
+// perform calls an action of an endpoint's subscription.
+func (s *session) perform(action, endpoint string, data any) error {
+	identifier, ok := s.identifiers[endpoint]
+	if !ok {
+		return errors.New("there is no subscription")
+	}
+	return s.socket.Perform(identifier, action, data)
+}
+
+// sign says in a report whose it is.
+func (s *session) sign(r *api.DeliveryReport) {
+	r.TunnelClientID, r.TunnelClientCredential = s.ticket.TunnelClientID, s.ticket.TunnelClientCredential
+}
+
+// leave ends a session in good order: nothing new, what is under way to its end and reported, goodbye.
+func (s *session) leave(cut context.CancelFunc) {
+	defer cut()
+	for _, identifier := range s.identifiers {
+		_ = s.socket.Unsubscribe(identifier) // a socket that is gone has no subscription either
+	}
+	s.l.reports.detach()
+	s.l.finish()
+	s.socket.Close()
+}
+
+// finish returns when what was taken in is settled and reported, or has had its time.
+func (l *Listener) finish() {
+	l.mu.Lock()
+	l.stopping = true
+	if l.leaveBy.IsZero() {
+		l.leaveBy = time.Now().Add(drainLimit)
+	}
+	by := l.leaveBy
+	l.mu.Unlock()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for time.Now().Before(by) {
+		l.mu.Lock()
+		left := l.admitted - l.settled
+		l.mu.Unlock()
+		if left == 0 && l.reports.waiting() == 0 {
+			return
+		}
+		<-look.C
+	}
+}
+
+// backlog returns since when events were left for later, if they can come now.
+func (l *Listener) backlog() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lane := range l.lanes {
+		if len(lane.queue) > laneLength/10 {
+			return time.Time{}
+		}
+	}
+	return l.behind
+}
+
+// now is the server's time, as far as it is known.
+func (l *Listener) now() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ping.IsZero() {
+		return time.Now()
+	}
+	return l.ping.Add(time.Since(l.pinged))
+}

@@ -1,0 +1,165 @@
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Target is an address on this machine, or near it, that events are sent to.
+type Target struct {
+	Scheme string // http or https
+	Host   string // with the port, where it is not the scheme's own
+	Path   string // percent-encoded; empty: none
+	Query  string // without the question mark
+}
+
+// ParseTarget reads a port, host:port, host:port/path or a whole URL.
+func ParseTarget(s string) (Target, error) {
+	text := s
+	if port, err := strconv.Atoi(text); err == nil {
+		if port < 1 || port > 65535 {
+			return Target{}, fmt.Errorf("%s is no port", s)
+		}
+		text = "localhost:" + text
+	}
+	if strings.HasPrefix(text, ":") {
+		text = "localhost" + text
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "":
+		return Target{}, fmt.Errorf("%q is neither a port nor an address such as http://localhost:3000/webhooks", s)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return Target{}, fmt.Errorf("%q must begin with http or https", s)
+	case u.User != nil:
+		return Target{}, errors.New("a target holds no user and password; send them with --header 'Authorization: …'")
+	case u.Fragment != "":
+		return Target{}, fmt.Errorf("%q has a fragment, which is never sent", s)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return Target{}, fmt.Errorf("%q has no port between 1 and 65535", s)
+		}
+	}
+	return Target{Scheme: u.Scheme, Host: u.Host, Path: u.EscapedPath(), Query: u.RawQuery}, nil
+}
+
+// String is the address as a URL.
+func (t Target) String() string {
+	s := t.Scheme + "://" + t.Host + t.Path
+	if t.Query != "" {
+		s += "?" + t.Query
+	}
+	return s
+}
+
+// address is host and port to connect to.
+func (t Target) address() string {
+	host, port := t.Host, ""
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		host, port = host[:i], host[i+1:]
+	}
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[t.Scheme]
+	}
+	return host + ":" + port
+}
+
+// hostname is the host without its port, and without the brackets of an IPv6 address.
+func (t Target) hostname() string {
+	u := url.URL{Host: t.Host}
+	return u.Hostname()
+}
+
+// requestTarget puts an event's path and query behind the target's own. What was captured stays as it was spelled; "/" is
+// what an event has when nothing followed the endpoint in its path, and adds nothing to a target that has a path.
+func (t Target) requestTarget(path, query string) string {
+	base := t.Path
+	switch {
+	case path == "" || path == "/":
+		if base == "" {
+			base = "/"
+		}
+	case strings.HasPrefix(path, "/"):
+		base = strings.TrimSuffix(base, "/") + path
+	default:
+		base = strings.TrimSuffix(base, "/") + "/" + path
+	}
+	switch {
+	case t.Query != "" && query != "":
+		query = t.Query + "&" + query
+	case t.Query != "":
+		query = t.Query
+	}
+	if query != "" {
+		base += "?" + query
+	}
+	return fit(base)
+}
+
+// fit encodes what would end a request line: a path is as its sender spelled it, and only what could never have come in
+// a request line is changed.
+func fit(target string) string {
+	if strings.IndexFunc(target, unfit) < 0 {
+		return target
+	}
+	var b strings.Builder
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c == 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func unfit(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// Route sends some events to a target of their own.
+type Route struct {
+	Events string // a pattern of event types
+	Target Target
+}
+
+// ParseRoute reads EVENT=URL, the event being a pattern such as invoice.* or stripe.invoice.*.
+func ParseRoute(s string) (Route, error) {
+	event, address, ok := strings.Cut(s, "=")
+	if event = strings.TrimSpace(event); !ok || event == "" {
+		return Route{}, fmt.Errorf("%q is not of the form EVENT=URL, for example invoice.*=http://localhost:3000/invoices", s)
+	}
+	t, err := ParseTarget(strings.TrimSpace(address))
+	return Route{event, t}, err
+}
+
+// Matches reports whether a pattern means an event of a provider. A * in it stands for any text; the provider and a dot may
+// stand before the event's type, as in the names of samples.
+func Matches(pattern, provider, event string) bool {
+	return wildcard(pattern, event) || wildcard(pattern, provider+"."+event)
+}
+
+func wildcard(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(text, first) || len(text) < len(first)+len(last) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	text = text[len(first) : len(text)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return true
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package listen
+
+import (
+	"net"
+	"syscall"
+)
+
+// usable reports whether a connection that waited is still open and has nothing to say: its other end may have left, and a
+// request written then would be lost without anyone knowing.
+func usable(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, err := syscall.Read(int(fd), b[:])
+		open = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		return true
+	})
+	return err == nil && open
+}
