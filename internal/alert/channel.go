@@ -1,0 +1,433 @@
+// Package alert watches endpoints and tells people: the rules of alerts and their evaluation, the figures that they are judged by, and
+// notification channels with the senders of each kind.
+//
+// It hides how each kind of channel is spoken to, that what waits for a channel is a row which outlives the process, and that exactly one
+// node turns an alert from one state to the other. Credentials of channels are sealed; they leave this package in requests to the channel alone.
+//
+// All methods are safe for concurrent use.
+package alert
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/fair"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+// Bounds of channels. A workspace with more has a list of addressees, not channels.
+const (
+	maxName       = 200 // characters
+	maxChannels   = 100 // of a workspace
+	maxURL        = 2048
+	maxRecipients = 20
+	maxAddress    = 254 // RFC 5321, section 4.5.3.1.3, less the brackets
+	maxToken      = 256
+)
+
+// Client is the way out.
+type Client interface {
+	// Check judges a URL as it is spelled. It answers validation_failed and target_not_allowed.
+	Check(field, rawURL string) error
+	// Do sends a request once. Its error is a *outbound.Failure.
+	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
+}
+
+// Sealer encrypts credentials. where names the row, so that ciphertext can not be moved to another.
+type Sealer interface {
+	Seal(plaintext []byte, where string) ([]byte, error)
+	Open(sealed []byte, where string) ([]byte, error)
+}
+
+// Config is what the service is made of.
+type Config struct {
+	Client   Client
+	Sealer   Sealer
+	Mailer   *Mailer // nil: there is no relay, and mail channels say so
+	Telegram string  // address of Telegram's API; empty: https://api.telegram.org
+	Log      *slog.Logger
+	Now      func() time.Time                  // nil: the clock
+	Delay    func(time.Duration) time.Duration // a time from zero to the bound; nil: evenly distributed
+}
+
+// Service is the capability.
+type Service struct {
+	Config
+	db *store.DB
+
+	mu       sync.Mutex
+	places   *fair.Places
+	busy     map[int64]bool // channels that this node sends to
+	purgedAt time.Time      // when this node last deleted old figures
+}
+
+// New returns the service. Nothing is sent without [Service.Run], and nothing is judged without [Service.Evaluate].
+func New(db *store.DB, cfg Config) *Service {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Delay == nil {
+		cfg.Delay = mathrand.N[time.Duration]
+	}
+	if cfg.Telegram == "" {
+		cfg.Telegram = "https://api.telegram.org"
+	}
+	return &Service{Config: cfg, db: db, places: fair.NewPlaces(sendersAtOnce, sendersAtOnce/2), busy: make(map[int64]bool)}
+}
+
+// ChannelDraft is what a caller sets on a channel. A nil field is not named.
+type ChannelDraft struct {
+	Name        *string
+	Kind        *hookglass.ChannelKind // may not change
+	Enabled     *bool                  // true also brings a channel back that the service disabled
+	WorkspaceID *int64                 // create alone
+	Config      *ChannelSettings
+}
+
+// ChannelSettings are the configuration as a caller spells it. A nil field is not named.
+type ChannelSettings struct {
+	WebhookURL, BotToken, ChatID, URL, Secret *string
+	To, Events                                *[]string
+}
+
+// CreateChannel stores a new channel, in the principal's workspace or its account's oldest when the draft names none. Where it made the
+// signing secret of a webhook channel itself, it returns it, once. It answers validation_failed and target_not_allowed.
+func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d ChannelDraft) (c hookglass.Channel, secret string, err error) {
+	if err := mayManage(who); err != nil {
+		return c, "", err
+	}
+	var faults []hookglass.FieldError
+	for field, given := range map[string]bool{"name": d.Name != nil, "kind": d.Kind != nil, "config": d.Config != nil} {
+		if !given {
+			faults = append(faults, channelFault(field, "is required"))
+		}
+	}
+	if len(faults) > 0 {
+		slices.SortFunc(faults, func(a, b hookglass.FieldError) int { return strings.Compare(a.Field, b.Field) })
+		return c, "", hookglass.InvalidFields(faults)
+	}
+	c.ID, c.Kind, c.Enabled = hookglass.NewSortableID(hookglass.PrefixChannel, s.Now()), *d.Kind, true
+	if !slices.Contains(hookglass.ChannelKinds, c.Kind) {
+		return c, "", hookglass.Invalid("notification_channel.kind", "must be slack, discord, teams, telegram, email or webhook")
+	}
+	if c.Kind == hookglass.ChannelWebhook && d.Config.Secret == nil {
+		var key [32]byte
+		rand.Read(key[:]) // never fails (crypto/rand, Go 1.24)
+		secret = secretPrefix + base64.StdEncoding.EncodeToString(key[:])
+		d.Config.Secret = &secret
+	}
+	var config hookglass.ChannelConfig
+	if err := s.apply(d, &c, &config); err != nil {
+		return c, "", err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		id := int64(0)
+		if d.WorkspaceID != nil {
+			id = *d.WorkspaceID
+		}
+		w, err := tx.HomeWorkspace(id)
+		if hookglass.Is(err, hookglass.CodeNotFound) && d.WorkspaceID != nil {
+			return hookglass.Invalid("notification_channel.workspace_id", "is no workspace of yours")
+		}
+		if err != nil {
+			return err
+		}
+		if n, err := tx.CountChannels(w.ID); err != nil {
+			return err
+		} else if n >= maxChannels {
+			return hookglass.Invalid("notification_channel", "would be one too many: a workspace has %d at most", maxChannels)
+		}
+		c.WorkspaceID, c.AccountID = w.ID, w.AccountID
+		return tx.CreateChannel(&c)
+	})
+	return c, secret, err
+}
+
+// UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed and target_not_allowed.
+func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id string, d ChannelDraft) (c hookglass.Channel, err error) {
+	if err := mayManage(who); err != nil {
+		return c, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		c, err = tx.ChangeChannel(id, func(c *hookglass.Channel) (bool, error) {
+			if d.Kind != nil && *d.Kind != c.Kind {
+				return false, hookglass.Invalid("notification_channel.kind", "can not change")
+			}
+			config, err := s.open(*c)
+			if err != nil {
+				return false, err
+			}
+			return d.Enabled != nil && *d.Enabled, s.apply(d, c, &config)
+		})
+		return err
+	})
+	return c, err
+}
+
+// DeleteChannel deletes a channel and what waits for it. It answers not_found.
+func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id string) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteChannel(id) })
+}
+
+// Sent is what came of one attempt. Exactly one of StatusCode and Failure is set, or neither where mail was taken over.
+type Sent struct {
+	Delivered  bool
+	StatusCode int
+	Failure    *hookglass.Failure
+	retryAfter time.Duration
+}
+
+// TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers not_found.
+func (s *Service) TestChannel(ctx context.Context, who hookglass.Principal, id string) (sent Sent, err error) {
+	if err := mayManage(who); err != nil {
+		return sent, err
+	}
+	var c hookglass.Channel
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		c, err = v.Channel(id)
+		return err
+	})
+	if err != nil {
+		return sent, err
+	}
+	now := s.Now().UTC()
+	return s.send(ctx, c, hookglass.Message{
+		ID: hookglass.NewSortableID(hookglass.PrefixMessage, now), Type: hookglass.MessageTest, At: now,
+		Title: "Test message", Text: fmt.Sprintf("The notification channel %q works.", c.Name),
+		Data: map[string]any{"channel_id": c.ID, "name": c.Name},
+	})
+}
+
+// Channel finds a workspace's notification channel by its id or its name and returns its id. It answers not_found.
+func (s *Service) Channel(v *store.View, workspaceID int64, ref string) (id string, err error) {
+	c, err := v.ChannelIn(workspaceID, ref)
+	return c.ID, err
+}
+
+// Notify queues a message for a channel of a workspace; it is sent until it arrives or the channel is disabled. It answers not_found where
+// there is no such channel, and conflict where it is disabled.
+func (s *Service) Notify(ctx context.Context, workspaceID int64, channelID, message string) error {
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		c, err := tx.ChannelIn(workspaceID, channelID)
+		if err != nil {
+			return err
+		}
+		if !c.Enabled || !c.DisabledAt.IsZero() {
+			return hookglass.Errorf(hookglass.CodeConflict, "The notification channel is disabled.")
+		}
+		return tx.Notify(c.Num, "", hookglass.Message{
+			ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: hookglass.MessageAction, At: tx.Now,
+			Text: message, Data: map[string]any{"message": message},
+		})
+	})
+}
+
+// Problem says why nothing can be sent to channels of a kind in this installation; empty: it can.
+func (s *Service) Problem(kind hookglass.ChannelKind) string {
+	if kind == hookglass.ChannelEmail && s.Mailer == nil {
+		return noRelay
+	}
+	return ""
+}
+
+const noRelay = "This installation has no mail relay, so nothing can be sent by email. Its operator sets one with --smtp-relay."
+
+// apply sets what the draft names, judges the whole, and seals it.
+func (s *Service) apply(d ChannelDraft, c *hookglass.Channel, config *hookglass.ChannelConfig) error {
+	var faults []hookglass.FieldError
+	if d.Name != nil {
+		c.Name = strings.TrimSpace(*d.Name)
+		if !validName(c.Name) {
+			faults = append(faults, channelFault("name", fmt.Sprintf("must have 1 to %d characters, none of them a control character", maxName)))
+		}
+	}
+	if d.Enabled != nil {
+		c.Enabled = *d.Enabled
+	}
+	if d.Config != nil {
+		faults = append(faults, d.Config.apply(c, config)...)
+	}
+	if len(faults) > 0 {
+		return hookglass.InvalidFields(faults)
+	}
+	if d.Config != nil {
+		for field, address := range map[string]string{"webhook_url": config.WebhookURL, "url": config.URL} {
+			if address == "" {
+				continue
+			}
+			if err := s.Client.Check("notification_channel.config."+field, address); err != nil {
+				return err
+			}
+		}
+		c.Shown = hints(c.Kind, *config)
+		plain, err := json.Marshal(config)
+		if err != nil {
+			return err
+		}
+		if c.Sealed, err = s.Sealer.Seal(plain, sealedIn(c.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings are the fields of each kind (decisions, section 13, "Channel config").
+func settings(kind hookglass.ChannelKind) []string {
+	switch kind {
+	case hookglass.ChannelTelegram:
+		return []string{"bot_token", "chat_id"}
+	case hookglass.ChannelEmail:
+		return []string{"to"}
+	case hookglass.ChannelWebhook:
+		return []string{"url", "secret", "events"}
+	}
+	return []string{"webhook_url"}
+}
+
+var (
+	botToken = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+	chatID   = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z0-9_]{3,64})$`)
+)
+
+func (d ChannelSettings) apply(c *hookglass.Channel, config *hookglass.ChannelConfig) (faults []hookglass.FieldError) {
+	fault := func(field, message string) { faults = append(faults, channelFault("config."+field, message)) }
+	known := settings(c.Kind)
+	text := func(field string, given *string, to *string) {
+		switch {
+		case given == nil:
+		case !slices.Contains(known, field):
+			fault(field, "is not a setting of "+string(c.Kind))
+		default:
+			*to = *given
+		}
+	}
+	text("webhook_url", d.WebhookURL, &config.WebhookURL)
+	text("bot_token", d.BotToken, &config.BotToken)
+	text("chat_id", d.ChatID, &config.ChatID)
+	text("url", d.URL, &config.URL)
+	text("secret", d.Secret, &config.Secret)
+	if d.To != nil {
+		if slices.Contains(known, "to") {
+			config.To = *d.To
+		} else {
+			fault("to", "is not a setting of "+string(c.Kind))
+		}
+	}
+	if d.Events != nil {
+		if slices.Contains(known, "events") {
+			c.Events = []hookglass.ActivityType{}
+			for i, name := range *d.Events {
+				t := hookglass.ActivityType(name)
+				if !slices.Contains(hookglass.Subscribable, t) {
+					fault(fmt.Sprintf("events.%d", i), "must be webhook.received, email.received, forwarding.failed or alert.triggered")
+				} else if !slices.Contains(c.Events, t) {
+					c.Events = append(c.Events, t)
+				}
+			}
+		} else {
+			fault("events", "is not a setting of "+string(c.Kind))
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	for _, f := range []struct {
+		name, value string
+		longest     int
+	}{{"webhook_url", config.WebhookURL, maxURL}, {"bot_token", config.BotToken, maxToken}, {"chat_id", config.ChatID, maxToken}, {"url", config.URL, maxURL}, {"secret", config.Secret, maxToken}} {
+		switch {
+		case !slices.Contains(known, f.name):
+		case f.value == "":
+			fault(f.name, "is required")
+		case len(f.value) > f.longest:
+			fault(f.name, fmt.Sprintf("may have %d bytes at most", f.longest))
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	switch c.Kind {
+	case hookglass.ChannelTelegram:
+		if !botToken.MatchString(config.BotToken) {
+			fault("bot_token", "is not the token of a bot")
+		}
+		if !chatID.MatchString(config.ChatID) {
+			fault("chat_id", "must be a number or @name")
+		}
+	case hookglass.ChannelEmail:
+		if n := len(config.To); n < 1 || n > maxRecipients {
+			fault("to", fmt.Sprintf("must name 1 to %d addresses", maxRecipients))
+		}
+		for i, address := range config.To {
+			if a, err := mail.ParseAddress(address); err != nil || a.Address != address || len(address) > maxAddress || strings.ContainsAny(address, "\r\n") {
+				fault(fmt.Sprintf("to.%d", i), "is not a mail address")
+			}
+		}
+	case hookglass.ChannelWebhook:
+		if _, err := signingKey(config.Secret); err != nil {
+			fault("secret", err.Error())
+		}
+	}
+	return faults
+}
+
+// hints are what may be seen of a configuration.
+func hints(kind hookglass.ChannelKind, c hookglass.ChannelConfig) hookglass.ChannelHints {
+	h := hookglass.ChannelHints{ChatID: c.ChatID, To: c.To}
+	if u, err := url.Parse(c.WebhookURL); err == nil {
+		h.Host = u.Host
+	}
+	if kind == hookglass.ChannelWebhook {
+		h.URL, _, _ = strings.Cut(c.URL, "?") // what follows may be a credential
+	}
+	return h
+}
+
+func (s *Service) open(c hookglass.Channel) (config hookglass.ChannelConfig, err error) {
+	plain, err := s.Sealer.Open(c.Sealed, sealedIn(c.ID))
+	if err != nil {
+		return config, fmt.Errorf("configuration of channel %s: %w", c.ID, err)
+	}
+	if json.Unmarshal(plain, &config) != nil {
+		return config, errors.New("the configuration of channel " + c.ID + " can not be read") // the cause may quote it
+	}
+	return config, nil
+}
+
+func sealedIn(channelID string) string { return "notification_channels:sealed:" + channelID }
+
+func validName(s string) bool {
+	n := utf8.RuneCountInString(s)
+	return n > 0 && n <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
+}
+
+// mayManage: a tunnel key reads and deletes its events, and nothing else (decisions, section 13).
+func mayManage(who hookglass.Principal) error {
+	if who.Endpoint != "" {
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	return nil
+}
+
+func channelFault(field, message string) hookglass.FieldError {
+	return hookglass.FieldError{Field: "notification_channel." + field, Message: message}
+}

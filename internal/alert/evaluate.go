@@ -1,0 +1,313 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	rollFor       = 15 * time.Second // that one round rolls up before alerts are judged by what there is
+	purgeEvery    = 10 * time.Minute
+	alertsAtOnce  = 200
+	readAtOnce    = 200             // events of one transaction that keyword_match reads
+	readFor       = 3 * time.Second // for one alert in one round; it goes on in the next
+	spikeBaseline = 24              // windows before, whose average a spike is compared with
+)
+
+// Evaluate rolls up figures and judges every alert that watches. It may run on several nodes at the same time: each change of state is made by one of
+// them. One alert that can not be judged does not keep others from it.
+func (s *Service) Evaluate(ctx context.Context) error {
+	failed := s.rollUp(ctx)
+	for after := int64(0); ; {
+		var alerts []hookglass.Alert
+		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			alerts, err = v.AlertsEnabled(after, alertsAtOnce)
+			return err
+		})
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		for _, a := range alerts {
+			after = a.Num
+			err := s.evaluate(ctx, a)
+			if ctx.Err() != nil {
+				return errors.Join(failed, ctx.Err())
+			}
+			if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) { // deleted meanwhile
+				failed = errors.Join(failed, fmt.Errorf("alert %s: %w", a.ID, err))
+			}
+		}
+		if len(alerts) < alertsAtOnce {
+			return failed
+		}
+	}
+}
+
+// rollUp counts what is not in the figures yet, piece by piece, and now and then deletes figures that nobody asks for.
+func (s *Service) rollUp(ctx context.Context) error {
+	began := time.Now()
+	s.mu.Lock()
+	purge := began.Sub(s.purgedAt) >= purgeEvery
+	if purge {
+		s.purgedAt = began
+	}
+	s.mu.Unlock()
+	for _, work := range []struct {
+		due  bool
+		what func(*store.Tx) (bool, error)
+	}{{true, (*store.Tx).RollUp}, {purge, (*store.Tx).PurgeFigures}} {
+		for more := work.due; more && time.Since(began) < rollFor; {
+			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+				more, err = work.what(tx)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("figures: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {
+	if a.Kind == hookglass.AlertKeywordMatch {
+		return s.read(ctx, a)
+	}
+	now := s.Now().UTC()
+	var verdict verdict
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		verdict, err = judge(v, a, now)
+		return err
+	})
+	if err != nil || verdict.triggered == (a.State == hookglass.AlertTriggered) {
+		return err
+	}
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return s.turn(tx, a, verdict) })
+}
+
+// verdict is the state that an alert should be in. The summary says why it is triggered or, where it no longer is, why not.
+type verdict struct {
+	triggered bool
+	summary   string
+	eventID   hookglass.EventID
+}
+
+// judge decides on the state of an alert that watches figures.
+func judge(v *store.View, a hookglass.Alert, now time.Time) (verdict, error) {
+	window := time.Duration(a.Config.WindowMinutes) * time.Minute
+	switch a.Kind {
+	case hookglass.AlertMissingWebhook:
+		since := now.Add(-window)
+		if a.ArmedAt.After(since) {
+			return verdict{}, nil // it has not watched for so long
+		}
+		received, err := v.ReceivedSince(a.EndpointNum, since)
+		return judgeMissing(a, received), err
+	case hookglass.AlertErrorResponse:
+		since := now.Add(-window)
+		if a.ArmedAt.After(since) {
+			since = a.ArmedAt
+		}
+		n, err := v.BadDeliveries(a.EndpointNum, since, a.Config.Threshold)
+		return judgeErrors(a, n), err
+	case hookglass.AlertVolumeSpike:
+		return judgeSpike(v, a, now, window)
+	}
+	return verdict{}, fmt.Errorf("an alert of kind %q", a.Kind)
+}
+
+func judgeMissing(a hookglass.Alert, received bool) verdict {
+	if received {
+		return verdict{summary: "Something arrived again."}
+	}
+	return verdict{triggered: true, summary: "Nothing arrived for " + minutes(a.Config.WindowMinutes) + "."}
+}
+
+// judgeErrors lets an alert go only when its window has half of what triggered it, so that it does not flap.
+func judgeErrors(a hookglass.Alert, bad int64) verdict {
+	c := a.Config
+	if a.State == hookglass.AlertTriggered {
+		if 2*bad > c.Threshold {
+			return verdict{triggered: true}
+		}
+		return verdict{summary: fmt.Sprintf("Only %d bad deliveries are left in %s.", bad, minutes(c.WindowMinutes))}
+	}
+	return verdict{
+		triggered: bad >= c.Threshold,
+		summary:   fmt.Sprintf("%d or more deliveries failed or were answered with 400 or more within %s.", c.Threshold, minutes(c.WindowMinutes)),
+	}
+}
+
+// judgeSpike compares the events of a window with the average of the windows before it, as far as the endpoint has been there. While the alert is
+// triggered the average stays that of before, for as long as it was taken from: then what was a spike has become usual.
+func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Duration) (verdict, error) {
+	e, err := v.EndpointByNum(a.EndpointNum)
+	if err != nil {
+		return verdict{}, err
+	}
+	began := now.Add(-window).Truncate(time.Minute)
+	recent, err := v.FiguresOf(a.EndpointNum, began, now)
+	if err != nil {
+		return verdict{}, err
+	}
+	count, c := recent.Counted(), a.Config
+	if a.State != hookglass.AlertTriggered && count < c.MinCount {
+		return verdict{}, nil
+	}
+	until := began
+	if a.State == hookglass.AlertTriggered && a.ChangedAt.After(now.Add(-spikeBaseline*window)) {
+		until = a.ChangedAt.Add(-window).Truncate(time.Minute)
+	}
+	from := until.Add(-spikeBaseline * window)
+	if created := e.CreatedAt.Truncate(time.Minute); from.Before(created) {
+		from = created
+	}
+	var average float64
+	if windows := max(until.Sub(from).Seconds()/window.Seconds(), 1); until.After(from) {
+		before, err := v.FiguresOf(a.EndpointNum, from, until.Add(-time.Minute))
+		if err != nil {
+			return verdict{}, err
+		}
+		average = float64(before.Counted()) / windows
+	}
+	return decideSpike(a, count, average), nil
+}
+
+// decideSpike lets an alert go only when its window has half of what triggers it, so that it does not flap.
+func decideSpike(a hookglass.Alert, count int64, average float64) verdict {
+	c := a.Config
+	limit := max(float64(c.MinCount), c.Factor*average)
+	if a.State == hookglass.AlertTriggered {
+		if 2*float64(count) > limit {
+			return verdict{triggered: true}
+		}
+		return verdict{summary: fmt.Sprintf("Only %d events arrived within %s.", count, minutes(c.WindowMinutes))}
+	}
+	return verdict{
+		triggered: count >= c.MinCount && float64(count) > c.Factor*average,
+		summary:   fmt.Sprintf("%d events arrived within %s; before it were %.1f on average.", count, minutes(c.WindowMinutes), average),
+	}
+}
+
+// read has keyword_match look through what arrived since it did last.
+func (s *Service) read(ctx context.Context, a hookglass.Alert) error {
+	m := newMatcher(a.Config)
+	for began := time.Now(); ; {
+		var events []*hookglass.Event
+		upTo := a.Cursor
+		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			events, upTo, err = v.Unread(a.EndpointNum, a.Cursor, readAtOnce)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		found, matched := verdict{}, a.MatchedAt
+		for _, e := range events {
+			where := m.in(e)
+			if where == "" {
+				continue
+			}
+			if !found.triggered {
+				found = verdict{true, fmt.Sprintf("%q was found in the %s of a request.", a.Config.Keyword, named(where)), e.ID}
+			}
+			if e.ReceivedAt.After(matched) {
+				matched = e.ReceivedAt
+			}
+		}
+		read := upTo != a.Cursor
+		if !read && a.State == hookglass.AlertTriggered && s.Now().Sub(a.MatchedAt) >= hookglass.KeywordQuiet {
+			return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+				return s.turn(tx, a, verdict{summary: "There was no match for 10 minutes."})
+			})
+		}
+		if !read {
+			return nil
+		}
+		moved := false
+		err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			if moved, err = tx.MoveAlert(a, upTo, matched); err != nil || !moved || !found.triggered || a.State == hookglass.AlertTriggered {
+				return err
+			}
+			return s.turn(tx, a, found)
+		})
+		if err != nil || !moved || time.Since(began) > readFor {
+			return err
+		}
+		if a.Cursor, a.MatchedAt = upTo, matched; found.triggered {
+			a.State = hookglass.AlertTriggered
+		}
+	}
+}
+
+func named(field string) string {
+	switch field {
+	case hookglass.KeywordEventType:
+		return "event type"
+	case hookglass.KeywordFrom:
+		return "sender"
+	case hookglass.KeywordTo:
+		return "recipients"
+	}
+	if field[0] == '/' {
+		return "body, at " + field + ","
+	}
+	return field
+}
+
+// turn changes an alert's state, once: with its incident, the line in the feed, and what its channels are told. All of it is one transaction.
+func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
+	incident := hookglass.Incident{ID: hookglass.NewSortableID(hookglass.PrefixIncident, tx.Now), EventID: v.eventID, Summary: v.summary, Resolution: v.summary}
+	turned, channels, err := tx.TurnAlert(a, incident)
+	if err != nil || !turned {
+		return err
+	}
+	e, err := tx.EndpointByNum(a.EndpointNum)
+	if err != nil {
+		return err
+	}
+	data := map[string]any{"alert_id": a.ID, "name": a.Name, "kind": string(a.Kind), "summary": v.summary}
+	kind, happened := string(hookglass.ActivityAlertTriggered), "triggered"
+	if v.triggered {
+		line := hookglass.Activity{Type: hookglass.ActivityAlertTriggered, OccurredAt: tx.Now, EndpointID: a.EndpointID, EventID: v.eventID, Data: data}
+		if err := tx.AddActivity(line); err != nil {
+			return err
+		}
+	} else {
+		kind, happened = hookglass.MessageAlertResolved, "resolved"
+	}
+	for _, c := range channels {
+		if !c.Enabled || !c.DisabledAt.IsZero() || v.triggered && follows(c, hookglass.ActivityAlertTriggered) {
+			continue // the last are told by what they follow
+		}
+		err := tx.Notify(c.Num, "", hookglass.Message{
+			ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: kind, At: tx.Now, EndpointID: a.EndpointID, EventID: v.eventID,
+			Title: fmt.Sprintf("Alert %q is %s", a.Name, happened), Text: fmt.Sprintf("%s (endpoint %q)", v.summary, e.Name), Data: data,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func follows(c hookglass.Channel, t hookglass.ActivityType) bool {
+	for _, e := range c.Events {
+		if e == t {
+			return true
+		}
+	}
+	return false
+}
+
+func minutes(n int64) string {
+	if n == 1 {
+		return "1 minute"
+	}
+	return fmt.Sprintf("%d minutes", n)
+}

@@ -1,0 +1,124 @@
+package alert
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/email"
+	"hookglass/internal/jsondoc"
+)
+
+// validField reports whether keyword_match can look there: a part of the event, or an RFC 6901 pointer into its body.
+func validField(field string) bool {
+	if slices.Contains(hookglass.KeywordFields, field) {
+		return true
+	}
+	_, err := jsondoc.ParsePointer(field)
+	return err == nil && field != "" && utf8.RuneCountInString(field) <= hookglass.MaxKeywordField
+}
+
+// matcher looks for a keyword. ASCII letters compare without case, as in a search.
+type matcher struct {
+	field   string
+	keyword []byte // lower case
+}
+
+func newMatcher(c hookglass.AlertConfig) matcher { return matcher{c.Field, lower([]byte(c.Keyword))} }
+
+// in tells where in an event, with its payload, the keyword is; "" is nowhere.
+func (m matcher) in(e *hookglass.Event) (where string) {
+	if strings.HasPrefix(m.field, "/") {
+		if value, found := valueAt(e.Body, m.field); found && m.contained(value) {
+			return m.field
+		}
+		return ""
+	}
+	for _, field := range hookglass.KeywordFields[1:] {
+		if m.field != field && m.field != hookglass.KeywordAny {
+			continue
+		}
+		if slices.ContainsFunc(part(e, field), m.contained) {
+			return field
+		}
+	}
+	return ""
+}
+
+// part is what an event has of a field of KeywordFields.
+func part(e *hookglass.Event, field string) [][]byte {
+	switch field {
+	case hookglass.KeywordBody:
+		return bodies(e)
+	case hookglass.KeywordHeaders:
+		return [][]byte{e.Headers.AppendWire(nil)}
+	case hookglass.KeywordPath:
+		return [][]byte{[]byte(e.Path)}
+	case hookglass.KeywordQuery:
+		return [][]byte{[]byte(e.RawQuery)}
+	case hookglass.KeywordEventType:
+		return [][]byte{[]byte(e.EventType)}
+	case hookglass.KeywordSubject:
+		return [][]byte{[]byte(e.Subject)}
+	case hookglass.KeywordFrom:
+		return [][]byte{[]byte(e.From)}
+	case hookglass.KeywordTo:
+		return [][]byte{[]byte(e.To)}
+	}
+	return nil
+}
+
+// pieceSize is how much of a long text is folded at a time.
+const pieceSize = 64 << 10
+
+// contained searches in time and memory that do not depend on what a sender wrote.
+func (m matcher) contained(text []byte) bool {
+	for {
+		n := min(len(text), pieceSize)
+		if bytes.Contains(lower(text[:n]), m.keyword) {
+			return true
+		}
+		if n == len(text) {
+			return false
+		}
+		text = text[n-len(m.keyword)+1:]
+	}
+}
+
+func lower(text []byte) []byte {
+	folded := slices.Clone(text)
+	for i, c := range folded {
+		if 'A' <= c && c <= 'Z' {
+			folded[i] = c + ('a' - 'A')
+		}
+	}
+	return folded
+}
+
+// bodies are the texts of a body: as it was received, or those of a mail as it is read.
+func bodies(e *hookglass.Event) [][]byte {
+	if e.Type != hookglass.EventEmail {
+		return [][]byte{e.Body}
+	}
+	m := email.Parse(e.Body)
+	return [][]byte{[]byte(m.Text), []byte(m.HTML)}
+}
+
+// valueAt is the value of a JSON body at a pointer: the text of a string, anything else as JSON.
+func valueAt(body []byte, pointer string) ([]byte, bool) {
+	p, err := jsondoc.ParsePointer(pointer)
+	if err != nil {
+		return nil, false
+	}
+	doc, err := jsondoc.Parse(body, jsondoc.Wide())
+	if err != nil {
+		return nil, false
+	}
+	value, found := doc.At(p)
+	if !found {
+		return nil, false
+	}
+	return []byte(value.Text()), true
+}

@@ -1,0 +1,144 @@
+package alert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"hookglass"
+)
+
+// mailTimeout is for a whole conversation with the relay.
+const mailTimeout = 20 * time.Second
+
+// Relay is a mail server that takes over mail for others.
+type Relay struct {
+	Host     string
+	Port     int
+	User     string // empty: it asks for none
+	Password string
+	From     string
+	// Dial connects to the relay alone, under the guard of outbound requests.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Mailer sends mail through a relay.
+type Mailer struct{ relay Relay }
+
+// NewMailer returns a mailer. Port 465 is spoken to under TLS from the start; elsewhere the connection is upgraded where the relay can,
+// and must be before a password is sent, unless the relay is this machine.
+func NewMailer(r Relay) *Mailer { return &Mailer{r} }
+
+// implicitTLS is the port of submission under TLS (RFC 8314, section 3.3).
+const implicitTLS = 465
+
+func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) error {
+	mail := gomail.NewMsg()
+	if err := mail.From(m.relay.From); err != nil {
+		return errors.New("the sender's address can not be used")
+	}
+	if err := mail.To(to...); err != nil {
+		return errors.New("a recipient's address can not be used")
+	}
+	subject := msg.Title
+	if subject == "" {
+		subject, _, _ = strings.Cut(msg.Text, "\n")
+	}
+	mail.Subject(oneLine(subject, 150))
+	mail.SetDateWithValue(msg.At)
+	mail.SetMessageIDWithValue(msg.ID + "@" + domainOf(m.relay.From))
+	mail.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834, so that nobody's vacation answers
+	mail.SetBodyString(gomail.TypeTextPlain, mailText(msg))
+
+	tlsConfig := &tls.Config{ServerName: m.relay.Host, MinVersion: tls.VersionTLS12}
+	dial := m.relay.Dial
+	if m.relay.Port == implicitTLS {
+		dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := m.relay.Dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			secured := tls.Client(conn, tlsConfig)
+			if err := secured.HandshakeContext(ctx); err != nil {
+				conn.Close()
+				return nil, err
+			}
+			return secured, nil
+		}
+	}
+	local := m.relay.Host == "localhost"
+	if ip := net.ParseIP(m.relay.Host); ip != nil {
+		local = ip.IsLoopback()
+	}
+	policy := gomail.TLSOpportunistic
+	switch {
+	case m.relay.Port == implicitTLS:
+		policy = gomail.NoTLS // it is there already
+	case m.relay.User != "" && !local:
+		policy = gomail.TLSMandatory
+	}
+	options := []gomail.Option{
+		gomail.WithPort(m.relay.Port), gomail.WithTimeout(mailTimeout), gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(tlsConfig),
+		gomail.WithDialContextFunc(dial), gomail.WithHELO(domainOf(m.relay.From)),
+	}
+	if m.relay.User != "" {
+		kind := gomail.SMTPAuthPlain
+		if local || m.relay.Port == implicitTLS {
+			kind = gomail.SMTPAuthPlainNoEnc // the library does not see the TLS that was there before it
+		}
+		options = append(options, gomail.WithSMTPAuth(kind), gomail.WithUsername(m.relay.User), gomail.WithPassword(m.relay.Password))
+	}
+	client, err := gomail.NewClient(m.relay.Host, options...)
+	if err != nil {
+		return errors.New("the mail relay is not set up rightly")
+	}
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
+	defer cancel()
+	return client.DialAndSendWithContext(ctx, mail)
+}
+
+// mailFailure says what went wrong without what the relay said, which may hold anything.
+func mailFailure(err error) *hookglass.Failure {
+	f := &hookglass.Failure{Code: "smtp_error", Message: "The mail relay could not be reached, or did not take the message."}
+	var sent *gomail.SendError
+	if errors.As(err, &sent) && sent.ErrorCode() != 0 {
+		f.Message = fmt.Sprintf("The mail relay answered %d.", sent.ErrorCode())
+	}
+	return f
+}
+
+func mailText(m hookglass.Message) string {
+	var b strings.Builder
+	b.WriteString(strings.ToValidUTF8(m.Text, "\uFFFD"))
+	b.WriteString("\r\n\r\n")
+	if m.EndpointID != "" {
+		fmt.Fprintf(&b, "Endpoint: %s\r\n", m.EndpointID)
+	}
+	if m.EventID != "" {
+		fmt.Fprintf(&b, "Request: %s\r\n", m.EventID)
+	}
+	fmt.Fprintf(&b, "Time: %s\r\n", m.At.UTC().Format(time.RFC3339))
+	return b.String()
+}
+
+// oneLine makes a text fit a header line.
+func oneLine(s string, most int) string {
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
+}
+
+func domainOf(address string) string {
+	if i := strings.LastIndexByte(address, '@'); i >= 0 {
+		return strings.Trim(address[i+1:], "> ")
+	}
+	return "localhost"
+}

@@ -1,0 +1,160 @@
+package alert
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+)
+
+// Bounds of what a chat shows of a message, in characters. Slack cuts at 40,000, Discord refuses more than 2,000 and Telegram
+// more than 4,096; of others' data nobody reads more than this.
+const (
+	maxChatText     = 3_500
+	maxDiscordText  = 2_000
+	maxTelegramText = 4_000
+)
+
+// request is a message in the form of a kind of channel.
+type request struct {
+	url     string
+	headers hookglass.Headers
+	body    []byte
+}
+
+// compose writes a message for a channel that is spoken to by HTTP. What people or senders wrote is shown as text: no markup in it has
+// a meaning, and it mentions nobody.
+func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegram string, m hookglass.Message, at time.Time) (request, error) {
+	r := request{url: config.WebhookURL, headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "User-Agent", Value: "hookglass"}}}
+	var body any
+	switch kind {
+	case hookglass.ChannelSlack:
+		body = map[string]any{"text": slackEscaper().Replace(chatText(m, maxChatText))}
+	case hookglass.ChannelDiscord:
+		body = map[string]any{"content": chatText(m, maxDiscordText), "allowed_mentions": map[string]any{"parse": []string{}}}
+	case hookglass.ChannelTeams:
+		body = adaptiveCard(m)
+	case hookglass.ChannelTelegram:
+		r.url = telegram + "/bot" + config.BotToken + "/sendMessage"
+		body = map[string]any{"chat_id": config.ChatID, "text": chatText(m, maxTelegramText), "link_preview_options": map[string]any{"is_disabled": true}}
+	case hookglass.ChannelWebhook:
+		return signed(config, m, at)
+	}
+	var err error
+	r.body, err = json.Marshal(body)
+	return r, err
+}
+
+// slackEscaper takes the three characters that have a meaning in Slack's text.
+func slackEscaper() *strings.Replacer {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+}
+
+// chatText is a message as one text of at most so many characters.
+func chatText(m hookglass.Message, most int) string {
+	text := m.Text
+	if m.Title != "" {
+		text = m.Title + "\n" + m.Text
+	}
+	if text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"); text == "" {
+		text = m.Type // an empty text is refused
+	}
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:most-1]) + "…"
+}
+
+// adaptiveCard is a message for a workflow of Teams. Text runs know no markup.
+func adaptiveCard(m hookglass.Message) any {
+	run := func(text, weight string) map[string]any {
+		return map[string]any{"type": "RichTextBlock", "inlines": []any{map[string]any{"type": "TextRun", "text": text, "weight": weight}}}
+	}
+	body := []any{}
+	if m.Title != "" {
+		body = append(body, run(m.Title, "bolder"))
+	}
+	body = append(body, run(chatText(hookglass.Message{Type: m.Type, Text: m.Text}, maxChatText), "default"))
+	return map[string]any{"type": "message", "attachments": []any{map[string]any{
+		"contentType": "application/vnd.microsoft.card.adaptive",
+		"content":     map[string]any{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": body},
+	}}}
+}
+
+// envelope is what a webhook channel gets: a line of activity as the feed has it, in the form of Standard Webhooks ("Payload structure").
+type envelope struct {
+	ID         string         `json:"id"`
+	Type       string         `json:"type"`
+	Timestamp  string         `json:"timestamp"`
+	OccurredAt string         `json:"occurred_at"`
+	EndpointID *string        `json:"endpoint_id"`
+	RequestID  *string        `json:"request_id"`
+	Title      string         `json:"title,omitempty"`
+	Message    string         `json:"message,omitempty"`
+	Data       map[string]any `json:"data"`
+}
+
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// signed writes a message for a webhook channel and signs it by Standard Webhooks: HMAC-SHA256 of id, time and body.
+func signed(config hookglass.ChannelConfig, m hookglass.Message, at time.Time) (r request, err error) {
+	when := m.At.UTC().Format(timeLayout)
+	e := envelope{ID: m.ID, Type: m.Type, Timestamp: when, OccurredAt: when, Title: m.Title, Message: m.Text, Data: m.Data}
+	if e.Data == nil {
+		e.Data = map[string]any{}
+	}
+	if m.EndpointID != "" {
+		e.EndpointID = (*string)(&m.EndpointID)
+	}
+	if m.EventID != "" {
+		e.RequestID = (*string)(&m.EventID)
+	}
+	if r.body, err = json.Marshal(e); err != nil {
+		return r, err
+	}
+	key, err := signingKey(config.Secret)
+	if err != nil {
+		return r, errors.New("the secret of the channel can not be used")
+	}
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(m.ID + "." + stamp + "."))
+	mac.Write(r.body)
+	r.url = config.URL
+	r.headers = hookglass.Headers{
+		{Name: "Content-Type", Value: "application/json"}, {Name: "User-Agent", Value: "hookglass"},
+		{Name: "webhook-id", Value: m.ID}, {Name: "webhook-timestamp", Value: stamp},
+		{Name: "webhook-signature", Value: "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+	}
+	return r, nil
+}
+
+// secretPrefix marks a secret that is base64 (Standard Webhooks, "Signature scheme").
+const secretPrefix = "whsec_"
+
+// Bounds of a signing key in bytes (Standard Webhooks, "Signature scheme").
+const minKey, maxKey = 24, 64
+
+// signingKey reads a secret: whsec_ and base64, base64 of the length of a key, as the libraries take it, or any other text, whose bytes it is.
+func signingKey(secret string) ([]byte, error) {
+	encoded, marked := strings.CutPrefix(secret, secretPrefix)
+	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	fits := err == nil && len(key) >= minKey && len(key) <= maxKey
+	switch {
+	case fits:
+		return key, nil
+	case marked:
+		return nil, errors.New("must be base64 of 24 to 64 bytes behind whsec_")
+	case len(secret) < 8:
+		return nil, errors.New("must have 8 characters or more")
+	}
+	return []byte(secret), nil
+}

@@ -1,0 +1,264 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+const (
+	sendersAtOnce = 32 // channels that a node sends to at the same time
+	lookEvery     = time.Second
+	dueAtOnce     = 256
+	sendTimeout   = 10 * time.Second // of one message by HTTP
+
+	// holdAtOnce and holdFor bound what is sent under one lease: what was sent by a process that dies is sent again.
+	holdAtOnce = 50
+	holdFor    = 10 * time.Second
+	// holdLease covers holdFor and one message more, by mail at the longest. When it is over another node takes the channel.
+	holdLease = holdFor + mailTimeout + 15*time.Second
+
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+	maxAsked     = time.Hour // that a channel may ask for with Retry-After
+
+	// A message that a channel refuses, rather than fails to take, is given up after so many attempts: those behind it wait.
+	maxRefusals = 5
+	// A channel is disabled when the first of these many failures in a row is so long ago. One that takes something now and then never is.
+	disableFailures = 10
+	disableAfter    = 24 * time.Hour
+
+	softStop = 5 * time.Second
+)
+
+// Run sends what waits for channels until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	heard := s.db.Listen(store.TopicNotifications)
+	defer heard.Close()
+	sends, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var sending sync.WaitGroup
+	freed := make(chan struct{}, 1)
+
+	look := time.NewTimer(0)
+	defer look.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-heard.C:
+		case <-freed:
+		case <-look.C:
+		}
+		if err := s.round(ctx, sends, &sending, freed); err != nil && ctx.Err() == nil {
+			s.Log.Warn("notifications could not be taken", "error", err)
+		}
+		look.Reset(lookEvery)
+	}
+	ended := make(chan struct{})
+	go func() { sending.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(softStop):
+		cancel()
+		<-ended
+	}
+	return nil
+}
+
+// round begins to send to the channels that are due, as far as there are places.
+func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, freed chan<- struct{}) error {
+	var due []store.ChannelDue
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		due, err = v.ChannelsDue(s.Now(), dueAtOnce)
+		return err
+	})
+	for _, d := range due {
+		tenant := "channels of account " + strconv.FormatInt(d.AccountID, 10)
+		s.mu.Lock()
+		taken := !s.busy[d.Num] && s.places.Take(tenant, d.Num)
+		if taken {
+			s.busy[d.Num] = true
+		}
+		s.mu.Unlock()
+		if !taken {
+			continue
+		}
+		sending.Go(func() {
+			more, err := s.serve(sends, d.Num)
+			if err != nil && sends.Err() == nil {
+				s.Log.Warn("what became of notifications could not be written down; they may be sent again", "error", err)
+			}
+			s.mu.Lock()
+			delete(s.busy, d.Num)
+			s.places.Give(tenant, d.Num)
+			s.mu.Unlock()
+			if more && err == nil {
+				select {
+				case freed <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	return err
+}
+
+// serve sends what waits for one channel, in order, until something fails or its time is over. It reports whether more may wait.
+func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
+	var h store.HeldChannel
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		h, err = tx.HoldChannel(num, s.Now(), holdLease)
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return false, nil // another node was quicker
+	}
+	if err != nil {
+		return false, err
+	}
+	var waiting []store.Pending
+	var upTo int64
+	p := store.ChannelProgress{Cursor: h.Cursor, Tries: h.Tries, Failures: h.Failures, FailingFrom: h.FailingFrom, LastError: h.LastError}
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		waiting, upTo, err = v.Waiting(h, holdAtOnce)
+		return err
+	})
+	if err == nil {
+		more = s.sendAll(ctx, h.Channel, waiting, upTo, &p)
+	}
+	// Also when the process stops: what was sent is not to be sent again.
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), softStop)
+	defer cancel()
+	return more, errors.Join(err, s.db.Update(release, hookglass.System, func(tx *store.Tx) error {
+		_, err := tx.ReleaseChannel(h, p)
+		if err == nil && p.Disable != "" {
+			s.Log.Info("a notification channel was disabled", "channel", h.ID, "reason", p.Disable)
+		}
+		return err
+	}))
+}
+
+// sendAll sends messages in their order and keeps in p what came of them. It reports whether more may wait that can be sent now.
+func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []store.Pending, upTo int64, p *store.ChannelProgress) (more bool) {
+	began := s.Now()
+	for _, w := range waiting {
+		if ctx.Err() != nil {
+			return false
+		}
+		if s.Now().Sub(began) > holdFor {
+			return true
+		}
+		sent, err := s.send(ctx, c, w.Message)
+		if err != nil {
+			sent.Failure = &hookglass.Failure{Code: "internal", Message: "The channel's configuration can not be read."}
+			s.Log.Error("a notification could not be made", "channel", c.ID, "error", err)
+		}
+		if withdrawn(sent) {
+			return false
+		}
+		done := s.judge(sent, p)
+		if done {
+			if w.Num != 0 {
+				p.Done = append(p.Done, w.Num)
+			} else {
+				p.Cursor = w.Seq
+			}
+		}
+		if !sent.Delivered {
+			return false
+		}
+	}
+	p.Cursor = max(p.Cursor, upTo)
+	return len(waiting) == holdAtOnce
+}
+
+// judge keeps in p what came of an attempt, and reports whether the message is done with.
+func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
+	now := s.Now()
+	if sent.Delivered {
+		p.Tries, p.Failures, p.FailingFrom, p.LastError, p.DeliveredAt = 0, 0, time.Time{}, "", now
+		return true
+	}
+	p.Tries++
+	p.Failures++
+	if p.FailingFrom.IsZero() {
+		p.FailingFrom = now
+	}
+	p.LastError = sent.problem()
+	bound := min(firstBackoff<<min(p.Failures-1, 20), maxBackoff)
+	p.DueAt = now.Add(max(bound/2+s.Delay(bound/2), min(sent.retryAfter, maxAsked)))
+	switch {
+	case sent.StatusCode == 410: // Standard Webhooks, "Operational considerations"
+		p.Disable = hookglass.DisabledGone
+	case p.Failures >= disableFailures && now.Sub(p.FailingFrom) >= disableAfter:
+		p.Disable = hookglass.DisabledFailing
+	}
+	refused := sent.StatusCode >= 400 && sent.StatusCode < 500 && sent.StatusCode != 408 && sent.StatusCode != 425 && sent.StatusCode != 429
+	if refused && p.Tries >= maxRefusals {
+		p.Tries = 0
+		return true
+	}
+	return false
+}
+
+// withdrawn reports whether an attempt was none: nobody had a turn for it, or the node stops.
+func withdrawn(s Sent) bool {
+	return s.Failure != nil && (s.Failure.Code == string(outbound.CodeBusy) || s.Failure.Code == string(outbound.CodeCanceled))
+}
+
+func (s Sent) problem() string {
+	if s.Failure != nil {
+		return s.Failure.Message
+	}
+	return fmt.Sprintf("The channel answered %d.", s.StatusCode)
+}
+
+// send makes one attempt to tell a channel something. Its error is internal.
+func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Message) (sent Sent, err error) {
+	config, err := s.open(c)
+	if err != nil {
+		return sent, err
+	}
+	if c.Kind == hookglass.ChannelEmail {
+		if s.Mailer == nil {
+			sent.Failure = &hookglass.Failure{Code: string(hookglass.CodeUnavailable), Message: noRelay}
+			return sent, nil
+		}
+		if err := s.Mailer.send(ctx, config.To, m); err != nil {
+			sent.Failure = mailFailure(err)
+			return sent, nil
+		}
+		sent.Delivered = true
+		return sent, nil
+	}
+	r, err := compose(c.Kind, config, s.Telegram, m, s.Now())
+	if err != nil {
+		return sent, err
+	}
+	res, err := s.Client.Do(ctx, outbound.Request{
+		Method: "POST", URL: r.url, Headers: r.headers, Body: r.body, Timeout: sendTimeout, MaxResponseBytes: 4 << 10,
+		Key: "channels of account " + strconv.FormatInt(c.AccountID, 10),
+	})
+	if err != nil {
+		sent.Failure = &hookglass.Failure{Code: "unknown_error", Message: "The request failed."}
+		var f *outbound.Failure
+		if errors.As(err, &f) {
+			sent.Failure = &hookglass.Failure{Code: string(f.Code), Message: f.Message}
+		}
+		return sent, nil
+	}
+	sent.StatusCode = res.Status
+	sent.Delivered = res.Status >= 200 && res.Status <= 299
+	if n, err := strconv.ParseUint(res.Headers.Get("Retry-After"), 10, 31); err == nil && !sent.Delivered {
+		sent.retryAfter = time.Duration(n) * time.Second
+	}
+	return sent, nil
+}

@@ -1,0 +1,215 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Draft is what a caller sets on an alert. A nil field is not named.
+type Draft struct {
+	Name       *string
+	Kind       *hookglass.AlertKind // may not change
+	Enabled    *bool
+	ChannelIDs *[]string
+	Config     *Settings
+}
+
+// Settings are how an alert watches, as a caller spells it. A nil field is not named.
+type Settings struct {
+	WindowMinutes, Threshold, MinCount *int64
+	Keyword, Field                     *string
+	Factor                             *float64
+}
+
+// defaultMinCount keeps a handful of events after a silence from being a spike.
+const defaultMinCount = 10
+
+// Create stores a new alert, which watches from now on. It answers not_found for the endpoint, and validation_failed.
+func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref string, d Draft) (a hookglass.Alert, err error) {
+	if err := mayManage(who); err != nil {
+		return a, err
+	}
+	a.ID, a.Enabled = hookglass.NewSortableID(hookglass.PrefixAlert, s.Now()), true
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		var faults []hookglass.FieldError
+		for _, required := range []struct {
+			field string
+			given bool
+		}{{"name", d.Name != nil}, {"kind", d.Kind != nil}, {"config", d.Config != nil}} {
+			if !required.given {
+				faults = append(faults, alertFault(required.field, "is required"))
+			}
+		}
+		if len(faults) > 0 {
+			return hookglass.InvalidFields(faults)
+		}
+		if a.Kind = *d.Kind; !slices.Contains(hookglass.AlertKinds, a.Kind) {
+			return hookglass.Invalid("alert.kind", "must be missing_webhook, error_response, keyword_match or volume_spike")
+		}
+		if n, err := tx.CountAlerts(e.Num); err != nil {
+			return err
+		} else if n >= hookglass.MaxAlerts {
+			return hookglass.Invalid("alert", "would be one too many: an endpoint has %d at most", hookglass.MaxAlerts)
+		}
+		a.EndpointNum, a.EndpointID = e.Num, e.ID
+		channels, err := d.apply(tx, e, &a)
+		if err != nil {
+			return err
+		}
+		if err := tx.CreateAlert(&a, channels); err != nil {
+			return err
+		}
+		a, err = tx.Alert(string(e.ID), a.ID)
+		return err
+	})
+	return a, err
+}
+
+// Update changes what the draft names. An alert that is enabled, or set to watch for something else, begins anew, and an incident that goes on
+// is resolved; so is that of one that is disabled. It answers not_found and validation_failed.
+func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Alert, err error) {
+	if err := mayManage(who); err != nil {
+		return a, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		a, err = tx.ChangeAlert(e.Num, id, func(a *hookglass.Alert) (channels []int64, rearm bool, reason string, err error) {
+			if d.Kind != nil && *d.Kind != a.Kind {
+				return nil, false, "", hookglass.Invalid("alert.kind", "can not change")
+			}
+			enabled, config := a.Enabled, a.Config
+			channels, err = d.apply(tx, e, a)
+			switch {
+			case a.Enabled != enabled && !a.Enabled:
+				reason = "The alert was disabled."
+			case a.Enabled != enabled || a.Config != config:
+				reason = "The alert was changed."
+			}
+			return channels, reason != "", reason, err
+		})
+		return err
+	})
+	return a, err
+}
+
+// Delete deletes an alert with its history. It answers not_found.
+func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id string) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteAlert(e.Num, id)
+	})
+}
+
+// apply sets what the draft names and returns the channels to be told, nil where it names none.
+func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (channels []int64, err error) {
+	var faults []hookglass.FieldError
+	if d.Name != nil {
+		if a.Name = strings.TrimSpace(*d.Name); !validName(a.Name) {
+			faults = append(faults, alertFault("name", fmt.Sprintf("must have 1 to %d characters, none of them a control character", maxName)))
+		}
+	}
+	if d.Enabled != nil {
+		a.Enabled = *d.Enabled
+	}
+	if d.Config != nil {
+		faults = append(faults, d.Config.apply(a.Kind, &a.Config)...)
+	}
+	if d.ChannelIDs != nil {
+		channels = []int64{}
+		if len(*d.ChannelIDs) > hookglass.MaxAlertTargets {
+			faults = append(faults, alertFault("channel_ids", fmt.Sprintf("may name %d channels at most", hookglass.MaxAlertTargets)))
+		} else {
+			for i, id := range *d.ChannelIDs {
+				c, err := tx.ChannelIn(e.WorkspaceID, id)
+				if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && c.ID != id {
+					faults = append(faults, alertFault(fmt.Sprintf("channel_ids.%d", i), "is no notification channel of the endpoint's workspace"))
+				} else if err != nil {
+					return nil, err
+				}
+				channels = append(channels, c.Num)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return nil, hookglass.InvalidFields(faults)
+	}
+	return channels, nil
+}
+
+// apply sets what is named, refuses what the kind does not have, and judges the whole (decisions, sections 11 and 13).
+func (d Settings) apply(kind hookglass.AlertKind, c *hookglass.AlertConfig) (faults []hookglass.FieldError) {
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, alertFault("config."+field, fmt.Sprintf(format, args...)))
+	}
+	window := kind != hookglass.AlertKeywordMatch
+	set(d.WindowMinutes, &c.WindowMinutes, window, "window_minutes", kind, fault)
+	set(d.Threshold, &c.Threshold, kind == hookglass.AlertErrorResponse, "threshold", kind, fault)
+	set(d.Keyword, &c.Keyword, kind == hookglass.AlertKeywordMatch, "keyword", kind, fault)
+	set(d.Field, &c.Field, kind == hookglass.AlertKeywordMatch, "field", kind, fault)
+	set(d.Factor, &c.Factor, kind == hookglass.AlertVolumeSpike, "factor", kind, fault)
+	set(d.MinCount, &c.MinCount, kind == hookglass.AlertVolumeSpike, "min_count", kind, fault)
+	if window && (c.WindowMinutes < 1 || c.WindowMinutes > hookglass.MaxAlertWindow) {
+		fault("window_minutes", "must be 1 to %d", hookglass.MaxAlertWindow)
+	}
+	switch kind {
+	case hookglass.AlertErrorResponse:
+		if c.Threshold < 1 || c.Threshold > hookglass.MaxThreshold {
+			fault("threshold", "must be 1 to %d", hookglass.MaxThreshold)
+		}
+	case hookglass.AlertKeywordMatch:
+		if n := utf8.RuneCountInString(c.Keyword); n < 1 || n > hookglass.MaxKeyword || !utf8.ValidString(c.Keyword) {
+			fault("keyword", "must have 1 to %d characters", hookglass.MaxKeyword)
+		}
+		if c.Field == "" && d.Field == nil {
+			c.Field = hookglass.KeywordAny
+		}
+		if !validField(c.Field) {
+			fault("field", "must be one of %s, or a JSON Pointer into the body such as /data/status", strings.Join(hookglass.KeywordFields, ", "))
+		}
+	case hookglass.AlertVolumeSpike:
+		if math.IsNaN(c.Factor) || c.Factor <= 1 || c.Factor > hookglass.MaxSpikeFactor {
+			fault("factor", "must be more than 1, and %d at most", hookglass.MaxSpikeFactor)
+		}
+		if c.MinCount == 0 && d.MinCount == nil {
+			c.MinCount = defaultMinCount
+		}
+		if c.MinCount < 1 || c.MinCount > hookglass.MaxThreshold {
+			fault("min_count", "must be 1 to %d", hookglass.MaxThreshold)
+		}
+	}
+	return faults
+}
+
+func set[T any](given *T, to *T, known bool, field string, kind hookglass.AlertKind, fault func(string, string, ...any)) {
+	switch {
+	case given == nil:
+	case !known:
+		fault(field, "is not a setting of %s", kind)
+	default:
+		*to = *given
+	}
+}
+
+func alertFault(field, message string) hookglass.FieldError {
+	return hookglass.FieldError{Field: "alert." + field, Message: message}
+}
