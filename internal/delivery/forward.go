@@ -288,6 +288,7 @@ type settled struct {
 	store.ClaimedForward
 	queue store.ForwardQueue
 	event *hookglass.Event
+	made  bool // an attempt; else it is handed back, or was never sent
 }
 
 // deliver makes one attempt.
@@ -336,7 +337,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.later(s, 0)
 		return
 	}
-	s.Attempts, s.StatusCode = append(s.Attempts, a), a.StatusCode
+	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), a.StatusCode, true
 	state, wait := judgeForward(a, len(s.Attempts), s.queue.Target.RetryCount, retryAfter, f.Delay)
 	if s.State = state; state == hookglass.ForwardPending {
 		s.NextAt = f.Now().Add(wait)
@@ -352,7 +353,7 @@ func (f *Forwarder) later(s *settled, wait time.Duration) {
 
 // fail ends a delivery with an attempt that was none.
 func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
-	s.Attempts, s.StatusCode = append(s.Attempts, a), 0
+	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), 0, true
 	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()
 }
 

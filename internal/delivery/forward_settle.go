@@ -91,6 +91,11 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 		if !written {
 			continue // another node has it, or it was deleted
 		}
+		if s.made {
+			if err := tx.AddOutcomes(OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts, s.State)); err != nil {
+				return err
+			}
+		}
 		k := targets[s.TargetID]
 		if k == nil {
 			k = &streak{endpointNum: s.EndpointNum, target: s.queue.Target}
@@ -117,6 +122,22 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 		}
 	}
 	return nil
+}
+
+// OutcomeOf is the last of the attempts of a delivery as figures and alerts count it; state is what became of the delivery.
+func OutcomeOf(source hookglass.OutcomeSource, endpointNum, eventSeq int64, attempts []hookglass.ForwardAttempt, state hookglass.ForwardState) hookglass.Outcome {
+	last := attempts[len(attempts)-1]
+	o := hookglass.Outcome{
+		EndpointNum: endpointNum, EventSeq: eventSeq, Source: source, At: last.At, Took: last.Duration, StatusCode: last.StatusCode,
+		Earlier: len(attempts) > 1, // those before it were bad, or there would be no other
+	}
+	switch state {
+	case hookglass.ForwardDelivered:
+		o.Final = hookglass.OutcomeDelivered
+	case hookglass.ForwardFailed:
+		o.Final = hookglass.OutcomeFailed
+	}
+	return o
 }
 
 // streak is what a batch says of how a target does.
