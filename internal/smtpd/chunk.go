@@ -1,0 +1,85 @@
+package smtpd
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"hookglass"
+)
+
+// errGivenUp says that the client gave a message up between two chunks; the command with which it did is pending.
+var errGivenUp = errors.New("the message was given up")
+
+// parseChunk reads the arguments of BDAT (RFC 3030, section 2).
+func parseChunk(rest string) (size int64, last, ok bool) {
+	digits, word, _ := strings.Cut(rest, " ")
+	size, ok = parseSize(digits)
+	last = strings.EqualFold(strings.TrimSpace(word), "LAST")
+	return size, last, ok && (last || word == "")
+}
+
+// chunkReader reads a message that comes in chunks. It answers each chunk but the last, and reads the command of the next.
+type chunkReader struct {
+	conn *conn
+	left int64
+	last bool
+}
+
+// Read implements io.Reader. A connection that ends within a chunk or between two is io.ErrUnexpectedEOF.
+func (r *chunkReader) Read(p []byte) (int, error) {
+	for r.left == 0 {
+		if r.last {
+			return 0, io.EOF
+		}
+		r.conn.say(replyOK)
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := r.conn.in.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	return n, cutShort(err)
+}
+
+// next reads the command of the next chunk.
+func (r *chunkReader) next() error {
+	c := r.conn
+	c.paced = false
+	defer func() { c.paced = true }()
+	for {
+		line, err := c.readCommand()
+		if err != nil {
+			return cutShort(err)
+		}
+		if c.commands++; c.commands > maxCommands {
+			return replyCommands
+		}
+		verb, rest := splitCommand(line)
+		switch verb {
+		case "BDAT":
+			var ok bool
+			if r.left, r.last, ok = parseChunk(rest); !ok {
+				return replySyntax
+			}
+			return nil
+		case "NOOP":
+			c.say(replyOK)
+		case "RSET", "QUIT", "EHLO", "HELO", "LHLO":
+			c.pending, c.hasPending = line, true
+			return errGivenUp
+		default:
+			if err := c.fault(replyNested); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}
+
+func isUnavailable(err error) bool { return hookglass.Is(err, hookglass.CodeUnavailable) }

@@ -1,0 +1,273 @@
+package smtpd_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"hookglass"
+	"hookglass/internal/smtpd"
+)
+
+func TestAMessageIsStoredByteForByte(t *testing.T) {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for name, message := range map[string]string{
+		"an ordinary one":                  "From: a@b\r\nSubject: x\r\n\r\nHello\r\n",
+		"empty":                            "",
+		"no header":                        "just text\r\n",
+		"no blank line":                    "Subject: x\r\n",
+		"every byte":                       "Subject: x\r\n\r\n" + string(every) + "\r\n",
+		"bare LF":                          "Subject: x\n\nHello\n.\nBye\n\r\n",
+		"bare CR":                          "Subject: x\r\rHello\r.\rBye\r\n",
+		"CR before CR LF":                  "x\r\r\n",
+		"a dot behind a CR CR LF":          "x\r\r\n.y\r\n",
+		"NUL":                              "\x00\r\n",
+		"lines of dots":                    ".\r\n..\r\n...\r\n.x\r\n",
+		"a dot and a CR that ends nothing": ".\rfoo\r\n",
+		"a dot, CR and CR LF":              ".\r\r\n",
+		"a line of 100,000":                strings.Repeat("x", 100_000) + "\r\n",
+		"8 bit":                            "Subject: caf\xe9 \xff\xfe\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{}
+			_, addr := start(t, smtpd.Config{}, l)
+			c := begun(t, addr, "inbox@mail.test")
+			c.says("DATA", 354)
+			c.send(stuffed(message) + ".\r\n")
+			c.expect(250)
+			c.begin("inbox@mail.test")
+			c.send(fmt.Sprintf("BDAT %d LAST\r\n%s", len(message), message))
+			c.expect(250)
+			for _, m := range l.stored() {
+				if string(m.Raw) != message {
+					t.Errorf("stored %.200q, want %.200q", m.Raw, message)
+				}
+			}
+			if n := len(l.stored()); n != 2 {
+				t.Errorf("%d messages", n)
+			}
+		})
+	}
+}
+
+// stuffed puts a dot before each line that begins with one (RFC 5321, section 4.5.2).
+func stuffed(message string) string {
+	if strings.HasPrefix(message, ".") {
+		message = "." + message
+	}
+	return strings.ReplaceAll(message, "\r\n.", "\r\n..")
+}
+
+// What other servers took for the end of a message (CVE-2023-51764 to 51766), and what is none by RFC 5321, section 4.1.1.4.
+func TestOnlyOneSequenceEndsAMessage(t *testing.T) {
+	const smuggled = "MAIL FROM:<evil@example.org>\r\nRCPT TO:<second@mail.test>\r\nDATA\r\nevil\r\n"
+	for _, end := range []string{
+		"\n.\n", "\n.\r\n", "\r.\r", "\r.\r\n", "\r\n.\n", "\r\n.\r", "\r\n\x00.\r\n", "\r\n.\x00\r\n", "\n\r.\r\n", "\n.\r", "\r.\n", "\r\n.\r\r\n",
+		"\r\n .\r\n", "\r\n. \r\n", "\r\n\t.\r\n", "\r\n..\r\n", "\x00\n.\n", "\u0085.\u0085", "\u2028.\u2028", "\r\n.\r\x00\n",
+	} {
+		l := &ledger{}
+		_, addr := start(t, smtpd.Config{}, l)
+		c := begun(t, addr, "inbox@mail.test")
+		c.says("DATA", 354)
+		c.send("Subject: x\r\n\r\nfirst" + end + smuggled + "\r\n.\r\n")
+		c.expect(250)
+		c.says("QUIT", 221)
+		c.closed()
+		if mails := l.stored(); len(mails) != 1 || !bytes.Contains(mails[0].Raw, []byte("evil@example.org")) || len(mails[0].To) != 1 {
+			t.Errorf("%q: %d messages", end, len(l.stored()))
+		}
+	}
+}
+
+func TestTheEndIsSeenHoweverTheBytesCome(t *testing.T) {
+	message := "a\r\r\n..b\r\n.\rc\r\nd\r\n.\r\n"
+	want := "a\r\r\n.b\r\n\rc\r\nd\r\n"
+	for _, c := range []struct {
+		name string
+		r    io.Reader
+	}{
+		{"at once", strings.NewReader(message + "QUIT\r\n")},
+		{"one by one", iotest.OneByteReader(strings.NewReader(message + "QUIT\r\n"))},
+		{"by halves", iotest.HalfReader(strings.NewReader(message + "QUIT\r\n"))},
+	} {
+		got, err := io.ReadAll(smtpd.NewDataReader(c.r))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+		if got, err := io.ReadAll(iotest.OneByteReader(smtpd.NewDataReader(strings.NewReader(message)))); err != nil || string(got) != want {
+			t.Errorf("read one by one: %q, %v", got, err)
+		}
+	}
+}
+
+// A message whose end did not come is no message.
+func TestAMessageThatIsCutShortIsNotStored(t *testing.T) {
+	for _, sent := range []string{"DATA\r\nhalf a message\r\n.", "DATA\r\nhalf", "BDAT 100 LAST\r\nhalf", "BDAT 4\r\nhalf", "BDAT 4\r\nhalfBDAT 100 LAST\r\nhalf", "BDAT 4\r\nhalfRSET\r\n", "BDAT 4\r\nhalfQUIT\r\n"} {
+		l := &ledger{}
+		_, addr := start(t, smtpd.Config{}, l)
+		c := begun(t, addr, "inbox@mail.test")
+		c.send(sent)
+		c.nc.(*net.TCPConn).CloseWrite()
+		io.Copy(io.Discard, c.r)
+		if n := len(l.stored()); n != 0 {
+			t.Errorf("%q: %d messages", sent, n)
+		}
+	}
+}
+
+func TestChunksMakeOneMessage(t *testing.T) {
+	l := &ledger{}
+	_, addr := start(t, smtpd.Config{}, l)
+	c := begun(t, addr, "inbox@mail.test")
+	c.send("BDAT 7\r\nx\r\n.\r\ny")
+	c.expect(250)
+	c.says("NOOP", 250)
+	c.says("MAIL FROM:<other@example.org>", 503)
+	c.says("RCPT TO:<second@mail.test>", 503)
+	c.says("DATA", 503)
+	c.send("BDAT 0\r\n")
+	c.expect(250)
+	c.send("bdat 3 last\r\n\r\nzMAIL FROM:<next@example.org>\r\n")
+	if said := c.expect(250); !strings.Contains(said, "eml_") {
+		t.Errorf("the answer %q names no event", said)
+	}
+	c.expect(250)
+	if m := l.stored()[0]; string(m.Raw) != "x\r\n.\r\ny\r\nz" || m.From != "sender@example.org" || len(m.To) != 1 {
+		t.Errorf("%q %+v", m.Raw, m)
+	}
+	// A chunk that comes out of order is read away, so that its bytes are no commands.
+	c.send("RSET\r\nBDAT 21 LAST\r\nMAIL FROM:<e@x.org>\r\nNOOP\r\n")
+	c.expect(250)
+	c.expect(503)
+	c.expect(250)
+	for _, argument := range []string{"", " x", " -1", " 5 FIRST", " 1 LAST LAST"} {
+		c := begun(t, addr, "inbox@mail.test")
+		c.says("BDAT"+argument, 501)
+		c.closed()
+	}
+}
+
+func TestSizeHasALimit(t *testing.T) {
+	const limit = 10_000
+	cfg := smtpd.Config{MaxMessageBytes: limit}
+	for _, over := range []int{-1, 0, 1, 2, 5 * limit} {
+		message := strings.Repeat("x", limit+over-2) + "\r\n"
+		want, refusals := 250, 0
+		if over > 0 {
+			want, refusals = 552, 1
+		}
+		for how, sent := range map[string]string{"DATA": message + ".\r\n", fmt.Sprintf("BDAT %d LAST", len(message)): message} {
+			if over > 4*limit {
+				continue // see below
+			}
+			l := &ledger{}
+			_, addr := start(t, cfg, l)
+			c := begun(t, addr, "inbox@mail.test", "second@mail.test", "inbox+x@mail.test")
+			c.send(how + "\r\n")
+			if how == "DATA" {
+				c.expect(354)
+			}
+			c.send(sent)
+			c.expect(want)
+			if len(l.stored()) != 1-refusals || l.refused[inbox] != refusals || l.refused[second] != refusals {
+				t.Errorf("%s of the limit %+d: %d stored, refused %v", how, over, len(l.stored()), l.refused)
+			}
+			c.says("NOOP", 250)
+			c.begin("inbox@mail.test") // the connection is as good as new
+		}
+	}
+	l := &ledger{}
+	_, addr := start(t, cfg, l)
+	c := greeted(t, addr)
+	c.says("MAIL FROM:<a@example.org> SIZE=10000", 250)
+	c.says("RSET", 250)
+	for _, size := range []string{"10001", "99999999999", "99999999999999999999"} {
+		c.says("MAIL FROM:<a@example.org> SIZE="+size, 552)
+	}
+	c.says("MAIL FROM:<a@example.org> SIZE=-1", 501)
+	c.says("MAIL FROM:<a@example.org> SIZE=", 501)
+	if len(l.refused) != 0 || l.reasons["too_large"] != 3 {
+		t.Errorf("refused %v, counted %v", l.refused, l.reasons)
+	}
+	// A client that sends its commands together says whom the message was for.
+	c.send("MAIL FROM:<a@example.org> SIZE=10001\r\nRCPT TO:<inbox@mail.test>\r\nDATA\r\n")
+	c.expect(552)
+	c.expect(503)
+	c.expect(503)
+	if l.refused[inbox] != 1 {
+		t.Errorf("refused %v", l.refused)
+	}
+}
+
+// Who sends for ever is told and cut off, whatever the message is made of.
+func TestAnEndlessMessageIsCutOff(t *testing.T) {
+	l := &ledger{}
+	_, addr := start(t, smtpd.Config{MaxMessageBytes: 100_000}, l)
+	c := begun(t, addr, "inbox@mail.test")
+	c.says("DATA", 354)
+	junk := bytes.Repeat([]byte("x"), 64<<10)
+	go func() {
+		for {
+			if _, err := c.nc.Write(junk); err != nil {
+				return
+			}
+		}
+	}()
+	c.expect(552)
+	if len(l.stored()) != 0 || l.refused[inbox] != 1 {
+		t.Errorf("%d stored, refused %v", len(l.stored()), l.refused)
+	}
+}
+
+func TestAMessageToSeveralIsOneArrival(t *testing.T) {
+	l := &ledger{}
+	_, addr := start(t, smtpd.Config{}, l)
+	c := begun(t, addr, "inbox@mail.test", "INBOX+tag@MAIL.test", "second@mail.test")
+	c.says("DATA", 354)
+	c.send("Hello\r\n.\r\n")
+	if said := c.expect(250); !strings.Contains(said, "and 1 more") {
+		t.Errorf("the answer %q", said)
+	}
+	m := l.stored()[0]
+	var to []string
+	for _, r := range m.To {
+		to = append(to, r.Address)
+	}
+	if !slices.Equal(to, []string{"inbox@mail.test", "INBOX+tag@MAIL.test", "second@mail.test"}) || m.Helo != "client.test" || m.Protocol != "ESMTP" || m.Client.String() != "127.0.0.1" {
+		t.Errorf("%v %+v", to, m)
+	}
+}
+
+func TestWhatStorageCanNotTakeIsTriedAgain(t *testing.T) {
+	unavailable := &hookglass.Error{Code: hookglass.CodeUnavailable}
+	gone := hookglass.NotFound("endpoint")
+	for name, c := range map[string]struct {
+		keep func(int64) error
+		want int
+	}{
+		"unavailable":                       {func(int64) error { return unavailable }, 451},
+		"internal":                          {func(int64) error { return io.ErrClosedPipe }, 451},
+		"busy":                              {func(int64) error { return &hookglass.Error{Code: hookglass.CodeRateLimited} }, 451},
+		"one of two unavailable":            {func(e int64) error { return map[int64]error{second: unavailable}[e] }, 451},
+		"one of two deleted meanwhile":      {func(e int64) error { return map[int64]error{second: gone}[e] }, 250},
+		"both deleted meanwhile":            {func(int64) error { return gone }, 550},
+		"one deleted and one not available": {func(e int64) error { return map[int64]error{inbox: gone, second: unavailable}[e] }, 451},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, addr := start(t, smtpd.Config{}, &ledger{keep: c.keep})
+			conn := begun(t, addr, "inbox@mail.test", "second@mail.test")
+			conn.says("DATA", 354)
+			conn.send("Hello\r\n.\r\n")
+			conn.expect(c.want)
+			conn.says("NOOP", 250)
+		})
+	}
+}

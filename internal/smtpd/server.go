@@ -1,0 +1,247 @@
+// Package smtpd receives mail for the email endpoints by SMTP and LMTP (RFC 5321, RFC 2033). It never relays: a recipient
+// that is no address of a live email endpoint is refused.
+//
+// It hides how a message is read from a socket: commands, transparency, chunks, TLS, proxies, limits, slow and hostile senders. What it
+// gives away is a capture.Mail with exactly the bytes that were sent, and the sender is told 250 only after they are on disk.
+//
+// A connection has a goroutine of its own. Only CR LF ends a line, and only CR LF . CR LF ends a message.
+package smtpd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
+	"hookglass/internal/intake"
+)
+
+// Capturer is what stands behind reception. Its methods must return soon after their context ends.
+type Capturer interface {
+	// AdmitMail finds the endpoint of a local part in lower case, before the message is read. Errors: not_found, gone, rate_limited, unavailable.
+	AdmitMail(ctx context.Context, localPart string) (capture.Target, error)
+	// CaptureMail stores the mail durably, once for each endpoint, and says what became of it at each of the recipients. Errors of
+	// those: unavailable, rate_limited, not_found when the endpoint was deleted meanwhile.
+	CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered
+	// Refuse counts an arrival that was refused for its size.
+	Refuse(ctx context.Context, t capture.Target)
+}
+
+// Config holds the settings and limits. Zero values of limits mean the defaults.
+type Config struct {
+	Domain         string      // of the addresses; the name in the greeting
+	TLS            *tls.Config // nil: no STARTTLS
+	TrustedProxies httpd.Proxies
+
+	MaxMessageBytes int64         // larger messages are 552; default 25 MiB (decisions, section 2)
+	MaxRecipients   int           // of one message, beyond it 452; default 100, the least that RFC 5321 allows (section 4.5.3.1.8)
+	MaxConns        int           // beyond it 421; default 1,024
+	MaxConnsPerAddr int           // open connections from one address, beyond it 421; default 128
+	CommandTimeout  time.Duration // for the next command; default 2 min
+	BodyGrace       time.Duration // how long a message may stay behind MinBodyRate; default 30 s
+	MinBodyRate     int64         // bytes a second, 16 times that once a message takes from the budget; default 1 KiB
+	WriteTimeout    time.Duration // for replies to be taken; default 30 s
+	InFlightBytes   int64         // memory for messages until they are stored; default 64 MiB
+	BudgetWait      time.Duration // for a share of InFlightBytes, then 451; default 30 s
+	CaptureTimeout  time.Duration // for each question to the capturer, then 451; default 10 s
+
+	// Refused is told of each refusal, for the metrics; nil is nobody.
+	Refused func(reason string)
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxMessageBytes = or(c.MaxMessageBytes, 25<<20)
+	c.MaxRecipients = or(c.MaxRecipients, 100)
+	c.MaxConns = or(c.MaxConns, 1<<10)
+	c.MaxConnsPerAddr = or(c.MaxConnsPerAddr, 128)
+	c.CommandTimeout = or(c.CommandTimeout, 2*time.Minute)
+	c.BodyGrace = or(c.BodyGrace, 30*time.Second)
+	c.MinBodyRate = or(c.MinBodyRate, 1<<10)
+	c.WriteTimeout = or(c.WriteTimeout, 30*time.Second)
+	c.InFlightBytes = or(c.InFlightBytes, 64<<20)
+	c.BudgetWait = or(c.BudgetWait, 30*time.Second)
+	c.CaptureTimeout = or(c.CaptureTimeout, 10*time.Second)
+	if c.Refused == nil {
+		c.Refused = func(string) {}
+	}
+	return c
+}
+
+func or[T int | int64 | time.Duration](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// ErrClosed is what Serve answers after Shutdown.
+var ErrClosed = errors.New("the mail server is closed")
+
+// Server receives mail. Its methods may be called at any time from any goroutine.
+type Server struct {
+	cfg      Config
+	capturer Capturer
+	log      *refusalLog
+	budget   *intake.Budget
+	draining atomic.Bool
+
+	mu        sync.Mutex
+	listeners []net.Listener
+	conns     map[*conn]struct{}
+	byAddr    map[netip.Addr]int
+	serving   sync.WaitGroup
+}
+
+// New returns a server that gives mail to the capturer.
+func New(cfg Config, capturer Capturer, log *slog.Logger) *Server {
+	cfg = cfg.withDefaults()
+	return &Server{
+		cfg: cfg, capturer: capturer, log: &refusalLog{log: log, told: cfg.Refused},
+		budget: intake.NewBudget(cfg.InFlightBytes, cfg.MaxMessageBytes),
+		conns:  make(map[*conn]struct{}), byAddr: make(map[netip.Addr]int),
+	}
+}
+
+// Serve accepts SMTP connections until Shutdown, and then answers ErrClosed.
+func (s *Server) Serve(ln net.Listener) error { return s.serve(ln, false) }
+
+// ServeLMTP accepts LMTP connections until Shutdown, and then answers ErrClosed.
+func (s *Server) ServeLMTP(ln net.Listener) error { return s.serve(ln, true) }
+
+func (s *Server) serve(ln net.Listener, lmtp bool) error {
+	s.mu.Lock()
+	if s.draining.Load() {
+		s.mu.Unlock()
+		ln.Close()
+		return ErrClosed
+	}
+	s.listeners = append(s.listeners, ln)
+	s.mu.Unlock()
+	var pause time.Duration
+	for {
+		nc, err := ln.Accept()
+		if s.draining.Load() {
+			if err == nil {
+				nc.Close()
+			}
+			return ErrClosed
+		}
+		if err != nil {
+			// The process may be short of descriptors; those in use will be given back.
+			var ne net.Error
+			if !errors.As(err, &ne) || errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.log.log.Error("accept failed", "error", err, "retry_in", pause)
+			time.Sleep(pause)
+			continue
+		}
+		pause = 0
+		c := newConn(s, nc, lmtp)
+		if reason := s.admit(c); reason != "" {
+			// The greeting fits in the socket's empty buffer: this does not hold up those who are waiting to be accepted.
+			nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = nc.Write([]byte("421 4.3.2 " + s.cfg.Domain + " " + reason + "\r\n"))
+			nc.Close()
+			s.log.refused("connections", "client", addrText(c.client))
+			continue
+		}
+		s.serving.Go(c.run)
+	}
+}
+
+// admit takes the connection on the books, or says why not.
+func (s *Server) admit(c *conn) (refusal string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining.Load():
+		return "is stopping; try again later"
+	case len(s.conns) >= s.cfg.MaxConns:
+		return "has too many connections; try again later"
+	case !c.uncounted && !s.countAddr(c.client):
+		return "has too many connections from this address; try again later"
+	}
+	s.conns[c] = struct{}{}
+	return ""
+}
+
+// countAddr counts a connection from an address, and reports whether it may be. What has no address, a Unix socket, is not counted.
+func (s *Server) countAddr(a netip.Addr) bool {
+	if !a.IsValid() {
+		return true
+	}
+	if s.byAddr[a] >= s.cfg.MaxConnsPerAddr {
+		return false
+	}
+	s.byAddr[a]++
+	return true
+}
+
+// named notes the client that a trusted proxy names, and reports whether it may have another connection.
+func (s *Server) named(c *conn, client netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.client = client
+	c.uncounted = !s.countAddr(client) // what was not counted is not given back
+	return !c.uncounted
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if c.uncounted || !c.client.IsValid() {
+		return
+	}
+	if s.byAddr[c.client]--; s.byAddr[c.client] == 0 {
+		delete(s.byAddr, c.client)
+	}
+}
+
+// Shutdown stops accepting, tells connections that wait for a command to come back (421), and lets messages that are under way be stored
+// and answered. When ctx ends first it closes what is left and returns the context's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining.Store(true)
+	for _, ln := range s.listeners {
+		ln.Close()
+	}
+	conns := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.nudge()
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.serving.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range conns {
+		c.kill()
+	}
+	return ctx.Err()
+}
+
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}

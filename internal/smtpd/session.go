@@ -1,0 +1,409 @@
+package smtpd
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass/internal/capture"
+	"hookglass/internal/intake"
+)
+
+// envelope is what was said of a message before it comes.
+type envelope struct {
+	begun     bool // MAIL was accepted
+	oversized bool // MAIL was refused for its SIZE
+	from      string
+	to        []capture.Recipient
+}
+
+func (c *conn) reset() {
+	c.envelope = envelope{}
+	c.lease.Release()
+}
+
+// command serves one command. An error ends the connection.
+func (c *conn) command(line string) error {
+	if c.commands++; c.commands > maxCommands {
+		return replyCommands
+	}
+	verb, rest := splitCommand(line)
+	switch verb {
+	case "EHLO", "HELO", "LHLO":
+		return c.greet(verb, rest)
+	case "MAIL":
+		return c.mail(rest)
+	case "RCPT":
+		return c.rcpt(rest)
+	case "DATA":
+		return c.data(rest)
+	case "BDAT":
+		return c.bdat(rest)
+	case "RSET":
+		c.reset()
+		c.say(replyOK)
+	case "NOOP":
+		c.say(replyOK)
+	case "VRFY":
+		c.say(reply{252, "2.5.0", "Send a mail and see"})
+	case "HELP":
+		c.say(reply{214, "2.0.0", "EHLO HELO MAIL RCPT DATA BDAT RSET NOOP VRFY STARTTLS QUIT"})
+	case "QUIT":
+		c.say(replyBye)
+		return errEnd
+	case "STARTTLS":
+		switch {
+		case c.server.cfg.TLS == nil:
+			return c.fault(replyNotHere)
+		case c.secure:
+			return c.fault(replyTLSAlready)
+		case rest != "":
+			return c.fault(replySyntax)
+		}
+		return c.startTLS()
+	case "AUTH":
+		return c.fault(replyNoAuth)
+	case "EXPN", "TURN", "ETRN", "SEND", "SOML", "SAML":
+		return c.fault(replyNotHere)
+	default:
+		return c.fault(replyUnknown)
+	}
+	return nil
+}
+
+func (c *conn) greet(verb, name string) error {
+	switch {
+	case (verb == "LHLO") != c.lmtp:
+		return c.fault(replyUnknown) // RFC 2033, section 4.1
+	case name == "" || len(name) > 255:
+		return c.fault(replySyntax)
+	}
+	c.reset()
+	c.helo = name
+	if verb == "HELO" {
+		c.greeted = "SMTP"
+		c.say(reply{code: 250, text: c.server.cfg.Domain})
+		return nil
+	}
+	c.greeted = "ESMTP"
+	if c.lmtp {
+		c.greeted = "LMTP"
+	}
+	lines := []string{
+		c.server.cfg.Domain, "PIPELINING", "SIZE " + strconv.FormatInt(c.server.cfg.MaxMessageBytes, 10), "8BITMIME", "SMTPUTF8", "CHUNKING",
+		"LIMITS RCPTMAX=" + strconv.Itoa(c.server.cfg.MaxRecipients),
+	}
+	if c.server.cfg.TLS != nil && !c.secure {
+		lines = append(lines, "STARTTLS")
+	}
+	for _, l := range append(lines, "ENHANCEDSTATUSCODES") {
+		separator := "-"
+		if l == "ENHANCEDSTATUSCODES" {
+			separator = " "
+		}
+		_, _ = c.out.WriteString("250" + separator + l + "\r\n")
+	}
+	return nil
+}
+
+// protocol names how the message comes (RFC 3848).
+func (c *conn) protocol() string {
+	if c.secure {
+		return c.greeted + "S"
+	}
+	return c.greeted
+}
+
+func (c *conn) mail(rest string) error {
+	switch {
+	case c.greeted == "":
+		return c.fault(replyGreetFirst)
+	case c.begun:
+		return c.fault(replyNested)
+	}
+	c.oversized = false
+	p, err := parsePath(rest, "FROM:")
+	if err != nil {
+		return c.fault(refusalOfPath(err))
+	}
+	for name, value := range p.params {
+		switch name {
+		case "SIZE":
+			size, ok := parseSize(value)
+			if !ok {
+				return c.fault(replySyntax)
+			}
+			if size > c.server.cfg.MaxMessageBytes {
+				c.oversized = true
+				c.refused(reasonTooLarge, "from", p.address, "size", value)
+				c.say(replyTooLarge)
+				return nil
+			}
+		case "BODY":
+			if v := strings.ToUpper(value); v != "7BIT" && v != "8BITMIME" {
+				return c.fault(replySyntax)
+			}
+		case "SMTPUTF8":
+			if value != "" {
+				return c.fault(replySyntax)
+			}
+		default:
+			return c.fault(replyBadParam)
+		}
+	}
+	c.begun, c.from = true, p.address
+	c.say(reply{250, "2.1.0", "OK"})
+	return nil
+}
+
+func refusalOfPath(err error) reply {
+	if err == errParam {
+		return replySyntax
+	}
+	return replyAddress
+}
+
+func (c *conn) rcpt(rest string) error {
+	if !c.begun && !c.oversized {
+		return c.fault(replyMailFirst)
+	}
+	p, err := parsePath(rest, "TO:")
+	switch {
+	case err != nil:
+		return c.fault(refusalOfPath(err))
+	case p.address == "":
+		return c.fault(replyAddress)
+	case len(p.params) > 0:
+		return c.fault(replyBadParam)
+	case len(c.to) >= c.server.cfg.MaxRecipients:
+		c.say(replyTooMany)
+		return nil
+	case !strings.EqualFold(p.domain, c.server.cfg.Domain):
+		return c.refuseRcpt(p.address, replyRelay, reasonRelay, nil)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.server.cfg.CaptureTimeout)
+	defer cancel()
+	target, err := c.server.capturer.AdmitMail(ctx, mailbox(p.local))
+	switch {
+	case err != nil:
+		r, reason := replyOf(err)
+		return c.refuseRcpt(p.address, r, reason, err)
+	case c.oversized:
+		// A client that pipelines says here whom the message was for: its owner sees that something was refused.
+		c.server.capturer.Refuse(ctx, target)
+		return c.fault(replyMailFirst)
+	}
+	c.to = append(c.to, capture.Recipient{Address: p.address, Target: target})
+	c.say(reply{250, "2.1.5", "OK"})
+	return nil
+}
+
+func (c *conn) refuseRcpt(address string, r reply, reason string, err error) error {
+	details := []any{"from", c.from, "to", address}
+	if err != nil && reason != reasonUnknown && reason != reasonDisabled {
+		details = append(details, "error", err)
+	}
+	c.refused(reason, details...)
+	c.say(r)
+	if c.refusals++; c.refusals >= maxRefusals {
+		return replyErrors
+	}
+	return nil
+}
+
+// refused counts and logs a refusal of this connection.
+func (c *conn) refused(reason string, details ...any) {
+	c.server.log.refused(reason, append([]any{"client", addrText(c.client), "helo", c.helo}, details...)...)
+}
+
+func (c *conn) data(rest string) error {
+	switch {
+	case rest != "":
+		return c.fault(replySyntax)
+	case !c.begun:
+		return c.fault(replyMailFirst)
+	case len(c.to) == 0:
+		return c.fault(replyRcptFirst)
+	}
+	c.say(reply{code: 354, text: "Send the message; CR LF . CR LF ends it"})
+	// Nothing that is there already may be read before the client has seen this: flush keeps it back otherwise.
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	return c.receive(&dataReader{r: c.in})
+}
+
+func (c *conn) bdat(rest string) error {
+	size, last, ok := parseChunk(rest)
+	if !ok {
+		_ = c.fault(replySyntax)
+		return errEnd // where the chunk ends is not known, so nothing that follows can be read as a command
+	}
+	chunks := &chunkReader{conn: c, left: size, last: last}
+	if !c.begun || len(c.to) == 0 {
+		r := replyRcptFirst
+		if !c.begun {
+			r = replyMailFirst
+		}
+		chunks.last = true // of this command alone
+		if err := c.discard(chunks); err != nil {
+			return err
+		}
+		return c.fault(r)
+	}
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	return c.receive(chunks)
+}
+
+// receive reads a message, has it stored and answers it.
+func (c *conn) receive(r io.Reader) error {
+	raw, err := c.read(r)
+	switch {
+	case err == errGivenUp:
+		c.reset()
+		return nil
+	case err != nil:
+		return c.refuseMessage(r, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.server.cfg.CaptureTimeout)
+	defer cancel()
+	results := c.server.capturer.CaptureMail(ctx, &capture.Mail{
+		From: c.from, To: c.to, Helo: c.helo, Protocol: c.protocol(), Client: c.client, Raw: raw, At: time.Now(),
+	})
+	c.settle(results)
+	c.reset()
+	return nil
+}
+
+// read reads a message into memory, at its pace.
+func (c *conn) read(r io.Reader) ([]byte, error) {
+	cfg := &c.server.cfg
+	c.pace, c.paced = intake.NewPace(time.Now(), cfg.BodyGrace, cfg.MinBodyRate), true
+	defer func() { c.paced = false }()
+	return intake.Collect(r, -1, cfg.MaxMessageBytes, &c.lease, cfg.BudgetWait, func(d time.Duration) { c.pace.Stood(d, largeRate*cfg.MinBodyRate) })
+}
+
+// largeRate is how many times faster a message must come once it takes memory from others.
+const largeRate = 16
+
+// discardFactor bounds what is read away of a message that is refused, in messages of the largest size. A client sends it all
+// before it reads the answer, so an answer that comes earlier is mostly not seen.
+const discardFactor = 4
+
+// refuseMessage answers a message that was not read to its end.
+func (c *conn) refuseMessage(r io.Reader, err error) error {
+	c.lease.Release()
+	var answer reply
+	switch {
+	case err == intake.ErrTooLarge:
+		answer = replyTooLarge
+		ctx, cancel := context.WithTimeout(context.Background(), c.server.cfg.CaptureTimeout)
+		defer cancel()
+		for _, t := range c.targets() {
+			c.server.capturer.Refuse(ctx, t)
+		}
+		c.refused(reasonTooLarge, "from", c.from, "to", c.to[0].Address)
+	case isUnavailable(err):
+		answer = replyMemory
+		c.refused(reasonBusy, "from", c.from, "to", c.to[0].Address)
+	case isTimeout(err):
+		c.refused("slow", "from", c.from, "to", c.to[0].Address)
+		return reply{421, replySlow.enhanced, replySlow.text}
+	default:
+		return err
+	}
+	recipients := len(c.to)
+	switch err := c.discard(r); {
+	case err == nil:
+		c.answer(answer, recipients)
+	case err == errGivenUp:
+	case isTimeout(err) || err == intake.ErrTooLarge:
+		return answer // and the end of the connection: where the message ends is not known
+	default:
+		return err
+	}
+	c.reset()
+	return nil
+}
+
+// discard reads a message away, as much as is bearable.
+func (c *conn) discard(r io.Reader) error {
+	cfg := &c.server.cfg
+	c.pace, c.paced = intake.NewPace(time.Now(), cfg.BodyGrace, largeRate*cfg.MinBodyRate), true
+	defer func() { c.paced = false }()
+	n, err := io.CopyN(io.Discard, r, discardFactor*cfg.MaxMessageBytes)
+	if err == io.EOF {
+		return nil
+	}
+	if err == nil && n > 0 {
+		return intake.ErrTooLarge
+	}
+	return err
+}
+
+// targets are the endpoints of the message, each once.
+func (c *conn) targets() []capture.Target {
+	var targets []capture.Target
+	for _, r := range c.to {
+		if !slices.ContainsFunc(targets, func(t capture.Target) bool { return t.Endpoint.Num == r.Target.Endpoint.Num }) {
+			targets = append(targets, r.Target)
+		}
+	}
+	return targets
+}
+
+// answer gives the same reply for the whole message: once, or once a recipient by LMTP.
+func (c *conn) answer(r reply, recipients int) {
+	if !c.lmtp {
+		recipients = 1
+	}
+	for range recipients {
+		c.say(r)
+	}
+}
+
+// settle answers a message that the capturer had. By SMTP there is one answer for all recipients: 250 when the mail is stored for each whose endpoint
+// is still there. Otherwise the sender is told to try again, and those that have it will have it twice.
+func (c *conn) settle(results []capture.Delivered) {
+	replies := make([]reply, len(results))
+	var failed, gone *reply
+	events := map[string]struct{}{}
+	first := -1
+	for i, d := range results {
+		if d.Err == nil {
+			replies[i] = stored(d.Event, 1)
+			events[string(d.Event)] = struct{}{}
+			if first < 0 {
+				first = i
+			}
+			continue
+		}
+		var reason string
+		replies[i], reason = replyOf(d.Err)
+		c.refused(reason, "from", c.from, "to", c.to[i].Address, "error", d.Err)
+		if replies[i].code/100 == 5 {
+			gone = &replies[i]
+		} else {
+			failed = &replies[i]
+		}
+	}
+	if c.lmtp {
+		for _, r := range replies {
+			c.say(r)
+		}
+	} else if failed != nil {
+		c.say(*failed)
+	} else if first >= 0 {
+		c.say(stored(results[first].Event, len(events)))
+	} else {
+		c.say(*gone)
+	}
+	if first >= 0 {
+		c.errors, c.refusals, c.commands = 0, 0, 0
+	}
+}
