@@ -2,7 +2,6 @@ package action
 
 import (
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 )
@@ -26,7 +25,7 @@ func (f *fragments) add(secret string) {
 		return
 	}
 	if f.windows == nil {
-		f.windows = map[uint64]int{}
+		f.windows = make(map[uint64]int, min(6*len(secret), maxFragments))
 	}
 	spellings := []string{secret, hex.EncodeToString([]byte(secret))}
 	for before := range 3 {
@@ -49,7 +48,10 @@ func (f *fragments) add(secret string) {
 	}
 }
 
-func windowAt(s string, i int) uint64 { return binary.LittleEndian.Uint64([]byte(s[i : i+window])) }
+func windowAt(s string, i int) uint64 {
+	s = s[i : i+window]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
 
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> 48 }
 

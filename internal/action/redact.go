@@ -26,9 +26,9 @@ type Mask struct{ Value, Shown string }
 // Redactor blots secrets out of what a run records and answers: the values themselves, their usual encodings, longer parts of
 // them, and what stands under a name that tells of a credential. It is safe for concurrent use.
 type Redactor struct {
-	forms     []string // longest first
-	replacer  *strings.Replacer
-	words     []Mask // too short to be looked for inside words
+	forms     []Mask       // of at least shortSecret bytes, longest first
+	starts    [1024]uint64 // a bit for each hash of the first bytes of a form: most text is passed over by it
+	words     []Mask       // too short to be looked for inside words
 	fragments fragments
 }
 
@@ -39,7 +39,7 @@ const shortSecret = 4
 // NewRedactor returns a redactor for these values.
 func NewRedactor(masks ...Mask) *Redactor {
 	r := &Redactor{}
-	shown := map[string]string{}
+	known := map[string]bool{}
 	for _, m := range masks {
 		if m.Shown == "" {
 			m.Shown = Mark
@@ -50,26 +50,23 @@ func NewRedactor(masks ...Mask) *Redactor {
 			r.words = append(r.words, m)
 		default:
 			for _, form := range formsOf(m.Value) {
-				if _, known := shown[form]; !known {
-					shown[form] = m.Shown
-					r.forms = append(r.forms, form)
+				if !known[form] {
+					known[form] = true
+					r.forms = append(r.forms, Mask{form, m.Shown})
+					bit := startOf(form, 0)
+					r.starts[bit/64] |= 1 << (bit % 64)
 				}
 			}
 			r.fragments.add(m.Value)
 		}
 	}
-	slices.SortFunc(r.forms, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	pairs := make([]string, 0, 2*len(r.forms))
-	for _, form := range r.forms {
-		pairs = append(pairs, form, shown[form])
-	}
-	r.replacer = strings.NewReplacer(pairs...)
+	slices.SortFunc(r.forms, func(a, b Mask) int { return len(b.Value) - len(a.Value) })
 	return r
+}
+
+// startOf hashes the shortSecret bytes at a place.
+func startOf(s string, i int) uint32 {
+	return (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24) * 0x9E3779B1 >> 16
 }
 
 // Preview makes stand-ins for secrets: a rendering names secrets, gets words that nobody can have written, and the redactor
@@ -143,13 +140,41 @@ func (r *Redactor) Text(s string) (string, bool) {
 }
 
 func (r *Redactor) secrets(s string) string {
-	if slices.ContainsFunc(r.forms, func(form string) bool { return strings.Contains(s, form) }) {
-		s = r.replacer.Replace(s)
-	}
+	s = r.whole(s)
 	for _, w := range r.words {
 		s = replaceWord(s, w.Value, w.Shown)
 	}
 	return r.fragments.hide(s)
+}
+
+// whole replaces the forms, of two that begin at one place the longer.
+func (r *Redactor) whole(s string) string {
+	if len(r.forms) == 0 {
+		return s
+	}
+	var b strings.Builder
+	from := 0
+	for i := 0; i+shortSecret <= len(s); {
+		bit := startOf(s, i)
+		if r.starts[bit/64]&(1<<(bit%64)) == 0 {
+			i++
+			continue
+		}
+		at := slices.IndexFunc(r.forms, func(m Mask) bool { return strings.HasPrefix(s[i:], m.Value) })
+		if at < 0 {
+			i++
+			continue
+		}
+		b.WriteString(s[from:i])
+		b.WriteString(r.forms[at].Shown)
+		i += len(r.forms[at].Value)
+		from = i
+	}
+	if from == 0 {
+		return s
+	}
+	b.WriteString(s[from:])
+	return b.String()
 }
 
 // replaceWord replaces a word where no letter or digit is beside it.

@@ -1,6 +1,9 @@
 package action
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // sensitiveNames are names of fields and headers that hold credentials, and endings of such names, in lower case without marks
 // between words.
@@ -16,29 +19,38 @@ var (
 	}
 )
 
+// maxSensitive is the longest name that is looked at.
+const maxSensitive = 100
+
 // SensitiveName reports whether what a field by this name holds is a credential, by the words of its name.
 func SensitiveName(name string) bool {
-	if len(name) > 100 {
+	if len(name) > maxSensitive {
 		return false
 	}
-	lower := strings.ToLower(name)
-	word := strings.Map(func(r rune) rune {
-		switch r {
-		case '-', '_', ' ', '.', '[', ']':
-			return -1
+	var folded [maxSensitive]byte
+	word := folded[:0]
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '-', c == '_', c == ' ', c == '.', c == '[', c == ']':
+		case 'A' <= c && c <= 'Z':
+			word = append(word, c|0x20)
+		default:
+			word = append(word, c)
 		}
-		return r
-	}, lower)
-	if sensitiveNames[word] {
+	}
+	if sensitiveNames[string(word)] {
 		return true
 	}
-	word = strings.TrimRight(word, "0123456789") // x-hub-signature-256
+	bare := word
+	for len(bare) > 0 && '0' <= bare[len(bare)-1] && bare[len(bare)-1] <= '9' { // x-hub-signature-256
+		bare = bare[:len(bare)-1]
+	}
 	for _, ending := range sensitiveEndings {
-		if strings.HasSuffix(word, ending) {
+		if len(bare) >= len(ending) && string(bare[len(bare)-len(ending):]) == ending {
 			return true
 		}
 	}
-	return strings.HasPrefix(lower, "x-") && strings.Contains(lower, "signature")
+	return len(name) > 1 && name[1] == '-' && word[0] == 'x' && bytes.Contains(word, []byte("signature"))
 }
 
 // SensitiveHeader is SensitiveName for a header, whose name tells of a signature anywhere in it.

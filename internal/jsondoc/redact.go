@@ -18,65 +18,79 @@ type Redaction struct {
 // Redact returns a copy with what the redaction means blotted out, and the pointers into the copy at which it stands.
 func (v Value) Redact(r Redaction) (Value, []string) {
 	w := redactor{Redaction: r}
-	v = w.value(v, nil)
+	v = w.value(v)
 	return v, w.paths
 }
 
 type redactor struct {
 	Redaction
+	at    []place // where it is
 	paths []string
 }
 
-func (w *redactor) mark(path []string) { w.paths = append(w.paths, Pointer{path}.String()) }
+// place is a name, or an index where it is not negative.
+type place struct {
+	name  string
+	index int
+}
 
-func (w *redactor) value(v Value, path []string) Value {
+// mark notes where something was blotted out.
+func (w *redactor) mark() {
+	tokens := make([]string, len(w.at))
+	for i, p := range w.at {
+		if tokens[i] = p.name; p.index >= 0 {
+			tokens[i] = strconv.Itoa(p.index)
+		}
+	}
+	w.paths = append(w.paths, Pointer{tokens}.String())
+}
+
+func (w *redactor) value(v Value) Value {
 	switch {
 	case v.kind == String, v.kind == Number:
 		if shown, changed := w.Text(v.text); changed {
-			w.mark(path)
+			w.mark()
 			return Text(shown)
 		}
 		return v
 	case v.in == nil:
 		return v
 	}
-	changed := false
-	in := inner{v.in.names, v.in.values}
-	size := v.size
-	for i := range v.in.values {
-		old := v.in.values[i]
-		next, at := old, ""
+	in, size := *v.in, v.size
+	here := len(w.at)
+	w.at = append(w.at, place{})
+	for i, old := range v.in.values {
+		w.at[here] = place{index: i}
 		if v.kind == Object {
-			at = in.names[i]
-			if shown, other := w.Text(at); other {
+			w.at[here] = place{v.in.names[i], -1}
+			if shown, changed := w.Text(v.in.names[i]); changed {
 				if &in.names[0] == &v.in.names[0] {
 					in.names = slices.Clone(in.names)
 				}
-				at = unused(in.names, shown)
-				size += quotedSize(at) - quotedSize(in.names[i])
-				in.names[i], changed = at, true
-				w.mark(append(path[:len(path):len(path)], at))
+				in.names[i] = unused(in.names, shown)
+				size += quotedSize(in.names[i]) - quotedSize(v.in.names[i])
+				w.at[here].name = in.names[i]
+				w.mark()
 			}
-		} else {
-			at = strconv.Itoa(i)
 		}
-		here := append(path[:len(path):len(path)], at)
+		next := old
 		if v.kind == Object && w.Hidden(v.in.names[i]) && !empty(old) {
 			next = Text(w.Mark)
-			w.mark(here)
+			w.mark()
 		} else {
-			next = w.value(old, here)
+			next = w.value(old)
 		}
-		if next.in == old.in && next.kind == old.kind && next.text == old.text {
+		if next == old {
 			continue
 		}
 		if &in.values[0] == &v.in.values[0] {
 			in.values = slices.Clone(in.values)
 		}
 		size += next.bytes() - old.bytes()
-		in.values[i], changed = next, true
+		in.values[i] = next
 	}
-	if !changed {
+	w.at = w.at[:here]
+	if &in.values[0] == &v.in.values[0] && (in.names == nil || &in.names[0] == &v.in.names[0]) {
 		return v
 	}
 	return in.value(v.kind == Object, size)

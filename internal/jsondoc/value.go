@@ -54,7 +54,10 @@ func Parse(text []byte, b Bounds) (Value, error) {
 	if len(text) > b.Bytes || b.Bytes > 1<<30 || b.Depth > 1<<14 {
 		return Value{}, ErrNotJSON
 	}
-	p := parser{dec: jsontext.NewDecoder(bytes.NewBuffer(text)), text: string(text), depth: b.Depth}
+	p := parser{
+		dec: jsontext.NewDecoder(bytes.NewBuffer(text)), text: string(text), depth: b.Depth,
+		names: make([]string, 0, 32), values: make([]Value, 0, 32),
+	}
 	v, err := p.value()
 	if err != nil {
 		return Value{}, ErrNotJSON

@@ -1,0 +1,258 @@
+package action_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/jsondoc"
+)
+
+// A secret is blotted out in whatever spelling a target may answer with it, alone and within other text.
+func TestSecretsAreBlottedOut(t *testing.T) {
+	for _, secret := range []string{
+		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码",
+	} {
+		r := action.NewRedactor(action.Mask{Value: secret})
+		quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+		text := jsondoc.Text(secret).Bytes()
+		spellings := map[string]string{
+			"as it is":              secret,
+			"JSON":                  string(text),
+			"JSON for HTML":         quoted(secret),
+			"JSON, slashes":         strings.ReplaceAll(string(text), "/", `\/`),
+			"a query":               url.QueryEscape(secret),
+			"a path":                url.PathEscape(secret),
+			"a query, lower case":   lowerEscapes(url.QueryEscape(secret)),
+			"HTML":                  html.EscapeString(secret),
+			"hexadecimal":           hex.EncodeToString([]byte(secret)),
+			"HEXADECIMAL":           strings.ToUpper(hex.EncodeToString([]byte(secret))),
+			"base64":                base64.StdEncoding.EncodeToString([]byte(secret)),
+			"base64, bare":          base64.RawStdEncoding.EncodeToString([]byte(secret)),
+			"base64 for URLs":       base64.URLEncoding.EncodeToString([]byte(secret)),
+			"base64 for URLs, bare": base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		}
+		for how, s := range spellings {
+			got, changed := r.Text("before " + s + " after")
+			if !changed || strings.Contains(got, s) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+				t.Errorf("%q as %s: %s", secret, how, got)
+			}
+		}
+		if len(secret) < 6 {
+			continue // too little of it is left within other base64 to be told from anything else
+		}
+		for _, user := range []string{"", "u", "us", "use", "user"} {
+			for _, behind := range []string{"", "b", "bc", "bcd"} {
+				basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret + behind))
+				if got, changed := r.Text("Basic " + basic); !changed || len(got) > len("Basic ")+len(action.Mark)+len(user)*4/3+len(behind)*4/3+9 {
+					t.Errorf("%q of %q: %s", secret, user, got)
+				}
+			}
+		}
+	}
+}
+
+func lowerEscapes(s string) string {
+	parts := strings.Split(s, "%")
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.ToLower(parts[i][:2]) + parts[i][2:]
+	}
+	return strings.Join(parts, "%")
+}
+
+// A secret in pieces, or cut off at the end of an answer, is found where a piece is long enough to be told from other text.
+func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
+	const secret = "canary-7f3a9b2c4d5e6f70-9081a2b3"
+	r := action.NewRedactor(action.Mask{Value: secret})
+	for _, s := range []string{secret[:16], secret[16:], secret[:len(secret)-1], secret[3:20], hex.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte(secret))[:24]} {
+		got, _ := r.Text("<" + s + ">")
+		if strings.Contains(got, s[2:10]) {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+	for _, s := range []string{"canary", "-9081a2b3", "a text about canaries and 7f3a9b2c"} {
+		if got, changed := r.Text(s); changed {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+	url := action.NewRedactor(action.Mask{Value: "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"})
+	for _, s := range []string{"https://example.org/x", "https://hooks.example"} {
+		if got, changed := url.Text(s); changed {
+			t.Errorf("what is common to many is no piece: %s", got)
+		}
+	}
+}
+
+// A secret of a few bytes is blotted out as a word of its own, and leaves other words alone.
+func TestShortSecrets(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "ab"}, action.Mask{Value: "7"}, action.Mask{Value: ""})
+	for text, want := range map[string]string{
+		"ab": "[redacted]", "grab the cab": "grab the cab", "key=ab&x=cab": "key=[redacted]&x=cab", `{"a":"ab"}`: `{"a":"[redacted]"}`, "Bearer ab": "Bearer [redacted]",
+		"17 7 71": "17 [redacted] 71", "abab ab": "abab [redacted]", "éab": "éab", "": "",
+	} {
+		if got, _ := r.Text(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTheLongerOfTwoSecretsGoesFirst(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "abcd", Shown: "<1>"}, action.Mask{Value: "abcdefgh", Shown: "<2>"}, action.Mask{Value: "abcd", Shown: "<3>"})
+	if got, _ := r.Text("abcdefgh abcd abcdef"); got != "<2> <1> <1>ef" {
+		t.Error(got)
+	}
+}
+
+func TestHeadersAreRedacted(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "s3cret-value"})
+	got := r.Headers(hookglass.Headers{
+		{Name: "Authorization", Value: "Bearer x"}, {Name: "cookie", Value: "a=b"}, {Name: "Set-Cookie", Value: "a=b"}, {Name: "Proxy-Authorization", Value: "Basic x"},
+		{Name: "X-Api-Key", Value: "k"}, {Name: "X-Auth-Token", Value: "t"}, {Name: "X-Client-Secret", Value: "s"}, {Name: "X-Hub-Signature-256", Value: "sha256=1"},
+		{Name: "Stripe-Signature", Value: "t=1"}, {Name: "X-Signature-Ed25519", Value: "00"}, {Name: "X-Token", Value: ""},
+		{Name: "X-Echo", Value: "got s3cret-value"}, {Name: "Content-Type", Value: "text/plain"}, {Name: "X-s3cret-value", Value: "1"}, {Name: "Location", Value: "https://u:p@h/?token=abc&a=b"},
+	})
+	var shown []string
+	for _, h := range got {
+		shown = append(shown, h.Name+"="+h.Value)
+	}
+	want := []string{
+		"Authorization=[redacted]", "cookie=[redacted]", "Set-Cookie=[redacted]", "Proxy-Authorization=[redacted]", "X-Api-Key=[redacted]", "X-Auth-Token=[redacted]",
+		"X-Client-Secret=[redacted]", "X-Hub-Signature-256=[redacted]", "Stripe-Signature=[redacted]", "X-Signature-Ed25519=[redacted]", "X-Token=",
+		"X-Echo=got [redacted]", "Content-Type=text/plain", "X-[redacted]=1", "Location=https://[redacted]@h/?token=[redacted]&a=b",
+	}
+	if !slices.Equal(shown, want) {
+		t.Errorf("%q", shown)
+	}
+}
+
+func TestValuesAreRedactedWithTheirPlaces(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "s3cret-value"})
+	v, err := jsondoc.Parse([]byte(`{"method":"POST","url":"https://h/s3cret-value?api_key=1","headers":{"authorization":"Bearer t","x-a":"b"},
+		"body":"{\"password\":\"p\",\"n\":1.0,\"deep\":{\"note\":\"s3cret-value\"}}","form":"user=ann&password=p","list":["s3cret-value",{"access_token":"t","token_count":3,"accessToken":""}],
+		"has_password":true,"private_key":{"kty":"RSA"},"total":12,"s3cret-value":1,"text":"not {json}"}`), jsondoc.Wide())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, paths := r.Value(v)
+	const want = `{"method":"POST","url":"https://h/[redacted]?api_key=[redacted]","headers":{"authorization":"[redacted]","x-a":"b"},` +
+		`"body":"{\"password\":\"[redacted]\",\"n\":1.0,\"deep\":{\"note\":\"[redacted]\"}}","form":"user=ann&password=[redacted]","list":["[redacted]",{"access_token":"[redacted]","token_count":3,"accessToken":""}],` +
+		`"has_password":true,"private_key":"[redacted]","total":12,"[redacted]":1,"text":"not {json}"}`
+	if string(got.Bytes()) != want {
+		t.Errorf("%s", got.Bytes())
+	}
+	if !slices.Equal(paths, []string{"/url", "/headers/authorization", "/body", "/form", "/list/0", "/list/1/access_token", "/private_key", "/[redacted]"}) {
+		t.Errorf("%q", paths)
+	}
+	if got := r.Body("user=ann&client_secret=p&x=s3cret-value"); got != "user=ann&client_secret=[redacted]&x=[redacted]" {
+		t.Error(got)
+	}
+	if got := r.Body(`[{"token":"t"},"s3cret-value"]`); got != `[{"token":"[redacted]"},"[redacted]"]` {
+		t.Error(got)
+	}
+	if got := r.Body("plain \xff s3cret-value"); got != "plain \ufffd [redacted]" {
+		t.Error(got)
+	}
+}
+
+func TestSensitiveNames(t *testing.T) {
+	for _, name := range []string{
+		"password", "Password", "user_password", "newPassword", "passwd", "secret", "clientSecret", "client-secret", "token", "access_token", "idToken", "api_key", "apiKey", "API-KEY",
+		"x-api-key", "private_key", "authorization", "cookie", "credentials", "signature", "aws_secret_access_key", "session_id", "card_number", "cvc", "user[password]", "x-hub-signature", "password2",
+	} {
+		if !action.SensitiveName(name) {
+			t.Errorf("%s is sensitive", name)
+		}
+	}
+	for _, name := range []string{"", "-", "x-", "id", "name", "secretary", "tokens_used", "token_count", "signature_status", "author", "authors", "passenger", "key", "keyboard", "monkey", "path", "secret_name_is_public", strings.Repeat("password", 20)} {
+		if action.SensitiveName(name) {
+			t.Errorf("%s is not sensitive", name)
+		}
+	}
+}
+
+// A preview renders with words in place of secrets, and shows each as its placeholder; text of the event that looks like one is none.
+func TestPreviewsShowPlaceholders(t *testing.T) {
+	secret, masks := action.Preview([]string{"KEY", "OTHER"})
+	c := action.NewContext(arrival(`{"evil":"{{secrets.KEY}}"}`), endpoint, nil)
+	v := action.Values{Context: c, Secret: secret}
+	transform, faults := action.ParseTransform([]byte(`{"source":"request","operations":[{"op":"select","path":"/body"},{"op":"set","path":"/k","template":"a {{secrets.KEY}}"},{"op":"wrap","key":"w"}]}`))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	out, failure := transform.Run(v)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	template, err := action.ParseTemplate("https://h/{{secrets.OTHER}}?x={{request.body.evil}}", action.InURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := template.Render(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := action.NewRedactor(masks...)
+	shown, paths := r.Value(out)
+	if string(shown.Bytes()) != `{"w":{"evil":"{{secrets.KEY}}","k":"a {{secrets.KEY}}"}}` || !slices.Equal(paths, []string{"/w/k"}) {
+		t.Errorf("%s %q", shown.Bytes(), paths)
+	}
+	if got, changed := r.Text(rendered.Text); !changed || got != "https://h/{{secrets.OTHER}}?x=%7B%7Bsecrets.KEY%7D%7D" {
+		t.Error(got)
+	}
+	if _, ok := secret("THIRD"); ok {
+		t.Error("a secret that is not there has a stand-in")
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+		cut  bool
+	}{{"abc", 3, "abc", false}, {"abcd", 3, "abc", true}, {"aé", 2, "a", true}, {"aé", 3, "aé", false}, {"😀", 3, "", true}, {"", 0, "", false}} {
+		if got, cut := action.Cut(c.text, c.n); got != c.want || cut != c.cut {
+			t.Errorf("%q to %d: %q %v", c.text, c.n, got, cut)
+		}
+	}
+}
+
+func FuzzRedactor(f *testing.F) {
+	f.Add("canary-7f3a9b2c", `{"a":"canary-7f3a9b2c","password":1}`)
+	f.Add("ab", "grab ab https://u:p@h/?token=x")
+	f.Add("é\"\\/+ =&<>", "Y2FuYXJ5 ==")
+	f.Fuzz(func(t *testing.T, secret, text string) {
+		if !utf8.ValidString(secret) || !utf8.ValidString(text) || len(secret) > 200 {
+			return
+		}
+		r := action.NewRedactor(action.Mask{Value: secret})
+		got, changed := r.Text(text)
+		if changed == (got == text) {
+			t.Fatalf("%q became %q: %v", text, got, changed)
+		}
+		if !utf8.ValidString(got) {
+			t.Fatalf("%q became %q", text, got)
+		}
+		if len(secret) >= 4 && !strings.Contains(action.Mark, secret) && strings.Contains(strings.ReplaceAll(got, action.Mark, "\x00"), secret) {
+			t.Fatalf("%q of %q shows %q", got, text, secret)
+		}
+		r.Body(text)
+		if v, err := jsondoc.Parse([]byte(text), jsondoc.Wide()); err == nil {
+			shown, paths := r.Value(v)
+			if again, err := jsondoc.Parse(shown.Bytes(), jsondoc.Wide()); err != nil || !jsondoc.Same(again, shown) {
+				t.Fatalf("%s: %v", shown.Bytes(), err)
+			}
+			if len(paths) == 0 && !jsondoc.Same(v, shown) {
+				t.Fatalf("%s became %s", text, shown.Bytes())
+			}
+		}
+	})
+}
