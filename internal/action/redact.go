@@ -212,7 +212,9 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
 		out[i].Name = r.secrets(f.Name)
-		if out[i].Value = Mark; !SensitiveHeader(f.Name) || f.Value == "" {
+		if SensitiveHeader(f.Name) && f.Value != "" {
+			out[i].Value = r.credential(f.Value)
+		} else {
 			out[i].Value, _ = r.Text(f.Value)
 		}
 	}
@@ -222,17 +224,46 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 // Value returns a copy with secrets and the members that tell of credentials blotted out, also in strings that hold JSON, and
 // the JSON Pointers at which that happened.
 func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
-	return v.Redact(jsondoc.Redaction{Hidden: SensitiveName, Mark: Mark, Text: func(s string) (string, bool) {
+	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: func(s string) (string, bool) {
 		shown := r.embedded(s)
 		return shown, shown != s
 	}})
+}
+
+// hidden judges a member by its name.
+func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
+	if !SensitiveName(name) {
+		return "", false
+	}
+	if v.Kind() == jsondoc.String {
+		return r.credential(v.Text()), true
+	}
+	return Mark, true
+}
+
+// credential is what is shown of a text that is one: the names of its secrets, where it is nothing but a scheme and what is shown
+// of secrets, as in Bearer {{secrets.NAME}}.
+func (r *Redactor) credential(s string) string {
+	shown := r.secrets(s)
+	if shown == s {
+		return Mark
+	}
+	scheme := shown
+	for _, m := range slices.Concat(r.forms, r.words) {
+		scheme = strings.ReplaceAll(scheme, m.Shown, "")
+	}
+	scheme = strings.TrimSpace(scheme)
+	if len(scheme) > 12 || strings.ContainsFunc(scheme, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		return Mark
+	}
+	return shown
 }
 
 // embedded redacts a string of a value: as a value where it is JSON.
 func (r *Redactor) embedded(s string) string {
 	if len(s) > 1 && (s[0] == '{' || s[0] == '[') {
 		if v, err := jsondoc.Parse([]byte(s), jsondoc.Wide()); err == nil {
-			inside, paths := v.Redact(jsondoc.Redaction{Hidden: SensitiveName, Mark: Mark, Text: r.Text})
+			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: r.Text})
 			if len(paths) == 0 {
 				return s
 			}
@@ -279,11 +310,12 @@ func hidePairs(s string) string {
 
 // hideUserinfo blots out the user and the password of URLs.
 func hideUserinfo(s string) string {
-	at := 0
-	for {
+	var b strings.Builder
+	from := 0
+	for at := 0; ; {
 		i := strings.Index(s[at:], "://")
 		if i < 0 {
-			return s
+			break
 		}
 		at += i + 3
 		end := strings.IndexAny(s[at:], "/?# \t\r\n\"'<>")
@@ -291,8 +323,15 @@ func hideUserinfo(s string) string {
 			end = len(s) - at
 		}
 		if user := strings.LastIndexByte(s[at:at+end], '@'); user > 0 && s[at:at+user] != Mark {
-			s = s[:at] + Mark + s[at+user:]
-			at += len(Mark)
+			b.WriteString(s[from:at])
+			b.WriteString(Mark)
+			from = at + user
 		}
+		at += end
 	}
+	if from == 0 {
+		return s
+	}
+	b.WriteString(s[from:])
+	return b.String()
 }

@@ -207,6 +207,18 @@ func TestPreviewsShowPlaceholders(t *testing.T) {
 	if got, changed := r.Text(rendered.Text); !changed || got != "https://h/{{secrets.OTHER}}?x=%7B%7Bsecrets.KEY%7D%7D" {
 		t.Error(got)
 	}
+	key, _ := secret("KEY")
+	for value, want := range map[string]string{
+		"Bearer " + key: "Bearer {{secrets.KEY}}", key: "{{secrets.KEY}}", key + ":hunter2": "[redacted]", "Bearer abc": "[redacted]",
+	} {
+		if got := r.Headers(hookglass.Headers{{Name: "Authorization", Value: value}})[0].Value; got != want {
+			t.Errorf("%q is shown as %q", value, got)
+		}
+		got, paths := r.Value(jsondoc.Members(jsondoc.Member{Name: "api_key", Value: jsondoc.Text(value)}))
+		if m, _ := got.Member("api_key"); m.Text() != want || !slices.Equal(paths, []string{"/api_key"}) {
+			t.Errorf("%q is shown as %s at %q", value, got.Bytes(), paths)
+		}
+	}
 	if _, ok := secret("THIRD"); ok {
 		t.Error("a secret that is not there has a stand-in")
 	}

@@ -56,8 +56,7 @@ func TestRedact(t *testing.T) {
 			shown := strings.ReplaceAll(s, "hunter2", "***")
 			return shown, shown != s
 		},
-		Hidden: func(name string) bool { return name == "password" },
-		Mark:   "***",
+		Hidden: func(name string, _ jsondoc.Value) (string, bool) { return "***", name == "password" },
 	}
 	const text = `{"password":"x","a":{"password":["y"],"b":[1,"it is hunter2!",{"password":null}]},"hunter2":{"password":""},"***":1,"n":12.50,"password2":true}`
 	v := parsed(t, text)
@@ -80,6 +79,16 @@ func TestRedact(t *testing.T) {
 	}
 	if same, paths := parsed(t, `{"a":[1]}`).Redact(r); string(same.Bytes()) != `{"a":[1]}` || paths != nil {
 		t.Error(paths)
+	}
+	var members []string
+	for i := range 20_000 {
+		members = append(members, fmt.Sprintf(`"k%d":1`, i))
+	}
+	r.Text = func(s string) (string, bool) { return "***", strings.HasPrefix(s, "k") }
+	if got, paths := parsed(t, `{`+strings.Join(members, ",")+`}`).Redact(r); got.Len() != 20_000 || len(paths) != 20_000 {
+		t.Errorf("%d members, %d paths", got.Len(), len(paths))
+	} else {
+		parsed(t, string(got.Bytes())) // their names are still different
 	}
 	r.Text = func(s string) (string, bool) { return "***", s == "12345678" }
 	if got, _ := parsed(t, `[12345678]`).Redact(r); string(got.Bytes()) != `["***"]` {

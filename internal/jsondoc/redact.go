@@ -9,10 +9,9 @@ import (
 type Redaction struct {
 	// Text judges strings, numbers and the names of members: what to show instead, and whether that is another text.
 	Text func(s string) (shown string, changed bool)
-	// Hidden reports whether a member by this name is blotted out whole, whatever it is; null, true, false and what is empty are not.
-	Hidden func(name string) bool
-	// Mark stands in place of what is hidden.
-	Mark string
+	// Hidden judges a member by its name: what to show instead of it, whatever it is, and whether it is hidden. It is not
+	// asked about null, true, false and what is empty.
+	Hidden func(name string, v Value) (shown string, hidden bool)
 }
 
 // Redact returns a copy with what the redaction means blotted out, and the pointers into the copy at which it stands.
@@ -59,6 +58,7 @@ func (w *redactor) value(v Value) Value {
 	in, size := *v.in, v.size
 	here := len(w.at)
 	w.at = append(w.at, place{})
+	var free namer
 	for i, old := range v.in.values {
 		w.at[here] = place{index: i}
 		if v.kind == Object {
@@ -67,19 +67,13 @@ func (w *redactor) value(v Value) Value {
 				if &in.names[0] == &v.in.names[0] {
 					in.names = slices.Clone(in.names)
 				}
-				in.names[i] = unused(in.names, shown)
+				in.names[i] = free.name(in.names, shown)
 				size += quotedSize(in.names[i]) - quotedSize(v.in.names[i])
 				w.at[here].name = in.names[i]
 				w.mark()
 			}
 		}
-		next := old
-		if v.kind == Object && w.Hidden(v.in.names[i]) && !empty(old) {
-			next = Text(w.Mark)
-			w.mark()
-		} else {
-			next = w.value(old)
-		}
+		next := w.member(v, i)
 		if next == old {
 			continue
 		}
@@ -96,16 +90,39 @@ func (w *redactor) value(v Value) Value {
 	return in.value(v.kind == Object, size)
 }
 
+// member is what becomes of a member or element.
+func (w *redactor) member(v Value, i int) Value {
+	if old := v.in.values[i]; v.kind == Object && !empty(old) {
+		if shown, hidden := w.Hidden(v.in.names[i], old); hidden {
+			w.mark()
+			return Text(shown)
+		}
+	}
+	return w.value(v.in.values[i])
+}
+
 // empty reports whether there is nothing to hide.
 func empty(v Value) bool {
 	return v.kind == Null || v.kind == False || v.kind == True || v.kind == String && v.text == "" || !v.Scalar() && v.Len() == 0
 }
 
-// unused is a name that no member has.
-func unused(names []string, name string) string {
-	free := name
-	for n := 2; slices.Contains(names, free); n++ {
-		free = name + "_" + strconv.Itoa(n)
+// namer finds names that no member of an object has.
+type namer struct {
+	taken map[string]bool
+	next  int
+}
+
+func (n *namer) name(names []string, wanted string) string {
+	if n.taken == nil {
+		n.taken, n.next = make(map[string]bool, len(names)), 2
+		for _, name := range names {
+			n.taken[name] = true
+		}
 	}
+	free := wanted
+	for ; n.taken[free]; n.next++ {
+		free = wanted + "_" + strconv.Itoa(n.next)
+	}
+	n.taken[free] = true
 	return free
 }

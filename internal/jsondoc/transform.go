@@ -17,8 +17,11 @@ const (
 	MaxTransformDepth = 32
 )
 
-// maxPointer is the longest pointer of an operation, and the longest key, in characters.
-const maxPointer = 1_000
+// Bounds of an operation: the longest pointer and key in characters, and the members that pick makes, each of which is looked for.
+const (
+	maxPointer = 1_000
+	maxPicked  = 500
+)
 
 // Transform is an ordered list of operations on a copy of a value of an action run's context (spec, "Step
 // configurations"; decisions, section 8).
@@ -240,6 +243,10 @@ func (c *checker) operation(v Value, at string) (o operation) {
 		fields, ok := v.Member("fields")
 		if !ok || fields.kind != Object || fields.Len() == 0 {
 			c.fault(at+".fields", "must be an object of at least one pointer")
+			return o
+		}
+		if fields.Len() > maxPicked {
+			c.fault(at+".fields", fmt.Sprintf("may hold %d pointers at most", maxPicked))
 			return o
 		}
 		for name := range fields.All() {

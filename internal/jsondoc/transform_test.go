@@ -144,10 +144,19 @@ func TestTransformConfigurationsAreStrict(t *testing.T) {
 	repeat := func(n int) string {
 		return `{"source":"request","operations":[` + strings.TrimSuffix(strings.Repeat(`{"op":"select","path":""},`, n), ",") + `]}`
 	}
+	picks := func(n int) string {
+		fields := ""
+		for i := range n {
+			fields += fmt.Sprintf(`"%d":"",`, i)
+		}
+		return `{"source":"request","operations":[{"op":"pick","fields":{` + strings.TrimSuffix(fields, ",") + `}}]}`
+	}
 	long := strings.Repeat("é", 1001)
 	for _, c := range []struct{ config, fields string }{
 		{repeat(50), ""},
 		{repeat(51), "operations"},
+		{picks(500), ""},
+		{picks(501), "operations[0].fields"},
 		{`[]`, ""}, // "" is the whole, see below
 		{`{}`, "source operations"},
 		{`{"source":1,"operations":{}}`, "source operations"},

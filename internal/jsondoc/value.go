@@ -387,9 +387,19 @@ func Same(a, b Value) bool {
 			}
 		}
 	case Object:
-		for i := range a.Len() {
-			other, ok := b.near(a.in.names[i], i)
-			if !ok || !Same(a.in.values[i], other) {
+		var places map[string]int
+		for i, name := range a.names() {
+			j := i
+			if b.in.names[i] != name { // most often members stand where they do in the other
+				if places == nil {
+					places = b.places()
+				}
+				var ok bool
+				if j, ok = places[name]; !ok {
+					return false
+				}
+			}
+			if !Same(a.in.values[i], b.in.values[j]) {
 				return false
 			}
 		}
@@ -397,10 +407,10 @@ func Same(a, b Value) bool {
 	return true
 }
 
-// near is Member for a name that is likely to stand at a place.
-func (v Value) near(name string, at int) (Value, bool) {
-	if v.kind == Object && at < v.Len() && v.in.names[at] == name {
-		return v.in.values[at], true
+// names are those of an object's members.
+func (v Value) names() []string {
+	if v.in == nil {
+		return nil
 	}
-	return v.Member(name)
+	return v.in.names
 }
