@@ -32,7 +32,7 @@ var layers = map[string]int{
 
 	"account": 4, "endpoint": 4, "capture": 4, "tunnel": 4, "alert": 4, "action": 4, "replay": 4, "delivery": 4,
 
-	"httpd": 5, "ingest": 5, "smtpd": 5, "rest": 5, "mcp": 5, "web": 5, "job": 5,
+	"httpd": 5, "cable": 5, "ingest": 5, "smtpd": 5, "rest": 5, "mcp": 5, "web": 5, "job": 5,
 
 	"server": 6, module + "/client": 6, "listen": 6, "cli": 6,
 
@@ -50,6 +50,7 @@ var siblings = map[string][]string{
 	"inspect":         {"jsondoc"},
 	"action":          {"delivery"},
 	"replay":          {"delivery"},
+	"cable":           {"httpd"},
 	"ingest":          {"httpd"},
 	"rest":            {"httpd"},
 	"mcp":             {"httpd"},
@@ -92,13 +93,18 @@ var reserved = []struct {
 	},
 	{
 		[]string{"net/http"},
-		[]string{"httpd", "ingest", "rest", "mcp", "web", "server", "outbound", "delivery", module + "/client", "listen", "cli", module + "/bench"},
+		[]string{"httpd", "cable", "ingest", "rest", "mcp", "web", "server", "outbound", "delivery", module + "/client", "listen", "cli", module + "/bench"},
 		"HTTP is a matter of the edges and of what calls out; a capability speaks the language of the field",
 	},
 	{
 		[]string{"net/smtp", "github.com/emersion/go-smtp"},
 		[]string{"smtpd"},
 		"SMTP is a matter of its edge",
+	},
+	{
+		[]string{"github.com/coder/websocket"},
+		[]string{"cable", module + "/client", "listen", module + "/bench"},
+		"the socket of the tunnel has one edge, and its other end the client",
 	},
 	{
 		[]string{"github.com/danielgtaylor/huma"},
@@ -130,7 +136,7 @@ var httpTypes = []struct {
 }{
 	{
 		[]string{"Handler", "HandlerFunc", "ResponseWriter", "ServeMux", "NewServeMux", "Server", "ResponseController", "Serve", "ListenAndServe"},
-		[]string{"httpd", "ingest", "rest", "mcp", "web", "server", "cli", module + "/bench"},
+		[]string{"httpd", "cable", "ingest", "rest", "mcp", "web", "server", "cli", module + "/bench"},
 		"HTTP handlers are in the edges and in server (and in cli for the browser's sign-in callback)",
 	},
 	{

@@ -24,11 +24,11 @@ const (
 )
 
 // readBody reads a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 leaves them
-// open, and two readers could see two requests), exact spelling, nothing unknown.
+// open, and two readers could see two requests), exact spelling, nothing unknown unless loose.
 //
 // It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and
 // validation_failed, naming the field, where it is JSON of another shape. No message repeats a value.
-func readBody(w http.ResponseWriter, r *http.Request, v any) error {
+func readBody(w http.ResponseWriter, r *http.Request, v any, loose bool) error {
 	if ct := r.Header.Get("Content-Type"); ct != "" {
 		media, params, err := mime.ParseMediaType(ct)
 		charset, given := params["charset"]
@@ -40,7 +40,7 @@ func readBody(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return decode(text, v)
+	return decode(text, v, loose)
 }
 
 func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -58,11 +58,11 @@ func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return text, nil
 }
 
-func decode(text []byte, v any) error {
+func decode(text []byte, v any, loose bool) error {
 	if err := checkSyntax(text); err != nil {
 		return err
 	}
-	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true))
+	err := json.Unmarshal(text, v, json.RejectUnknownMembers(!loose))
 	if err == nil {
 		return nil
 	}

@@ -22,6 +22,8 @@ const (
 	ofBatches    byte = 'b'
 	ofBatchItems byte = 'i'
 
+	ofUndelivered byte = 'm'
+
 	ofTags      byte = 'g'
 	ofChannels  byte = 'h'
 	ofAlerts    byte = 'a'

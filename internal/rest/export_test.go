@@ -10,7 +10,7 @@ import (
 )
 
 // Decode reads JSON as bodies are read.
-var Decode = decode
+func Decode(text []byte, v any) error { return decode(text, v, false) }
 
 // Place reads a cursor of the list of events.
 func Place(cursor string) (int64, error) { return place(ofEvents, cursor) }

@@ -22,6 +22,7 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
 )
 
 // Deps are what the API stands on.
@@ -31,6 +32,7 @@ type Deps struct {
 	Endpoints *endpoint.Service
 	Captures  *capture.Service
 	Replays   *replay.Service
+	Tunnels   *tunnel.Service
 	Addresses api.Addresses
 	// TemporaryEndpoints is whether anyone may make one.
 	TemporaryEndpoints bool
@@ -69,6 +71,7 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.export(t)
 	s.stream(t)
 	s.activity(t)
+	s.tunnel(t)
 	t.publish(mux)
 	return mux
 }

@@ -29,6 +29,7 @@ type operation struct {
 	status  int // of success; 200 when 0
 	errors  []int
 	strict  bool     // unknown query parameters are refused: a misspelt bound must not select everything
+	loose   bool     // unknown members of the body are ignored: existing clients send more than is described
 	aliases []string // other paths of the same operation, kept for older clients
 }
 
@@ -82,7 +83,7 @@ func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.C
 		admit(hc, func(hc huma.Context) {
 			r, w := humago.Unwrap(hc)
 			body := new(Body)
-			if err := readBody(w, r, body); err != nil {
+			if err := readBody(w, r, body, op.loose); err != nil {
 				httpd.WriteError(w, r, err)
 				return
 			}

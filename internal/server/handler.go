@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hookglass/api"
+	"hookglass/internal/cable"
 	"hookglass/internal/httpd"
 	"hookglass/internal/rest"
 	"hookglass/internal/web"
@@ -15,13 +16,14 @@ func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
 	machines := rest.New(rest.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Addresses: addresses,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Tunnels: s.tunnels, Addresses: addresses,
 		TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{
 		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Addresses: addresses,
 		Temporary: temporary, Draining: s.draining,
 	})
+	socket := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: s.URL(), Log: s.log.With("part", "cable")})
 	stack := httpd.New(httpd.Config{Log: s.log.With("part", "http"), Proxies: httpd.Proxies(s.cfg.proxies)})
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A path that the web app's mux would redirect goes to the one that does not: nobody may send a webhook elsewhere.
@@ -29,7 +31,9 @@ func (s *Server) handler() http.Handler {
 			r = r.Clone(r.Context()) // the address of the description without the version (decisions, section 13)
 			r.URL.Path = rest.Base + description
 		}
-		if forMachines(r.URL.Path) || !httpd.Clean(r.URL.EscapedPath()) {
+		if cable.Claims(r) {
+			socket.ServeHTTP(w, r)
+		} else if forMachines(r.URL.Path) || !httpd.Clean(r.URL.EscapedPath()) {
 			machines.ServeHTTP(w, r)
 		} else {
 			people.ServeHTTP(w, r)

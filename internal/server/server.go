@@ -27,6 +27,7 @@ import (
 	"hookglass/internal/job"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
 )
 
 const (
@@ -54,6 +55,7 @@ type Server struct {
 	endpoints *endpoint.Service
 	captures  *capture.Service
 	replays   *replay.Service
+	tunnels   *tunnel.Service
 }
 
 // New checks the configuration, takes the data directory and binds the listeners.
@@ -184,6 +186,9 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
 	s.endpoints = endpoint.New(db, keys).Through(out)
 	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, Keys: out}, s.log.With("part", "capture"))
+	s.tunnels = tunnel.New(db, tunnel.Config{
+		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
+	})
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"),
 	})
@@ -194,6 +199,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("account", s.accounts.Run)
 	background("capture", s.captures.Run)
 	background("replay", s.replays.Run)
+	background("tunnel", s.tunnels.Run)
 	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward")}).Run)
 	background("signatures", job.NewTasks(db, job.TaskConfig{
 		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),

@@ -12,25 +12,25 @@ import (
 
 const endpointColumns = `e.num, e.id, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0), e.name, e.kind, e.custom_id, e.provider,
 	e.provider_config, e.email_local_part, e.enabled, e.response, e.expires_at, e.created_at, e.updated_at,
-	s.event_count, s.refused_count, s.last_event_at`
+	s.event_count, s.refused_count, s.last_event_at, CASE WHEN EXISTS (SELECT 1 FROM tunnel_subscriptions u WHERE u.endpoint = e.num) THEN 1 ELSE 0 END`
 
 const endpointTables = ` FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num`
 
 func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
 	var e hookglass.Endpoint
 	var customID, provider, localPart, response sql.NullString
-	var enabled int64
+	var enabled, tunnel int64
 	var config string
 	var expires, last sql.NullInt64
 	var created, updated int64
 	err := scan(&e.Num, &e.ID, &e.AccountID, &e.WorkspaceID, &e.Name, &e.Kind, &customID, &provider,
 		&config, &localPart, &enabled, &response, &expires, &created, &updated,
-		&e.EventCount, &e.RefusedCount, &last)
+		&e.EventCount, &e.RefusedCount, &last, &tunnel)
 	if err != nil {
 		return e, err
 	}
 	e.CustomID, e.Provider, e.EmailLocalPart = customID.String, provider.String, localPart.String
-	e.Enabled = enabled != 0
+	e.Enabled, e.TunnelActive = enabled != 0, tunnel != 0
 	e.ExpiresAt, e.LastEventAt = fromMicros(expires), fromMicros(last)
 	e.CreatedAt, e.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
 	if err := json.Unmarshal([]byte(config), &e.ProviderConfig); err != nil {
@@ -138,6 +138,12 @@ func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
 	return w, err
 }
 
+// HomeWorkspaceOf is HomeWorkspace for another principal than that of the transaction.
+func (tx *Tx) HomeWorkspaceOf(who hookglass.Principal, id int64) (hookglass.Workspace, error) {
+	v := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: who}
+	return v.HomeWorkspace(id)
+}
+
 // CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is of a temporary
 // endpoint's key, nil for others. A custom id or local part in use is validation_failed.
 func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error {
@@ -173,7 +179,8 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 	}
 	e.UpdatedAt = tx.Now
 	n, err := tx.exec(`UPDATE endpoints SET name = $2, custom_id = $3, provider = $4, provider_config = $5, enabled = $6, response = $7,
-		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11 WHERE num = $1 AND deleted_at IS NULL`,
+		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11, tunnel_key_hash = CASE WHEN cast($8 AS bigint) IS NULL THEN tunnel_key_hash END
+		WHERE num = $1 AND deleted_at IS NULL`,
 		e.Num, e.Name, nullString(e.CustomID), nullString(e.Provider), config, boolInt(e.Enabled), response,
 		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro())
 	if err != nil {

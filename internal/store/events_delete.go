@@ -169,7 +169,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.eraseRows(seqs); err != nil {
+	if _, err := tx.eraseRows(endpointNum, seqs); err != nil {
 		return false, err
 	}
 	if reached < floor {
@@ -186,6 +186,9 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM replay_batch_items WHERE batch IN (SELECT num FROM replay_batches WHERE endpoint = $1)",
 		"DELETE FROM replay_batches WHERE endpoint = $1",
 		"DELETE FROM forwarding_targets WHERE endpoint = $1",
+		"DELETE FROM tunnel_gaps WHERE endpoint = $1",
+		"DELETE FROM tunnel_commands WHERE endpoint = $1",
+		"DELETE FROM tunnel_clients WHERE account_id = 0 AND endpoint = $1",
 		"DELETE FROM action_refs WHERE action IN (SELECT num FROM actions WHERE endpoint = $1)",
 		"DELETE FROM actions WHERE endpoint = $1",
 		"DELETE FROM action_runs WHERE endpoint = $1",
@@ -264,7 +267,7 @@ func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
 	if len(seqs) == 0 {
 		return 0, nil
 	}
-	rows, err := tx.eraseRows(seqs)
+	rows, err := tx.eraseRows(log.endpoint.Num, seqs)
 	if err != nil {
 		return 0, err
 	}
@@ -295,8 +298,8 @@ type erasedRow struct {
 	event        *hookglass.Event // what figures count of it
 }
 
-// eraseRows deletes rows of both tables and returns those that were there.
-func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
+// eraseRows deletes events of an endpoint with all that belongs to them, and returns those that were there.
+func (tx *Tx) eraseRows(endpointNum int64, seqs []int64) ([]erasedRow, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
@@ -311,6 +314,14 @@ func (tx *Tx) eraseRows(seqs []int64) ([]erasedRow, error) {
 	}
 	if err := tx.figureErased(rows); err != nil {
 		return nil, err
+	}
+	if err := tx.countErased(endpointNum, rows); err != nil {
+		return nil, err
+	}
+	for _, table := range []string{"tunnel_reports", "tunnel_events"} {
+		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err

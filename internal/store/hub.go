@@ -34,6 +34,7 @@ func TopicAccount(id int64) string { return "a" + strconv.FormatInt(id, 10) }
 type Subscription struct {
 	C      <-chan struct{}
 	c      chan struct{}
+	fn     func() // instead of c
 	heard  atomic.Uint64
 	hub    *hub
 	topics []string
@@ -55,10 +56,13 @@ func newHub() *hub { return &hub{subs: make(map[string]map[*Subscription]struct{
 
 func (h *hub) subscribe(topics ...string) *Subscription {
 	c := make(chan struct{}, 1)
-	s := &Subscription{C: c, c: c, hub: h, topics: topics}
+	return h.add(&Subscription{C: c, c: c, hub: h, topics: topics})
+}
+
+func (h *hub) add(s *Subscription) *Subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range topics {
+	for _, t := range s.topics {
 		if h.subs[t] == nil {
 			h.subs[t] = make(map[*Subscription]struct{})
 		}
@@ -101,6 +105,10 @@ func (h *hub) resync() {
 
 func (s *Subscription) wake() {
 	s.heard.Add(1)
+	if s.fn != nil {
+		s.fn()
+		return
+	}
 	select {
 	case s.c <- struct{}{}:
 	default: // a value is waiting already

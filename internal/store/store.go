@@ -198,6 +198,12 @@ func (db *DB) announce(topics ...string) {
 // Listen returns a subscription to topics. See [Topic...] functions for their names.
 func (db *DB) Listen(topics ...string) *Subscription { return db.hub.subscribe(topics...) }
 
+// Watch is Listen for those that hold thousands of topics and can not wait for each: fn is called at every announcement, in the midst
+// of it, so it must return at once and must not use the database or the subscription.
+func (db *DB) Watch(topic string, fn func()) *Subscription {
+	return db.hub.add(&Subscription{fn: fn, hub: db.hub, topics: []string{topic}})
+}
+
 // querier is the part of sql.DB, sql.Tx and sql.Conn that statements need.
 type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

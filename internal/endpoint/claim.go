@@ -1,0 +1,43 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Claim makes a temporary endpoint, known by its key, the principal's for good: it ends no more by itself, and the key is of no use from then on.
+// It answers not_found where another was quicker, and validation_failed.
+func (s *Service) Claim(ctx context.Context, who, key hookglass.Principal, name *string, workspace *int64) (e hookglass.Endpoint, err error) {
+	if err := mayManage(who); err != nil {
+		return e, err
+	}
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		if e, err = tx.Endpoint(string(key.Endpoint)); err != nil {
+			return err
+		}
+		if e.AccountID != 0 {
+			return hookglass.NotFound("temporary endpoint")
+		}
+		w, err := tx.HomeWorkspaceOf(who, deref(workspace))
+		if hookglass.Is(err, hookglass.CodeNotFound) && deref(workspace) != 0 {
+			return hookglass.Invalid("workspace_id", "is no workspace of yours")
+		}
+		if err != nil {
+			return err
+		}
+		if faults := (Draft{Name: name}).apply(&e); len(faults) > 0 {
+			return hookglass.InvalidFields(faults)
+		}
+		e.AccountID, e.WorkspaceID, e.ExpiresAt = w.AccountID, w.ID, time.Time{}
+		tx.Announce(store.TopicTokens) // its key's sockets end
+		return tx.SaveEndpoint(&e)
+	})
+	if err != nil {
+		return e, fmt.Errorf("claim endpoint: %w", err)
+	}
+	return e, nil
+}

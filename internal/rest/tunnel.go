@@ -1,0 +1,329 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/httpd"
+	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
+)
+
+type (
+	// TunnelEndpoints are the endpoints that a call of the tunnel is about.
+	TunnelEndpoints struct {
+		EndpointIDs []string `query:"endpoint_ids[],explode" doc:"Ids or custom ids; absent: all that the caller has." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	}
+
+	undeliveredList struct {
+		TunnelEndpoints
+		Minutes int    `query:"minutes" minimum:"1" maximum:"1440" default:"120" doc:"How far back, without gap_id and since." example:"120"`
+		GapID   string `query:"gap_id" doc:"Those of one gap, in pages." example:"tgap_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+		Since   string `query:"since" doc:"Those received since a time (RFC 3339), in pages." example:"2026-11-20T10:15:30Z"`
+		Limit   int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most, with gap_id or since." example:"25"`
+		Cursor  string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	missedList struct {
+		TunnelEndpoints
+		Since string `query:"since" required:"true" doc:"RFC 3339." example:"2026-11-20T10:15:30Z"`
+	}
+
+	missedByKey struct {
+		TunnelKey string `query:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+		Since     string `query:"since" required:"true" doc:"RFC 3339." example:"2026-11-20T10:15:30Z"`
+	}
+
+	gapPath struct {
+		GapID string `path:"gap_id" doc:"The gap's id." example:"tgap_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+)
+
+// Rates of asking for sockets (spec, "Limits"), and of trying keys that are none.
+var (
+	connectRate   = rate{30, time.Minute}
+	anonymousRate = rate{10, time.Minute}
+)
+
+func (s *service) tunnel(t *table) {
+	const tag = "Tunnel"
+	needs := access{scope: hookglass.ScopeTunnel}
+	orKey := access{scope: hookglass.ScopeTunnel, key: true}
+	anyone := access{public: true}
+	handleBody(t, operation{
+		id: "tunnel-connect", method: http.MethodPost, path: "/tunnel/connect", tag: tag, summary: "Get a ticket for the socket", access: needs, limit: connectRate, loose: true,
+		text:   "It opens one socket, once, within 30 seconds, and the socket may subscribe to every endpoint of the token. 30 calls in 60 seconds for each token, whatever became of them.",
+		errors: []int{http.StatusNotFound},
+	}, s.connectTunnel)
+	handleBody(t, operation{
+		id: "tunnel-connect-anonymous", method: http.MethodPost, path: "/tunnel/connect_anonymous", tag: tag, summary: "Get a ticket by a temporary endpoint's key", access: anyone, limit: anonymousRate, loose: true,
+		text:   "The socket may subscribe to that endpoint alone. 10 calls in 60 seconds for each address.",
+		errors: []int{http.StatusUnauthorized},
+	}, s.connectAnonymous)
+	handleBody(t, operation{
+		id: "report-delivery", method: http.MethodPost, path: "/tunnel/delivery_reports", tag: tag, summary: "Report a delivery", access: needs, loose: true,
+		text:   "An event counts as delivered when a report about it carries a 2xx status; nothing takes that back. The same delivery_attempt_id counts once.",
+		errors: []int{http.StatusNotFound, http.StatusConflict},
+	}, s.reportDelivery)
+	handleBody(t, operation{
+		id: "report-delivery-anonymous", method: http.MethodPost, path: "/tunnel/delivery_reports_anonymous", tag: tag, summary: "Report a delivery by key", access: anyone, loose: true,
+		text: "As with a token; endpoint_id may be left out.", errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests},
+	}, s.reportAnonymous)
+	handle(t, operation{
+		id: "list-tunnel-gaps", method: http.MethodGet, path: "/tunnel/gaps", tag: tag, summary: "List gaps", access: orKey,
+		text: "Outages that are not recovered, oldest first: counts and times, no content.", errors: []int{http.StatusNotFound},
+	}, s.listGaps)
+	handle(t, operation{
+		id: "list-undelivered", method: http.MethodGet, path: "/tunnel/undelivered", tag: tag, summary: "List undelivered events", access: orKey,
+		text:   "Those that no report calls delivered, oldest first. With gap_id or since they come in pages, with meta; without, those of the last minutes, 500 at most, and data alone.",
+		errors: []int{http.StatusNotFound},
+	}, s.listUndelivered)
+	handle(t, operation{
+		id: "list-missed", method: http.MethodGet, path: "/tunnel/missed", tag: tag, summary: "List events missed since a time", access: needs,
+		text: "Undelivered events, oldest first, 500 at most.", errors: []int{http.StatusNotFound},
+	}, s.listMissed)
+	handle(t, operation{
+		id: "list-missed-anonymous", method: http.MethodGet, path: "/tunnel/missed_anonymous", tag: tag, summary: "List events missed since a time by key", access: anyone,
+		text: "Undelivered events of a temporary endpoint, oldest first, 500 at most.", errors: []int{http.StatusUnauthorized, http.StatusTooManyRequests},
+	}, s.listMissedByKey)
+	handleBody(t, operation{
+		id: "recover-gap", method: http.MethodPost, path: "/tunnel/gaps/{gap_id}/recovery", tag: tag, summary: "Report a recovery", access: orKey, loose: true,
+		text: "The gap becomes recovered when the stored reports show that all its events were delivered, partial when they do not, whatever the body claims. One that is open stays so.",
+	}, s.recoverGap)
+	handleBody(t, operation{
+		id: "report-tunnel-replay", method: http.MethodPost, path: "/tunnel/replay_results", tag: tag, summary: "Report the result of a replay", access: anyone, loose: true,
+		text: "The answer to a tunnel_replay_command. Its result_token is the right to, once.", errors: []int{http.StatusUnauthorized, http.StatusConflict},
+	}, s.reportReplay)
+	handleBody(t, operation{
+		id: "create-signature-config-anonymous", method: http.MethodPost, path: "/tunnel/signature_config_anonymous", tag: tag, summary: "Create a signature config by key", access: anyone, loose: true,
+		text: "For a temporary endpoint.", status: http.StatusCreated, errors: []int{http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests},
+	}, s.createSignatureConfigByKey)
+	handleBody(t, operation{
+		id: "claim-endpoint", method: http.MethodPost, path: "/endpoints/claim", tag: "Endpoints", summary: "Claim a temporary endpoint", access: access{scope: hookglass.ScopeWrite},
+		text: "It becomes the account's, with its events, and ends no more by itself. Its key is of no use from then on.", errors: []int{http.StatusNotFound, http.StatusTooManyRequests},
+	}, s.claimEndpoint)
+}
+
+// byKey finds who has the key of a temporary endpoint. It answers unauthorized, and rate_limited to an address that tries many that are none.
+func (s *service) byKey(ctx context.Context, key string) (who hookglass.Principal, err error) {
+	if hookglass.IsTunnelKey(key) {
+		who, err = s.Accounts.Authenticate(ctx, key)
+		if err == nil || !hookglass.Is(err, hookglass.CodeUnauthorized) {
+			return who, err
+		}
+	}
+	if err := s.DB.Allow(ctx, "tunnel-key "+httpd.From(ctx).Caller(), anonymousRate.calls, anonymousRate.per); err != nil {
+		return who, err
+	}
+	return who, hookglass.Errorf(hookglass.CodeUnauthorized, "The tunnel_key is not that of a temporary endpoint.")
+}
+
+func clientOf(installation, name string, m *api.TunnelMetadata, capabilities []string) hookglass.TunnelClient {
+	c := hookglass.TunnelClient{InstallationID: installation, Name: name, Capabilities: capabilities}
+	if m != nil {
+		c.Hostname, c.OS, c.Arch = m.Hostname, m.OS, m.Arch
+	}
+	return c
+}
+
+func (s *service) connectTunnel(ctx context.Context, _ *struct{}, body *api.ConnectTunnel) (out api.TunnelTicket, err error) {
+	g, err := s.Tunnels.Connect(ctx, asker(ctx), body.EndpointID, clientOf(body.InstallationID, body.ClientName, body.ClientMetadata, body.Capabilities))
+	if err != nil {
+		return out, err
+	}
+	return s.ticket(g), nil
+}
+
+func (s *service) connectAnonymous(ctx context.Context, _ *struct{}, body *api.ConnectTunnelAnonymous) (out api.TunnelTicket, err error) {
+	if body.TunnelKey == "" {
+		return out, hookglass.Invalid("tunnel_key", "is required")
+	}
+	// The rate of this operation bounds what can be tried.
+	if !hookglass.IsTunnelKey(body.TunnelKey) {
+		return out, hookglass.Errorf(hookglass.CodeUnauthorized, "The tunnel_key is not that of a temporary endpoint.")
+	}
+	who, err := s.Accounts.Authenticate(ctx, body.TunnelKey)
+	if err != nil {
+		return out, err
+	}
+	g, err := s.Tunnels.Connect(ctx, who, "", clientOf(body.InstallationID, body.ClientName, body.ClientMetadata, body.Capabilities))
+	if err != nil {
+		return out, err
+	}
+	out = s.ticket(g)
+	out.EndpointID = string(g.Endpoint.ID)
+	return out, nil
+}
+
+func (s *service) ticket(g tunnel.Grant) api.TunnelTicket {
+	return api.TunnelTicket{
+		Ticket: g.Ticket, ExpiresIn: int(tunnel.TicketLife.Seconds()), TunnelClientID: g.ClientID, TunnelClientCredential: g.Credential,
+		URL: "ws" + strings.TrimPrefix(s.Addresses.PublicURL, "http") + "/cable?ticket=" + g.Ticket,
+		TunnelProtocol: api.TunnelProtocol{
+			DeliveryReportVersion: 2, EvidenceBodyLimit: hookglass.EvidenceLimit, Capabilities: []string{hookglass.CapabilityEvidence, hookglass.CapabilityReplay},
+		},
+	}
+}
+
+func (s *service) reportDelivery(ctx context.Context, _ *struct{}, body *api.DeliveryReport) (out api.ReportedDelivery, err error) {
+	return s.report(ctx, asker(ctx), *body)
+}
+
+func (s *service) reportAnonymous(ctx context.Context, _ *struct{}, body *api.DeliveryReport) (out api.ReportedDelivery, err error) {
+	who, err := s.byKey(ctx, body.TunnelKey)
+	if err != nil {
+		return out, err
+	}
+	return s.report(ctx, who, *body)
+}
+
+func (s *service) report(ctx context.Context, who hookglass.Principal, body api.DeliveryReport) (out api.ReportedDelivery, err error) {
+	r, err := s.Tunnels.Report(ctx, who, body)
+	if err != nil {
+		return out, err
+	}
+	ref := body.EndpointID
+	if ref == "" || !hookglass.IsEndpointID(ref) {
+		err = s.DB.View(ctx, who, func(v *store.View) error {
+			e, err := v.EndpointByNum(r.EndpointNum)
+			ref = string(e.ID)
+			return err
+		})
+	}
+	return api.ReportedDelivery{Status: "ok", Data: api.ReportedDeliveryData{
+		EndpointID: ref, WebhookRequestID: string(r.EventID), DeliveryAttemptID: orNull(r.AttemptID),
+		StatusCode: r.StatusCode, Delivered: r.Delivered(), ReportedAt: api.Time{Time: r.At},
+	}}, err
+}
+
+func (s *service) listGaps(ctx context.Context, in *TunnelEndpoints) (out api.List[api.Gap], err error) {
+	gaps, err := s.Tunnels.Gaps(ctx, asker(ctx), in.EndpointIDs)
+	out.Data = make([]api.Gap, len(gaps))
+	for i, g := range gaps {
+		out.Data[i] = api.FromGap(g)
+	}
+	return out, err
+}
+
+func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out api.Undelivered, err error) {
+	if in.GapID != "" && in.Since != "" {
+		return out, hookglass.Invalid("since", "takes the place of gap_id; leave one of them out")
+	}
+	after, err := place(ofUndelivered, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	var m tunnel.Missing
+	switch {
+	case in.GapID != "":
+		m, err = s.Tunnels.InGap(ctx, asker(ctx), in.EndpointIDs, in.GapID, after, in.Limit)
+	case in.Since != "":
+		var since time.Time
+		if since, err = moment("since", in.Since); err != nil {
+			return out, err
+		}
+		m, err = s.Tunnels.Since(ctx, asker(ctx), in.EndpointIDs, since, after, in.Limit, true)
+	default:
+		m, err = s.Tunnels.Within(ctx, asker(ctx), in.EndpointIDs, time.Duration(in.Minutes)*time.Minute)
+		return s.undelivered(m), err
+	}
+	if err != nil {
+		return out, err
+	}
+	out = s.undelivered(m)
+	out.Meta = &api.UndeliveredMeta{StartedAt: api.Time{Time: m.Since}, TotalCount: m.Total, PendingCount: m.Missed, ReturnedCount: int64(len(m.Events))}
+	if g := m.Gap; g != nil {
+		out.Meta.GapID, out.Meta.StartedAt, out.Meta.DetectedAt = &g.ID, api.Time{Time: g.StartedAt}, &api.Time{Time: g.DetectedAt}
+		if !g.ReconnectedAt.IsZero() {
+			out.Meta.EndedAt = &api.Time{Time: g.ReconnectedAt}
+		}
+		out.Meta.TotalCount, out.Meta.PendingCount, out.Meta.RetentionTruncated = g.Counts.Total, g.Counts.Pending, g.Counts.Expired > 0
+	}
+	if m.Next > 0 {
+		out.Meta.NextCursor = cursor(ofUndelivered, m.Next)
+	}
+	return out, nil
+}
+
+func (s *service) undelivered(m tunnel.Missing) (out api.Undelivered) {
+	out.Data = make([]api.TunnelRequest, len(m.Events))
+	for i, e := range m.Events {
+		out.Data[i] = s.Tunnels.Request(e)
+	}
+	return out
+}
+
+func (s *service) listMissed(ctx context.Context, in *missedList) (api.Undelivered, error) {
+	return s.missed(ctx, asker(ctx), in.EndpointIDs, in.Since)
+}
+
+func (s *service) listMissedByKey(ctx context.Context, in *missedByKey) (out api.Undelivered, err error) {
+	who, err := s.byKey(ctx, in.TunnelKey)
+	if err != nil {
+		return out, err
+	}
+	return s.missed(ctx, who, nil, in.Since)
+}
+
+func (s *service) missed(ctx context.Context, who hookglass.Principal, refs []string, text string) (out api.Undelivered, err error) {
+	since, err := moment("since", text)
+	if err != nil {
+		return out, err
+	}
+	m, err := s.Tunnels.Since(ctx, who, refs, since, 0, tunnel.MaxMissed, false)
+	return s.undelivered(m), err
+}
+
+func (s *service) recoverGap(ctx context.Context, in *gapPath, body *api.RecoverGap) (out api.One[api.Gap], err error) {
+	g, err := s.Tunnels.Recover(ctx, asker(ctx), in.GapID, tunnel.Recovery{
+		Outcome: body.Outcome, Attempted: body.AttemptedCount, Succeeded: body.SucceededCount, Failed: body.FailedCount,
+	})
+	out.Data = api.FromGap(g)
+	return out, err
+}
+
+func (s *service) reportReplay(ctx context.Context, _ *struct{}, body *api.TunnelReplayResult) (out api.AcceptedReplayResult, err error) {
+	out.Status, out.Data.CommandID = "ok", body.CommandID
+	return out, s.Tunnels.Finish(ctx, *body)
+}
+
+func (s *service) createSignatureConfigByKey(ctx context.Context, _ *struct{}, body *api.TunnelSignatureConfig) (out api.One[api.SignatureConfig], err error) {
+	who, err := s.byKey(ctx, body.TunnelKey)
+	if err != nil {
+		return out, err
+	}
+	b := body.SignatureConfig
+	if b == nil {
+		return out, hookglass.Invalid("signature_config", "is required")
+	}
+	d, err := signatureDraft(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+	if err != nil {
+		return out, err
+	}
+	c, err := s.Endpoints.CreateOwnSignatureConfig(ctx, who, d)
+	out.Data = api.FromSignatureConfig(c)
+	return out, err
+}
+
+func (s *service) claimEndpoint(ctx context.Context, _ *struct{}, body *api.ClaimEndpoint) (out api.One[api.Endpoint], err error) {
+	var faults []hookglass.FieldError
+	name := given(&faults, "name", body.Name, false)
+	workspace := given(&faults, "workspace_id", body.WorkspaceID, true)
+	if len(faults) > 0 {
+		return out, hookglass.InvalidFields(faults)
+	}
+	temporary, err := s.byKey(ctx, body.TunnelKey)
+	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		return out, hookglass.NotFound("temporary endpoint with this key") // the caller itself is authorized
+	}
+	if err != nil {
+		return out, err
+	}
+	e, err := s.Endpoints.Claim(ctx, asker(ctx), temporary, name, workspace)
+	out.Data = s.endpoint(e)
+	return out, err
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"hookglass"
+)
+
+// CreateTunnelCommand stores a command for one of the sessions of its endpoint, the newest that says it can replay or, where none does, the
+// newest, and sets its Num and SessionNum. It answers not_found where no session is subscribed.
+func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand) error {
+	session, err := one(&tx.View, "tunnel session", scanNum, "SELECT session FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY replays DESC, num DESC LIMIT 1",
+		&args{[]any{c.EndpointNum}})
+	if err != nil {
+		return err
+	}
+	c.SessionNum = session
+	stored := *c
+	stored.Request, stored.ResultToken = *exchange(&c.Request, encodeText), ""
+	request, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	tx.Announce(TopicCommands(c.EndpointNum))
+	return tx.queryRow("command", "INSERT INTO tunnel_commands (id, endpoint, session, hash, request, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING num",
+		[]any{c.ID, c.EndpointNum, session, []byte{}, request, tx.Now.UnixMicro(), c.ExpiresAt.UnixMicro()}, &c.Num)
+}
+
+// WaitingTunnelCommands lists the commands of a session that it was not given yet.
+func (v *View) WaitingTunnelCommands(sessionNum int64, at time.Time) ([]hookglass.TunnelCommand, error) {
+	return queryAll(v, scanCommand, "SELECT num, request FROM tunnel_commands WHERE session = $1 AND sent_at IS NULL AND expires_at > $2 ORDER BY num LIMIT 32", sessionNum, at.UnixMicro())
+}
+
+func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error) {
+	var num int64
+	var request []byte
+	if err := scan(&num, &request); err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(request, &c); err != nil {
+		return c, err
+	}
+	c.Num, c.Request = num, *exchange(&c.Request, decodeText)
+	return c, nil
+}
+
+// SendTunnelCommand leaves the marker that a command may have been given to its client, with the SHA-256 of the token of its result. It
+// reports false where it was before, or is withdrawn.
+func (tx *Tx) SendTunnelCommand(num int64, hash []byte) (bool, error) {
+	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND sent_at IS NULL AND answered_at IS NULL AND expires_at > $2", num, tx.Now.UnixMicro(), hash)
+	return n > 0, err
+}
+
+// AnswerTunnelCommand stores the result of a command, once. It answers unauthorized for a token that is not the command's, and conflict for a
+// command that was answered or has expired.
+func (tx *Tx) AnswerTunnelCommand(id string, hash []byte, r hookglass.TunnelResult) error {
+	r.Evidence = evidence(r.Evidence, encodeText)
+	result, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var num, endpoint, over int64
+	err = tx.queryRow("command", "SELECT num, endpoint, CASE WHEN answered_at IS NOT NULL OR expires_at <= $3 THEN 1 ELSE 0 END FROM tunnel_commands WHERE id = $1 AND hash = $2 AND sent_at IS NOT NULL"+
+		tx.dialect.forUpdate(), []any{id, hash, tx.Now.UnixMicro()}, &num, &endpoint, &over)
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound):
+		return hookglass.Errorf(hookglass.CodeUnauthorized, "The result_token is not that of a command.")
+	case err != nil:
+		return err
+	case over != 0:
+		return hookglass.Errorf(hookglass.CodeConflict, "The command was answered already, or has expired.")
+	}
+	tx.Announce(TopicTunnel(endpoint))
+	_, err = tx.exec("UPDATE tunnel_commands SET result = $2, answered_at = $3 WHERE num = $1", num, result, tx.Now.UnixMicro())
+	return err
+}
+
+// TunnelCommandState returns how far a command is: whether its client may have it, whether the session that it is for is there still, and
+// the result, if there is one. It answers not_found.
+func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass.TunnelResult, err error) {
+	var s, h int64
+	var text []byte
+	err = v.queryRow("command", `SELECT CASE WHEN c.sent_at IS NULL THEN 0 ELSE 1 END, (SELECT count(*) FROM tunnel_sessions s WHERE s.num = c.session), c.result
+		FROM tunnel_commands c WHERE c.num = $1`, []any{num}, &s, &h, &text)
+	if err != nil || text == nil {
+		return s != 0, h != 0, nil, err
+	}
+	result = new(hookglass.TunnelResult)
+	err = json.Unmarshal(text, result)
+	result.Evidence = evidence(result.Evidence, decodeText)
+	return true, h != 0, result, err
+}
+
+// WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client can not have it.
+func (tx *Tx) WithdrawTunnelCommand(num int64) (unsent bool, err error) {
+	n, err := tx.exec("DELETE FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL", num)
+	if err == nil && n == 0 {
+		_, err = tx.exec("UPDATE tunnel_commands SET answered_at = coalesce(answered_at, cast($2 AS bigint)) WHERE num = $1", num, tx.Now.UnixMicro())
+	}
+	return n > 0, err
+}

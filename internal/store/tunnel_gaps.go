@@ -1,0 +1,179 @@
+package store
+
+import (
+	"database/sql"
+	"strings"
+	"time"
+
+	"hookglass"
+)
+
+// maxGaps bounds a list of gaps: more could not be read by anyone.
+const maxGaps = 500
+
+const gapColumns = `g.num, g.id, g.endpoint, e.id, e.name, coalesce(e.workspace_id, 0), g.state, g.from_seq, coalesce(g.to_seq, 0), g.started_at, g.detected_at,
+	g.reconnected_at, g.target_url, g.hostname, g.outcome, g.recovered_gone, g.expired_gone`
+
+const gapTables = ` FROM tunnel_gaps g JOIN endpoints e ON e.num = g.endpoint`
+
+// scanGap leaves in Counts what was erased.
+func scanGap(scan func(...any) error) (g hookglass.Gap, err error) {
+	var started, detected int64
+	var reconnected sql.NullInt64
+	var outcome sql.NullString
+	err = scan(&g.Num, &g.ID, &g.EndpointNum, &g.EndpointID, &g.EndpointName, &g.WorkspaceID, &g.State, &g.From, &g.To, &started, &detected,
+		&reconnected, &g.TargetURL, &g.Hostname, &outcome, &g.Counts.Recovered, &g.Counts.Expired)
+	g.StartedAt, g.DetectedAt, g.ReconnectedAt = time.UnixMicro(started).UTC(), time.UnixMicro(detected).UTC(), fromMicros(reconnected)
+	g.Outcome = outcome.String
+	return g, err
+}
+
+// openGap begins an outage of an endpoint behind a seq, unless it has one already.
+func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Time) error {
+	if since.IsZero() || since.After(tx.Now) {
+		since = tx.Now
+	}
+	_, err := tx.exec(`INSERT INTO tunnel_gaps (id, endpoint, state, from_seq, started_at, detected_at, target_url, hostname, recovered_gone, expired_gone)
+		VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, 0, 0) ON CONFLICT (endpoint) WHERE state = 'open' DO NOTHING`,
+		hookglass.NewSortableID(hookglass.PrefixTunnelGap, tx.Now), s.EndpointNum, from, since.UnixMicro(), tx.Now.UnixMicro(), s.TargetURL, s.Hostname)
+	return err
+}
+
+// closeGap ends the outage of an endpoint at a seq. One that no event fell into is dropped.
+func (tx *Tx) closeGap(endpointNum, to int64) error {
+	open, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 AND g.state = 'open'"+tx.dialect.forUpdateOf("g"), endpointNum)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	g := open[0]
+	g.To = max(to, g.From)
+	if err := tx.countGap(&g); err != nil {
+		return err
+	}
+	if g.Counts.Total == 0 {
+		_, err = tx.exec("DELETE FROM tunnel_gaps WHERE num = $1", g.Num)
+		return err
+	}
+	_, err = tx.exec("UPDATE tunnel_gaps SET state = 'reconnected', to_seq = $2, reconnected_at = $3 WHERE num = $1", g.Num, g.To, tx.Now.UnixMicro())
+	return err
+}
+
+// countGap completes the counts of a gap: to what was erased of it comes what is stored.
+func (v *View) countGap(g *hookglass.Gap) error {
+	floor := int64(0)
+	if err := v.queryRow("endpoint", "SELECT floor_seq FROM endpoint_stats WHERE endpoint = $1", []any{g.EndpointNum}, &floor); err != nil {
+		return err
+	}
+	below := int64(maxSeq)
+	if g.To > 0 {
+		below = next(g.To)
+	}
+	a := &args{}
+	from := "(SELECT seq FROM events WHERE " + v.dialect.within(a, g.EndpointNum, g.From, below) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq WHERE t.event IS NULL OR t.reported_at > " +
+		a.add(g.DetectedAt.UnixMicro())
+	hidden := "f.seq <= " + a.add(floor)
+	sum := func(condition string) string {
+		return "coalesce(sum(CASE WHEN " + condition + " THEN 1 ELSE 0 END), 0)"
+	}
+	query := "SELECT " + strings.Join([]string{
+		sum("t.delivered_at IS NOT NULL"),
+		sum("t.delivered_at IS NULL AND " + hidden),
+		sum("t.event IS NULL AND NOT " + hidden),
+		sum("t.event IS NOT NULL AND t.delivered_at IS NULL AND NOT " + hidden),
+		sum("NOT " + hidden),
+	}, ", ") + " FROM " + from
+	var recovered, expired int64
+	c := &g.Counts
+	if err := v.queryRow("gap", query, a.values, &recovered, &expired, &c.Pending, &c.Failed, &c.Retained); err != nil {
+		return err
+	}
+	c.Recovered += recovered
+	c.Expired += expired
+	c.Total = c.Recovered + c.Failed + c.Pending + c.Expired
+	return nil
+}
+
+// Gaps lists the outages of endpoints that are not recovered, oldest first.
+func (v *View) Gaps(endpointNums []int64) ([]hookglass.Gap, error) {
+	a := &args{}
+	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE "+v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums)))+
+		" AND g.state <> 'recovered' AND"+v.endpointScope(a)+" ORDER BY g.num LIMIT "+a.add(maxGaps), a.values...)
+	for i := range gaps {
+		if err == nil {
+			err = v.countGap(&gaps[i])
+		}
+	}
+	return gaps, err
+}
+
+// Gap returns one outage. It answers not_found.
+func (v *View) Gap(id string) (hookglass.Gap, error) { return v.gap(id, "") }
+
+func (v *View) gap(id, lock string) (hookglass.Gap, error) {
+	a := &args{}
+	g, err := one(v, "gap", scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.id = "+a.add(id)+" AND"+v.endpointScope(a)+lock, a)
+	if err != nil {
+		return g, err
+	}
+	return g, v.countGap(&g)
+}
+
+// RecoverGap notes the outcome that a client claims and moves the gap to what its events show. It answers not_found.
+func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
+	// The row is locked before the events are counted, so that an erasure is either in its counters or not in the events.
+	g, err := tx.gap(id, tx.dialect.forUpdateOf("g"))
+	if err != nil {
+		return g, err
+	}
+	g.State, g.Outcome = g.AfterRecovery(), outcome
+	_, err = tx.exec("UPDATE tunnel_gaps SET state = $2, outcome = $3 WHERE num = $1", g.Num, string(g.State), outcome)
+	return g, err
+}
+
+// countErased keeps the counts of gaps right when events are erased: those that were delivered stay recovered, the others are expired. It is
+// called when the rows of events are gone and those of their deliveries are not.
+func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	gaps, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 ORDER BY g.num"+tx.dialect.forUpdateOf("g"), endpointNum)
+	if err != nil || len(gaps) == 0 {
+		return err
+	}
+	type state struct{ reported, delivered int64 }
+	seqs := make([]int64, len(rows))
+	for i, r := range rows {
+		seqs[i] = r.seq
+	}
+	states := make(map[int64]state)
+	_, err = queryAll(&tx.View, func(scan func(...any) error) (seq int64, err error) {
+		var s state
+		err = scan(&seq, &s.reported, &s.delivered)
+		states[seq] = s
+		return seq, err
+	}, "SELECT event, reported_at, CASE WHEN delivered_at IS NULL THEN 0 ELSE 1 END FROM tunnel_events WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs))
+	if err != nil {
+		return err
+	}
+	for _, g := range gaps {
+		var recovered, expired int64
+		for _, seq := range seqs {
+			s, reported := states[seq]
+			switch {
+			case seq <= g.From || g.To > 0 && seq > g.To || reported && s.reported <= g.DetectedAt.UnixMicro():
+			case s.delivered != 0:
+				recovered++
+			default:
+				expired++
+			}
+		}
+		if recovered+expired == 0 {
+			continue
+		}
+		if _, err := tx.exec("UPDATE tunnel_gaps SET recovered_gone = recovered_gone + cast($2 AS bigint), expired_gone = expired_gone + cast($3 AS bigint) WHERE num = $1",
+			g.Num, recovered, expired); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"hookglass"
+)
+
+const maxSeq = math.MaxInt64
+
+// keptReports bounds the reports that are kept of one event; the oldest go. Where an event stands is not among what is forgotten.
+const keptReports = 100
+
+// RecordReport stores a report about an event and sets its Num and the event's Seq. Where the event has one with the same attempt id, that
+// one is returned and nothing changes. It answers not_found, and conflict where the attempt id belongs to another event.
+func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*hookglass.DeliveryReport, error) {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	// The event is locked, so that its deletion sees the report or the report sees the deletion.
+	e, err := tx.event(log, eventID, tx.dialect.forUpdate())
+	if err != nil {
+		return nil, err
+	}
+	r.EndpointNum, r.EventSeq, r.EventID, r.At = log.endpoint.Num, e.Seq, e.ID, tx.Now
+	stored := *r
+	stored.Evidence = evidence(r.Evidence, encodeText)
+	record, err := json.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.queryRow("report", `INSERT INTO tunnel_reports (endpoint, event, attempt_id, version, status, reported_at, record) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (endpoint, attempt_id) DO NOTHING RETURNING num`,
+		[]any{r.EndpointNum, r.EventSeq, nullString(r.AttemptID), r.Version, r.StatusCode, tx.Now.UnixMicro(), record}, &r.Num)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		before, err := one(&tx.View, "report", scanReport, "SELECT num, record FROM tunnel_reports WHERE endpoint = $1 AND attempt_id = $2", &args{[]any{r.EndpointNum, r.AttemptID}})
+		if err == nil && before.EventSeq != r.EventSeq {
+			return nil, hookglass.Errorf(hookglass.CodeConflict, "This delivery_attempt_id belongs to a report about another request.")
+		}
+		return before, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	var delivered any
+	if r.Delivered() {
+		delivered = tx.Now.UnixMicro()
+	}
+	var reports int64
+	err = tx.queryRow("report", `INSERT INTO tunnel_events (event, endpoint, reported_at, delivered_at, reports) VALUES ($1, $2, $3, $4, 1)
+		ON CONFLICT (event) DO UPDATE SET delivered_at = coalesce(tunnel_events.delivered_at, excluded.delivered_at), reports = tunnel_events.reports + 1 RETURNING reports`,
+		[]any{r.EventSeq, r.EndpointNum, tx.Now.UnixMicro(), delivered}, &reports)
+	if err != nil {
+		return nil, err
+	}
+	if reports > keptReports {
+		if _, err := tx.exec("DELETE FROM tunnel_reports WHERE num = (SELECT min(num) FROM tunnel_reports WHERE event = $1)", r.EventSeq); err != nil {
+			return nil, err
+		}
+	}
+	tx.Announce(TopicTunnel(r.EndpointNum))
+	return r, nil
+}
+
+// evidence returns a copy whose header values went through change: JSON holds text, and headers any bytes.
+func evidence(e *hookglass.DeliveryEvidence, change func(string) string) *hookglass.DeliveryEvidence {
+	if e == nil {
+		return nil
+	}
+	changed := *e
+	changed.Headers = values(e.Headers, change)
+	return &changed
+}
+
+func scanReport(scan func(...any) error) (*hookglass.DeliveryReport, error) {
+	var num int64
+	var record []byte
+	if err := scan(&num, &record); err != nil {
+		return nil, err
+	}
+	r := new(hookglass.DeliveryReport)
+	if err := json.Unmarshal(record, r); err != nil {
+		return nil, fmt.Errorf("delivery report %d: %w", num, err)
+	}
+	r.Num, r.Evidence = num, evidence(r.Evidence, decodeText)
+	return r, nil
+}
+
+// Reports lists what was reported of an event, newest first.
+func (v *View) Reports(eventSeq int64, limit int) ([]*hookglass.DeliveryReport, error) {
+	return queryAll(v, scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 ORDER BY num DESC LIMIT $2", eventSeq, limit)
+}
+
+// FirstAnswer returns the first report of version 2 about an event. It answers not_found.
+func (v *View) FirstAnswer(eventSeq int64) (*hookglass.DeliveryReport, error) {
+	return one(v, "report", scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 AND version = 2 ORDER BY num LIMIT 1", &args{[]any{eventSeq}})
+}
+
+// HasTunnel reports whether a session is subscribed to an endpoint.
+func (v *View) HasTunnel(endpointNum int64) (bool, error) {
+	found, err := queryAll(v, scanNum, "SELECT num FROM tunnel_subscriptions WHERE endpoint = $1 LIMIT 1", endpointNum)
+	return len(found) > 0, err
+}
+
+// SetReply puts on record what the sender of an event was really answered. An event that was deleted meanwhile is no error.
+func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {
+	if _, err := tx.exec("UPDATE events SET status = $2 WHERE seq = $1", e.Seq, r.Status); err != nil {
+		return err
+	}
+	tx.Announce(TopicEvents(e.EndpointNum))
+	_, err := tx.exec("UPDATE payloads SET reply_status = $2, reply_source = $3, reply_delay = $4, reply_headers = $5, reply_body = $6 WHERE seq = $1",
+		e.Seq, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body)
+	return err
+}
+
+// Undelivered says which events are wanted that no report calls delivered.
+type Undelivered struct {
+	Since time.Time      // received then or later; zero: no bound
+	Gap   *hookglass.Gap // of this gap alone; nil: any
+	After int64          // behind this Seq
+	Limit int
+}
+
+// UndeliveredEvents lists them in the detail form, oldest first, as many as may be read together; more says that others follow. It answers not_found.
+func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*hookglass.Event, more bool, err error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return nil, false, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return nil, false, err
+	}
+	a := &args{}
+	query, err := v.undelivered(a, log, u, listColumns)
+	if err != nil {
+		return nil, false, err
+	}
+	if events, err = queryAll(v, log.scan, query+oldestFirst+" LIMIT "+a.add(u.Limit+1), a.values...); err != nil {
+		return nil, false, err
+	}
+	n := min(batch(events), u.Limit)
+	more = n < len(events)
+	events = events[:n]
+	if n == 0 {
+		return events, more, nil
+	}
+	return events, more, v.loadPayloads(events)
+}
+
+// CountUndelivered counts them, and all events of the same bounds whether delivered or not. It answers not_found.
+func (v *View) CountUndelivered(endpointNum int64, since time.Time) (undelivered, all int64, err error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return 0, 0, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return 0, 0, err
+	}
+	a := &args{}
+	query, err := v.undelivered(a, log, Undelivered{Since: since}, "count(*)")
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := v.queryRow("request", query, a.values, &undelivered); err != nil {
+		return 0, 0, err
+	}
+	above, err := v.seqBefore(log, since)
+	if err != nil {
+		return 0, 0, err
+	}
+	a = &args{}
+	err = v.queryRow("request", "SELECT count(*) FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, above, maxSeq)+" AND received_at >= "+a.add(since.UnixMicro()), a.values, &all)
+	return undelivered, all, err
+}
+
+// undelivered selects from the events of a log.
+func (v *View) undelivered(a *args, log eventLog, u Undelivered, columns string) (string, error) {
+	above, below := max(log.floor, u.After), int64(maxSeq)
+	if g := u.Gap; g != nil {
+		above = max(above, g.From)
+		if g.To > 0 {
+			below = next(g.To)
+		}
+	}
+	if !u.Since.IsZero() {
+		from, err := v.seqBefore(log, u.Since)
+		if err != nil {
+			return "", err
+		}
+		above = max(above, from)
+	}
+	query := "SELECT " + columns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, above, below)
+	missing := "t.delivered_at IS NOT NULL"
+	if u.Gap != nil {
+		missing = "(" + missing + " OR t.reported_at <= " + a.add(u.Gap.DetectedAt.UnixMicro()) + ")"
+	}
+	query += " AND NOT EXISTS (SELECT 1 FROM tunnel_events t WHERE t.event = events.seq AND " + missing + ")"
+	if !u.Since.IsZero() {
+		query += " AND received_at >= " + a.add(u.Since.UnixMicro())
+	}
+	return query, nil
+}
+
+// seqBefore returns a seq behind which all events of a log are that were received since a time.
+func (v *View) seqBefore(log eventLog, since time.Time) (int64, error) {
+	if since.IsZero() || log.endpoint.EventCount < bracketFrom {
+		return log.floor, nil
+	}
+	newest, err := v.newestSeq(log)
+	if err != nil {
+		return 0, err
+	}
+	return v.seqAt(log, since.Add(-clockError).UnixMicro(), newest)
+}

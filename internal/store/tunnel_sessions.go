@@ -1,0 +1,274 @@
+package store
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"hookglass"
+)
+
+// TopicTunnel is the topic of reports about the events of one endpoint, and of answers to commands.
+func TopicTunnel(endpointNum int64) string { return "t" + TopicEvents(endpointNum) }
+
+// TopicCommands is the topic of commands for the sessions of one endpoint.
+func TopicCommands(endpointNum int64) string { return "c" + TopicEvents(endpointNum) }
+
+// RenewTunnelNode extends the lease of a process that holds sockets. It reports false where the lease was lost: then its
+// sessions were ended, and it begins anew.
+func (tx *Tx) RenewTunnelNode(node string, until time.Time) (held bool, err error) {
+	n, err := tx.exec("UPDATE tunnel_nodes SET seen_at = $2, lease_until = $3 WHERE id = $1", node, tx.Now.UnixMicro(), until.UnixMicro())
+	if err != nil || n > 0 {
+		return n > 0, err
+	}
+	_, err = tx.exec("INSERT INTO tunnel_nodes (id, seen_at, lease_until) VALUES ($1, $2, $3)", node, tx.Now.UnixMicro(), until.UnixMicro())
+	return false, err
+}
+
+// ForgetTunnelNode gives a lease back when no session is left under it.
+func (tx *Tx) ForgetTunnelNode(node string) error {
+	_, err := tx.exec("DELETE FROM tunnel_nodes WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions WHERE node = $1)", node)
+	return err
+}
+
+// LostTunnelNode is a process whose lease has ended.
+type LostTunnelNode struct {
+	ID     string
+	SeenAt time.Time // when it was last heard of
+}
+
+// LostTunnelNodes lists the processes, but one, whose lease ended before a time.
+func (v *View) LostTunnelNodes(but string, at time.Time) ([]LostTunnelNode, error) {
+	return queryAll(v, func(scan func(...any) error) (n LostTunnelNode, err error) {
+		var seen int64
+		err = scan(&n.ID, &seen)
+		n.SeenAt = time.UnixMicro(seen).UTC()
+		return n, err
+	}, "SELECT id, seen_at FROM tunnel_nodes WHERE id <> $1 AND lease_until < $2", but, at.UnixMicro())
+}
+
+// EndTunnelNode ends some of the sessions of a process as lost, and forgets the process when none is left. It reports whether it is done.
+func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) {
+	// Another process may be at it, or the process itself back: the row says who goes on.
+	held, err := queryAll(&tx.View, scanNum, "SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forUpdate(), n.ID)
+	if err != nil || len(held) == 0 || held[0] != n.SeenAt.UnixMicro() {
+		return true, err
+	}
+	sessions, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE node = $1 ORDER BY num LIMIT $2", n.ID, limit)
+	if err != nil {
+		return false, err
+	}
+	if len(sessions) == 0 {
+		_, err = tx.exec("DELETE FROM tunnel_nodes WHERE id = $1", n.ID)
+		return true, err
+	}
+	return false, tx.EndTunnelSessions(sessions, TunnelEnd{Lost: true, Since: n.SeenAt})
+}
+
+// CreateTunnelSession stores a session and sets its Num.
+func (tx *Tx) CreateTunnelSession(s *hookglass.TunnelSession) error {
+	client, err := json.Marshal(s.Client)
+	if err != nil {
+		return err
+	}
+	s.ConnectedAt = tx.Now
+	return tx.queryRow("session", "INSERT INTO tunnel_sessions (id, node, client_id, client, connected_at) VALUES ($1, $2, $3, $4, $5) RETURNING num",
+		[]any{s.ID, s.Node, s.Client.ID, client, tx.Now.UnixMicro()}, &s.Num)
+}
+
+// SubscribeTunnel stores a subscription to the endpoint of a reference and sets its Num, endpoint and Received: it is sent what comes behind
+// that. An open gap of the endpoint ends there. It answers not_found, also where the session was ended meanwhile.
+func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hookglass.Endpoint, error) {
+	e, err := tx.Endpoint(ref)
+	if err != nil {
+		return e, err
+	}
+	if _, err := one(&tx.View, "session", scanNum, "SELECT num FROM tunnel_sessions WHERE num = $1"+tx.dialect.forUpdate(), &args{[]any{s.SessionNum}}); err != nil {
+		return e, err
+	}
+	others, err := tx.lockTunnels(e.Num)
+	if err != nil {
+		return e, err
+	}
+	log, err := tx.eventLogOf(e)
+	if err != nil {
+		return e, err
+	}
+	newest, err := tx.newestSeq(log)
+	if err != nil {
+		return e, err
+	}
+	s.EndpointNum, s.EndpointID, s.Received = e.Num, e.ID, max(newest, log.floor)
+	if err := tx.closeGap(e.Num, s.Received); err != nil {
+		return e, err
+	}
+	if others == 0 {
+		tx.announceEndpoint(&e)
+	}
+	return e, tx.queryRow("subscription", `INSERT INTO tunnel_subscriptions (session, endpoint, begins, received, target_url, hostname, reports, replays, subscribed_at)
+		VALUES ($1, $2, $3, $3, $4, $5, $6, $7, $8) RETURNING num`,
+		[]any{s.SessionNum, e.Num, s.Received, s.TargetURL, s.Hostname, boolInt(s.Reports), boolInt(s.Replays), tx.Now.UnixMicro()}, &s.Num)
+}
+
+// lockTunnels makes who begins and who ends subscriptions to an endpoint come one after another, and returns how many there are.
+func (tx *Tx) lockTunnels(endpointNum int64) (n int64, err error) {
+	if lock := tx.dialect.forUpdate(); lock != "" {
+		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum); err != nil {
+			return 0, err
+		}
+	}
+	err = tx.queryRow("endpoint", "SELECT count(*) FROM tunnel_subscriptions WHERE endpoint = $1", []any{endpointNum}, &n)
+	return n, err
+}
+
+// TunnelEnd says how a subscription ended.
+type TunnelEnd struct {
+	Lost     bool            // not by the client's own will
+	Since    time.Time       // Lost: when the other side was last heard of
+	Received map[int64]int64 // how far each subscription is known to have received; what is stored counts where it is further
+}
+
+// EndTunnelSessions ends sessions with their subscriptions. The last subscription of an endpoint that is lost opens a gap.
+func (tx *Tx) EndTunnelSessions(nums []int64, end TunnelEnd) error {
+	// Sessions before endpoints, as in SubscribeTunnel.
+	if lock := tx.dialect.forUpdate(); lock != "" {
+		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num"+lock, tx.dialect.list(nums)); err != nil {
+			return err
+		}
+	}
+	found, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("session", "$1"), tx.dialect.list(nums))
+	if err != nil {
+		return err
+	}
+	if err := tx.EndTunnelSubscriptions(found, end); err != nil {
+		return err
+	}
+	_, err = tx.exec("DELETE FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(nums))
+	return err
+}
+
+// EndTunnelSubscriptions ends some subscriptions. Those that have ended already are passed over.
+func (tx *Tx) EndTunnelSubscriptions(nums []int64, end TunnelEnd) error {
+	if len(nums) == 0 {
+		return nil
+	}
+	subs, err := queryAll(&tx.View, func(scan func(...any) error) (s hookglass.TunnelSubscription, err error) {
+		var reports int64
+		err = scan(&s.Num, &s.EndpointNum, &s.Begins, &s.Received, &s.TargetURL, &s.Hostname, &reports)
+		s.Reports = reports != 0
+		return s, err
+	}, "SELECT num, endpoint, begins, received, target_url, hostname, reports FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(nums))
+	if err != nil {
+		return err
+	}
+	// In the order of their endpoints, so that two transactions do not wait for each other.
+	slices.SortFunc(subs, func(a, b hookglass.TunnelSubscription) int {
+		return cmp.Or(cmp.Compare(a.EndpointNum, b.EndpointNum), cmp.Compare(a.Num, b.Num))
+	})
+	for _, s := range subs {
+		if err := tx.endSubscription(s, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) error {
+	all, err := tx.lockTunnels(s.EndpointNum)
+	if err != nil {
+		return err
+	}
+	n, err := tx.exec("DELETE FROM tunnel_subscriptions WHERE num = $1", s.Num)
+	if err != nil || n == 0 || all > 1 {
+		return err
+	}
+	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System}
+	e, err := system.EndpointByNum(s.EndpointNum)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return nil // deleted: there is nothing to be missed
+	}
+	if err != nil {
+		return err
+	}
+	tx.announceEndpoint(&e)
+	if !end.Lost {
+		return nil
+	}
+	s.Received = max(s.Received, end.Received[s.Num])
+	from, err := system.firstMissed(e, s)
+	if err != nil {
+		return err
+	}
+	return tx.openGap(s, from, end.Since)
+}
+
+// looksBack bounds how many of the events that a client had received are looked at for those that it never reported.
+const looksBack = 1000
+
+// firstMissed returns the seq behind which a lost subscription may have missed events. What was received counts as delivered unless the client
+// is one that reports: then what it did not report may have ended with it.
+func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription) (int64, error) {
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return 0, err
+	}
+	log.floor = max(log.floor, s.Begins)
+	low, _, err := v.nthBelow(log, next(s.Received), looksBack)
+	if err != nil {
+		return 0, err
+	}
+	a := &args{}
+	of := "(SELECT seq FROM events WHERE " + v.dialect.within(a, e.Num, low-1, next(s.Received)) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq"
+	var reported, first int64
+	if err := v.queryRow("event", "SELECT count(t.event), coalesce(min(CASE WHEN t.event IS NULL THEN f.seq END), 0) FROM "+of, a.values, &reported, &first); err != nil {
+		return 0, err
+	}
+	if first > 0 && (s.Reports || reported > 0) {
+		return first - 1, nil
+	}
+	return s.Received, nil
+}
+
+// SaveTunnelReceived stores how far subscriptions are known to have received events.
+func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
+	for num, seq := range received {
+		if _, err := tx.exec("UPDATE tunnel_subscriptions SET received = $2 WHERE num = $1", num, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndpointsSince returns the endpoints with events above a seq and up to the newest of all, and that newest; below 0 it returns no endpoint. It
+// backs up announcements that were lost.
+func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err error) {
+	if err := v.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &newest); err != nil || seq < 0 || newest <= seq {
+		return nil, max(newest, seq), err
+	}
+	endpoints, err = queryAll(v, scanNum, "SELECT DISTINCT endpoint FROM events WHERE seq > $1 AND seq <= $2", seq, newest)
+	return endpoints, newest, err
+}
+
+// TunnelEvents returns events of an endpoint behind a seq in the detail form, oldest first: as many as may be read together. It answers not_found.
+func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hookglass.Event, error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return e, nil, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return e, nil, err
+	}
+	a := &args{}
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, e.Num, max(seq, log.floor), maxSeq) + oldestFirst + " LIMIT " + a.add(payloadRows)
+	events, err := queryAll(v, log.scan, query, a.values...)
+	if err != nil || len(events) == 0 {
+		return e, nil, err
+	}
+	events = events[:batch(events)]
+	if err := v.loadPayloads(events); err != nil {
+		return e, nil, err
+	}
+	return e, events, nil
+}

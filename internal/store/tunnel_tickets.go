@@ -1,0 +1,101 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"hookglass"
+)
+
+// CreateTunnelTicket stores a ticket by its SHA-256, and its client with that of the credential by which it reports.
+func (tx *Tx) CreateTunnelTicket(t hookglass.TunnelTicket, hash, credential []byte) error {
+	client, err := json.Marshal(t.Client)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(`INSERT INTO tunnel_tickets (hash, endpoint, account_id, workspace_id, user_id, token, client, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		hash, t.EndpointNum, t.Who.Account, t.Who.Workspace, t.Who.User, t.Who.Token, client, t.ExpiresAt.UnixMicro()); err != nil {
+		return err
+	}
+	_, err = tx.exec(`INSERT INTO tunnel_clients (id, hash, account_id, endpoint, created_at) VALUES ($1, $2, $3, $4, $5)`,
+		t.Client.ID, credential, t.Who.Account, t.EndpointNum, tx.Now.UnixMicro())
+	return err
+}
+
+// HasTunnelTicket reports whether a ticket has not been redeemed yet. It spares what asks with tickets that are none a transaction.
+func (v *View) HasTunnelTicket(hash []byte) (bool, error) {
+	found, err := queryAll(v, scanNum, "SELECT endpoint FROM tunnel_tickets WHERE hash = $1", hash)
+	return len(found) > 0, err
+}
+
+// RedeemTunnelTicket takes a ticket away, so that of all who try one alone succeeds. It answers not_found. The ticket may have expired.
+func (tx *Tx) RedeemTunnelTicket(hash []byte) (t hookglass.TunnelTicket, err error) {
+	var client []byte
+	var expires int64
+	err = tx.queryRow("ticket", `DELETE FROM tunnel_tickets WHERE hash = $1 RETURNING endpoint, account_id, workspace_id, user_id, token, client, expires_at`, []any{hash},
+		&t.EndpointNum, &t.Who.Account, &t.Who.Workspace, &t.Who.User, &t.Who.Token, &client, &expires)
+	if err != nil {
+		return t, err
+	}
+	t.ExpiresAt = time.UnixMicro(expires).UTC()
+	return t, json.Unmarshal(client, &t.Client)
+}
+
+// TunnelCredential returns the SHA-256 of a client's credential, and whose the client is: an account's or, where that is 0, an
+// endpoint's. It answers not_found.
+func (v *View) TunnelCredential(clientID string) (hash []byte, account, endpointNum int64, err error) {
+	err = v.queryRow("tunnel client", "SELECT hash, account_id, endpoint FROM tunnel_clients WHERE id = $1", []any{clientID}, &hash, &account, &endpointNum)
+	return hash, account, endpointNum, err
+}
+
+// UsableTokens returns those of the tokens that may be used at a time: neither revoked nor expired, and of members of their account.
+func (v *View) UsableTokens(ids []int64, at time.Time) (map[int64]bool, error) {
+	found, err := queryAll(v, scanNum, `SELECT t.id FROM tokens t JOIN members m ON m.account_id = t.account_id AND m.user_id = t.user_id
+		WHERE `+v.dialect.among("t.id", "$1")+` AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)`, v.dialect.list(ids), at.UnixMicro())
+	return setOf(found), err
+}
+
+// KeptEndpoints returns those of the endpoints that are there still, each with the account that it belongs to.
+func (v *View) KeptEndpoints(nums []int64) (map[int64]hookglass.Endpoint, error) {
+	a := &args{}
+	found, err := queryAll(v, func(scan func(...any) error) (e hookglass.Endpoint, err error) {
+		err = scan(&e.Num, &e.AccountID, &e.WorkspaceID)
+		return e, err
+	}, `SELECT e.num, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0) FROM endpoints e WHERE `+v.dialect.among("e.num", a.add(v.dialect.list(nums)))+` AND`+v.endpointScope(a), a.values...)
+	kept := make(map[int64]hookglass.Endpoint, len(found))
+	for _, e := range found {
+		kept[e.Num] = e
+	}
+	return kept, err
+}
+
+func setOf(nums []int64) map[int64]bool {
+	set := make(map[int64]bool, len(nums))
+	for _, n := range nums {
+		set[n] = true
+	}
+	return set
+}
+
+// clientLife is how long the credential of a client that is not connected is remembered.
+const clientLife = 30 * 24 * time.Hour
+
+// PurgeTunnels deletes tickets and commands whose time is over, clients that have not connected for long, and gaps of which nothing is
+// left to be done since a time.
+func (tx *Tx) PurgeTunnels(settledBefore time.Time) error {
+	now := tx.Now.UnixMicro()
+	for _, s := range []struct {
+		text string
+		args []any
+	}{
+		{"DELETE FROM tunnel_tickets WHERE expires_at < $1", []any{now}},
+		{"DELETE FROM tunnel_commands WHERE expires_at < $1", []any{tx.Now.Add(-10 * time.Minute).UnixMicro()}},
+		{"DELETE FROM tunnel_clients WHERE created_at < $1 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions s WHERE s.client_id = tunnel_clients.id)", []any{tx.Now.Add(-clientLife).UnixMicro()}},
+		{"DELETE FROM tunnel_gaps WHERE state <> 'open' AND reconnected_at < $1", []any{settledBefore.UnixMicro()}},
+	} {
+		if _, err := tx.exec(s.text, s.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

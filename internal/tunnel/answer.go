@@ -1,0 +1,75 @@
+package tunnel
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// AnswerTime is how long a sender waits for the answer of a local machine (decisions, section 14).
+const AnswerTime = 25 * time.Second
+
+// answerable reports whether the sender of an event waits for a local machine's answer. A provider's handshake is answered by itself.
+func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
+	return e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel && ev.Type == hookglass.EventWebhook &&
+		ev.Payload != nil && ev.Reply != nil && ev.Reply.Source != hookglass.SourceHandshake
+}
+
+// Answer waits for what a local machine answers to an event that is stored, and returns nil where none does in time: none is connected, the
+// machine gives no answer, or ctx ends.
+func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
+	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
+	defer heard.Close()
+	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	defer cancel()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		var connected bool
+		var r *hookglass.DeliveryReport
+		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			if connected, err = v.HasTunnel(ev.EndpointNum); err != nil {
+				return err
+			}
+			if r, err = v.FirstAnswer(ev.Seq); hookglass.Is(err, hookglass.CodeNotFound) {
+				r, err = nil, nil
+			}
+			return err
+		})
+		switch {
+		case err == nil && r != nil:
+			return responseOf(r)
+		case err == nil && !connected:
+			return nil
+		}
+		select {
+		case <-heard.C:
+		case <-look.C:
+		case <-ctx.Done():
+			return nil
+		case <-s.Draining:
+			return nil
+		}
+	}
+}
+
+func responseOf(r *hookglass.DeliveryReport) *hookglass.TargetResponse {
+	if r.StatusCode < 200 {
+		return nil // no answer came, or none that ends a request
+	}
+	out := &hookglass.TargetResponse{Status: r.StatusCode}
+	if e := r.Evidence; e != nil {
+		out.Headers, out.Body, out.Truncated = withType(e), e.Body, !e.Complete
+	}
+	return out
+}
+
+// withType returns the fields of an answer; the type that the client names stands in for one that they lack.
+func withType(e *hookglass.DeliveryEvidence) hookglass.Headers {
+	if e.ContentType == "" || e.Headers.Has("Content-Type") {
+		return e.Headers
+	}
+	return append(hookglass.Headers{{Name: "Content-Type", Value: e.ContentType}}, e.Headers...)
+}

@@ -1,0 +1,202 @@
+package tunnel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/store"
+)
+
+// answerSlack is for a client to tell what came of a request that took all its time.
+const answerSlack = 3 * time.Second
+
+// How a request that a client was to make fails.
+var (
+	noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
+	noAnswer = hookglass.Failure{Code: "tunnel_timeout", Message: "The connected machine did not say what came of the request."}
+	notTaken = hookglass.Failure{Code: "no_tunnel", Message: "The connected machine went away before it was given the request."}
+)
+
+// Send has one of the connected clients of an endpoint make a request, and waits until it says what came of it, at most for the timeout. It is
+// given to one client alone, and never twice.
+func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
+	began := time.Now()
+	c := hookglass.TunnelCommand{
+		ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, began), EndpointNum: endpointNum, RunID: runID, Request: request,
+		Timeout: timeout - answerSlack, ExpiresAt: began.Add(timeout).UTC().Truncate(time.Microsecond),
+	}
+	heard := s.db.Listen(store.TopicTunnel(endpointNum))
+	defer heard.Close()
+	out := hookglass.TunnelOutcome{Failure: &noTunnel, Blocked: true}
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelCommand(&c) })
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return out
+	}
+	if err != nil {
+		out.Failure = &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The request could not be handed to the connected machine."}
+		return out
+	}
+	result, unsent := s.await(ctx, c, heard)
+	out.Duration = time.Since(began)
+	switch {
+	case unsent:
+		out.Failure = &notTaken
+	case result == nil:
+		out.Failure, out.Blocked, out.MaySent = &noAnswer, false, true
+	default:
+		out = outcome(result, out.Duration)
+	}
+	return out
+}
+
+// await waits for the result of a command. Without one it takes the command back, and says whether the client can not have it.
+func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
+	until, cancel := context.WithDeadline(ctx, c.ExpiresAt)
+	defer cancel()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for waiting := true; waiting; {
+		var sent, held bool
+		err := s.db.View(until, hookglass.System, func(v *store.View) (err error) {
+			sent, held, result, err = v.TunnelCommandState(c.Num)
+			return err
+		})
+		if err == nil && result != nil {
+			return result, false
+		}
+		if err == nil && !sent && !held {
+			break
+		}
+		select {
+		case <-heard.C:
+		case <-look.C:
+		case <-until.Done():
+			waiting = false
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
+	defer cancel()
+	err := s.db.Update(last, hookglass.System, func(tx *store.Tx) (err error) {
+		if _, _, result, err = tx.TunnelCommandState(c.Num); err != nil || result != nil {
+			return err
+		}
+		unsent, err = tx.WithdrawTunnelCommand(c.Num)
+		return err
+	})
+	return result, err == nil && unsent && result == nil
+}
+
+// outcome is what a client's result means.
+func outcome(r *hookglass.TunnelResult, took time.Duration) hookglass.TunnelOutcome {
+	out := hookglass.TunnelOutcome{Duration: took}
+	if r.ResponseTime > 0 {
+		out.Duration = r.ResponseTime
+	}
+	if r.StatusCode != 0 {
+		out.Response = &hookglass.TargetResponse{Status: r.StatusCode}
+		if e := r.Evidence; e != nil {
+			out.Response.Headers, out.Response.Body, out.Response.Truncated = withType(e), e.Body, !e.Complete
+		}
+		return out
+	}
+	out.Failure = &hookglass.Failure{Code: "connection_failed", Message: "The local machine gave no answer."}
+	if r.FailureCategory != "" {
+		out.Failure.Code = r.FailureCategory
+	}
+	if text := strings.TrimSpace(r.Error); text != "" {
+		out.Failure.Message = text
+	} else if text := strings.TrimSpace(r.Message); text != "" {
+		out.Failure.Message = text
+	}
+	out.MaySent = r.MaySent
+	return out
+}
+
+// Finish stores what a client says of a command. The result token is the right to, once. It answers unauthorized, conflict and validation_failed.
+func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
+	var f faults
+	if in.CommandID == "" {
+		f.add("command_id", "is required")
+	}
+	if in.ResultToken == "" {
+		f.add("result_token", "is required")
+	}
+	f.text("error", in.Error, maxMessage)
+	f.text("response_message", in.ResponseMessage, maxMessage)
+	f.category(in.FailureCategory)
+	r := hookglass.TunnelResult{
+		StatusCode: f.status(in.StatusCode, false), Message: in.ResponseMessage, Error: in.Error, FailureCategory: in.FailureCategory,
+		MaySent: in.RequestMayHaveBeenSent, Evidence: f.evidence(in.TunnelEvidence),
+		ResponseTime: time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond,
+	}
+	if len(f) > 0 {
+		return hookglass.InvalidFields(f)
+	}
+	if len(in.CommandID) > maxWord || len(in.ResultToken) > maxWord {
+		return hookglass.Errorf(hookglass.CodeUnauthorized, "The result_token is not that of a command.")
+	}
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.AnswerTunnelCommand(in.CommandID, digest(in.ResultToken), r) })
+}
+
+// sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may have it.
+func (x *Session) sendCommands() error {
+	var waiting []hookglass.TunnelCommand
+	err := x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
+		waiting, err = v.WaitingTunnelCommands(x.record.Num, time.Now())
+		return err
+	})
+	if err != nil {
+		x.command.Store(true)
+		return nil
+	}
+	for _, c := range waiting {
+		sub := x.subscribed(c.EndpointNum)
+		if sub == nil {
+			continue
+		}
+		token := hookglass.NewRandomID(hookglass.PrefixResultToken)
+		var mine bool
+		err := x.s.db.Update(x.ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			mine, err = tx.SendTunnelCommand(c.Num, digest(token))
+			return err
+		})
+		if err != nil || !mine {
+			continue
+		}
+		message, err := json.Marshal(api.FromTunnelCommand(c, local(sub.TargetURL, c.Request.URL), token))
+		if err != nil {
+			return fmt.Errorf("command %s: %w", c.ID, err)
+		}
+		if err := x.conn.Deliver(x.ctx, sub.key, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Session) subscribed(endpointNum int64) *subscription {
+	for _, sub := range x.list() {
+		if sub.EndpointNum == endpointNum {
+			return sub
+		}
+	}
+	return nil
+}
+
+// local appends the path and query of a request to the target that the client named, as it does itself with events: nothing where
+// nothing followed the endpoint.
+func local(target, requested string) string {
+	if !absolute(target) {
+		return requested
+	}
+	base, _, _ := strings.Cut(target, "?")
+	if requested == "/" || strings.HasPrefix(requested, "/?") {
+		return base + requested[1:]
+	}
+	return strings.TrimSuffix(base, "/") + requested
+}

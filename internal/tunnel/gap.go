@@ -1,0 +1,227 @@
+package tunnel
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Bounds of lists of what was not delivered.
+const (
+	maxEndpoints = 100      // named in one request
+	maxMissed    = 500      // events of one answer without pages (decisions, section 14)
+	maxListed    = 16 << 20 // bytes of their bodies, beyond the first
+)
+
+// resolve finds the endpoints that a caller names, or all that are the caller's where it names none. It answers not_found.
+func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
+	if len(refs) > maxEndpoints {
+		return nil, hookglass.Invalid("endpoint_ids[]", "may name %d endpoints at most", maxEndpoints)
+	}
+	if len(refs) == 0 {
+		return v.Endpoints(0, 0)
+	}
+	endpoints := make([]hookglass.Endpoint, 0, len(refs))
+	for _, ref := range refs {
+		e, err := v.Endpoint(ref)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(endpoints, func(o hookglass.Endpoint) bool { return o.Num == e.Num }) {
+			endpoints = append(endpoints, e)
+		}
+	}
+	return endpoints, nil
+}
+
+// Gaps lists the outages of endpoints that are not recovered, oldest first.
+func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []string) (gaps []hookglass.Gap, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		endpoints, err := resolve(v, refs)
+		if err != nil {
+			return err
+		}
+		nums := make([]int64, len(endpoints))
+		for i, e := range endpoints {
+			nums[i] = e.Num
+		}
+		gaps, err = v.Gaps(nums)
+		return err
+	})
+	return gaps, err
+}
+
+// Missing is a page of events that no report calls delivered, oldest first.
+type Missing struct {
+	Events []*hookglass.Event
+	Next   int64 // Seq behind which the next page begins; 0: the end
+	Gap    *hookglass.Gap
+	Since  time.Time // without a gap
+	Total  int64     // without a gap: all events since then, delivered or not
+	Missed int64     // without a gap: those that were not
+}
+
+// InGap lists those of one outage. It answers not_found, also where the outage is of none of the endpoints that are named.
+func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []string, gapID string, after int64, limit int) (m Missing, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		m = Missing{}
+		g, err := v.Gap(gapID)
+		if err != nil {
+			return err
+		}
+		if len(refs) > 0 {
+			endpoints, err := resolve(v, refs)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(endpoints, func(e hookglass.Endpoint) bool { return e.Num == g.EndpointNum }) {
+				return hookglass.NotFound("gap")
+			}
+		}
+		m.Gap = &g
+		return m.collect(v, []int64{g.EndpointNum}, store.Undelivered{Gap: &g, After: after}, limit)
+	})
+	return m, err
+}
+
+// Since lists those that were received since a time. counted adds how many there are. It answers validation_failed for a time before
+// what is retained.
+func (s *Service) Since(ctx context.Context, who hookglass.Principal, refs []string, since time.Time, after int64, limit int, counted bool) (m Missing, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		retention := s.Retention
+		if who.Account != 0 {
+			account, err := v.Account(who.Account)
+			if err != nil {
+				return err
+			}
+			if account.Retention > 0 {
+				retention = account.Retention
+			}
+		}
+		// A moment of grace: a caller may name the very bound.
+		if since.Before(time.Now().Add(-retention - time.Minute)) {
+			return hookglass.Invalid("since", "is before the data that is retained")
+		}
+		m, err = missingSince(v, refs, since, after, limit, counted)
+		return err
+	})
+	return m, err
+}
+
+func missingSince(v *store.View, refs []string, since time.Time, after int64, limit int, counted bool) (Missing, error) {
+	m := Missing{Since: since}
+	endpoints, err := resolve(v, refs)
+	if err != nil {
+		return m, err
+	}
+	var nums []int64
+	for _, e := range endpoints {
+		if e.LastEventAt.Before(since) {
+			continue
+		}
+		nums = append(nums, e.Num)
+		if counted {
+			missed, all, err := v.CountUndelivered(e.Num, since)
+			if err != nil {
+				return m, err
+			}
+			m.Missed += missed
+			m.Total += all
+		}
+	}
+	return m, m.collect(v, nums, store.Undelivered{Since: since, After: after}, limit)
+}
+
+// Within lists those of the last while, as older clients ask for them.
+func (s *Service) Within(ctx context.Context, who hookglass.Principal, refs []string, last time.Duration) (Missing, error) {
+	since := time.Now().Add(-last)
+	var m Missing
+	err := s.db.View(ctx, who, func(v *store.View) (err error) {
+		m, err = missingSince(v, refs, since, 0, MaxMissed, false)
+		return err
+	})
+	return m, err
+}
+
+// MaxMissed is how many events an answer without pages has at most.
+const MaxMissed = maxMissed
+
+// collect fills a page from several endpoints in the order of capture.
+func (m *Missing) collect(v *store.View, nums []int64, u store.Undelivered, limit int) error {
+	type source struct {
+		num    int64
+		events []*hookglass.Event
+		more   bool
+	}
+	read := func(src *source, after int64) (err error) {
+		u.After, u.Limit = after, min(limit, 64)
+		src.events, src.more, err = v.UndeliveredEvents(src.num, u)
+		return err
+	}
+	sources := make([]*source, len(nums))
+	for i, num := range nums {
+		sources[i] = &source{num: num}
+		if err := read(sources[i], u.After); err != nil {
+			return err
+		}
+	}
+	var bytes int64
+	for {
+		var first *source
+		for _, src := range sources {
+			if len(src.events) > 0 && (first == nil || src.events[0].Seq < first.events[0].Seq) {
+				first = src
+			}
+		}
+		if first == nil {
+			return nil
+		}
+		e := first.events[0]
+		if n := len(m.Events); n == limit || n > 0 && bytes+e.Size > maxListed {
+			m.Next = m.Events[n-1].Seq
+			return nil
+		}
+		m.Events = append(m.Events, e)
+		bytes += e.Size
+		if first.events = first.events[1:]; len(first.events) == 0 && first.more {
+			if err := read(first, e.Seq); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Recovery is what a client says of its recovery of an outage.
+type Recovery struct {
+	Outcome                      string
+	Attempted, Succeeded, Failed int64
+}
+
+// Recover notes a recovery, and finds out from the reports themselves what it achieved (spec, "Tunnel gap states"). It answers not_found and
+// validation_failed.
+func (s *Service) Recover(ctx context.Context, who hookglass.Principal, gapID string, r Recovery) (g hookglass.Gap, err error) {
+	var f faults
+	if !slices.Contains(hookglass.GapOutcomes, r.Outcome) {
+		f.add("outcome", "must be one of %s", strings.Join(hookglass.GapOutcomes, ", "))
+	}
+	for _, c := range []struct {
+		field string
+		n     int64
+	}{{"attempted_count", r.Attempted}, {"succeeded_count", r.Succeeded}, {"failed_count", r.Failed}} {
+		if c.n < 0 {
+			f.add(c.field, "must not be negative")
+		}
+	}
+	if len(f) > 0 {
+		return g, hookglass.InvalidFields(f)
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		g, err = tx.RecoverGap(gapID, r.Outcome)
+		return err
+	})
+	return g, err
+}

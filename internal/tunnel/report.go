@@ -1,0 +1,220 @@
+package tunnel
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/store"
+)
+
+// Bounds of a report. Its whole is bounded by the edge that it comes through.
+const (
+	maxURL      = 8 << 10
+	maxMessage  = 4 << 10
+	maxAttempt  = 255
+	maxFields   = 100       // header fields of an answer
+	maxFieldsIn = 32 << 10  // bytes of them
+	maxTime     = 24 * 3600 // seconds that a delivery may claim to have taken
+)
+
+// Report stores what a client says of a delivery. The same report again, by its attempt id, is the first one. It answers validation_failed,
+// not_found, forbidden where the client is not who it says, and conflict.
+func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
+	r, err := readReport(in)
+	if err != nil {
+		return nil, err
+	}
+	ref := in.EndpointID
+	if ref == "" {
+		ref = string(who.Endpoint)
+	}
+	var faults []hookglass.FieldError
+	if ref == "" {
+		faults = append(faults, hookglass.FieldError{Field: "endpoint_id", Message: "is required"})
+	}
+	if in.WebhookRequestID == "" {
+		faults = append(faults, hookglass.FieldError{Field: "webhook_request_id", Message: "is required"})
+	}
+	if len(faults) > 0 {
+		return nil, hookglass.InvalidFields(faults)
+	}
+	if in.TunnelClientCredential != "" {
+		if err := s.checkCredential(ctx, who, in.TunnelClientID, in.TunnelClientCredential); err != nil {
+			return nil, err
+		}
+	}
+	stored := r
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		copied := *r // the update may run twice
+		stored, err = tx.RecordReport(ref, in.WebhookRequestID, &copied)
+		return err
+	})
+	return stored, err
+}
+
+// checkCredential answers forbidden unless the credential is that of a client of the principal.
+func (s *Service) checkCredential(ctx context.Context, who hookglass.Principal, clientID, credential string) error {
+	wrong := hookglass.Errorf(hookglass.CodeForbidden, "The tunnel_client_credential is not that of this tunnel_client_id.")
+	if len(clientID) > maxWord || len(credential) > maxWord {
+		return wrong
+	}
+	return s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		hash, account, endpoint, err := v.TunnelCredential(clientID)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			return wrong
+		}
+		if err != nil {
+			return err
+		}
+		mine := account != 0 && account == who.Account
+		if who.Endpoint != "" {
+			e, err := v.Endpoint(string(who.Endpoint))
+			mine = err == nil && account == 0 && endpoint == e.Num
+		}
+		if !mine || subtle.ConstantTimeCompare(hash, digest(credential)) != 1 {
+			return wrong
+		}
+		return nil
+	})
+}
+
+// faults gathers what is wrong with the fields of a body.
+type faults []hookglass.FieldError
+
+func (f *faults) add(field, format string, args ...any) {
+	*f = append(*f, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (f *faults) text(field, value string, most int) {
+	if len(value) > most {
+		f.add(field, "may have %d bytes at most", most)
+	}
+}
+
+func (f *faults) number(field string, value *int64, most int64) int64 {
+	switch {
+	case value == nil:
+		return 0
+	case *value < 0 || *value > most:
+		f.add(field, "must be from 0 to %d", most)
+	}
+	return *value
+}
+
+// readReport checks a report and returns it in the service's terms.
+func readReport(in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
+	var f faults
+	r := &hookglass.DeliveryReport{
+		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: in.ReportVersion, TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
+		FailureCategory: in.FailureCategory, Message: in.ResponseMessage,
+	}
+	if r.Version == 0 {
+		r.Version = 1
+	}
+	if r.Version != 1 && r.Version != 2 {
+		f.add("report_version", "must be 1 or 2")
+	}
+	switch {
+	case in.TargetURL == "":
+		f.add("target_url", "is required")
+	case !absolute(in.TargetURL):
+		f.add("target_url", "must be an absolute URI")
+	}
+	if in.ResolvedURL != "" && !absolute(in.ResolvedURL) {
+		f.add("resolved_url", "must be an absolute URI")
+	}
+	r.StatusCode = f.status(in.StatusCode, true)
+	r.ResponseTime = time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond
+	f.text("response_message", in.ResponseMessage, maxMessage)
+	f.text("delivery_attempt_id", in.DeliveryAttemptID, maxAttempt)
+	f.text("tunnel_client_id", in.TunnelClientID, maxWord)
+	f.category(in.FailureCategory)
+	if r.Version == 2 {
+		r.Evidence = f.evidence(in.TunnelEvidence)
+	}
+	if len(f) > 0 {
+		return nil, hookglass.InvalidFields(f)
+	}
+	return r, nil
+}
+
+func absolute(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && len(s) <= maxURL && u.Scheme != "" && (u.Host != "" || u.Opaque != "")
+}
+
+// status reads the status of an answer; 0 is that none came.
+func (f *faults) status(in api.Optional[int64], required bool) int {
+	switch {
+	case !in.Set || in.Null:
+		if required {
+			f.add("status_code", "is required")
+		}
+		return 0
+	case in.Value != 0 && (in.Value < 100 || in.Value > 599):
+		f.add("status_code", "must be the status of an answer, or 0 where none came")
+		return 0
+	}
+	return int(in.Value)
+}
+
+func (f *faults) category(c string) {
+	if c != "" && !slices.Contains(hookglass.FailureCategories, c) {
+		f.add("failure_category", "must be one of %s", strings.Join(hookglass.FailureCategories, ", "))
+	}
+}
+
+// evidence reads what a client saw of an answer.
+func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
+	const most = 1 << 50
+	e := &hookglass.DeliveryEvidence{
+		ContentType: in.ContentType, DeclaredLength: -1, TruncationReason: in.TruncationReason,
+		ObservedBytes: f.number("decoded_bytes_observed", in.DecodedBytesObserved, most),
+		RetainedBytes: f.number("retained_bytes", in.RetainedBytes, most),
+		Complete:      in.CaptureComplete == nil || *in.CaptureComplete,
+	}
+	if in.DeclaredContentLength != nil {
+		e.DeclaredLength = f.number("declared_content_length", in.DeclaredContentLength, most)
+	}
+	f.text("content_type", in.ContentType, maxWord)
+	f.text("truncation_reason", in.TruncationReason, maxWord)
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(in.ResponseHeaders)) {
+		value := in.ResponseHeaders[name]
+		size += len(name) + len(value)
+		e.Headers = append(e.Headers, hookglass.Header{Name: name, Value: value})
+	}
+	if len(e.Headers) > maxFields || size > maxFieldsIn {
+		f.add("response_headers", "may have %d fields and %d bytes at most", maxFields, maxFieldsIn)
+	}
+	switch in.BodyEncoding {
+	case "", "utf8":
+		e.Body = []byte(in.Body)
+	case "base64":
+		var err error
+		if e.Body, err = base64.StdEncoding.DecodeString(in.Body); err != nil {
+			f.add("body", "is not base64")
+		}
+	default:
+		f.add("body_encoding", "must be utf8 or base64")
+	}
+	if len(e.Body) > hookglass.EvidenceLimit {
+		f.add("body", "may have %d bytes at most", hookglass.EvidenceLimit)
+	}
+	if in.RetainedBytes == nil {
+		e.RetainedBytes = int64(len(e.Body))
+	}
+	if in.DecodedBytesObserved == nil {
+		e.ObservedBytes = e.RetainedBytes
+	}
+	return e
+}

@@ -1,0 +1,290 @@
+package tunnel
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/store"
+)
+
+// maxSubscriptions bounds the endpoints of one socket.
+const maxSubscriptions = 1000
+
+// Session is one open socket.
+type Session struct {
+	s       *Service
+	conn    Conn
+	who     hookglass.Principal
+	home    int64 // the endpoint that the ticket was asked for
+	record  hookglass.TunnelSession
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wake    chan struct{}
+	pumped  chan struct{} // closed when the pump has ended
+	heard   atomic.Int64  // when the other side last showed that it is there, in microseconds
+	told    atomic.Bool   // the server ended it
+	silent  atomic.Bool   // the other side did not answer a ping
+	command atomic.Bool   // a command may wait
+
+	mu   sync.Mutex
+	subs []*subscription
+}
+
+// subscription is what a session is sent of one endpoint. Besides what is named otherwise, only the pump touches it once it is live.
+type subscription struct {
+	hookglass.TunnelSubscription
+	key      string
+	cursor   int64       // sent up to
+	received int64       // known to have been received; guarded by the session's mu
+	stored   int64       // as it was last written down; only the keeper's
+	pending  atomic.Bool // there may be something behind the cursor
+	events   *store.Subscription
+	commands *store.Subscription
+}
+
+// Open redeems a ticket and begins a session. It answers unauthorized, and unavailable when the server stops.
+func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session, error) {
+	select {
+	case <-s.held:
+	case <-ctx.Done():
+		return nil, &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is starting.", Err: ctx.Err()}
+	}
+	t, err := s.redeem(ctx, ticket)
+	if err != nil {
+		return nil, err
+	}
+	x := &Session{
+		s: s, conn: conn, who: t.Who, home: t.EndpointNum, wake: make(chan struct{}, 1), pumped: make(chan struct{}),
+		record: hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, time.Now()), Node: s.node, Client: t.Client},
+	}
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelSession(&x.record) })
+	if err != nil {
+		return nil, err
+	}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	x.Heard()
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		x.cancel()
+		close(x.pumped)
+		s.end(ending{session: x.record.Num})
+		return nil, &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is stopping."}
+	}
+	s.sessions[x] = struct{}{}
+	s.open.Add(1)
+	s.mu.Unlock()
+	go x.pump()
+	s.Log.Debug("tunnel opened", "session", x.record.ID, "client", x.record.Client.Name)
+	return x, nil
+}
+
+// Heard notes that the other side is there.
+func (x *Session) Heard() { x.heard.Store(time.Now().UnixMicro()) }
+
+// Wish is what a client wants to be sent, and what it says of itself with that.
+type Wish struct {
+	Endpoint  string // id or custom id
+	TargetURL string
+	Hostname  string
+}
+
+// Subscribe begins to send the events of an endpoint under a key, and confirms it or tells that it may not be. A key that is in use already
+// changes nothing. An error is the socket's end.
+func (x *Session) Subscribe(key string, w Wish) error {
+	x.Heard()
+	if x.find(key) != nil {
+		return nil
+	}
+	sub, err := x.subscribe(key, w)
+	if err != nil {
+		if code := hookglass.CodeOf(err); code == hookglass.CodeInternal || code == hookglass.CodeUnavailable {
+			x.s.Log.Warn("a subscription to a tunnel failed", "session", x.record.ID, "error", err)
+		}
+		return x.conn.Reject(x.ctx, key)
+	}
+	if err := x.conn.Confirm(x.ctx, key); err != nil {
+		return err
+	}
+	sub.events = x.s.db.Watch(store.TopicEvents(sub.EndpointNum), func() { sub.pending.Store(true); x.nudge() })
+	sub.commands = x.s.db.Watch(store.TopicCommands(sub.EndpointNum), func() { x.command.Store(true); x.nudge() })
+	sub.pending.Store(true)
+	x.command.Store(true)
+	x.mu.Lock()
+	x.subs = append(x.subs, sub)
+	x.mu.Unlock()
+	x.nudge()
+	return nil
+}
+
+func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
+	x.mu.Lock()
+	full := len(x.subs) >= maxSubscriptions
+	x.mu.Unlock()
+	if full || len(w.TargetURL) > maxURL || !word(w.Hostname) {
+		return nil, hookglass.Invalid("identifier", "can not be subscribed to")
+	}
+	if w.Hostname == "" {
+		w.Hostname = x.record.Client.Hostname
+	}
+	has := func(capability string) bool { return slices.Contains(x.record.Client.Capabilities, capability) }
+	sub := &subscription{key: key, TunnelSubscription: hookglass.TunnelSubscription{
+		SessionNum: x.record.Num, TargetURL: w.TargetURL, Hostname: w.Hostname,
+		Reports: has(hookglass.CapabilityEvidence), Replays: has(hookglass.CapabilityReplay),
+	}}
+	err := x.s.db.Update(x.ctx, x.who, func(tx *store.Tx) error {
+		_, err := tx.SubscribeTunnel(w.Endpoint, &sub.TunnelSubscription)
+		return err
+	})
+	sub.cursor, sub.received, sub.stored = sub.Received, sub.Received, sub.Received
+	return sub, err
+}
+
+// Unsubscribe ends a subscription by the client's own will.
+func (x *Session) Unsubscribe(key string) {
+	x.Heard()
+	if sub := x.remove(key); sub != nil {
+		x.s.end(ending{subscription: sub.Num})
+	}
+}
+
+// remove takes a subscription out of the session.
+func (x *Session) remove(key string) *subscription {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i := slices.IndexFunc(x.subs, func(s *subscription) bool { return s.key == key })
+	if i < 0 {
+		return nil
+	}
+	sub := x.subs[i]
+	x.subs = slices.Concat(x.subs[:i], x.subs[i+1:]) // the pump may be going through the old ones
+	sub.close()
+	return sub
+}
+
+func (sub *subscription) close() {
+	sub.events.Close()
+	sub.commands.Close()
+}
+
+func (x *Session) find(key string) *subscription {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if i := slices.IndexFunc(x.subs, func(s *subscription) bool { return s.key == key }); i >= 0 {
+		return x.subs[i]
+	}
+	return nil
+}
+
+func (x *Session) list() []*subscription {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.subs
+}
+
+// nudge makes the pump look.
+func (x *Session) nudge() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
+}
+
+// disconnect ends the socket from this side.
+func (x *Session) disconnect(reason string, reconnect bool) {
+	if !x.told.Swap(true) {
+		x.conn.Disconnect(reason, reconnect)
+	}
+}
+
+// End ends the session when its socket has ended; own says that the client closed it in order. The last subscription of an endpoint that ends
+// otherwise opens a gap.
+func (x *Session) End(own bool) {
+	now := time.Now()
+	x.cancel()
+	<-x.pumped
+	x.mu.Lock()
+	e := ending{session: x.record.Num, received: make(map[int64]int64, len(x.subs))}
+	for _, sub := range x.subs {
+		sub.close()
+		e.received[sub.Num] = sub.received
+	}
+	x.subs = nil
+	x.mu.Unlock()
+	e.lost = !own || x.told.Load()
+	e.since = now
+	if x.silent.Load() {
+		e.since = time.UnixMicro(x.heard.Load())
+	}
+	x.s.end(e)
+	x.s.mu.Lock()
+	delete(x.s.sessions, x)
+	x.s.mu.Unlock()
+	x.s.open.Done()
+	x.s.Log.Debug("tunnel closed", "session", x.record.ID, "own", own)
+}
+
+// ending is a session, or one subscription of it, that has ended and is to be written down.
+type ending struct {
+	session      int64 // or
+	subscription int64
+	lost         bool
+	since        time.Time
+	received     map[int64]int64
+}
+
+// end writes an ending down. Where the storage can not take it now, the keeper does so later; where the node dies before, the others do.
+func (s *Service) end(e ending) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
+	defer cancel()
+	if err := s.writeEnding(ctx, e); err != nil {
+		s.Log.Warn("the end of a tunnel could not be stored yet", "error", err)
+		s.mu.Lock()
+		s.ended = append(s.ended, e)
+		s.mu.Unlock()
+	}
+}
+
+func (s *Service) writeEnding(ctx context.Context, e ending) error {
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		how := store.TunnelEnd{Lost: e.lost, Since: e.since, Received: e.received}
+		if e.subscription != 0 {
+			return tx.EndTunnelSubscriptions([]int64{e.subscription}, how)
+		}
+		return tx.EndTunnelSessions([]int64{e.session}, how)
+	})
+}
+
+// settle writes down the endings that could not be before.
+func (s *Service) settle(ctx context.Context) {
+	s.mu.Lock()
+	waiting := s.ended
+	s.ended = nil
+	s.mu.Unlock()
+	for i, e := range waiting {
+		if err := s.writeEnding(ctx, e); err != nil {
+			s.mu.Lock()
+			s.ended = append(s.ended, waiting[i:]...)
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+// Report stores what the client says of a delivery on one of its subscriptions; the report need not name the endpoint. See [Service.Report].
+func (x *Session) Report(key string, r api.DeliveryReport) error {
+	if r.EndpointID == "" {
+		if sub := x.find(key); sub != nil {
+			r.EndpointID = string(sub.EndpointID)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
+	defer cancel()
+	_, err := x.s.Report(ctx, x.who, r)
+	return err
+}

@@ -1,0 +1,123 @@
+package tunnel
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// maxWord bounds what a client says of itself, in bytes.
+const maxWord = 255
+
+// maxCapabilities bounds how many it names.
+const maxCapabilities = 32
+
+// Grant is a ticket with the secrets that exist in this answer alone.
+type Grant struct {
+	Ticket     string
+	Endpoint   hookglass.Endpoint
+	ClientID   string
+	Credential string
+}
+
+// Connect makes a ticket for a socket. An authenticated one is for every endpoint that the principal has, and asks for one of them to begin with; that
+// of a temporary endpoint's key is for that endpoint alone. It answers not_found, forbidden for an email endpoint, and validation_failed.
+func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref string, client hookglass.TunnelClient) (g Grant, err error) {
+	if err := checkClient(&client); err != nil {
+		return g, err
+	}
+	if ref == "" && who.Endpoint != "" {
+		ref = string(who.Endpoint)
+	}
+	if ref == "" {
+		return g, hookglass.Invalid("endpoint_id", "is required")
+	}
+	g.Ticket, g.Credential = hookglass.NewRandomID(hookglass.PrefixTunnelTicket), hookglass.NewRandomID(hookglass.PrefixTunnelCredential)
+	g.ClientID = hookglass.NewSortableID(hookglass.PrefixTunnelClient, time.Now())
+	client.ID = g.ClientID
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if g.Endpoint, err = tx.Endpoint(ref); err != nil {
+			return err
+		}
+		if g.Endpoint.Kind != hookglass.KindWebhook {
+			return hookglass.Errorf(hookglass.CodeForbidden, "A tunnel is asked for by a webhook endpoint; an email endpoint is subscribed to on its socket.")
+		}
+		return tx.CreateTunnelTicket(hookglass.TunnelTicket{
+			EndpointNum: g.Endpoint.Num, Who: who, Client: client, ExpiresAt: tx.Now.Add(TicketLife),
+		}, digest(g.Ticket), digest(g.Credential))
+	})
+	return g, err
+}
+
+func checkClient(c *hookglass.TunnelClient) error {
+	var faults []hookglass.FieldError
+	for _, f := range []struct{ name, value string }{
+		{"installation_id", c.InstallationID}, {"client_name", c.Name},
+		{"client_metadata.hostname", c.Hostname}, {"client_metadata.os", c.OS}, {"client_metadata.arch", c.Arch},
+	} {
+		if !word(f.value) {
+			faults = append(faults, hookglass.FieldError{Field: f.name, Message: "must be at most 255 bytes of text without control characters"})
+		}
+	}
+	if len(c.Capabilities) > maxCapabilities || slices.ContainsFunc(c.Capabilities, func(s string) bool { return !word(s) }) {
+		faults = append(faults, hookglass.FieldError{Field: "capabilities", Message: "must be at most 32 words"})
+	}
+	if len(faults) > 0 {
+		return hookglass.InvalidFields(faults)
+	}
+	return nil
+}
+
+// word reports whether a client may say it of itself.
+func word(s string) bool {
+	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// redeem takes a ticket, and returns as whom its bearer acts. It answers unauthorized for one that is none, was used, or has expired, and where
+// the right that it was made by has ended.
+func (s *Service) redeem(ctx context.Context, ticket string) (t hookglass.TunnelTicket, err error) {
+	none := hookglass.Errorf(hookglass.CodeUnauthorized, "The ticket is not valid.")
+	if len(ticket) > maxWord {
+		return t, none
+	}
+	hash := digest(ticket)
+	var known bool
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		known, err = v.HasTunnelTicket(hash)
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	if !known {
+		return t, none
+	}
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		if t, err = tx.RedeemTunnelTicket(hash); err != nil {
+			return err
+		}
+		e, err := tx.EndpointByNum(t.EndpointNum)
+		if err != nil || !tx.Now.Before(t.ExpiresAt) {
+			known = false // it is used up all the same
+			return nil
+		}
+		t.Who.Scopes = []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeTunnel}
+		if t.Who.Token == 0 {
+			t.Who.Endpoint = e.ID
+			known = e.AccountID == 0 // a key ends when its endpoint is claimed
+			return nil
+		}
+		usable, err := tx.UsableTokens([]int64{t.Who.Token}, tx.Now)
+		known = usable[t.Who.Token]
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && !known {
+		return t, none
+	}
+	return t, err
+}

@@ -1,0 +1,136 @@
+package hookglass
+
+import "time"
+
+// Prefixes of ids of the tunnel. Tickets, credentials and result tokens are secrets that are kept hashed.
+const (
+	PrefixTunnelTicket     = "tt"
+	PrefixTunnelClient     = "tcl"
+	PrefixTunnelCredential = "tcc"
+	PrefixTunnelSession    = "tsess"
+	PrefixTunnelCommand    = "tcmd"
+	PrefixResultToken      = "trt"
+)
+
+// What a client may announce that it can do (decisions, section 10).
+const (
+	CapabilityEvidence = "delivery_response_evidence_v2"
+	CapabilityReplay   = "tunnel_replay_v1"
+)
+
+// EvidenceLimit bounds the body that a delivery report carries, in bytes (decisions, section 10).
+const EvidenceLimit = 64 << 10
+
+// FailureCategories are why a delivery to a local machine had no good answer (decisions, section 10).
+var FailureCategories = []string{"connection_refused", "timeout", "dns_error", "tls_error", "http_error", "unknown_error"}
+
+// TunnelClient is the program at the other end of a tunnel. All but the ID is as it describes itself.
+type TunnelClient struct {
+	ID             string
+	InstallationID string
+	Name           string
+	Hostname       string
+	OS             string
+	Arch           string
+	Capabilities   []string
+}
+
+// TunnelTicket lets one client open one socket, once.
+type TunnelTicket struct {
+	EndpointNum int64     // that it was asked for
+	Who         Principal // as whom the socket acts; an anonymous one is its endpoint's key
+	Client      TunnelClient
+	ExpiresAt   time.Time
+}
+
+// TunnelSession is an open socket.
+type TunnelSession struct {
+	Num         int64 // the row; never shown
+	ID          string
+	Node        string // the process that holds it
+	Client      TunnelClient
+	ConnectedAt time.Time
+}
+
+// TunnelSubscription is the wish of a session to be sent the events of one endpoint.
+type TunnelSubscription struct {
+	Num         int64 // the row; never shown
+	SessionNum  int64
+	EndpointNum int64
+	EndpointID  EndpointID
+	Begins      int64 // the Seq behind which its events are
+	Received    int64 // the Seq up to which the other side is known to have received events
+	TargetURL   string
+	Hostname    string
+	Reports     bool // the client says that it reports what became of each event
+	Replays     bool // the client says that it can replay
+}
+
+// DeliveryReport is what a client says of one delivery to its local machine.
+type DeliveryReport struct {
+	Num             int64 // the row; never shown
+	EndpointNum     int64
+	EventSeq        int64
+	EventID         EventID
+	AttemptID       string // empty: none; two reports with the same are one
+	ClientID        string // empty: none
+	Version         int    // 1 or 2
+	TargetURL       string
+	ResolvedURL     string
+	StatusCode      int // 0: no answer came
+	FailureCategory string
+	Message         string
+	ResponseTime    time.Duration
+	Evidence        *DeliveryEvidence // nil: none
+	At              time.Time
+}
+
+// Delivered reports whether the local machine took the event.
+func (r *DeliveryReport) Delivered() bool { return r.StatusCode >= 200 && r.StatusCode <= 299 }
+
+// DeliveryEvidence is the answer of the local machine as far as the client kept it.
+type DeliveryEvidence struct {
+	ContentType      string
+	Headers          Headers
+	Body             []byte // EvidenceLimit bytes at most
+	DeclaredLength   int64  // -1: not declared
+	ObservedBytes    int64
+	RetainedBytes    int64
+	Complete         bool
+	TruncationReason string
+}
+
+// TunnelCommand is a request that a connected client makes for a replay.
+type TunnelCommand struct {
+	Num         int64 // the row; never shown
+	ID          string
+	EndpointNum int64
+	SessionNum  int64
+	RunID       string // of a replay case; empty: none
+	Request     SentRequest
+	Timeout     time.Duration
+	ResultToken string
+	ExpiresAt   time.Time
+	SentAt      time.Time // zero: the client can not have it
+	Result      *TunnelResult
+}
+
+// TunnelResult is what a client says of a command.
+type TunnelResult struct {
+	StatusCode      int // 0: no answer came
+	Message         string
+	ResponseTime    time.Duration
+	Error           string
+	FailureCategory string
+	MaySent         bool // the local machine may have got the request although no answer came
+	Evidence        *DeliveryEvidence
+}
+
+// TunnelOutcome is what came of a request that a connected client was to make.
+type TunnelOutcome struct {
+	Response *TargetResponse // nil: no complete answer came
+	Failure  *Failure        // set when Response is nil
+	Duration time.Duration
+	Blocked  bool // no client can have had it
+	MaySent  bool // with Failure: the local machine may have got it all the same
+}
