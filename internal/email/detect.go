@@ -141,7 +141,7 @@ func (m *Message) kind(h hookglass.Headers, fromNobody bool, made *sender) strin
 		local, _, _ = strings.Cut(strings.ToLower(m.Senders[0].Address), "@")
 	}
 	submitted, _, _ := strings.Cut(h.Get("auto-submitted"), ";")
-	submitted = strings.TrimSpace(submitted)
+	submitted = strings.TrimSpace(stripComment(submitted))
 	precedence := h.Get("precedence")
 	subject := strings.ToLower(m.Subject)
 	switch {

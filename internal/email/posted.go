@@ -66,7 +66,7 @@ func (f *form) has(name string) bool { _, ok := f.values[name]; return ok }
 func readForm(media, boundary string, body []byte) (*form, error) {
 	f := &form{values: map[string]string{}, files: map[string]piece{}}
 	if media == "application/x-www-form-urlencoded" {
-		if bytes.Count(body, []byte("&")) > maxFormParts {
+		if bytes.Count(body, []byte("&")) >= maxFormParts {
 			return nil, errors.New("too many fields")
 		}
 		values, err := url.ParseQuery(string(body))
@@ -76,13 +76,15 @@ func readForm(media, boundary string, body []byte) (*form, error) {
 		return f, err
 	}
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
-	for range maxFormParts {
+	for n := 0; ; n++ {
 		part, err := r.NextRawPart()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return f, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
+		case n == maxFormParts:
+			return nil, errors.New("too many fields")
 		}
 		content, err := io.ReadAll(part)
 		if err != nil {
@@ -106,7 +108,6 @@ func readForm(media, boundary string, body []byte) (*form, error) {
 			}
 		}
 	}
-	return nil, errors.New("too many fields")
 }
 
 // text is a field as UTF-8, from the charset that the form names for it.
