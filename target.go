@@ -58,6 +58,13 @@ type Forward struct {
 	CreatedAt   time.Time
 }
 
+// ForwardEvidence is what one attempt of a delivery sent and what was answered: credentials redacted, bodies cut.
+type ForwardEvidence struct {
+	Attempt  int // from 1, in the order of Attempts
+	Request  SentRequest
+	Response *TargetResponse // nil: there was no complete answer
+}
+
 // ForwardAttempt is one request of a delivery and what came of it. Exactly one of StatusCode and Failure is set.
 type ForwardAttempt struct {
 	At         time.Time

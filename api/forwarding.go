@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,6 +87,30 @@ type DeliveryAttempt struct {
 	DurationMS        int64            `json:"duration_ms" example:"42"`
 	ResponseBody      string           `json:"response_body" doc:"The first 500 characters." example:"ok"`
 	ResponseTruncated bool             `json:"response_truncated" doc:"The answer was longer." example:"false"`
+
+	Request  *DeliveryRequest  `json:"request,omitempty" doc:"What was sent; when one delivery is read, not in the list."`
+	Response *DeliveryResponse `json:"response,omitempty" doc:"What was answered; when one delivery is read, not in the list."`
+}
+
+// DeliveryRequest is what an attempt sent. Credentials are redacted; a body is kept up to 8 KiB.
+type DeliveryRequest struct {
+	Method        string            `json:"method" example:"POST"`
+	URL           string            `json:"url" example:"https://staging.example.com/webhooks"`
+	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
+	HeaderList    [][2]string       `json:"header_list" doc:"As sent, in order."`
+	Body          string            `json:"body" doc:"In base64 where it is not UTF-8; see body_encoding." example:"{\"amount\":100}"`
+	BodyEncoding  string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
+	BodyTruncated bool              `json:"body_truncated" example:"false"`
+}
+
+// DeliveryResponse is what a target answered. Credentials are redacted; a body is kept up to 8 KiB.
+type DeliveryResponse struct {
+	StatusCode    int               `json:"status_code" example:"200"`
+	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"text/plain\"}"`
+	HeaderList    [][2]string       `json:"header_list" doc:"As received, in order."`
+	Body          string            `json:"body" doc:"In base64 where it is not UTF-8; see body_encoding." example:"ok"`
+	BodyEncoding  string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
+	BodyTruncated bool              `json:"body_truncated" example:"false"`
 }
 
 // DeliveryFailure is why a request had no complete answer.
@@ -111,4 +136,35 @@ func FromForward(f hookglass.Forward) Delivery {
 		}
 	}
 	return d
+}
+
+// FromForwardEvidence writes a delivery with what its attempts sent and what was answered.
+func FromForwardEvidence(f hookglass.Forward, evidence []hookglass.ForwardEvidence) Delivery {
+	d := FromForward(f)
+	for _, e := range evidence {
+		if e.Attempt < 1 || e.Attempt > len(d.Attempts) {
+			continue
+		}
+		a := &d.Attempts[e.Attempt-1]
+		a.Request = &DeliveryRequest{Method: e.Request.Method, URL: e.Request.URL, BodyTruncated: e.Request.Truncated}
+		a.Request.Headers, a.Request.HeaderList = headersOf(e.Request.Headers)
+		a.Request.Body, a.Request.BodyEncoding = bodyOf(e.Request.Body)
+		if res := e.Response; res != nil {
+			a.Response = &DeliveryResponse{StatusCode: res.Status, BodyTruncated: res.Truncated}
+			a.Response.Headers, a.Response.HeaderList = headersOf(res.Headers)
+			a.Response.Body, a.Response.BodyEncoding = bodyOf(res.Body)
+		}
+	}
+	return d
+}
+
+// DeliveredEvents are the events that a delivery's id may name, with the target's id; none for what is no such id.
+func DeliveredEvents(id string) (events []hookglass.EventID, targetID int64) {
+	suffix, ok := strings.CutPrefix(id, "dlv_")
+	suffix, digits, ok2 := strings.Cut(suffix, "_")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || !ok2 || err != nil || suffix == "" {
+		return nil, 0
+	}
+	return []hookglass.EventID{hookglass.EventID("req_" + suffix), hookglass.EventID("eml_" + suffix)}, n
 }

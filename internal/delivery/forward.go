@@ -332,12 +332,13 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
 		return
 	}
-	a, retryAfter := attemptForward(ctx, f.Client, key, s.queue.Target.Timeout, r, f.Now)
+	a, evidence, retryAfter := attemptKept(ctx, f.Client, key, s.queue.Target.Timeout, r, f.Now)
 	if withdrawn(a) {
 		f.later(s, 0)
 		return
 	}
 	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), a.StatusCode, true
+	s.Evidence, evidence.Attempt = evidence, len(s.Attempts)
 	state, wait := judgeForward(a, len(s.Attempts), s.queue.Target.RetryCount, retryAfter, f.Delay)
 	if s.State = state; state == hookglass.ForwardPending {
 		s.NextAt = f.Now().Add(wait)

@@ -51,17 +51,45 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 
 // attemptForward sends a request and tells what came of it, and how long the target asks to be left alone.
 func attemptForward(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration) {
+	a, _, retryAfter = attemptKept(ctx, c, key, timeout, r, now)
+	return a, retryAfter
+}
+
+// attemptKept is attemptForward that keeps what was sent and what was answered.
+func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	a.At = now().UTC()
 	out := Send(ctx, c, key, timeout, r)
 	a.Duration = out.Duration
+	e = evidenceOf(r.SentRequest, out)
 	if out.Failure != nil {
 		a.Failure = out.Failure
-		return a, 0
+		return a, e, 0
 	}
 	a.StatusCode = out.Response.Status
 	a.Body, a.Truncated = beginning(out.Response.Body)
 	a.Truncated = a.Truncated || out.Response.Truncated
-	return a, askedFor(out.Response.Headers.Get("Retry-After"), now())
+	return a, e, askedFor(out.Response.Headers.Get("Retry-After"), now())
+}
+
+// keptBody is how much of a body is kept of each attempt. The event has all of what was sent.
+const keptBody = 8 << 10
+
+// evidenceOf is what is kept of an attempt.
+func evidenceOf(sent hookglass.SentRequest, out Outcome) *hookglass.ForwardEvidence {
+	e := &hookglass.ForwardEvidence{Request: sent}
+	e.Request.Headers = RedactHeaders(out.Headers, nil)
+	if len(sent.Body) > keptBody {
+		e.Request.Body, e.Request.Truncated = sent.Body[:keptBody], true
+	}
+	if res := out.Response; res != nil {
+		kept := *res
+		kept.Headers = RedactHeaders(res.Headers, nil)
+		if len(res.Body) > keptBody {
+			kept.Body, kept.Truncated = res.Body[:keptBody], true
+		}
+		e.Response = &kept
+	}
+	return e
 }
 
 // beginning is the first keptRunes of a body as text; what is not UTF-8 is replaced.

@@ -50,6 +50,8 @@ type Replays interface {
 	ExecuteRun(ctx context.Context, runID string) error
 	// WorkBatch goes on with a bulk replay for a while and reports whether nothing of it is left to this worker.
 	WorkBatch(ctx context.Context, batchID string) (done bool, err error)
+	// Purge deletes runs and bulk replays past their retention.
+	Purge(ctx context.Context) error
 }
 
 // Workers work the queue of one node.
@@ -62,7 +64,7 @@ type Workers struct {
 func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, log *slog.Logger) (*Workers, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
-		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx))
+		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx), replays.Purge(ctx))
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.EraseJob]) error {
 		done, err := captures.Erase(ctx, j.Args.EndpointNum)

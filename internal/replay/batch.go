@@ -302,6 +302,24 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
+// purgePieces is how many transactions one purge takes; the next goes on.
+const purgePieces = 50
+
+// Purge deletes case runs and bulk replays that ended longer ago than events are kept.
+func (s *Service) Purge(ctx context.Context) error {
+	for range purgePieces {
+		var more bool
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			more, err = tx.PurgeReplays(s.Retention)
+			return err
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
 // lost is the failure of what was under way when its process died.
 var lost = hookglass.Failure{Code: "interrupted", Message: "The service stopped while the request was under way, so it is not known whether the target received it."}
 

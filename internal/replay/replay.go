@@ -45,6 +45,7 @@ type Config struct {
 	Sealer    Sealer
 	Proxied   bool // webhooks come through proxies of this installation
 	Log       *slog.Logger
+	Retention time.Duration // age at which what has ended is purged, where an account sets none
 }
 
 // Service is the capability.

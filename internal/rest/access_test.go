@@ -55,6 +55,7 @@ var accessFor = map[string]access{
 	"update-forwarding-target":   {scope: hookglass.ScopeWrite, body: `{"forwarding_target":{"name":"New"}}`},
 	"delete-forwarding-target":   {scope: hookglass.ScopeWrite},
 	"list-forwarding-deliveries": {scope: hookglass.ScopeRead},
+	"get-forwarding-delivery":    {scope: hookglass.ScopeRead},
 	"send-test-request":          {scope: hookglass.ScopeWrite, body: `{}`},
 	"replay-request":             {scope: hookglass.ScopeWrite, body: `{"target_url":"https://app.example.com/"}`},
 	"list-replays":               {scope: hookglass.ScopeRead},
@@ -118,7 +119,8 @@ type target struct {
 
 func (r route) at(g target) string {
 	return strings.NewReplacer(
-		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{target_id}", g.forward, "{tag}", "mark",
+		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{target_id}", g.forward,
+		"{delivery_id}", "dlv_"+strings.TrimPrefix(g.event, "req_")+"_"+g.forward, "{tag}", "mark",
 		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID,
 	).Replace(r.path)
 }
@@ -177,8 +179,9 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 
 		mine := func() target {
 			e := s.newEndpoint("")
+			forward := s.newForwardingTarget(e.ID) // before the event, which goes there
 			event := s.arrive(e.ID, nil)
-			return target{e.ID, event, s.newSignatureConfig(e.ID), s.newForwardingTarget(e.ID), s.newReplayThings(e.ID, event)}
+			return target{e.ID, event, s.newSignatureConfig(e.ID), forward, s.newReplayThings(e.ID, event)}
 		}
 		temporary := func() (target, string) {
 			// Made past the edge: its rate limit would end the test.

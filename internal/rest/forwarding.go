@@ -23,6 +23,11 @@ type (
 		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 	}
 
+	deliveryPath struct {
+		TargetPath
+		DeliveryID string `path:"delivery_id" doc:"The delivery's id." example:"dlv_0dfk3v6m8t7h1s9xq2b4c5n6wz_3"`
+	}
+
 	// TargetPath is the path of one forwarding target.
 	TargetPath struct {
 		InEndpoint
@@ -56,6 +61,10 @@ func (s *service) forwarding(t *table) {
 		id: "list-forwarding-deliveries", method: http.MethodGet, path: base + "/{target_id}/deliveries", tag: tag, summary: "List deliveries to a target",
 		text: "Newest first. A delivery is kept as long as its event.", access: read,
 	}, s.listForwardingDeliveries)
+	handle(t, operation{
+		id: "get-forwarding-delivery", method: http.MethodGet, path: base + "/{target_id}/deliveries/{delivery_id}", tag: tag, summary: "Read a delivery to a target",
+		text: "With the request and the answer of each attempt: credentials are redacted, bodies kept up to 8 KiB.", access: read,
+	}, s.getForwardingDelivery)
 }
 
 func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (out api.List[api.ForwardingTarget], err error) {
@@ -142,6 +151,31 @@ func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList
 	for _, f := range found {
 		out.Data = append(out.Data, api.FromForward(f))
 	}
+	return out, err
+}
+
+func (s *service) getForwardingDelivery(ctx context.Context, in *deliveryPath) (out api.One[api.Delivery], err error) {
+	events, targetID := api.DeliveredEvents(in.DeliveryID)
+	err = s.view(ctx, func(v *store.View) error {
+		missing := hookglass.NotFound("delivery")
+		if targetID != in.TargetID {
+			events = nil // of another target, or no delivery's id
+			if _, err := v.ForwardingTarget(in.EndpointID, in.TargetID); err != nil {
+				return err
+			}
+		}
+		for _, id := range events {
+			f, evidence, err := v.Forward(in.EndpointID, in.TargetID, id)
+			if err == nil {
+				out.Data = api.FromForwardEvidence(f, evidence)
+				return nil
+			}
+			if !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+		}
+		return missing
+	})
 	return out, err
 }
 

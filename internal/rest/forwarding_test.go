@@ -172,6 +172,14 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 		if len(got.Data) != 1 || got.Data[0].EventID != events[0] || got.Meta.NextCursor != nil {
 			t.Errorf("%+v", got)
 		}
+		var single api.One[api.Delivery]
+		s.want(http.StatusOK, "GET", base+one+"/deliveries/"+d.ID, "", &single)
+		if single.Data.ID != d.ID || single.Data.EventID != d.EventID || single.Data.Status != "pending" || len(single.Data.Attempts) != 0 {
+			t.Errorf("%+v", single)
+		}
+		for _, id := range []string{"dlv_x_" + one, "x", "dlv_" + one, strings.TrimSuffix(d.ID, "_"+one) + "_" + two} {
+			s.want(http.StatusNotFound, "GET", base+one+"/deliveries/"+id, "", nil)
+		}
 		s.want(http.StatusUnprocessableEntity, "GET", base+one+"/deliveries?cursor=zz", "", nil)
 		s.want(http.StatusUnprocessableEntity, "GET", base+one+"/deliveries?limit=101", "", nil)
 		s.want(http.StatusOK, "DELETE", base+one, "", nil)

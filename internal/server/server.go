@@ -190,7 +190,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
 	})
 	s.replays = replay.New(db, replay.Config{
-		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"),
+		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
 	workers, err := job.New(db, s.captures, s.accounts, s.replays, s.log)
 	if err != nil {

@@ -326,6 +326,9 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs []int64) ([]erasedRow, error) {
 	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
+	if _, err := tx.exec("DELETE FROM forward_evidence WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+		return nil, err
+	}
 	if _, err := tx.exec("DELETE FROM forwards WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}

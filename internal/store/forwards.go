@@ -54,6 +54,8 @@ type ClaimedForward struct {
 	hookglass.Forward
 	Claim int64
 	Lost  int // claims before this one of which nobody heard again
+
+	Evidence *hookglass.ForwardEvidence // of the last attempt, to be stored with it
 }
 
 // waiting selects the first deliveries of a target; $1 is the target and $3 their number.
@@ -106,7 +108,17 @@ func (tx *Tx) SettleForward(c ClaimedForward) (bool, error) {
 	n, err := tx.exec(`UPDATE forwards SET state = $3, due_at = $4, status = $5, attempts = $6, finished_at = $7
 		WHERE num = $1 AND claim = $2 AND state = 'sending'`,
 		c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt))
-	return n > 0, err
+	if err != nil || n == 0 || c.Evidence == nil {
+		return n > 0, err
+	}
+	e := *c.Evidence
+	e.Request, e.Response = *exchange(&e.Request, encodeText), answered(e.Response, encodeText)
+	record, err := json.Marshal(e)
+	if err != nil {
+		return false, err
+	}
+	_, err = tx.exec("INSERT INTO forward_evidence (forward, event, attempt, record) VALUES ($1, $2, $3, $4)", c.Num, c.EventSeq, e.Attempt, record)
+	return true, err
 }
 
 // SkipForwards ends some of the deliveries that wait for a target, and reports how many.
@@ -172,23 +184,11 @@ func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Ev
 	return found, v.loadPayloads(small)
 }
 
-// Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not 0. It answers not_found.
-func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
-	log, err := v.eventLog(ref)
-	if err != nil {
-		return nil, err
-	}
-	t, err := v.forwardingTarget(log.endpoint.Num, targetID, "")
-	if err != nil {
-		return nil, err
-	}
-	a := &args{}
-	query := `SELECT f.num, f.target, f.endpoint, f.event, e.id, f.state, f.due_at, f.status, f.attempts, f.created_at, f.finished_at
-		FROM forwards f JOIN events e ON e.seq = f.event WHERE f.target = ` + a.add(targetID) + " AND f.event > " + a.add(log.floor)
-	if before > 0 {
-		query += " AND f.num < " + a.add(before)
-	}
-	return queryAll(v, func(scan func(...any) error) (f hookglass.Forward, err error) {
+const forwardColumns = "f.num, f.target, f.endpoint, f.event, e.id, f.state, f.due_at, f.status, f.attempts, f.created_at, f.finished_at"
+
+// forwardOf scans a delivery to a target.
+func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hookglass.Forward, error) {
+	return func(scan func(...any) error) (f hookglass.Forward, err error) {
 		var due, status, finished sql.NullInt64
 		var attempts []byte
 		var created int64
@@ -201,5 +201,53 @@ func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookgl
 		f.StatusCode, f.CreatedAt, f.FinishedAt = int(status.Int64), time.UnixMicro(created).UTC(), fromMicros(finished)
 		f.Attempts, err = readAttempts(f.Num, attempts)
 		return f, err
-	}, query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
+	}
+}
+
+// Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not 0. It answers not_found.
+func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	t, err := v.forwardingTarget(log.endpoint.Num, targetID, "")
+	if err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := "SELECT " + forwardColumns + " FROM forwards f JOIN events e ON e.seq = f.event WHERE f.target = " + a.add(targetID) + " AND f.event > " + a.add(log.floor)
+	if before > 0 {
+		query += " AND f.num < " + a.add(before)
+	}
+	return queryAll(v, forwardOf(t), query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
+}
+
+// Forward returns the delivery of an event to a target of an endpoint, with what each attempt sent and what was answered, as far as that is
+// kept. It answers not_found.
+func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f hookglass.Forward, evidence []hookglass.ForwardEvidence, err error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return f, nil, err
+	}
+	t, err := v.forwardingTarget(log.endpoint.Num, targetID, "")
+	if err != nil {
+		return f, nil, err
+	}
+	f, err = one(v, "delivery", forwardOf(t), "SELECT "+forwardColumns+` FROM events e JOIN forwards f ON f.event = e.seq
+		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`, &args{[]any{log.endpoint.Num, string(event), targetID, log.floor}})
+	if err != nil {
+		return f, nil, err
+	}
+	evidence, err = queryAll(v, func(scan func(...any) error) (e hookglass.ForwardEvidence, err error) {
+		var record []byte
+		if err := scan(&record); err != nil {
+			return e, err
+		}
+		if err := json.Unmarshal(record, &e); err != nil {
+			return e, fmt.Errorf("evidence of delivery %d: %w", f.Num, err)
+		}
+		e.Request, e.Response = *exchange(&e.Request, decodeText), answered(e.Response, decodeText)
+		return e, nil
+	}, "SELECT record FROM forward_evidence WHERE forward = $1 ORDER BY attempt", f.Num)
+	return f, evidence, err
 }

@@ -181,3 +181,37 @@ func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
 	err = v.queryRow("replay batch", "SELECT count(*) FROM replay_batch_items WHERE batch = $1 AND finished_at IS NULL AND state IN ('pending', 'sending')", []any{batchNum}, &n)
 	return n, err
 }
+
+// Bounds of PurgeReplays: rows that one call deletes of a kind, and for how long a run is kept at least: its idempotency key is valid for
+// as long as it is there.
+const (
+	purgeRuns    = 500
+	purgeBatches = 20
+	purgeItems   = 10_000
+	keepRuns     = 24 * time.Hour
+)
+
+// PurgeReplays deletes some of the case runs and bulk replays, with what is known of their events, that ended before the retention of their
+// account, or the given one where it sets none, and reports whether there may be more. A run is kept for a day at least, and a case's last
+// one as long as the case. Replays go with their events.
+func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
+	const kept = "coalesce((SELECT CASE WHEN c.retention > 0 THEN c.retention END FROM endpoints e JOIN accounts c ON c.id = e.account_id WHERE e.num = x.endpoint), cast($2 AS bigint))"
+	runs, err := tx.exec(`DELETE FROM replay_case_runs WHERE num IN (SELECT x.num FROM replay_case_runs x
+		WHERE x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - cast($4 AS bigint) AND x.finished_at < cast($1 AS bigint) - `+kept+`
+		AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR NOT EXISTS (SELECT 1 FROM replay_cases n WHERE n.num = x.case_num))
+		LIMIT $3)`, tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns, keepRuns.Microseconds())
+	if err != nil {
+		return false, err
+	}
+	due, err := queryAll(&tx.View, scanNum, "SELECT x.num FROM replay_batches x WHERE x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - "+kept+" ORDER BY x.num LIMIT $3",
+		tx.Now.UnixMicro(), retention.Microseconds(), purgeBatches)
+	if err != nil || len(due) == 0 {
+		return runs == purgeRuns, err
+	}
+	items, err := tx.exec("DELETE FROM replay_batch_items WHERE num IN (SELECT num FROM replay_batch_items WHERE "+tx.dialect.among("batch", "$1")+" LIMIT $2)", tx.dialect.list(due), purgeItems)
+	if err != nil || items == purgeItems {
+		return true, err // the bulk replays when their items are gone
+	}
+	_, err = tx.exec("DELETE FROM replay_batches WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(due))
+	return runs == purgeRuns || len(due) == purgeBatches, err
+}
