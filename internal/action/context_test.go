@@ -177,3 +177,24 @@ func TestTransformSteps(t *testing.T) {
 		t.Errorf("steps %s, secrets %s", steps, secrets)
 	}
 }
+
+func FuzzContext(f *testing.F) {
+	f.Add("application/json", "", []byte(`{"a":[1,{"b":"c"}]}`), "q=1&q=2&%zz=+", "X-A", "b")
+	f.Add("application/x-www-form-urlencoded", "", []byte("a=%C3%A9&a=%ff&=&"), "", "x-a", "\x00\xff")
+	f.Add("text/plain", "deflate", []byte("\x00x"), "&&=", "", "")
+	f.Fuzz(func(t *testing.T, contentType, encoding string, body []byte, query, name, value string) {
+		ev := arrival(string(body))
+		ev.ContentType, ev.RawQuery, ev.Path = contentType, query, query
+		ev.Headers = hookglass.Headers{{Name: "Content-Encoding", Value: encoding}, {Name: name, Value: value}, {Name: strings.ToUpper(name), Value: value}}
+		c := action.NewContext(ev, endpoint, nil)
+		all, ok := c.At(jsondoc.Pointer{})
+		if !ok {
+			t.Fatal("there is always a context")
+		}
+		text := all.Bytes()
+		again, err := jsondoc.Parse(text, jsondoc.Bounds{Bytes: len(text), Depth: jsondoc.MaxDepth + 2})
+		if err != nil || !jsondoc.Same(all, again) || all.Size() != len(text) {
+			t.Fatalf("%s: %v", text, err)
+		}
+	})
+}
