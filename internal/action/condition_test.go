@@ -10,7 +10,6 @@ import (
 
 	"hookglass"
 	"hookglass/internal/action"
-	"hookglass/internal/jsondoc"
 )
 
 // The nine fields, present and absent, under the seven operators. In each cell: does it hold?
@@ -350,58 +349,4 @@ func FuzzPatterns(f *testing.F) {
 			t.Fatal("a failure matched")
 		}
 	})
-}
-
-func BenchmarkPureWork(b *testing.B) {
-	ev := arrival(`{"data":{"object":{"id":"in_1","amount":1250,"currency":"eur","lines":[` + strings.TrimSuffix(strings.Repeat(`{"sku":"a-1","quantity":2,"price":9.90,"text":"a line of an invoice"},`, 54), ",") + `]}},"type":"invoice.paid"}`)
-	b.Logf("body of %d bytes", len(ev.Body))
-	trigger, faults := action.NewTrigger([]hookglass.Condition{
-		{Field: "provider", Operator: "equals", Value: "github"}, {Field: "event_type", Operator: "matches", Value: `^(push|pull_request)$`},
-		{Field: "request_path", Operator: "contains", Value: "/in/"}, {Field: "has_tag", Operator: "not_equals", Value: "noise"},
-	})
-	guard, more := action.NewGuard([]hookglass.StepCondition{{Source: "request", Path: "/body/type", Operator: "equals", Value: []byte(`"invoice.paid"`)}})
-	first, faults1 := action.ParseTransform([]byte(`{"source":"request","operations":[{"op":"select","path":"/body/data/object"},{"op":"rename","from":"/id","to":"/invoice"},
-		{"op":"set","path":"/source","from":"/provider/name"},{"op":"set","path":"/label","template":"{{request.method}} {{request.body.type}}"},{"op":"remove","path":"/currency"}]}`))
-	second, faults2 := action.ParseTransform([]byte(`{"source":"steps.one","operations":[{"op":"pick","fields":{"id":"/output/invoice","lines":"/output/lines"}},{"op":"wrap","key":"event"}]}`))
-	message, err1 := action.ParseMessage("{{endpoint_name}}: {{event_type}} {{request_id}}")
-	url, err2 := action.ParseTemplate("https://example.com/in/{{steps.two.output.event.id}}?k={{secrets.KEY}}", action.InURL)
-	header, err3 := action.ParseTemplate("Bearer {{secrets.KEY}}", action.InHeader)
-	body, err4 := action.ParseTemplate(`{"event":{{steps.two.output}},"by":"{{endpoint.name}}"}`, action.InJSON)
-	if len(faults)+len(more)+len(faults1)+len(faults2) > 0 || err1 != nil || err2 != nil || err3 != nil || err4 != nil {
-		b.Fatal(faults, more, faults1, faults2, err1, err2, err3, err4)
-	}
-	secrets := values("").Secret
-	b.ReportAllocs()
-	for b.Loop() {
-		c := action.NewContext(ev, endpoint, nil)
-		v := action.Values{Context: c, Secret: secrets}
-		key, _ := secrets("KEY")
-		redactor := action.NewRedactor(action.Mask{Value: key})
-		if !trigger.Evaluate(c).Matched {
-			b.Fatal("no match")
-		}
-		for i, t := range []*action.Transform{first, second} {
-			if matched, failure := guard.Evaluate(c); !matched || failure != nil {
-				b.Fatal(matched, failure)
-			}
-			out, failure := t.Run(v)
-			if failure != nil {
-				b.Fatal(failure)
-			}
-			c.SetStep([]string{"one", "two"}[i], hookglass.StepCompleted, out)
-			shown, _ := redactor.Value(out)
-			action.Cut(string(shown.Bytes()), hookglass.MaxStepSummary)
-		}
-		if _, err := message.RenderMessage(ev, endpoint); err != nil {
-			b.Fatal(err)
-		}
-		for _, t := range []*action.Template{url, header, body} {
-			r, err := t.Render(v)
-			if err != nil {
-				b.Fatal(err)
-			}
-			redactor.Body(r.Text)
-		}
-		redactor.Value(jsondoc.Members(jsondoc.Member{Name: "tag", Value: jsondoc.Text("paid")}))
-	}
 }
