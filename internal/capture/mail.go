@@ -17,6 +17,8 @@ import (
 type Mail struct {
 	From     string      // the reverse path; empty: the null sender
 	To       []Recipient // at least one
+	Named    []string    // the recipients that a mail service tells; nil: those of To
+	Composed bool        // see hookglass.Envelope
 	Helo     string
 	Protocol string     // see hookglass.Envelope
 	Client   netip.Addr // the sending server, after trusted proxies; may be the zero Addr
@@ -92,6 +94,23 @@ func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) e
 	return nil
 }
 
+// CapturePosted stores a mail that was posted, as itself or in the form of a mail service, and returns the reply to its sender. Errors are those of
+// CaptureMail, and unsupported_media_type, invalid_json and validation_failed for a body that is no mail.
+func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
+	posted, err := email.FromPost(a.Headers.Get("Content-Type"), a.Body)
+	if err != nil {
+		return nil, err
+	}
+	own := Recipient{Address: t.Endpoint.EmailLocalPart + "@" + s.cfg.MailDomain, Target: t}
+	delivered := s.CaptureMail(ctx, &Mail{
+		From: posted.MailFrom, To: []Recipient{own}, Named: posted.Recipients, Composed: posted.Composed, Protocol: "HTTP", Raw: posted.Raw, At: a.At,
+	})
+	if err := delivered[0].Err; err != nil {
+		return nil, err
+	}
+	return acknowledged(delivered[0].Event), nil
+}
+
 // judgeMail makes an event of the mail for each endpoint, and says for each recipient which event is its.
 func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 	parsed := email.Parse(m.Raw)
@@ -114,7 +133,7 @@ func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 			SignatureStatus: hookglass.SignatureUnchecked, From: listed(parsed.From), To: listed(parsed.To), Subject: listed(parsed.Subject),
 			Payload: &hookglass.Payload{
 				Headers: parsed.Headers, Body: m.Raw,
-				Envelope: &hookglass.Envelope{From: m.From, To: []string{r.Address}, Helo: m.Helo, Protocol: m.Protocol},
+				Envelope: &hookglass.Envelope{From: m.From, To: []string{r.Address}, Helo: m.Helo, Protocol: m.Protocol, Composed: m.Composed},
 			},
 		}
 		if ev.From == "" {
@@ -123,6 +142,9 @@ func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 		events = append(events, ev)
 	}
 	for _, ev := range events {
+		if m.Named != nil {
+			ev.Envelope.To = m.Named
+		}
 		if ev.To == "" {
 			ev.To = strings.Join(ev.Envelope.To, ", ")
 		}

@@ -43,9 +43,14 @@ func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider
 			Body: []byte("<Response/>"), Source: hookglass.SourceDefault,
 		}
 	}
+	return acknowledged(ev.ID)
+}
+
+// acknowledged is the default answer.
+func acknowledged(id hookglass.EventID) *hookglass.Reply {
 	body := make([]byte, 0, 64)
 	body = append(body, `{"received":true,"id":"`...)
-	body = append(body, ev.ID...)
+	body = append(body, id...)
 	body = append(body, `"}`...)
 	return &hookglass.Reply{
 		Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}},

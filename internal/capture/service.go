@@ -32,10 +32,11 @@ type Service struct {
 
 // Config is what the service needs to know of its installation.
 type Config struct {
-	Retention time.Duration // age at which events are purged, where an account sets none
-	Verifiers Verifiers
-	Keys      Fetcher        // the way to keys that senders publish; nil: they are not fetched
-	Resolver  email.Resolver // the DNS that the authentication of mail asks
+	Retention  time.Duration // age at which events are purged, where an account sets none
+	Verifiers  Verifiers
+	Keys       Fetcher        // the way to keys that senders publish; nil: they are not fetched
+	MailDomain string         // of the addresses of email endpoints
+	Resolver   email.Resolver // the DNS that the authentication of mail asks
 }
 
 // Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.

@@ -22,12 +22,13 @@ func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, _, _ := splitTarget(r.RequestURI)
 		if !isHook(path) {
-			if path = r.URL.Path; !isHook(path) { // /%68ooks/ is /hooks/ as well
+			kind := reception(r.URL.Path) // /%68ooks/ is /hooks/ as well
+			if kind == "" {
 				next.ServeHTTP(w, r)
 				return
 			}
 			path = r.URL.EscapedPath()
-			path = "/hooks" + path[indexNth(path, '/', 2):]
+			path = kind + path[indexNth(path, '/', 2):]
 		}
 		f.serveFallback(w, r, path)
 	})
@@ -93,17 +94,18 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path str
 	if strings.HasPrefix(r.RequestURI, "/") {
 		a.Target = r.RequestURI
 	}
+	kind := reception(path)
 	var ref string
-	ref, a.Path = splitHook(path)
+	ref, a.Path = splitHook(path[len(kind):])
 	var p peer
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		p = f.peerOf(ap.Addr().WithZone(""))
 	}
 	f.origin(a, p, r.Host)
 
-	store := f.newStorage(a.At)
+	store := f.newStorage(a.At, kind == mails)
 	defer func() { store.end() }()
-	t, err := store.admit(a.Method, ref)
+	t, err := store.admit(a, ref)
 	if err != nil {
 		return nil, err
 	}

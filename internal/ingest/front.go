@@ -1,5 +1,5 @@
-// Package ingest receives webhooks: it owns the HTTP/1.x connections of the listener, serves /hooks/...
-// by itself, and hands every other request to a net/http server.
+// Package ingest receives webhooks, and mail that is posted: it owns the HTTP/1.x connections of the listener, serves /hooks/...
+// and /mail/... by itself, and hands every other request to a net/http server.
 //
 // It hides how a request is read from a socket and how its answer is written: framing, limits, slow and
 // hostile senders, proxies, pipelining. What it gives away is a capture.Arrival holding exactly what was
@@ -60,6 +60,10 @@ type Capturer interface {
 	// Capture stores the arrival durably and returns the reply to its sender. Errors: unavailable,
 	// not_found when the endpoint was deleted meanwhile, rate_limited.
 	Capture(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
+	// AdmitMailbox is Admit for an endpoint of mail.
+	AdmitMailbox(ctx context.Context, ref string) (capture.Target, error)
+	// CapturePosted is Capture for a mail that was posted. Further errors: unsupported_media_type, invalid_json, validation_failed.
+	CapturePosted(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
 	// Refuse counts an arrival that was refused for its size.
 	Refuse(ctx context.Context, t capture.Target)
 }

@@ -53,6 +53,32 @@ func (s *stub) Capture(ctx context.Context, t capture.Target, a *capture.Arrival
 	return jsonReply(fmt.Sprintf(`{"received":true,"id":"req_%d"}`, len(s.arrivals))), nil
 }
 
+// mailRef is a mailbox; its mail is what was posted.
+const mailRef = "ep_mmmmmmmmmmmmmmmmmmmmmmmmmm"
+
+func (s *stub) AdmitMailbox(_ context.Context, ref string) (capture.Target, error) {
+	if ref != mailRef {
+		return capture.Target{}, hookglass.NotFound("endpoint with the id " + ref)
+	}
+	return capture.Target{Ref: ref}, nil
+}
+
+func (s *stub) CapturePosted(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+	switch a.Headers.Get("Content-Type") {
+	case "message/rfc822":
+	case "application/json":
+		return nil, hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is not JSON.")
+	case "multipart/form-data":
+		return nil, hookglass.Errorf(hookglass.CodeValidationFailed, "The form can not be read.")
+	default:
+		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "This is no mail.")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrivals = append(s.arrivals, a)
+	return jsonReply(fmt.Sprintf(`{"received":true,"id":"eml_%d"}`, len(s.arrivals))), nil
+}
+
 func (s *stub) Refuse(context.Context, capture.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

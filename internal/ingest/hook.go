@@ -60,8 +60,9 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	if h.authority != "" {
 		a.Target = strings.TrimPrefix(h.target[strings.Index(h.target, "://")+len("://"):], h.authority)
 	}
+	kind := reception(h.path)
 	var ref string
-	ref, a.Path = splitHook(h.path)
+	ref, a.Path = splitHook(h.path[len(kind):])
 	f.origin(a, c.peer, h.host)
 
 	expects := false
@@ -70,9 +71,9 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 			return nil, errExpectation
 		}
 	}
-	store := f.newStorage(a.At)
+	store := f.newStorage(a.At, kind == mails)
 	defer func() { store.end() }()
-	t, err := store.admit(a.Method, ref)
+	t, err := store.admit(a, ref)
 	if err != nil {
 		return nil, err
 	}

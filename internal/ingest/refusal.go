@@ -29,6 +29,7 @@ const (
 var (
 	errNotFound        = refuse(http.StatusNotFound, hookglass.CodeNotFound, messageNotFound)
 	errMethod          = refuse(http.StatusMethodNotAllowed, hookglass.CodeMethodNotAllowed, "An endpoint does not accept this method.")
+	errMailMethod      = &refusal{status: http.StatusMethodNotAllowed, code: hookglass.CodeMethodNotAllowed, message: "Mail is sent here by POST.", allow: http.MethodPost}
 	errTooLarge        = refuse(http.StatusRequestEntityTooLarge, hookglass.CodePayloadTooLarge, messageBodyTooLarge)
 	errURITooLong      = &refusal{status: http.StatusRequestURITooLong, code: codeURITooLong, message: "The request line is too long.", close: true}
 	errHeadersTooLarge = &refusal{status: http.StatusRequestHeaderFieldsTooLarge, code: codeHeadersTooLarge, message: "The headers are too large or too many.", close: true}
@@ -44,7 +45,8 @@ type refusal struct {
 	code       hookglass.Code
 	message    string
 	retryAfter time.Duration
-	close      bool // the connection can not be read any further
+	allow      string // with 405; empty: the methods of a webhook
+	close      bool   // the connection can not be read any further
 }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.message }
@@ -75,6 +77,12 @@ func refusalOf(err error) *refusal {
 		return refuse(http.StatusGone, e.Code, otherwise(e.Message, "This endpoint is disabled."))
 	case hookglass.CodePayloadTooLarge:
 		return errTooLarge
+	case hookglass.CodeUnsupportedMediaType:
+		return refuse(http.StatusUnsupportedMediaType, e.Code, e.Message)
+	case hookglass.CodeInvalidJSON:
+		return refuse(http.StatusBadRequest, e.Code, e.Message)
+	case hookglass.CodeValidationFailed:
+		return refuse(http.StatusUnprocessableEntity, e.Code, e.Message)
 	case hookglass.CodeRateLimited:
 		return &refusal{status: http.StatusTooManyRequests, code: e.Code, message: otherwise(e.Message, "Too many requests."), retryAfter: or(e.RetryAfter, time.Second)}
 	case hookglass.CodeUnavailable:
@@ -104,7 +112,7 @@ func (r *refusal) reply() *hookglass.Reply {
 	}{r.code, r.message, seconds}) // strings and a number: it can not fail
 	headers := hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}
 	if r.status == http.StatusMethodNotAllowed {
-		headers = append(headers, hookglass.Header{Name: "Allow", Value: strings.Join(hookglass.Methods, ", ")})
+		headers = append(headers, hookglass.Header{Name: "Allow", Value: otherwise(r.allow, strings.Join(hookglass.Methods, ", "))})
 	}
 	if seconds > 0 {
 		headers = append(headers, hookglass.Header{Name: "Retry-After", Value: strconv.FormatInt(seconds, 10)})

@@ -25,11 +25,24 @@ func splitTarget(target string) (authority, path, query string, hasQuery bool) {
 	return authority, path, query, hasQuery
 }
 
-// isHook reports whether a path, as received, is one of reception.
-func isHook(path string) bool {
-	rest, ok := strings.CutPrefix(path, "/hooks")
-	return ok && (rest == "" || rest[0] == '/')
+// The receptions, by the beginning of their paths.
+const (
+	hooks = "/hooks"
+	mails = "/mail"
+)
+
+// reception returns the one that a path, as received, belongs to, or "".
+func reception(path string) string {
+	for _, prefix := range []string{hooks, mails} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
+			return prefix
+		}
+	}
+	return ""
 }
+
+// isHook reports whether a path, as received, is one of reception.
+func isHook(path string) bool { return reception(path) != "" }
 
 // claimsHook reports whether a head that may be malformed or incomplete asks for a hook.
 func claimsHook(text []byte) bool {
@@ -43,10 +56,10 @@ func claimsHook(text []byte) bool {
 	return isHook(path)
 }
 
-// splitHook cuts the path of a hook into the endpoint's id and what follows it, as received. The id is ""
+// splitHook cuts the path of a hook behind its reception into the endpoint's id and what follows it, as received. The id is ""
 // where none can exist that is written so.
 func splitHook(path string) (ref, sub string) {
-	rest := strings.TrimPrefix(strings.TrimPrefix(path, "/hooks"), "/")
+	rest := strings.TrimPrefix(path, "/")
 	ref, sub = rest, "/"
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		ref, sub = rest[:i], rest[i:]

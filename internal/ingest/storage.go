@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,14 +13,15 @@ import (
 // storage is the time that one arrival may ask of the capturer, which is not the time that its body takes.
 type storage struct {
 	front  *Front
+	mail   bool // it is asked for a mailbox
 	ctx    context.Context
 	cancel context.CancelFunc
 	since  time.Time
 	used   time.Duration
 }
 
-func (f *Front) newStorage(now time.Time) storage {
-	s := storage{front: f, since: now}
+func (f *Front) newStorage(now time.Time, mail bool) storage {
+	s := storage{front: f, mail: mail, since: now}
 	s.ctx, s.cancel = context.WithTimeout(context.Background(), f.cfg.CaptureTimeout)
 	return s
 }
@@ -32,20 +34,29 @@ func (s *storage) resume() {
 	s.ctx, s.cancel = context.WithTimeout(context.Background(), s.front.cfg.CaptureTimeout-s.used)
 }
 
-func (s *storage) admit(method, ref string) (capture.Target, error) {
-	if !slices.Contains(hookglass.Methods, method) {
-		return capture.Target{}, errMethod
+func (s *storage) admit(a *capture.Arrival, ref string) (t capture.Target, err error) {
+	switch {
+	case s.mail && a.Method != http.MethodPost:
+		return t, errMailMethod
+	case !slices.Contains(hookglass.Methods, a.Method):
+		return t, errMethod
+	case ref == "" || s.mail && a.Path != "/":
+		return t, errNotFound
+	case s.mail:
+		t, err = s.front.capturer.AdmitMailbox(s.ctx, ref)
+	default:
+		t, err = s.front.capturer.Admit(s.ctx, ref)
 	}
-	if ref == "" {
-		return capture.Target{}, errNotFound
-	}
-	t, err := s.front.capturer.Admit(s.ctx, ref)
 	s.used = time.Since(s.since)
 	return t, s.told(err)
 }
 
 func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
-	reply, err := s.front.capturer.Capture(s.ctx, t, a)
+	keep := s.front.capturer.Capture
+	if s.mail {
+		keep = s.front.capturer.CapturePosted
+	}
+	reply, err := keep(s.ctx, t, a)
 	return reply, s.told(err)
 }
 

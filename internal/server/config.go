@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"hookglass/internal/email"
 	"hookglass/internal/outbound"
 )
 
@@ -38,6 +39,10 @@ type Config struct {
 
 	Listen             string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one."`
 	SMTPListen         string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off."`
+	SMTPTLSCert        string        `name:"smtp-tls-cert" env:"HOOKGLASS_SMTP_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for STARTTLS, PEM; read again when it changes."`
+	SMTPTLSKey         string        `name:"smtp-tls-key" env:"HOOKGLASS_SMTP_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
+	LMTPListen         string        `name:"lmtp-listen" env:"HOOKGLASS_LMTP_LISTEN" placeholder:"PATH|ADDR" help:"Unix socket or address for LMTP, from a mail server of one's own."`
+	MailDNS            string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system, a DNS server, or a file of records."`
 	MetricsListen      string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`
 	PublicURL          string        `name:"public-url" env:"HOOKGLASS_PUBLIC_URL" placeholder:"URL" help:"What URLs in answers are built from (default: from --listen)."`
 	MailDomain         string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses."`
@@ -49,6 +54,8 @@ type Config struct {
 	TemporaryEndpoints string        `env:"HOOKGLASS_TEMPORARY_ENDPOINTS" default:"on" enum:"on,off" help:"Whether anyone may make an endpoint that lives 24 hours (${enum})."`
 	LogFormat          string        `env:"HOOKGLASS_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of the log (${enum})."`
 	LogLevel           string        `env:"HOOKGLASS_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What is logged (${enum})."`
+
+	anySMTPPort bool // another will do where the default one for SMTP is taken; dev's
 }
 
 // checked is a Config after Validate, in the types that the parts take.
@@ -58,6 +65,9 @@ type checked struct {
 	proxies   []netip.Prefix
 	allow     []outbound.Rule
 	level     slog.Level
+
+	certificate *certificate // nil: no STARTTLS
+	mailDNS     email.Resolver
 }
 
 var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`)
@@ -77,6 +87,22 @@ func (c Config) Validate() (*checked, error) {
 	address("listen", c.Listen)
 	if c.SMTPListen != "off" {
 		address("smtp-listen", c.SMTPListen)
+	}
+	if c.LMTPListen != "" && !strings.ContainsRune(c.LMTPListen, '/') {
+		address("lmtp-listen", c.LMTPListen)
+	}
+	if (c.SMTPTLSCert == "") != (c.SMTPTLSKey == "") {
+		fault("smtp-tls-cert", "goes with --smtp-tls-key")
+	} else if c.SMTPTLSCert != "" {
+		pair, err := loadCertificate(c.SMTPTLSCert, c.SMTPTLSKey)
+		if err != nil {
+			fault("smtp-tls-cert", "can not be used: %v", err)
+		}
+		out.certificate = pair
+	}
+	var err error
+	if out.mailDNS, err = openResolver(c.MailDNS); err != nil {
+		fault("mail-dns", "%q %v", c.MailDNS, err)
 	}
 	if c.MetricsListen != "" {
 		address("metrics-listen", c.MetricsListen)

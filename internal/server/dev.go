@@ -41,15 +41,19 @@ type devInfo struct {
 	SignIn     string `json:"sign_in"`
 	WebhookURL string `json:"webhook_url"`
 	Email      string `json:"email"`
+	MailURL    string `json:"mail_url"`
 	Token      string `json:"token"`
 	API        string `json:"api"`
 	MCP        string `json:"mcp"`
 	EndpointID string `json:"endpoint_id"`
 	Curl       string `json:"curl"`
+	SMTP       string `json:"smtp"` // empty: mail is not received by SMTP
+	Swaks      string `json:"swaks,omitempty"`
 }
 
 // Dev creates what is missing (owner, token, endpoints), serves until ctx ends, and prints where everything is.
 func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
+	c.anySMTPPort = true
 	c.OutboundAllow = append(c.OutboundAllow, "127.0.0.0/8", "::1/128")
 	checked, err := c.Validate()
 	if err != nil {
@@ -130,12 +134,17 @@ func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 		return devInfo{}, err
 	}
 	hook := s.URL() + "/hooks/" + string(hooks.ID)
-	return devInfo{
+	info := devInfo{
 		Web: s.URL() + "/", SignIn: s.URL() + "/auth/link/" + link, WebhookURL: hook,
 		Email: inbox.EmailLocalPart + "@" + s.cfg.MailDomain, Token: state.Token, API: s.URL() + "/api/v1", MCP: s.URL() + "/mcp",
 		EndpointID: string(hooks.ID),
 		Curl:       `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
-	}, nil
+		MailURL:    s.URL() + "/mail/" + string(inbox.ID), SMTP: s.SMTPAddr(),
+	}
+	if info.SMTP != "" {
+		info.Swaks = "swaks --server " + reachable(s.smtpListener.Addr()) + " --to " + info.Email
+	}
+	return info, nil
 }
 
 // devEndpoint returns the remembered endpoint, else one of that name, else a new one.
@@ -184,7 +193,7 @@ func (i devInfo) text() string {
   Try it:
 
     %s
-
+%s
   For an agent (MCP):
 
     claude mcp add --transport http hookglass %s --header "Authorization: Bearer %s"
@@ -193,6 +202,21 @@ func (i devInfo) text() string {
 
   Ctrl-C stops it.
 
-`, i.SignIn, i.Web, i.WebhookURL, i.Email, i.Token, i.Curl, i.MCP, i.Token, i.MCP, i.Token)
+`, i.SignIn, i.Web, i.WebhookURL, i.emailText(), i.Token, i.Curl, i.swaksText(), i.MCP, i.Token, i.MCP, i.Token)
 	return b.String()
+}
+
+// emailText is the address with the way to it.
+func (i devInfo) emailText() string {
+	if i.SMTP == "" {
+		return i.Email + "\n             (SMTP is off; mail is taken by POST " + i.MailURL + ")"
+	}
+	return i.Email + "  (SMTP at " + i.SMTP + ")"
+}
+
+func (i devInfo) swaksText() string {
+	if i.Swaks == "" {
+		return ""
+	}
+	return "    " + i.Swaks + "\n"
 }

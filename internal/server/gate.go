@@ -10,17 +10,24 @@ import (
 	"hookglass"
 	"hookglass/internal/capture"
 	"hookglass/internal/ingest"
+	"hookglass/internal/smtpd"
 )
 
 // gate stands before everything that needs the database: the listener answers from the first moment, and
 // until the database does as well, senders and callers are told to come back.
 type gate struct {
 	handler  atomic.Pointer[http.Handler]
-	capturer atomic.Pointer[ingest.Capturer]
+	capturer atomic.Pointer[capturer]
 	ready    atomic.Bool
 }
 
-func (g *gate) open(h http.Handler, c ingest.Capturer) {
+// capturer is what both receptions ask.
+type capturer interface {
+	ingest.Capturer
+	smtpd.Capturer
+}
+
+func (g *gate) open(h http.Handler, c capturer) {
 	g.handler.Store(&h)
 	g.capturer.Store(&c)
 	g.ready.Store(true)
@@ -49,7 +56,43 @@ func (g *gate) Capture(ctx context.Context, t capture.Target, a *capture.Arrival
 	return nil, notYet()
 }
 
-// Refuse implements ingest.Capturer.
+// AdmitMailbox implements ingest.Capturer.
+func (g *gate) AdmitMailbox(ctx context.Context, ref string) (capture.Target, error) {
+	if c := g.capturer.Load(); c != nil {
+		return (*c).AdmitMailbox(ctx, ref)
+	}
+	return capture.Target{}, notYet()
+}
+
+// CapturePosted implements ingest.Capturer.
+func (g *gate) CapturePosted(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+	if c := g.capturer.Load(); c != nil {
+		return (*c).CapturePosted(ctx, t, a)
+	}
+	return nil, notYet()
+}
+
+// AdmitMail implements smtpd.Capturer.
+func (g *gate) AdmitMail(ctx context.Context, localPart string) (capture.Target, error) {
+	if c := g.capturer.Load(); c != nil {
+		return (*c).AdmitMail(ctx, localPart)
+	}
+	return capture.Target{}, notYet()
+}
+
+// CaptureMail implements smtpd.Capturer.
+func (g *gate) CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered {
+	if c := g.capturer.Load(); c != nil {
+		return (*c).CaptureMail(ctx, m)
+	}
+	refused := make([]capture.Delivered, len(m.To))
+	for i := range refused {
+		refused[i].Err = notYet()
+	}
+	return refused
+}
+
+// Refuse implements ingest.Capturer and smtpd.Capturer.
 func (g *gate) Refuse(ctx context.Context, t capture.Target) {
 	if c := g.capturer.Load(); c != nil {
 		(*c).Refuse(ctx, t)

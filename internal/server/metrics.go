@@ -23,6 +23,8 @@ type metrics struct {
 	commit   prometheus.Histogram
 	answers  *prometheus.CounterVec
 	ready    prometheus.Gauge
+
+	mailRefused *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -39,9 +41,12 @@ func newMetrics() *metrics {
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookglass_http_requests_total", Help: "Requests answered, without captures, by method and class of status.",
 		}, []string{"method", "status"}),
+		mailRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookglass_mail_refused_total", Help: "Recipients, messages and connections refused by SMTP and LMTP, by reason.",
+		}, []string{"reason"}),
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work."}),
 	}
-	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.ready,
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.ready,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
 			func() float64 { return 1 }))

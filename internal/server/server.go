@@ -26,6 +26,7 @@ import (
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
 	"hookglass/internal/replay"
+	"hookglass/internal/smtpd"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
 )
@@ -45,9 +46,13 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	private  net.Listener // --metrics-listen, nil without
-	release  func()       // of the data directory
+	mail     *smtpd.Server
+	release  func() // of the data directory
 	draining chan struct{}
 	public   *url.URL
+
+	smtpListener net.Listener // nil: none
+	lmtpListener net.Listener // nil: none
 
 	// Set when the database is open.
 	db        *store.DB
@@ -85,6 +90,15 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 			return nil, err
 		}
 	}
+	if err := s.bindMail(c.anySMTPPort); err != nil {
+		s.listener.Close()
+		if s.private != nil {
+			s.private.Close()
+		}
+		s.release()
+		return nil, err
+	}
+	s.mail = s.newMail()
 	s.public = c.publicURL
 	if s.public == nil {
 		s.public = &url.URL{Scheme: "http", Host: reachable(s.listener.Addr())}
@@ -128,6 +142,7 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	serving := make(chan error, 1)
 	go func() { serving <- s.front.Serve(s.listener, s.http) }()
 	s.log.Info("listening", "http", s.Addr(), "url", s.URL(), "version", hookglass.Version)
+	s.serveMail(func(err error) { stop(err) })
 	if s.private != nil {
 		metricsServer := &http.Server{Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second}
 		go metricsServer.Serve(s.private)
@@ -157,9 +172,15 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	s.metrics.ready.Set(0)
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	if e := s.front.Shutdown(drain); e != nil {
-		s.log.Warn("connections were cut off", "error", e)
+	var draining sync.WaitGroup
+	for _, shutdown := range []func(context.Context) error{s.front.Shutdown, s.mail.Shutdown} {
+		draining.Go(func() {
+			if e := shutdown(drain); e != nil {
+				s.log.Warn("connections were cut off", "error", e)
+			}
+		})
 	}
+	draining.Wait()
 	stop(nil)
 	parts.Wait()
 	if s.db != nil {
@@ -185,7 +206,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}
 	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
 	s.endpoints = endpoint.New(db, keys).Through(out)
-	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, Keys: out}, s.log.With("part", "capture"))
+	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS, Keys: out}, s.log.With("part", "capture"))
 	s.tunnels = tunnel.New(db, tunnel.Config{
 		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
 	})
@@ -203,6 +224,9 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward")}).Run)
 	background("signatures", job.NewTasks(db, job.TaskConfig{
 		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),
+	}).Run)
+	background("verdicts", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskVerdict, Places: 64, PerTenant: 32, Work: s.captures.Authenticate, Log: s.log.With("part", "mail"),
 	}).Run)
 	background("job", workers.Run)
 	background("memory", returnMemory)

@@ -21,6 +21,7 @@ type storedEnvelope struct {
 	To       []string `json:"to"`
 	Helo     string   `json:"helo,omitempty"`
 	Protocol string   `json:"protocol"`
+	Composed bool     `json:"composed,omitempty"`
 }
 
 // encodeEnvelope makes the column of an envelope; "" stands for none.

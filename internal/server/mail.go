@@ -1,0 +1,198 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"hookglass/internal/email"
+	"hookglass/internal/smtpd"
+)
+
+// defaultSMTP is the address of --smtp-listen where nobody chose one.
+const defaultSMTP = "127.0.0.1:2525"
+
+// systemDNS is the value of --mail-dns that means the machine's own resolver.
+const systemDNS = "system"
+
+// bindMail binds the listeners for mail. The default address is one that other mail catchers use as well: where it is taken the service does without
+// SMTP and says so, or takes any free port if that will do.
+func (s *Server) bindMail(anyPort bool) error {
+	c := s.cfg
+	if c.SMTPListen != "off" {
+		ln, err := net.Listen("tcp", c.SMTPListen)
+		switch {
+		case err == nil:
+		case c.SMTPListen != defaultSMTP || !errors.Is(err, syscall.EADDRINUSE):
+			return fmt.Errorf("--smtp-listen: %w", err)
+		case anyPort:
+			if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+				return fmt.Errorf("--smtp-listen: %w", err)
+			}
+			s.log.Warn("the default port for SMTP is in use; another one was taken", "default", defaultSMTP, "smtp", ln.Addr().String())
+		default:
+			s.log.Error("mail is not received by SMTP: the default address is in use; give another with --smtp-listen, or off", "address", defaultSMTP)
+			ln = nil
+		}
+		s.smtpListener = ln
+	}
+	if c.LMTPListen == "" {
+		return nil
+	}
+	var err error
+	if strings.ContainsRune(c.LMTPListen, '/') {
+		s.lmtpListener, err = listenUnix(c.LMTPListen)
+	} else {
+		s.lmtpListener, err = net.Listen("tcp", c.LMTPListen)
+	}
+	if err != nil {
+		s.closeMail()
+		return fmt.Errorf("--lmtp-listen: %w", err)
+	}
+	return nil
+}
+
+// listenUnix listens on a socket in the file system, in place of one that a dead process left.
+func listenUnix(path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		nc, err := net.DialTimeout("unix", path, time.Second)
+		if err == nil {
+			nc.Close()
+			return nil, fmt.Errorf("%s is in use", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	// The mail server that connects runs as another user; what it may do is to deliver.
+	if err := os.Chmod(path, 0o666); err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return ln, nil
+}
+
+func (s *Server) closeMail() {
+	for _, ln := range []net.Listener{s.smtpListener, s.lmtpListener} {
+		if ln != nil {
+			ln.Close()
+		}
+	}
+}
+
+// SMTPAddr is the address in use for SMTP, empty when there is none.
+func (s *Server) SMTPAddr() string {
+	if s.smtpListener == nil {
+		return ""
+	}
+	return s.smtpListener.Addr().String()
+}
+
+func (s *Server) newMail() *smtpd.Server {
+	cfg := smtpd.Config{
+		Domain: s.cfg.MailDomain, TrustedProxies: s.cfg.proxies, MaxMessageBytes: s.cfg.MaxBodyBytes,
+		Refused: func(reason string) { s.metrics.mailRefused.WithLabelValues(reason).Inc() },
+	}
+	if s.cfg.certificate != nil {
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.certificate.get}
+	}
+	return smtpd.New(cfg, s.gate, s.log.With("part", "smtp"))
+}
+
+// serveMail serves until the listeners are closed by a shutdown.
+func (s *Server) serveMail(failed func(error)) {
+	serve := func(ln net.Listener, what string, f func(net.Listener) error) {
+		if ln == nil {
+			return
+		}
+		s.log.Info("listening for mail", what, ln.Addr().String(), "domain", s.cfg.MailDomain)
+		go func() {
+			if err := f(ln); !errors.Is(err, smtpd.ErrClosed) {
+				failed(fmt.Errorf("%s: %w", what, err))
+			}
+		}()
+	}
+	serve(s.smtpListener, "smtp", s.mail.Serve)
+	serve(s.lmtpListener, "lmtp", s.mail.ServeLMTP)
+}
+
+// certificate is a pair of files that may be renewed while the service runs.
+type certificate struct {
+	certFile, keyFile string
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	changed time.Time // of the files when they were read
+	looked  time.Time
+}
+
+// certificateGrain is how often the files are looked at.
+const certificateGrain = time.Minute
+
+func loadCertificate(certFile, keyFile string) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile}
+	return c, c.load(time.Now())
+}
+
+func (c *certificate) load(now time.Time) error {
+	c.looked = now
+	var newest time.Time
+	for _, file := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		if info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	if c.current != nil && newest.Equal(c.changed) {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return err
+	}
+	c.current, c.changed = &pair, newest
+	return nil
+}
+
+// get is for tls.Config. Files that can not be read now, as in the middle of a renewal, leave the certificate as it is.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.looked) >= certificateGrain {
+		_ = c.load(now)
+	}
+	return c.current, nil
+}
+
+// openResolver is the DNS for the authentication of mail: the system's, a server at host:port, or a file of records in the form of a zone.
+func openResolver(value string) (email.Resolver, error) {
+	if value == "" || value == systemDNS {
+		return &net.Resolver{PreferGo: true}, nil
+	}
+	if _, _, err := net.SplitHostPort(value); err == nil && !strings.ContainsRune(value, '/') {
+		dialer := &net.Dialer{Timeout: 5 * time.Second}
+		return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, value)
+		}}, nil
+	}
+	text, err := os.ReadFile(value)
+	if err != nil {
+		return nil, fmt.Errorf("is neither %s, nor host:port, nor a file that can be read: %w", systemDNS, err)
+	}
+	return email.ParseZone(text)
+}
