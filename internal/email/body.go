@@ -105,4 +105,5 @@ func (n *node) filename() string {
 	return cleanFilename(name)
 }
 
-func trimID(id string) string { return printable(guessUTF8(strings.Trim(id, "<> \t"))) }
+// trimID is a content id without its brackets.
+func trimID(id string) string { return strings.Trim(printable(guessUTF8(id)), "<> ") }

@@ -167,8 +167,7 @@ func (m *Message) InlineByCID(cid string) (File, bool) {
 	if len(cid) >= 4 && strings.EqualFold(cid[:4], "cid:") {
 		cid = unescape(cid[4:])
 	}
-	cid = strings.Trim(cid, "<> \t")
-	if cid == "" {
+	if cid = trimID(cid); cid == "" {
 		return File{}, false
 	}
 	for _, f := range m.Attachments {

@@ -33,7 +33,7 @@ type tree struct {
 // describe reads what a part says of itself.
 func (t *tree) describe(n *node, fallback string) {
 	n.media, n.params = parseParameters(n.header.get("Content-Type"), t.fault)
-	if kind, subtype, ok := strings.Cut(n.media, "/"); !ok || kind == "" || subtype == "" {
+	if kind, subtype, ok := strings.Cut(n.media, "/"); !ok || !isToken(kind) || !isToken(subtype) {
 		switch n.media { // as mailers of long ago write it
 		case "text", "":
 			n.media = fallback
@@ -45,6 +45,16 @@ func (t *tree) describe(n *node, fallback string) {
 	}
 	n.disposition, n.disposed = parseParameters(n.header.get("Content-Disposition"), t.fault)
 	n.encoding = transferName(n.header.get("Content-Transfer-Encoding"))
+}
+
+// isToken reports a word of RFC 2045, section 5.1, of a length that names have.
+func isToken(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?=`, c) >= 0 {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 127 // RFC 6838, section 4.2
 }
 
 // grow finds the parts of a multipart, and theirs.
