@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"time"
 
 	"hookglass"
@@ -116,7 +115,7 @@ func (r Response) Domain() *hookglass.Response {
 	if r.DelayMS >= 0 && r.DelayMS < 1<<32 {
 		delay = time.Duration(r.DelayMS) * time.Millisecond
 	}
-	status := http.StatusOK
+	status := 200
 	if r.Status != nil {
 		status = *r.Status
 	}
