@@ -1,6 +1,9 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/base64"
+	"encoding/json"
+)
 
 // What the two ends of a tunnel may announce beyond the base protocol (decisions, section 10).
 const (
@@ -240,3 +243,11 @@ type CableMessage struct {
 
 // CableProtocol is the subprotocol of the socket.
 const CableProtocol = "actioncable-v1-json"
+
+// Bytes are the body as it was received.
+func (r *TunnelRequest) Bytes() ([]byte, error) {
+	if r.BodyEncoding == "base64" || r.BodyEncoding == "" {
+		return base64.StdEncoding.DecodeString(r.Body)
+	}
+	return []byte(r.Body), nil
+}

@@ -47,6 +47,16 @@ func New(server, token string) (*Client, error) {
 	}, nil
 }
 
+// As returns a client of the same server with another token.
+func (c *Client) As(token string) *Client {
+	other := *c
+	other.token = token
+	return &other
+}
+
+// SignedIn reports whether the client has a token at all.
+func (c *Client) SignedIn() bool { return c.token != "" }
+
 // Error is an answer of the server that is not a success.
 type Error struct {
 	Status     int

@@ -105,9 +105,10 @@ func TestTheClientSpeaksOfEndpoints(t *testing.T) {
 			t.Errorf("the token is of %+v", who)
 		}
 		one := must[api.Endpoint](t)
+		accepted := 202
 		e := one(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("Payments"), CustomID: api.Some("payments"), Provider: api.Null[string](),
-			Response: api.Some(api.Response{Status: 202, Body: "ok"})}))
-		if e.Name != "Payments" || *e.CustomID != "payments" || e.Response.Status != 202 {
+			Response: api.Some(api.Response{Status: &accepted, Body: "ok"})}))
+		if e.Name != "Payments" || *e.CustomID != "payments" || *e.Response.Status != 202 {
 			t.Errorf("created %+v", e)
 		}
 		e = one(s.UpdateEndpoint(ctx, "payments", api.EndpointChange{Enabled: api.Some(false), Response: api.Null[api.Response]()}))

@@ -29,11 +29,13 @@ const (
 // grammar is the tree of commands.
 type grammar struct {
 	server.Commands
-	Login      LoginCmd      `cmd:"" help:"Sign in to a server with an API token."`
+	Listen     ListenCmd     `cmd:"" help:"Receive events on this machine as they come."`
+	Login      LoginCmd      `cmd:"" help:"Sign in to a server, with a browser or a token."`
 	Logout     LogoutCmd     `cmd:"" help:"Forget the server and the token."`
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
 	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show and delete endpoints."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
+	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
 	Cases      CasesCmd      `cmd:"" help:"List and run replay cases, and keep them as files."`
 	Trigger    TriggerCmd    `cmd:"" help:"Send a signed sample event of a provider."`

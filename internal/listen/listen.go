@@ -53,7 +53,9 @@ type Endpoint struct {
 type Config struct {
 	Client    *client.Client
 	Endpoints []Endpoint
-	Recover   Recovery
+	// Door is the webhook endpoint that tickets are asked for where only mailboxes are listened to, which give none.
+	Door    string
+	Recover Recovery
 	// Ask decides about n events that were missed before the listener began; nil declines. It is for RecoverAsk.
 	Ask       func(ctx context.Context, n int) bool
 	Chaos     *Chaos // nil: none

@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,9 +38,9 @@ func (o outgoing) url() string { return o.to.Scheme + "://" + o.to.Host + o.targ
 // compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes of
 // its body. Host and Content-Length are the target's and the body's, at the places where they stood.
 func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, error) {
-	body, err := bodyOf(r.Body, r.BodyEncoding)
+	body, err := r.Bytes()
 	if err != nil {
-		return outgoing{}, err
+		return outgoing{}, fmt.Errorf("the body of the event is no base64")
 	}
 	fields := fieldsOf(r.HeaderList, r.Headers)
 	added := hookglass.Headers{{Name: serviceTunnel, Value: "true"}, {Name: serviceID, Value: r.ID}}
@@ -140,16 +139,8 @@ func fieldsOf(list [][2]string, object map[string]string) hookglass.Headers {
 	return fields
 }
 
-func bodyOf(text, encoding string) ([]byte, error) {
-	if encoding != "" && encoding != "base64" {
-		return []byte(text), nil
-	}
-	body, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return nil, fmt.Errorf("the body of the event is no base64")
-	}
-	return body, nil
-}
+// ValidField reports whether a header field can be sent.
+func ValidField(h hookglass.Header) bool { return isToken(h.Name) && isFieldValue(h.Value) }
 
 // isToken reports whether s may be a method or a field name (RFC 9110, section 5.6.2).
 func isToken(s string) bool {

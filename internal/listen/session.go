@@ -133,7 +133,11 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 // connect gets a ticket for one of the endpoints; it opens a socket for all of them. A mailbox takes no ticket.
 func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err error) {
 	err = errNoneLeft
-	for _, e := range l.wanted() {
+	all := l.wanted()
+	if len(all) > 0 && l.cfg.Door != "" {
+		all = append(all, Endpoint{ID: l.cfg.Door})
+	}
+	for _, e := range all {
 		if e.Email {
 			continue
 		}

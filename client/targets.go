@@ -1,0 +1,40 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"hookglass/api"
+)
+
+// ForwardingTargets returns the forwarding targets of an endpoint, oldest first.
+func (c *Client) ForwardingTargets(ctx context.Context, endpoint string) ([]api.ForwardingTarget, error) {
+	list, err := call[api.List[api.ForwardingTarget]](ctx, c, http.MethodGet, join("endpoints", endpoint, "forwarding_targets"), nil, nil)
+	return list.Data, err
+}
+
+// CreateForwardingTarget creates a target.
+func (c *Client) CreateForwardingTarget(ctx context.Context, endpoint string, t api.NewForwardingTarget) (api.ForwardingTarget, error) {
+	return data[api.ForwardingTarget](ctx, c, http.MethodPost, join("endpoints", endpoint, "forwarding_targets"), nil, api.CreateForwardingTarget{ForwardingTarget: &t})
+}
+
+// ForwardingTarget returns a target.
+func (c *Client) ForwardingTarget(ctx context.Context, endpoint string, id int64) (api.ForwardingTarget, error) {
+	return data[api.ForwardingTarget](ctx, c, http.MethodGet, target(endpoint, id), nil, nil)
+}
+
+// UpdateForwardingTarget changes what is set in the change. Enabling a target that is paused resumes it.
+func (c *Client) UpdateForwardingTarget(ctx context.Context, endpoint string, id int64, change api.ForwardingTargetChange) (api.ForwardingTarget, error) {
+	return data[api.ForwardingTarget](ctx, c, http.MethodPatch, target(endpoint, id), nil, api.UpdateForwardingTarget{ForwardingTarget: &change})
+}
+
+// DeleteForwardingTarget deletes a target with its deliveries.
+func (c *Client) DeleteForwardingTarget(ctx context.Context, endpoint string, id int64) error {
+	_, err := data[api.DeletedNumber](ctx, c, http.MethodDelete, target(endpoint, id), nil, nil)
+	return err
+}
+
+func target(endpoint string, id int64) string {
+	return join("endpoints", endpoint, "forwarding_targets", strconv.FormatInt(id, 10))
+}

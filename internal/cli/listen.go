@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/listen"
+	"hookglass/internal/server"
+)
+
+// exitTimeout is for --timeout that passed before --exit-after was reached (decisions, section 14).
+const exitTimeout = 4
+
+// ListenCmd is `hookglass listen`.
+type ListenCmd struct {
+	remote
+	To       string   `arg:"" optional:"" name:"port-or-url" help:"Where events go: 3000, localhost:3000/hooks or a whole URL. Without one they are shown only."`
+	Endpoint []string `short:"e" placeholder:"EP" help:"Endpoint to listen to, by id or custom id; may be repeated. Without one: the only one there is."`
+	All      bool     `help:"Listen to every endpoint."`
+	New      bool     `help:"Create an endpoint and listen to it."`
+	Key      string   `placeholder:"tk_…" help:"Listen to the temporary endpoint of this key, without an account."`
+	Route    []string `sep:"none" placeholder:"EVENT=URL" help:"Send events of this type elsewhere, for example invoice.*=localhost:3000/invoices; may be repeated, the first that matches counts."`
+	Events   []string `placeholder:"EVENT,…" help:"Only events of these types; * stands for any text."`
+	Provider string   `placeholder:"NAME" help:"Only events of this provider."`
+	Header   []string `sep:"none" placeholder:"'N: V'" help:"Add this field to each request, in the place of one of the same name; may be repeated."`
+	Recover  string   `enum:"all,ask,recent,none," default:"" help:"What is delivered of what was missed before: all, recent (120 minutes) or none, or ask. (default: ask on a terminal, else recent)"`
+	Output   string   `enum:"tui,compact,json,quiet," default:"" help:"tui, compact, json or quiet. (default: tui on a terminal, else compact)"`
+	ShowBody bool     `help:"Show the bodies of events and of answers."`
+	Insecure bool     `help:"Do not check the certificates of local targets."`
+
+	ExitAfter int           `placeholder:"N" help:"End after so many events."`
+	Timeout   time.Duration `placeholder:"D" help:"End after this time; with --exit-after, exit with 4 when it passes first."`
+	Config    string        `placeholder:"FILE" type:"path" help:"Read endpoints, routes and headers from a file such as hookglass.yaml."`
+	Chaos     string        `placeholder:"LIST" help:"Try the handler: duplicate=20%,reorder=5s,drop=5%,delay=0-3s,seed=7."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *ListenCmd) Help() string {
+	return `Events of the server arrive at an address on this machine as their senders sent them. Without a login a temporary
+endpoint is made, which lives for 24 hours. Outages of the connection are caught up on.
+
+  hookglass listen 3000
+  hookglass listen localhost:3000/webhooks -e payments --route 'invoice.*=localhost:3000/invoices'
+
+Events go to stdout, one a line; everything else to stderr.`
+}
+
+// Validate says what is wrong with the flags.
+func (c *ListenCmd) Validate() error {
+	if _, err := c.plan(); err != nil {
+		return err
+	}
+	switch {
+	case c.All && len(c.Endpoint) > 0:
+		return errors.New("--all and --endpoint exclude one another")
+	case c.New && (c.All || len(c.Endpoint) > 0):
+		return errors.New("--new makes an endpoint of its own; leave --endpoint and --all out")
+	case c.Key != "" && (c.All || c.New || len(c.Endpoint) > 0):
+		return errors.New("--key names its endpoint by itself; leave --endpoint, --all and --new out")
+	case c.Key != "" && !hookglass.IsTunnelKey(c.Key):
+		return errors.New("--key is the key of a temporary endpoint, tk_ and 26 characters")
+	case c.Config != "" && (c.All || c.New || c.Key != ""):
+		return errors.New("--config names the endpoints; leave --all, --new and --key out")
+	case c.ExitAfter < 0:
+		return errors.New("--exit-after must not be negative")
+	case c.Timeout < 0:
+		return errors.New("--timeout must not be negative")
+	}
+	return nil
+}
+
+// plan is what the flags say about every endpoint.
+func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
+	if c.To != "" {
+		to, err := listen.ParseTarget(c.To)
+		if err != nil {
+			return e, err
+		}
+		e.Target = &to
+	}
+	for _, r := range c.Route {
+		route, err := listen.ParseRoute(r)
+		if err != nil {
+			return e, err
+		}
+		e.Routes = append(e.Routes, route)
+	}
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		field, err := headerField(name, value)
+		if !ok || err != nil {
+			return e, fmt.Errorf("--header %q is not of the form 'Name: value'", h)
+		}
+		e.Headers = append(e.Headers, field)
+	}
+	e.Events, e.Provider = c.Events, c.Provider
+	if c.Chaos != "" {
+		_, err = listen.ParseChaos(c.Chaos)
+	}
+	return e, err
+}
+
+// headerField is a header field as a person writes it.
+func headerField(name, value string) (hookglass.Header, error) {
+	f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+	if !listen.ValidField(f) {
+		return f, fmt.Errorf("%q is no header field", name)
+	}
+	return f, nil
+}
+
+// Run implements the command. It ends by a signal, by --exit-after and by --timeout.
+func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
+	plan, err := c.plan()
+	if err != nil {
+		return outcome{exitUsage, err.Error()}
+	}
+	var file *listenFile
+	if c.Config != "" {
+		if file, err = readListenFile(c.Config); err != nil {
+			return outcome{exitUsage, err.Error()}
+		}
+		c.fill(file)
+	}
+	show, err := c.screen(t)
+	if err != nil {
+		return err
+	}
+	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Recover: listen.Recovery(c.Recover)}
+	if cfg.Recover == "" {
+		cfg.Recover = listen.RecoverRecent
+		if asks(t) {
+			cfg.Recover = listen.RecoverAsk
+		}
+	}
+	if cfg.Recover == listen.RecoverAsk && asks(t) {
+		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }
+	}
+	if c.Chaos != "" {
+		chaos, err := listen.ParseChaos(c.Chaos)
+		if err != nil {
+			return outcome{exitUsage, err.Error()}
+		}
+		cfg.Chaos = &chaos
+	}
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+	}
+	address := ""
+	if cfg.Client, address, err = c.reach(); err != nil {
+		return err
+	}
+	found, err := c.endpoints(ctx, t, &cfg, file)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		one := plan
+		one.ID, one.Name, one.Email = e.ID, e.Name, e.Kind == "email"
+		if file != nil {
+			if one, err = file.endpoint(e, one); err != nil {
+				return outcome{exitUsage, err.Error()}
+			}
+		}
+		cfg.Endpoints = append(cfg.Endpoints, one)
+		show.introduce(address, e, one)
+	}
+	listener := listen.New(cfg)
+	for _, to := range targetsOf(cfg.Endpoints) {
+		probing, cancel := context.WithTimeout(ctx, time.Second)
+		listener.Probe(probing, to)
+		cancel()
+	}
+	sum, err := listener.Run(ctx)
+	show.end(sum)
+	if err == nil && c.ExitAfter > 0 && sum.Received-sum.Waiting < c.ExitAfter && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return outcome{exitTimeout, fmt.Sprintf("%d of %d events came within %s", sum.Received-sum.Waiting, c.ExitAfter, c.Timeout)}
+	}
+	return err
+}
+
+// reach returns a client: of the key, of who is signed in, or of nobody.
+func (c *ListenCmd) reach() (*client.Client, string, error) {
+	if c.Key != "" {
+		c.Token = c.Key
+	}
+	to, address, err := c.connect()
+	if err == nil || !hookglass.Is(err, hookglass.CodeUnauthorized) || c.All || len(c.Endpoint) > 0 || c.Config != "" {
+		return to, address, err
+	}
+	to, err = client.New(address, "")
+	return to, address, err
+}
+
+// endpoints finds those to listen to, and makes one where it is to.
+func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
+	switch {
+	case cfg.Client.Anonymous():
+		ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
+		if err != nil {
+			return nil, err
+		}
+		e, err := cfg.Client.Endpoint(ctx, ticket.EndpointID)
+		return []api.Endpoint{e}, err
+	case !cfg.Client.SignedIn():
+		e, err := cfg.Client.CreateTemporaryEndpoint(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Client = cfg.Client.As(e.TunnelKey)
+		fmt.Fprintf(t.Err, "You are not signed in: this is a temporary endpoint, until %s. Go on with it by --key %s\n", clock(e.ExpiresAt), e.TunnelKey)
+		return []api.Endpoint{e}, nil
+	case c.New:
+		return c.create(ctx, cfg)
+	}
+	names := c.Endpoint
+	if file != nil {
+		for _, e := range file.Endpoints {
+			if len(c.Endpoint) == 0 {
+				names = append(names, e.Endpoint)
+			} else if !slices.ContainsFunc(c.Endpoint, func(s string) bool { return file.named(s) != nil }) {
+				return nil, outcome{exitUsage, fmt.Sprintf("%s does not name %s", c.Config, strings.Join(c.Endpoint, ", "))}
+			}
+		}
+	}
+	var found []api.Endpoint
+	for _, name := range names {
+		e, err := cfg.Client.Endpoint(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("endpoint %s: %w", name, err)
+		}
+		if !slices.ContainsFunc(found, func(o api.Endpoint) bool { return o.ID == e.ID }) {
+			found = append(found, e)
+		}
+	}
+	if len(found) > 0 && slices.ContainsFunc(found, func(e api.Endpoint) bool { return e.Kind == "webhook" }) {
+		return found, nil
+	}
+	all, err := cfg.Client.Endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var hooks []api.Endpoint
+	for _, e := range all {
+		if e.Kind == "webhook" {
+			hooks = append(hooks, e)
+		}
+	}
+	switch {
+	case len(found) > 0 && len(hooks) == 0:
+		return nil, errors.New("the tunnel of a mailbox needs a webhook endpoint beside it; create one with \"hookglass endpoints create\"")
+	case len(found) > 0:
+		cfg.Door = hooks[0].ID
+		return found, nil
+	case c.All && len(all) > 0:
+		if len(hooks) > 0 {
+			cfg.Door = hooks[0].ID
+		}
+		return all, nil
+	case len(hooks) == 0:
+		return c.create(ctx, cfg)
+	case len(hooks) == 1:
+		return hooks, nil
+	}
+	var list strings.Builder
+	for _, e := range hooks[:min(len(hooks), 20)] {
+		fmt.Fprintf(&list, "\n  %s  %s", e.ID, visible(e.Name))
+	}
+	return nil, outcome{exitUsage, "there are several endpoints; name one with -e, or listen to --all:" + list.String()}
+}
+
+func (c *ListenCmd) create(ctx context.Context, cfg *listen.Config) ([]api.Endpoint, error) {
+	name := "listen"
+	if cfg.Machine.Hostname != "" {
+		name += " on " + cfg.Machine.Hostname
+	}
+	e, err := cfg.Client.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some(name)})
+	return []api.Endpoint{e}, err
+}
+
+func machine() api.TunnelMetadata {
+	host, _ := os.Hostname() // a machine without a name has none
+	return api.TunnelMetadata{Hostname: host, OS: runtime.GOOS, Arch: runtime.GOARCH}
+}
+
+// targetsOf are the targets of endpoints, each address once.
+func targetsOf(endpoints []listen.Endpoint) (all []listen.Target) {
+	add := func(to listen.Target) {
+		if !slices.ContainsFunc(all, func(o listen.Target) bool { return o.Scheme == to.Scheme && o.Host == to.Host }) {
+			all = append(all, to)
+		}
+	}
+	for _, e := range endpoints {
+		if e.Target != nil {
+			add(*e.Target)
+		}
+		for _, r := range e.Routes {
+			add(r.Target)
+		}
+	}
+	return all
+}
+
+// asks reports whether there is somebody to ask.
+func asks(t *server.Terminal) bool { return isTerminal(t.In) && isTerminal(t.Err) }
+
+// readLine reads a line of what a person types; ok is false when none came.
+func readLine(ctx context.Context, in interface{ Read([]byte) (int, error) }) (line string, ok bool) {
+	typed := make(chan string, 1)
+	go func() { // it ends with the line, or with the program: a terminal can not be left
+		if line, err := bufio.NewReader(in).ReadString('\n'); err == nil || line != "" {
+			typed <- strings.TrimSpace(line)
+		}
+		close(typed)
+	}()
+	select {
+	case line, ok = <-typed:
+		return line, ok
+	case <-ctx.Done():
+		return "", false
+	}
+}

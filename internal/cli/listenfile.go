@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"hookglass/api"
+	"hookglass/internal/listen"
+)
+
+// maxListenFile bounds the file.
+const maxListenFile = 1 << 20
+
+// listenFile is a file for --config. Its shape is that of other tunnels' files: endpoints, each with its upstream. What
+// flags say stands above it.
+type listenFile struct {
+	Version   int            `yaml:"version"`
+	Server    string         `yaml:"server"`
+	Recover   string         `yaml:"recover"`
+	Output    string         `yaml:"output"`
+	ShowBody  bool           `yaml:"show_body"`
+	Insecure  bool           `yaml:"insecure"`
+	Chaos     string         `yaml:"chaos"`
+	Endpoints []fileEndpoint `yaml:"endpoints"`
+}
+
+type fileEndpoint struct {
+	Endpoint string            `yaml:"endpoint"` // its id or custom id
+	Upstream upstream          `yaml:"upstream"`
+	Routes   []fileRoute       `yaml:"routes"`
+	Events   []string          `yaml:"events"`
+	Provider string            `yaml:"provider"`
+	Headers  map[string]string `yaml:"headers"`
+}
+
+type fileRoute struct {
+	Events   string   `yaml:"events"`
+	Upstream upstream `yaml:"upstream"`
+}
+
+type upstream struct {
+	URL string `yaml:"url"` // or a port
+}
+
+var (
+	unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+	wrongType  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)")
+)
+
+// readListenFile reads a file and says where it is wrong.
+func readListenFile(path string) (*listenFile, error) {
+	text, err := readBounded(path, maxListenFile)
+	if err != nil {
+		return nil, err
+	}
+	f := new(listenFile)
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(f); err != nil && !errors.Is(err, io.EOF) {
+		said := unknownKey.ReplaceAllString(err.Error(), `there is no key "$1" here`)
+		said = wrongType.ReplaceAllStringFunc(said, func(s string) string {
+			m := wrongType.FindStringSubmatch(s)
+			return "a " + yamlKind(m[2]) + " belongs here, not a " + yamlKind(m[1])
+		})
+		said = strings.TrimPrefix(strings.TrimPrefix(said, "yaml: "), "unmarshal errors:\n  ")
+		return nil, fmt.Errorf("%s: %s", path, said)
+	}
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// yamlKind names a kind of value for people.
+func yamlKind(s string) string {
+	switch {
+	case s == "seq" || strings.HasPrefix(s, "[]"):
+		return "list"
+	case s == "map" || strings.HasPrefix(s, "map[") || strings.HasPrefix(s, "cli."):
+		return "mapping"
+	case s == "bool":
+		return "true or false"
+	case s == "int":
+		return "number"
+	}
+	return "text"
+}
+
+func (f *listenFile) check() error {
+	oneOf := func(key, value string, allowed ...string) error {
+		if value != "" && !slices.Contains(allowed, value) {
+			return fmt.Errorf("%s is one of %s, not %q", key, strings.Join(allowed, ", "), value)
+		}
+		return nil
+	}
+	if f.Version != 0 && f.Version != 1 {
+		return fmt.Errorf("version %d is not known; this program knows 1", f.Version)
+	}
+	if len(f.Endpoints) == 0 {
+		return errors.New("endpoints names none")
+	}
+	err := errors.Join(oneOf("recover", f.Recover, "all", "ask", "recent", "none"), oneOf("output", f.Output, "tui", "compact", "json", "quiet"))
+	if f.Chaos != "" {
+		_, bad := listen.ParseChaos(f.Chaos)
+		err = errors.Join(err, bad)
+	}
+	for i := range f.Endpoints {
+		e := &f.Endpoints[i]
+		if e.Endpoint == "" {
+			err = errors.Join(err, fmt.Errorf("endpoints[%d]: endpoint is missing: an id or custom id", i))
+		}
+		if _, bad := e.plan(listen.Endpoint{}); bad != nil {
+			err = errors.Join(err, fmt.Errorf("endpoints[%d]: %w", i, bad))
+		}
+	}
+	return err
+}
+
+// named finds the entry of an endpoint by the name that the file gives it.
+func (f *listenFile) named(name string) *fileEndpoint {
+	for i := range f.Endpoints {
+		if f.Endpoints[i].Endpoint == name {
+			return &f.Endpoints[i]
+		}
+	}
+	return nil
+}
+
+// endpoint joins what flags say of an endpoint with its entry.
+func (f *listenFile) endpoint(e api.Endpoint, flags listen.Endpoint) (listen.Endpoint, error) {
+	entry := f.named(e.ID)
+	if entry == nil && e.CustomID != nil {
+		entry = f.named(*e.CustomID)
+	}
+	if entry == nil {
+		return flags, nil
+	}
+	return entry.plan(flags)
+}
+
+// plan is the entry under what flags say.
+func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
+	out := flags
+	if out.Target == nil && e.Upstream.URL != "" {
+		to, err := listen.ParseTarget(e.Upstream.URL)
+		if err != nil {
+			return out, fmt.Errorf("upstream: %w", err)
+		}
+		out.Target = &to
+	}
+	for i, r := range e.Routes {
+		route, err := listen.ParseRoute(r.Events + "=" + r.Upstream.URL)
+		if err != nil {
+			return out, fmt.Errorf("routes[%d]: %w", i, err)
+		}
+		out.Routes = append(out.Routes[:len(out.Routes):len(out.Routes)], route)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		field, err := headerField(name, e.Headers[name])
+		if err != nil {
+			return out, fmt.Errorf("headers: %w", err)
+		}
+		if !out.Headers.Has(name) {
+			out.Headers = append(out.Headers[:len(out.Headers):len(out.Headers)], field)
+		}
+	}
+	if len(out.Events) == 0 {
+		out.Events = e.Events
+	}
+	if out.Provider == "" {
+		out.Provider = e.Provider
+	}
+	return out, nil
+}
+
+// fill takes from the file what no flag says.
+func (c *ListenCmd) fill(f *listenFile) {
+	take := func(flag *string, value string) {
+		if *flag == "" {
+			*flag = value
+		}
+	}
+	take(&c.Server, f.Server)
+	take(&c.Recover, f.Recover)
+	take(&c.Output, f.Output)
+	take(&c.Chaos, f.Chaos)
+	c.ShowBody = c.ShowBody || f.ShowBody
+	c.Insecure = c.Insecure || f.Insecure
+}

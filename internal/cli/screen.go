@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"hookglass/api"
+	"hookglass/internal/listen"
+	"hookglass/internal/server"
+)
+
+// screen shows what a listener does: events on stdout, one a line, and everything else on stderr. On a terminal some lines
+// at the bottom are drawn again and again: what is under way, and how it stands.
+type screen struct {
+	mu       sync.Mutex
+	out, err io.Writer
+	mode     string
+	bodies   bool
+	colour   bool
+
+	live      bool // lines at the bottom are kept
+	width     func() int
+	drawn     int // of them
+	asking    bool
+	state     string
+	underWay  []*api.TunnelRequest
+	delivered int
+	failed    int
+}
+
+// maxUnderWay bounds the lines at the bottom.
+const maxUnderWay = 5
+
+// screen finds out what stdout and stderr are, and what is wanted on them.
+func (c *ListenCmd) screen(t *server.Terminal) (*screen, error) {
+	s := &screen{out: t.Out, err: t.Err, mode: c.Output, bodies: c.ShowBody, state: "connecting"}
+	terminal := isTerminal(t.Out) && isTerminal(t.Err) && os.Getenv("TERM") != "dumb"
+	if c.JSON {
+		s.mode = "json"
+	}
+	if s.mode == "" {
+		s.mode = "compact"
+		if terminal {
+			s.mode = "tui"
+		}
+	}
+	if s.mode == "tui" && !terminal {
+		s.mode = "compact" // there is nothing to draw on
+	}
+	s.live = s.mode == "tui"
+	s.colour = isTerminal(t.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.mode != "json"
+	s.width = func() int { return terminalWidth(t.Err) }
+	return s, nil
+}
+
+// introduce tells where an endpoint receives and where its events go.
+func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
+	to := "shown here only"
+	if plan.Target != nil {
+		to = plan.Target.String()
+	}
+	fmt.Fprintf(s.err, "%s  %s\n  -> %s\n", address(e), visible(e.Name), to)
+	for _, r := range plan.Routes {
+		fmt.Fprintf(s.err, "     %s -> %s\n", visible(r.Events), r.Target)
+	}
+	if len(plan.Events) > 0 || plan.Provider != "" {
+		fmt.Fprintf(s.err, "     only %s\n", visible(strings.TrimSpace(plan.Provider+" "+strings.Join(plan.Events, ", "))))
+	}
+	fmt.Fprintf(s.err, "  see %s/endpoints/%s\n", strings.TrimRight(site, "/"), e.ID)
+}
+
+// tell shows a note.
+func (s *screen) tell(n listen.Note) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	defer s.draw()
+	switch n := n.(type) {
+	case listen.Connected:
+		s.state = "connected"
+		if n.Again {
+			s.status("connected again")
+		} else {
+			s.status("connected; waiting for events (Ctrl-C ends)")
+		}
+	case listen.Disconnected:
+		s.state = "reconnecting"
+		s.status("connection lost (" + n.Err.Error() + "); connecting again")
+	case listen.Offline:
+		s.status(fmt.Sprintf("offline %s: %d missed, %d delivered, %d failed", span(n.For), n.Missed, n.Delivered, n.Failed))
+	case listen.Warning:
+		s.status("warning: " + n.Text)
+	case listen.Arrived:
+		s.underWay = append(s.underWay, n.Event)
+	case listen.Replayed:
+		how := fmt.Sprintf("%d in %s", n.StatusCode, milliseconds(n.Took))
+		if n.StatusCode == 0 {
+			how = n.Problem
+		}
+		s.status(fmt.Sprintf("replayed %s %s: %s", n.Method, n.URL, how))
+	case listen.Delivered:
+		for i, e := range s.underWay {
+			if e.ID == n.Event.ID {
+				s.underWay = append(s.underWay[:i:i], s.underWay[i+1:]...)
+				break
+			}
+		}
+		if n.OK() {
+			s.delivered++
+		} else if n.TargetURL != "" && !n.Dropped {
+			s.failed++
+		}
+		s.event(n)
+	}
+}
+
+// status writes a line for people.
+func (s *screen) status(text string) { fmt.Fprintln(s.err, visible(text)) }
+
+// line is an event as JSON output has it.
+type line struct {
+	ID              string   `json:"id"`
+	EndpointID      string   `json:"endpoint_id"`
+	Method          string   `json:"method"`
+	Path            string   `json:"path"`
+	QueryString     string   `json:"query_string"`
+	Provider        string   `json:"provider"`
+	EventType       *string  `json:"event_type"`
+	RequestedAt     api.Time `json:"requested_at"`
+	TargetURL       *string  `json:"target_url"`
+	StatusCode      *int     `json:"status_code"`
+	Delivered       bool     `json:"delivered"`
+	DurationMS      int64    `json:"duration_ms"`
+	FailureCategory *string  `json:"failure_category"`
+	Error           *string  `json:"error"`
+	Recovered       bool     `json:"recovered"`
+	Duplicate       bool     `json:"duplicate,omitempty"`
+	Dropped         bool     `json:"dropped,omitempty"`
+	Body            *string  `json:"body_base64,omitempty"`
+	ResponseBody    *string  `json:"response_body,omitempty"`
+}
+
+// event writes the line of an event.
+func (s *screen) event(d listen.Delivered) {
+	switch s.mode {
+	case "quiet":
+		return
+	case "json":
+		s.object(d)
+		return
+	}
+	status, colour := "-", ""
+	switch {
+	case d.Dropped:
+		status = "drop"
+	case d.TargetURL == "":
+	case d.StatusCode == 0:
+		status, colour = "ERR", "31"
+	default:
+		status = fmt.Sprint(d.StatusCode)
+		colour = map[int]string{2: "32", 3: "36", 4: "33", 5: "31"}[d.StatusCode/100]
+	}
+	took := "-"
+	if d.TargetURL != "" && !d.Dropped {
+		took = milliseconds(d.Took)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %6s  %s  %s", time.Now().Format("15:04:05"), s.paint(colour, fmt.Sprintf("%4s", status)), took, d.Event.ID, visible(d.Event.Method+" "+pathOf(d.Event)))
+	if name := eventName(d.Event); name != "" {
+		b.WriteString("  " + s.paint("1", visible(name)))
+	}
+	if d.Problem != "" {
+		b.WriteString("  " + visible(d.Problem))
+	}
+	if d.Recovered {
+		b.WriteString("  (caught up)")
+	}
+	if d.Duplicate {
+		b.WriteString("  (second time)")
+	}
+	b.WriteByte('\n')
+	if s.bodies {
+		b.WriteString(indent("> ", bodyText(d.Event)) + indent("< ", text(d.Body)))
+	}
+	_, _ = io.WriteString(s.out, b.String()) // who does not read any more is not told
+}
+
+func (s *screen) object(d listen.Delivered) {
+	l := line{
+		ID: d.Event.ID, EndpointID: d.Event.EndpointID, Method: d.Event.Method, Path: d.Event.Path, QueryString: d.Event.QueryString, Provider: d.Event.DetectedProvider,
+		RequestedAt: d.Event.RequestedAt, Delivered: d.OK(), DurationMS: d.Took.Milliseconds(), Recovered: d.Recovered, Duplicate: d.Duplicate, Dropped: d.Dropped,
+	}
+	if p := d.Event.ProviderEventData; p != nil {
+		l.EventType = p.EventType
+	}
+	if d.TargetURL != "" {
+		l.TargetURL = &d.TargetURL
+	}
+	if d.StatusCode != 0 {
+		l.StatusCode = &d.StatusCode
+	}
+	if d.Failure != "" {
+		l.FailureCategory, l.Error = &d.Failure, &d.Problem
+	}
+	if s.bodies {
+		answer := text(d.Body)
+		l.Body, l.ResponseBody = &d.Event.Body, &answer
+	}
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(l)
+}
+
+// ask asks whether to deliver what was missed. It is for a terminal.
+func (s *screen) ask(ctx context.Context, in io.Reader, n int) bool {
+	s.mu.Lock()
+	s.clear()
+	s.asking = true
+	fmt.Fprintf(s.err, "%s missed while nobody listened. Deliver now? [Y/n] ", plural(n, "event was", "events were"))
+	s.mu.Unlock()
+	said, ok := readLine(ctx, in)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = false
+	s.draw()
+	return ok && (said == "" || strings.EqualFold(said, "y") || strings.EqualFold(said, "yes"))
+}
+
+// end tells what was done in all.
+func (s *screen) end(sum listen.Summary) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	s.live = false
+	text := fmt.Sprintf("%s in %s: %d delivered, %d failed", plural(sum.Received, "event", "events"), span(sum.Elapsed), sum.Delivered, sum.Failed)
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{sum.Shown, "shown only"}, {sum.Filtered, "left out"}, {sum.Waiting, "not delivered any more"}, {sum.Unreported, "not reported"}, {sum.Reconnects, "times reconnected"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %d %s", more.n, more.what)
+		}
+	}
+	s.status(text)
+	if c := sum.Chaos; c != nil {
+		s.status(fmt.Sprintf("chaos with seed %d: %s, %d dropped, %d delivered twice, %d overtaken", c.Seed, plural(c.Events, "event", "events"), c.Dropped, c.Duplicated, c.Overtaken))
+		s.status(fmt.Sprintf("  answered differently the second time: %d %s", len(c.Differing), strings.Join(c.Differing, " ")))
+		s.status(fmt.Sprintf("  refused the second time:              %d %s", len(c.RefusedAgain), strings.Join(c.RefusedAgain, " ")))
+	}
+}
+
+// clear takes the lines at the bottom away.
+func (s *screen) clear() {
+	if s.drawn == 0 {
+		return
+	}
+	text := "\r"
+	if s.drawn > 1 {
+		text += fmt.Sprintf("\x1b[%dA", s.drawn-1)
+	}
+	fmt.Fprint(s.err, text+"\x1b[J")
+	s.drawn = 0
+}
+
+// draw puts them there.
+func (s *screen) draw() {
+	if !s.live || s.asking {
+		return
+	}
+	var lines []string
+	for i, e := range s.underWay {
+		if i == maxUnderWay {
+			lines = append(lines, fmt.Sprintf("  ... and %d more", len(s.underWay)-i))
+			break
+		}
+		lines = append(lines, visible(fmt.Sprintf("  ...  %s  %s %s  %s", e.ID, e.Method, pathOf(e), eventName(e))))
+	}
+	lines = append(lines, fmt.Sprintf("%s, %d delivered, %d failed", s.state, s.delivered, s.failed))
+	width := s.width()
+	for i, l := range lines {
+		if utf8.RuneCountInString(l) >= width {
+			lines[i] = string([]rune(l)[:width-1])
+		}
+	}
+	text := strings.Join(lines, "\n")
+	if s.colour {
+		text = "\x1b[2m" + strings.Join(lines, "\x1b[0m\n\x1b[2m") + "\x1b[0m"
+	}
+	fmt.Fprint(s.err, text)
+	s.drawn = len(lines)
+}
+
+func (s *screen) paint(colour, text string) string {
+	if !s.colour || colour == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+func pathOf(e *api.TunnelRequest) string {
+	if e.QueryString != "" {
+		return e.Path + "?" + e.QueryString
+	}
+	return e.Path
+}
+
+// eventName is the provider and the type of an event, as far as they are known.
+func eventName(e *api.TunnelRequest) string {
+	name := e.DetectedProvider
+	if name == "unknown" {
+		name = ""
+	}
+	if p := e.ProviderEventData; p != nil && p.EventType != nil {
+		name += " " + *p.EventType
+	}
+	return strings.TrimSpace(name)
+}
+
+// milliseconds is a time as short as it can be read.
+func milliseconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%ds", int(d.Seconds()))
+}
+
+// span is a time for people: 2m13s.
+func span(d time.Duration) string { return d.Round(time.Second).String() }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// maxShownBody bounds a body that is shown.
+const maxShownBody = 2 << 10
+
+func bodyText(e *api.TunnelRequest) string {
+	body, err := e.Bytes()
+	if err != nil {
+		return ""
+	}
+	return text(body)
+}
+
+// text is a body as a terminal may have it.
+func text(body []byte) string {
+	if !utf8.Valid(body) {
+		return fmt.Sprintf("(%d bytes that are not text)", len(body))
+	}
+	if len(body) > maxShownBody {
+		return strings.ToValidUTF8(string(body[:maxShownBody]), "") + " ..."
+	}
+	return string(body)
+}
+
+func indent(mark, body string) string {
+	if body == "" {
+		return ""
+	}
+	return "    " + mark + strings.ReplaceAll(visibleLines(indented(strings.TrimSpace(body))), "\n", "\n    "+mark) + "\n"
+}

@@ -1,0 +1,33 @@
+package cli_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	ep := member(t, object(t, "", "endpoints", "create", "Payments"), "data", "id").(string)
+
+	made := object(t, "", "targets", "create", "Staging", "https://staging.example.com/hooks", "-e", ep, "--timeout", "5", "--retries", "0")
+	if member(t, made, "data", "timeout_seconds") != 5. || member(t, made, "data", "retry_count") != 0. {
+		t.Errorf("created %v", made)
+	}
+	id := strconv.Itoa(int(member(t, made, "data", "id").(float64)))
+	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !strings.Contains(r.out, "Staging") || !strings.Contains(r.out, "enabled") || !strings.Contains(r.out, "https://staging.example.com/hooks") {
+		t.Errorf("list: %+v", r)
+	}
+	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "5 s") {
+		t.Errorf("get: %+v", r)
+	}
+	if r := run(t, "", "targets", "resume", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "enabled") {
+		t.Errorf("resume: %+v", r)
+	}
+	fails(t, 1, "timeout_seconds", "targets", "create", "x", "https://x.example.com", "-e", ep, "--timeout", "301")
+	fails(t, 2, "--endpoint", "targets", "list")
+	object(t, "", "targets", "delete", id, "-e", ep)
+	fails(t, 1, "no such forwarding target", "targets", "get", id, "-e", ep)
+}
