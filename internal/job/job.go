@@ -24,6 +24,9 @@ const (
 	rescueAfter = jobTimeout + 5*time.Second
 	// replayWorkers mostly wait for targets. One tenant has a quarter of them at most, see internal/replay.
 	replayWorkers = 64
+	// actionWorkers mostly wait for targets, too. actionTimeout is for a rerun until it ends or waits: the longest step takes 300 s.
+	actionWorkers = 16
+	actionTimeout = hookglass.ActionDeadline + time.Minute
 	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
 	purgeEvery = 25 * time.Second
 )
@@ -54,6 +57,27 @@ type Replays interface {
 	Purge(ctx context.Context) error
 }
 
+// Actions is what the jobs of actions need.
+type Actions interface {
+	// ExecuteRun does a rerun or goes on with one, in one place at a time however often it is called. It answers rate_limited when a step is to
+	// be tried again later.
+	ExecuteRun(ctx context.Context, runID string) error
+}
+
+// rerun works reruns of actions. It is a type of its own for its timeout.
+type rerun struct {
+	river.WorkerDefaults[hookglass.ActionRunJob]
+	actions Actions
+}
+
+// Work implements river.Worker.
+func (w *rerun) Work(ctx context.Context, j *river.Job[hookglass.ActionRunJob]) error {
+	return inTurn(w.actions.ExecuteRun(ctx, j.Args.RunID))
+}
+
+// Timeout implements river.Worker.
+func (w *rerun) Timeout(*river.Job[hookglass.ActionRunJob]) time.Duration { return actionTimeout }
+
 // Workers work the queue of one node.
 type Workers struct {
 	workers store.Workers
@@ -61,7 +85,7 @@ type Workers struct {
 }
 
 // New returns workers that are not started yet.
-func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, log *slog.Logger) (*Workers, error) {
+func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, actions Actions, log *slog.Logger) (*Workers, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
 		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx), replays.Purge(ctx))
@@ -83,12 +107,13 @@ func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, lo
 		}
 		return inTurn(err)
 	}))
+	river.AddWorker(workers, &rerun{actions: actions})
 	poll := time.Second
 	if !db.Postgres() {
 		poll = 200 * time.Millisecond // nothing notifies on SQLite
 	}
 	w, err := db.NewWorkers(&river.Config{
-		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}},
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}, hookglass.ActionQueue: {MaxWorkers: actionWorkers}},
 		Workers:              workers,
 		Logger:               log.With("part", "job"),
 		JobTimeout:           jobTimeout,

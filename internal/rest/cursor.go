@@ -22,6 +22,10 @@ const (
 	ofBatches    byte = 'b'
 	ofBatchItems byte = 'i'
 
+	ofActions    byte = 'o'
+	ofActionRuns byte = 'v'
+	ofSecrets    byte = 's'
+
 	ofUndelivered byte = 'm'
 
 	ofTags      byte = 'g'

@@ -59,6 +59,8 @@ func nameTypes(r huma.Registry) {
 	alias(reflect.TypeFor[api.Optional[api.CaseOptions]](), reflect.TypeFor[api.CaseOptions]())
 	alias(reflect.TypeFor[api.Optional[api.Assertions]](), reflect.TypeFor[api.Assertions]())
 	alias(reflect.TypeFor[api.JSONObject](), reflect.TypeFor[map[string]any]())
+	alias(reflect.TypeFor[api.Optional[[]api.ActionCondition]](), reflect.TypeFor[[]api.ActionCondition]())
+	alias(reflect.TypeFor[api.Optional[[]api.NewStep]](), reflect.TypeFor[[]api.NewStep]())
 	r.Schema(reflect.TypeFor[api.Error](), true, errorType)
 }
 

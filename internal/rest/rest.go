@@ -17,6 +17,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/account"
+	"hookglass/internal/action"
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
@@ -32,6 +33,7 @@ type Deps struct {
 	Endpoints *endpoint.Service
 	Captures  *capture.Service
 	Replays   *replay.Service
+	Actions   *action.Service
 	Tunnels   *tunnel.Service
 	Addresses api.Addresses
 	// TemporaryEndpoints is whether anyone may make one.
@@ -68,6 +70,8 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.forwarding(t)
 	s.replays(t)
 	s.replayCases(t)
+	s.actions(t)
+	s.actionSecrets(t)
 	s.export(t)
 	s.stream(t)
 	s.activity(t)

@@ -19,6 +19,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/action"
 	"hookglass/internal/capture"
 	"hookglass/internal/delivery"
 	"hookglass/internal/endpoint"
@@ -60,6 +61,7 @@ type Server struct {
 	endpoints *endpoint.Service
 	captures  *capture.Service
 	replays   *replay.Service
+	actions   *action.Service
 	tunnels   *tunnel.Service
 }
 
@@ -213,7 +215,8 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
-	workers, err := job.New(db, s.captures, s.accounts, s.replays, s.log)
+	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
+	workers, err := job.New(db, s.captures, s.accounts, s.replays, s.actions, s.log)
 	if err != nil {
 		return err
 	}
@@ -227,6 +230,10 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}).Run)
 	background("verdicts", job.NewTasks(db, job.TaskConfig{
 		Kind: store.TaskVerdict, Places: 64, PerTenant: 32, Work: s.captures.Authenticate, Log: s.log.With("part", "mail"),
+	}).Run)
+	background("action", s.actions.Run)
+	background("actions", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskActions, Places: 128, PerTenant: 64, Work: s.actions.Work, Log: s.log.With("part", "action"),
 	}).Run)
 	background("job", workers.Run)
 	background("memory", returnMemory)

@@ -1,0 +1,373 @@
+package action
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// maxShown bounds what is shown of one step, in bytes of JSON.
+const maxShown = 64 << 10
+
+// PreviewResult is what an action would do with an event. Secrets in it are placeholders.
+type PreviewResult struct {
+	EventID    hookglass.EventID
+	ReceivedAt time.Time
+	Trigger    hookglass.TriggerResult
+	Steps      []PreviewedStep
+	Sensitive  []SensitiveField
+}
+
+// PreviewedStep is what one step would do: a JSON value that is its output, where it is a transform, or else what it renders.
+type PreviewedStep struct {
+	hookglass.Step
+	Status    hookglass.StepStatus
+	Reason    string
+	Output    []byte // JSON; nil: none
+	Rendered  []byte // JSON; nil: none
+	Truncated bool
+	Failure   *hookglass.Failure
+
+	shown jsondoc.Value
+}
+
+// SensitiveField is a place in what a step makes that is blotted out.
+type SensitiveField struct{ Step, Path string }
+
+// Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found and plan_required.
+func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string) (p PreviewResult, err error) {
+	if err := mayManage(who); err != nil {
+		return p, err
+	}
+	var a hookglass.Action
+	var pl plan
+	var event *hookglass.Event
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if a, err = v.Action(ref, actionID); err != nil {
+			return err
+		}
+		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
+			return err
+		}
+		event, err = v.Event(ref, eventID)
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	program, err := compile(a)
+	if err != nil {
+		return p, err
+	}
+	sc, err := pl.scene(event)
+	if err != nil {
+		return p, err
+	}
+	return s.rehearse(sc, program), nil
+}
+
+// rehearse is a run whose steps render and do nothing.
+func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
+	p := PreviewResult{EventID: sc.event.ID, ReceivedAt: sc.event.ReceivedAt, Trigger: program.trigger.Evaluate(sc.base.Fresh())}
+	secret, masks := Preview(program.secrets)
+	redactor := NewRedactor(append(masks, credentials(sc.event)...)...)
+	for i := range p.Trigger.Conditions {
+		c := &p.Trigger.Conditions[i]
+		c.Actual, _ = redactor.Text(c.Actual)
+	}
+	doc := sc.base.Fresh()
+	halted := false
+	for i := range program.steps {
+		st := &program.steps[i]
+		shown := PreviewedStep{Step: st.Step, Status: hookglass.StepStopped}
+		var output jsondoc.Value
+		if !halted {
+			var paths []string
+			output, paths = s.rehearseStep(sc, st, Values{Context: doc, Secret: secret}, redactor, &shown)
+			for _, path := range paths {
+				p.Sensitive = append(p.Sensitive, SensitiveField{st.ReferenceKey, path})
+			}
+			halted = shown.Status == hookglass.StepFailed && st.policy == hookglass.FailureStop
+		}
+		doc.SetStep(st.ReferenceKey, shown.Status, output)
+		p.Steps = append(p.Steps, shown)
+	}
+	return p
+}
+
+// rehearseStep renders one step. It returns its output as later steps see it, and the places that are blotted out of what is shown.
+func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redactor, shown *PreviewedStep) (output jsondoc.Value, sensitive []string) {
+	fail := func(f *hookglass.Failure) {
+		message, _ := redactor.Text(f.Message)
+		shown.Status, shown.Failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: message}
+	}
+	matched, failure := st.guard.Evaluate(in.Context)
+	switch {
+	case failure != nil:
+		fail(failure)
+		return output, nil
+	case !matched:
+		shown.Status, shown.Reason = hookglass.StepSkipped, hookglass.ReasonConditionFalse
+		return output, nil
+	}
+	if err := mayRun(sc.rights, st.Type); err != nil {
+		fail(failedBy(err).failure)
+		return output, nil
+	}
+	shown.Status = hookglass.StepCompleted
+	var value jsondoc.Value
+	switch st.Type {
+	case hookglass.StepForward:
+		value, failure = s.rehearseForward(sc, st, redactor)
+	case hookglass.StepNotify:
+		text, err := st.message.RenderMessage(sc.event, &sc.endpoint)
+		if err != nil {
+			failure = &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
+			break
+		}
+		value = jsondoc.Members(named("channel", jsondoc.Text(st.notify.Channel)), named("message", jsondoc.Text(text)))
+	case hookglass.StepTag:
+		value = jsondoc.Members(named("tag", jsondoc.Text(st.tag.Tag)))
+	case hookglass.StepIgnore:
+		value = jsondoc.Members(named("reason", jsondoc.Text(st.ignore.Reason)))
+	case hookglass.StepTransform:
+		if output, failure = st.transform.Run(in); failure == nil {
+			value, sensitive = redactor.Value(output)
+		}
+	case hookglass.StepRequest:
+		value, sensitive, failure = rehearseRequest(st, in, redactor)
+	}
+	if failure != nil {
+		fail(failure)
+		return output, nil
+	}
+	shown.shown = value
+	text := value.Bytes()
+	if len(text) > maxShown {
+		part, _ := Cut(string(text), maxShown)
+		text, shown.Truncated = jsondoc.Text(part).Bytes(), true
+	}
+	if st.Type == hookglass.StepTransform {
+		shown.Output = text
+	} else {
+		shown.Rendered = text
+	}
+	return output, sensitive
+}
+
+func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (jsondoc.Value, *hookglass.Failure) {
+	r, failure := delivery.RenderForward(sc.event, st.forwardURL(sc.event), s.Proxied)
+	if failure != nil {
+		return jsondoc.Value{}, failure
+	}
+	url, _ := redactor.Text(r.URL)
+	var headers []jsondoc.Value
+	for _, h := range redactor.Headers(r.Headers) {
+		headers = append(headers, jsondoc.List(jsondoc.Text(h.Name), jsondoc.Text(h.Value)))
+	}
+	return jsondoc.Members(named("method", jsondoc.Text(r.Method)), named("url", jsondoc.Text(url)), named("header_list", jsondoc.List(headers...)),
+		named("body_bytes", jsondoc.Int(int64(len(r.Body)))), named("timeout_seconds", jsondoc.Int(int64(st.forward.TimeoutSeconds))),
+		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), nil
+}
+
+// rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of nothing else that was
+// filled in.
+func rehearseRequest(st *step, in Values, redactor *Redactor) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
+	q, err := st.render(in)
+	if err != nil {
+		return v, nil, &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
+	}
+	show := func(path string, text, shown string) jsondoc.Value {
+		if shown != text {
+			sensitive = append(sensitive, path)
+		}
+		return jsondoc.Text(shown)
+	}
+	url, _ := redactor.Text(q.url.Text)
+	members := []jsondoc.Member{named("method", jsondoc.Text(q.method)), named("url", show("/url", q.url.Text, url))}
+	var headers []jsondoc.Member
+	for i, h := range q.headers {
+		name := st.request.Headers[i].Name
+		shown := redactor.Headers(hookglass.Headers{{Name: name, Value: h.Text}})[0].Value
+		if len(h.Spans) > 0 && len(h.Spans) == len(st.headers[i].parts) {
+			shown = h.Masked()
+		}
+		headers = append(headers, named(name, show("/headers/"+escapePointer(name), h.Text, shown)))
+	}
+	members = append(members, named("headers", jsondoc.Members(headers...)), named("body", show("/body", q.body.Text, redactor.Body(q.body.Text))),
+		named("timeout_seconds", jsondoc.Int(int64(st.request.TimeoutSeconds))))
+	return jsondoc.Members(members...), sensitive, nil
+}
+
+func escapePointer(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// Bounds of a backtest.
+const (
+	MaxBacktest      = 100 // events
+	defaultBacktest  = 25
+	backtestTime     = 20 * time.Second
+	backtestDiffs    = 50 // of one event
+	backtestDiffSize = 1 << 10
+)
+
+// Backtest is what an action would have done with past events, and what another configuration of it would have.
+type Backtest struct {
+	Events   []BacktestEvent
+	Complete bool // false: the time for it ended first
+}
+
+// BacktestEvent is one event of a backtest.
+type BacktestEvent struct {
+	Stored      PreviewResult
+	Submitted   *PreviewResult // nil: no other configuration was given
+	Differences []BacktestDifference
+	More        bool // there are more differences
+}
+
+// BacktestDifference is a place where what a step makes differs. A side that is nil has nothing there.
+type BacktestDifference struct {
+	Step, Path        string
+	Stored, Submitted []byte // JSON
+}
+
+// Backtest rehearses an action on the last events that a query means, newest first, and beside it what a draft would make of the action. Nothing is
+// sent, and nothing is stored. limit 0 is the default. It answers not_found, plan_required, subscription_required and validation_failed.
+func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID, text string, limit int64, d *Draft) (b Backtest, err error) {
+	if err := mayManage(who); err != nil {
+		return b, err
+	}
+	if limit == 0 {
+		limit = defaultBacktest
+	}
+	if limit < 1 || limit > MaxBacktest {
+		return b, hookglass.Invalid("limit", "must be 1 to %d", MaxBacktest)
+	}
+	q, err := query.Filter{Q: text, Ignored: "any"}.Parse(time.Now())
+	if err != nil {
+		return b, err
+	}
+	var a hookglass.Action
+	var pl plan
+	var page store.EventPage
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if a, err = v.Action(ref, actionID); err != nil {
+			return err
+		}
+		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
+			return err
+		}
+		page, err = v.Events(ref, store.EventList{Query: q, Limit: int(limit)})
+		return err
+	})
+	if err != nil {
+		return b, err
+	}
+	stored, err := compile(a)
+	if err != nil {
+		return b, err
+	}
+	var submitted *program
+	if d != nil {
+		changed := a
+		def := s.define(*d, &changed)
+		if len(def.faults) > 0 {
+			return b, hookglass.InvalidFields(def.faults)
+		}
+		if err := mayHave(pl.rights, changed.Steps, a.Steps); err != nil {
+			return b, err
+		}
+		if submitted, err = compile(changed); err != nil {
+			return b, err
+		}
+	}
+	until := time.Now().Add(backtestTime)
+	for _, listed := range page.Events {
+		if time.Now().After(until) || ctx.Err() != nil {
+			return b, ctx.Err()
+		}
+		var event *hookglass.Event
+		err := s.db.View(ctx, who, func(v *store.View) (err error) {
+			event, err = v.Event(ref, string(listed.ID))
+			return err
+		})
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return b, err
+		}
+		sc, err := pl.scene(event)
+		if err != nil {
+			return b, err
+		}
+		one := BacktestEvent{Stored: s.rehearse(sc, stored)}
+		if submitted != nil {
+			other := s.rehearse(sc, submitted)
+			one.Submitted = &other
+			one.Differences, one.More = differences(one.Stored, other)
+		}
+		b.Events = append(b.Events, one)
+	}
+	b.Complete = true
+	return b, nil
+}
+
+// differences compares what the steps of two previews make, by reference key.
+func differences(stored, submitted PreviewResult) (all []BacktestDifference, more bool) {
+	var keys []string
+	made := func(p PreviewResult, key string) *jsondoc.Value {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+		for i := range p.Steps {
+			if st := &p.Steps[i]; st.ReferenceKey == key && (st.Output != nil || st.Rendered != nil) {
+				return &st.shown
+			}
+		}
+		return nil
+	}
+	for _, st := range stored.Steps {
+		made(stored, st.ReferenceKey)
+	}
+	for _, st := range submitted.Steps {
+		made(submitted, st.ReferenceKey)
+	}
+	for _, key := range slices.Clone(keys) {
+		left, right := made(stored, key), made(submitted, key)
+		if left == nil && right == nil {
+			continue
+		}
+		if left == nil || right == nil {
+			all = append(all, BacktestDifference{Step: key, Stored: side(left), Submitted: side(right)})
+			continue
+		}
+		found, rest := jsondoc.Diff(*left, *right, backtestDiffs-min(len(all), backtestDiffs))
+		for _, d := range found {
+			all = append(all, BacktestDifference{Step: key, Path: d.Path, Stored: side(d.Left), Submitted: side(d.Right)})
+		}
+		more = more || rest
+	}
+	return all, more
+}
+
+// side is one side of a difference, cut when it is long.
+func side(v *jsondoc.Value) []byte {
+	if v == nil {
+		return nil
+	}
+	text := v.Bytes()
+	if len(text) > backtestDiffSize {
+		part, _ := Cut(string(text), backtestDiffSize)
+		return jsondoc.Text(part).Bytes()
+	}
+	return text
+}

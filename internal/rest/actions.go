@@ -1,0 +1,373 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/action"
+	"hookglass/internal/store"
+)
+
+type (
+	actionList struct {
+		InEndpoint
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	// ActionPath is the path of one action.
+	ActionPath struct {
+		InEndpoint
+		ActionID string `path:"action_id" doc:"The action's id." example:"act_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+
+	actionRunList struct {
+		ActionPath
+		Paging
+	}
+
+	endpointRunList struct {
+		InEndpoint
+		Paging
+	}
+
+	// ActionRunPath is the path of one run of an action.
+	ActionRunPath struct {
+		InEndpoint
+		RunID string `path:"action_run_id" doc:"The run's id." example:"arun_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+)
+
+func (s *service) actions(t *table) {
+	const tag, in = "Actions", "/endpoints/{endpoint_id}"
+	const base, one = in + "/actions", in + "/actions/{action_id}"
+	const older, olderOne = in + "/endpoint_actions", in + "/endpoint_actions/{action_id}"
+	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
+	handle(t, operation{
+		id: "list-actions", method: http.MethodGet, path: base, aliases: []string{older}, tag: tag, summary: "List actions", text: "By position.", access: read,
+	}, s.listActions)
+	handleBody(t, operation{
+		id: "create-action", method: http.MethodPost, path: base, aliases: []string{older}, tag: tag, summary: "Create an action", access: write,
+		text: "It runs on events that are captured from now on. Actions need a Pro, Team or Business plan; forward steps an active paid subscription, transform steps " +
+			"the Business plan, http_request steps both. A tag that the workspace does not have is made; a secret or a channel must be there.", status: http.StatusCreated,
+	}, s.createAction)
+	handle(t, operation{
+		id: "get-action", method: http.MethodGet, path: one, aliases: []string{olderOne}, tag: tag, summary: "Read an action", text: "With its last 10 runs.", access: read,
+	}, s.getAction)
+	handleBody(t, operation{
+		id: "update-action", method: http.MethodPatch, path: one, aliases: []string{olderOne}, tag: tag, summary: "Change an action", access: write,
+		text: "What the body does not name stays as it is; steps replaces all of them.",
+	}, s.updateAction)
+	handle(t, operation{
+		id: "delete-action", method: http.MethodDelete, path: one, aliases: []string{olderOne}, tag: tag, summary: "Delete an action", text: "Its runs are kept.", access: write,
+	}, s.deleteAction)
+	handleBody(t, operation{
+		id: "preview-action", method: http.MethodPost, path: one + "/preview", aliases: []string{olderOne + "/preview"}, tag: tag, summary: "Preview an action on a captured event", access: read,
+		text: "Renders the steps and sends nothing. Secrets show as {{secrets.NAME}}; what else is sensitive is blotted out and listed.",
+	}, s.previewAction)
+	handleBody(t, operation{
+		id: "backtest-action", method: http.MethodPost, path: one + "/backtest", aliases: []string{olderOne + "/backtest"}, tag: tag, summary: "Try an action on past events", access: read,
+		text: "What it would have done with the last events that the query means, and what a changed configuration would have. Nothing is sent.",
+	}, s.backtestAction)
+	handle(t, operation{
+		id: "list-action-runs", method: http.MethodGet, path: one + "/runs", aliases: []string{olderOne + "/runs"}, tag: tag, summary: "List the runs of an action", access: read,
+		text: "Newest first. A run is kept as long as its event.",
+	}, s.listActionRuns)
+	handleBody(t, operation{
+		id: "rerun-action", method: http.MethodPost, path: one + "/runs", aliases: []string{olderOne + "/runs"}, tag: tag, summary: "Run an action again", access: write, status: http.StatusAccepted,
+		text: "On a captured event, in the background, with the configuration that is current when it begins, whatever its trigger conditions say.",
+	}, s.rerunAction)
+	handle(t, operation{
+		id: "list-endpoint-action-runs", method: http.MethodGet, path: in + "/action_runs", tag: tag, summary: "List the runs of all actions", access: read,
+		text: "Newest first, also those of deleted actions.",
+	}, s.listEndpointActionRuns)
+	handle(t, operation{
+		id: "get-action-run", method: http.MethodGet, path: in + "/action_runs/{action_run_id}", tag: tag, summary: "Read a run of an action", access: read,
+	}, s.getActionRun)
+}
+
+func (s *service) listActions(ctx context.Context, in *actionList) (out api.List[api.Action], err error) {
+	after, limit, err := page(ofActions, in.Limit, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	ask := limit
+	if limit > 0 {
+		ask++ // one more tells whether the list goes on
+	}
+	var found []hookglass.Action
+	err = s.view(ctx, func(v *store.View) (err error) {
+		found, err = v.Actions(in.EndpointID, after, ask)
+		return err
+	})
+	if limit > 0 && len(found) > limit {
+		found = found[:limit]
+		out.Meta.NextCursor = cursor(ofActions, int64(found[limit-1].Position))
+	}
+	out.Data = make([]api.Action, 0, len(found))
+	for _, a := range found {
+		out.Data = append(out.Data, api.FromAction(a))
+	}
+	return out, err
+}
+
+func (s *service) createAction(ctx context.Context, in *InEndpoint, body *api.CreateAction) (out api.One[api.Action], err error) {
+	if body.EndpointAction == nil {
+		return out, hookglass.Invalid("endpoint_action", "is required")
+	}
+	d, err := actionDraft(api.ActionChange(*body.EndpointAction))
+	if err != nil {
+		return out, err
+	}
+	a, err := s.Actions.Create(ctx, asker(ctx), in.EndpointID, d)
+	out.Data = api.FromAction(a)
+	return out, err
+}
+
+func (s *service) getAction(ctx context.Context, in *ActionPath) (out api.One[api.ActionDetail], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		a, err := v.Action(in.EndpointID, in.ActionID)
+		if err != nil {
+			return err
+		}
+		runs, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, hookglass.RecentRuns)
+		out.Data = api.ActionDetail{Action: api.FromAction(a), RecentRuns: actionRuns(runs)}
+		return err
+	})
+	return out, err
+}
+
+func actionRuns(found []hookglass.ActionRun) []api.ActionRun {
+	runs := make([]api.ActionRun, 0, len(found))
+	for _, r := range found {
+		runs = append(runs, api.FromActionRun(r))
+	}
+	return runs
+}
+
+func (s *service) updateAction(ctx context.Context, in *ActionPath, body *api.UpdateAction) (out api.One[api.Action], err error) {
+	if body.EndpointAction == nil {
+		return out, hookglass.Invalid("endpoint_action", "is required")
+	}
+	d, err := actionDraft(*body.EndpointAction)
+	if err != nil {
+		return out, err
+	}
+	a, err := s.Actions.Update(ctx, asker(ctx), in.EndpointID, in.ActionID, d)
+	out.Data = api.FromAction(a)
+	return out, err
+}
+
+func (s *service) deleteAction(ctx context.Context, in *ActionPath) (out api.One[api.Deleted], err error) {
+	err = s.Actions.Delete(ctx, asker(ctx), in.EndpointID, in.ActionID)
+	out.Data = api.Deleted{ID: in.ActionID, Deleted: true}
+	return out, err
+}
+
+func (s *service) listActionRuns(ctx context.Context, in *actionRunList) (out api.List[api.ActionRun], err error) {
+	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error) {
+		return v.ActionRuns(in.EndpointID, in.ActionID, before, limit)
+	})
+}
+
+func (s *service) listEndpointActionRuns(ctx context.Context, in *endpointRunList) (out api.List[api.ActionRun], err error) {
+	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error) {
+		return v.EndpointActionRuns(in.EndpointID, before, limit)
+	})
+}
+
+func (s *service) pageOfRuns(ctx context.Context, p Paging, read func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error)) (out api.List[api.ActionRun], err error) {
+	before, err := place(ofActionRuns, p.Cursor)
+	if err != nil {
+		return out, err
+	}
+	var found []hookglass.ActionRun
+	err = s.view(ctx, func(v *store.View) (err error) {
+		found, err = read(v, before, p.Limit+1)
+		return err
+	})
+	if len(found) > p.Limit {
+		found = found[:p.Limit]
+		out.Meta.NextCursor = cursor(ofActionRuns, found[p.Limit-1].Num)
+	}
+	out.Data = actionRuns(found)
+	return out, err
+}
+
+func (s *service) getActionRun(ctx context.Context, in *ActionRunPath) (out api.One[api.ActionRun], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		r, err := v.ActionRun(in.EndpointID, in.RunID)
+		out.Data = api.FromActionRun(r)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) rerunAction(ctx context.Context, in *ActionPath, body *api.RerunAction) (out api.One[api.ActionRun], err error) {
+	if body.Run == nil {
+		return out, hookglass.Invalid("run", "is required")
+	}
+	var faults []hookglass.FieldError
+	event := given(&faults, "run.event_id", body.Run.EventID, false)
+	parent := given(&faults, "run.parent_run_id", body.Run.ParentRunID, true)
+	if len(faults) > 0 {
+		return out, hookglass.InvalidFields(faults)
+	}
+	r, err := s.Actions.Rerun(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(event), orEmpty(parent))
+	out.Data = api.FromActionRun(r)
+	return out, err
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (s *service) previewAction(ctx context.Context, in *ActionPath, body *api.PreviewAction) (out api.One[api.ActionPreview], err error) {
+	if body.Preview == nil || !body.Preview.IngressEventID.Set || body.Preview.IngressEventID.Null {
+		return out, hookglass.Invalid("preview.ingress_event_id", "is required")
+	}
+	p, err := s.Actions.Preview(ctx, asker(ctx), in.EndpointID, in.ActionID, body.Preview.IngressEventID.Value)
+	out.Data = api.ActionPreview{
+		EventID: string(p.EventID), Trigger: api.FromTrigger(p.Trigger), Steps: make([]api.PreviewedStep, len(p.Steps)), SensitiveFields: make([]api.SensitiveField, len(p.Sensitive)),
+	}
+	for i, st := range p.Steps {
+		out.Data.Steps[i] = api.PreviewedStep{
+			ReferenceKey: st.ReferenceKey, StepType: string(st.Type), Name: st.Name, Status: string(st.Status), Reason: nonEmpty(st.Reason),
+			Output: st.Output, Rendered: st.Rendered, Truncated: st.Truncated, Error: failureOf(st.Failure),
+		}
+	}
+	for i, f := range p.Sensitive {
+		out.Data.SensitiveFields[i] = api.SensitiveField{Step: f.Step, Path: f.Path}
+	}
+	return out, err
+}
+
+func nonEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func failureOf(f *hookglass.Failure) *api.DeliveryFailure {
+	if f == nil {
+		return nil
+	}
+	return &api.DeliveryFailure{Code: f.Code, Message: f.Message}
+}
+
+func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.BacktestAction) (out api.One[api.ActionBacktest], err error) {
+	var faults []hookglass.FieldError
+	query := given(&faults, "query", body.Query, false)
+	limit := given(&faults, "limit", body.Limit, false)
+	if limit != nil && (*limit < 1 || *limit > action.MaxBacktest) {
+		faults = append(faults, hookglass.FieldError{Field: "limit", Message: "must be 1 to 100"})
+	}
+	if len(faults) > 0 {
+		return out, hookglass.InvalidFields(faults)
+	}
+	if limit == nil {
+		limit = new(int64)
+	}
+	var draft *action.Draft
+	if body.EndpointAction != nil {
+		d, err := actionDraft(*body.EndpointAction)
+		if err != nil {
+			return out, err
+		}
+		draft = &d
+	}
+	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(query), *limit, draft)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.ActionBacktest{Evaluated: len(b.Events), Complete: b.Complete, Events: make([]api.BacktestEvent, len(b.Events))}
+	if draft != nil {
+		out.Data.Submitted = new(int)
+	}
+	for i, e := range b.Events {
+		one := api.BacktestEvent{
+			EventID: string(e.Stored.EventID), RequestedAt: api.Time{Time: e.Stored.ReceivedAt}, Stored: backtestOutcome(e.Stored),
+			Differences: make([]api.BacktestDifference, len(e.Differences)), More: e.More,
+		}
+		if e.Stored.Trigger.Matched {
+			out.Data.Matched++
+		}
+		if e.Submitted != nil {
+			other := backtestOutcome(*e.Submitted)
+			one.Submitted = &other
+			if e.Submitted.Trigger.Matched {
+				*out.Data.Submitted++
+			}
+		}
+		for j, d := range e.Differences {
+			one.Differences[j] = api.BacktestDifference{Step: d.Step, Path: d.Path, Stored: d.Stored, Submitted: d.Submitted}
+		}
+		out.Data.Events[i] = one
+	}
+	return out, nil
+}
+
+func backtestOutcome(p action.PreviewResult) api.BacktestOutcome {
+	out := api.BacktestOutcome{Trigger: api.FromTrigger(p.Trigger), Steps: make([]api.BacktestStep, len(p.Steps))}
+	for i, st := range p.Steps {
+		out.Steps[i] = api.BacktestStep{
+			ReferenceKey: st.ReferenceKey, StepType: string(st.Type), Status: string(st.Status), Reason: nonEmpty(st.Reason), Error: failureOf(st.Failure),
+		}
+	}
+	return out
+}
+
+// actionDraft refuses null where a field has none.
+func actionDraft(c api.ActionChange) (d action.Draft, err error) {
+	var faults []hookglass.FieldError
+	const in = "endpoint_action."
+	d.Name = given(&faults, in+"name", c.Name, false)
+	d.Enabled = given(&faults, in+"enabled", c.Enabled, false)
+	d.FailurePolicy = given(&faults, in+"failure_policy", c.FailurePolicy, false)
+	d.Position = given(&faults, in+"position", c.Position, false)
+	if conditions := given(&faults, in+"conditions", c.Conditions, false); conditions != nil {
+		made := make([]action.ConditionDraft, len(*conditions))
+		for i, c := range *conditions {
+			made[i] = action.ConditionDraft{Field: c.Field, Operator: c.Operator, Value: c.Value}
+		}
+		d.Conditions = &made
+	}
+	if steps := given(&faults, in+"steps", c.Steps, false); steps != nil {
+		made := make([]action.StepDraft, len(*steps))
+		for i, st := range *steps {
+			made[i] = stepDraft(st)
+		}
+		d.Steps = &made
+	}
+	if len(faults) > 0 {
+		return d, hookglass.InvalidFields(faults)
+	}
+	return d, nil
+}
+
+// stepDraft takes null for what is left out, where that has a meaning.
+func stepDraft(st api.NewStep) action.StepDraft {
+	d := action.StepDraft{Type: st.StepType, Config: st.Config}
+	if st.ReferenceKey.Set && !st.ReferenceKey.Null {
+		d.ReferenceKey = &st.ReferenceKey.Value
+	}
+	if st.Name.Set {
+		d.Name = &st.Name.Value
+	}
+	if st.ConfigVersion.Set && !st.ConfigVersion.Null {
+		d.ConfigVersion = &st.ConfigVersion.Value
+	}
+	if st.FailurePolicy.Set && !st.FailurePolicy.Null {
+		d.FailurePolicy = &st.FailurePolicy.Value
+	}
+	for _, c := range st.Conditions {
+		d.Conditions = append(d.Conditions, action.StepConditionDraft{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: c.Value})
+	}
+	return d
+}
