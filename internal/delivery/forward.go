@@ -47,6 +47,9 @@ type ForwardConfig struct {
 	Log     *slog.Logger
 	Now     func() time.Time // nil: the database's clock, by which all nodes measure what is due
 	Delay   Delayed          // nil: evenly distributed ("full jitter")
+	// Observe is told of each attempt: what came of it, 2xx to 5xx or the code of its failure, what becomes of the delivery, and how long
+	// the target took. nil: nobody is.
+	Observe func(outcome string, state hookglass.ForwardState, took time.Duration)
 }
 
 // Forwarder delivers captured events to the forwarding targets of their endpoints, at least once each.
@@ -73,6 +76,9 @@ type Forwarder struct {
 func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	if cfg.Now == nil {
 		cfg.Now = db.Now
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(string, hookglass.ForwardState, time.Duration) {}
 	}
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
@@ -345,6 +351,15 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	} else {
 		s.FinishedAt = f.Now()
 	}
+	f.Observe(outcome(a), state, a.Duration)
+}
+
+// outcome is what came of an attempt, in one of few words.
+func outcome(a hookglass.ForwardAttempt) string {
+	if a.Failure != nil {
+		return a.Failure.Code
+	}
+	return strconv.Itoa(a.StatusCode/100) + "xx"
 }
 
 // later gives a delivery back as if it had not been taken.

@@ -35,6 +35,7 @@ type yard struct {
 	ep        hookglass.Endpoint
 	clock     *clock
 	delays    *delays
+	observe   func(string, hookglass.ForwardState, time.Duration)
 }
 
 func eachYard(t *testing.T, test func(t *testing.T, y *yard)) {
@@ -101,7 +102,7 @@ func (y *yard) capture(e hookglass.Endpoint, headers, body string) *hookglass.Ev
 func (y *yard) start(db *store.DB) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	f := delivery.NewForwarder(db, delivery.ForwardConfig{Client: y.client, Log: slog.New(slog.DiscardHandler), Now: y.clock.now, Delay: y.delays.choose})
+	f := delivery.NewForwarder(db, delivery.ForwardConfig{Client: y.client, Log: slog.New(slog.DiscardHandler), Now: y.clock.now, Delay: y.delays.choose, Observe: y.observe})
 	go func() { ended <- f.Run(ctx) }()
 	var once sync.Once
 	stop = func() {

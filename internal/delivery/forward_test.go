@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +41,37 @@ func TestAnEventGoesOnceToEachEnabledTarget(t *testing.T) {
 		if d.EventID != ev.ID || d.StatusCode != 204 || len(d.Attempts) != 1 || d.Attempts[0].StatusCode != 204 || d.Attempts[0].Failure != nil ||
 			d.FinishedAt.IsZero() || !d.NextAt.IsZero() || d.Attempts[0].At.IsZero() {
 			t.Errorf("%s", text(d))
+		}
+	})
+}
+
+// What comes of attempts is observed in words that are few, whatever targets do.
+func TestAttemptsAreObserved(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		one := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader([]int{503, 204, 404}[min(n, 3)-1]) })
+		gone := newSink(t, always(200))
+		url := gone.URL
+		gone.Close()
+		var mu sync.Mutex
+		seen := map[string]int{}
+		y.observe = func(outcome string, state hookglass.ForwardState, took time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[outcome+" "+string(state)]++
+			if took < 0 {
+				t.Errorf("%s took %v", outcome, took)
+			}
+		}
+		a, b := y.target(y.ep, one.URL, 3), y.target(y.ep, url, 0)
+		y.start(y.db)
+		y.capture(y.ep, "", "x")
+		until(t, "both ends", func() bool {
+			return y.settledAll(a, 1, hookglass.ForwardDelivered)() && y.settledAll(b, 1, hookglass.ForwardFailed)()
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if len(seen) != 3 || seen["5xx pending"] != 1 || seen["2xx delivered"] != 1 || seen["connection_refused failed"] != 1 {
+			t.Errorf("%v", seen)
 		}
 	})
 }

@@ -25,6 +25,8 @@ type metrics struct {
 	ready    prometheus.Gauge
 
 	mailRefused *prometheus.CounterVec
+	attempts    *prometheus.CounterVec
+	took        prometheus.Histogram
 }
 
 func newMetrics() *metrics {
@@ -44,9 +46,15 @@ func newMetrics() *metrics {
 		mailRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookglass_mail_refused_total", Help: "Recipients, messages and connections refused by SMTP and LMTP, by reason.",
 		}, []string{"reason"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookglass_forward_attempts_total", Help: "Attempts to deliver events to forwarding targets: by what came of the attempt, and what became of the delivery.",
+		}, []string{"outcome", "state"}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hookglass_forward_attempt_seconds", Help: "Time from the resolution of a target's name to the last byte of its answer.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
+		}),
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work."}),
 	}
-	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.ready,
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.ready,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
 			func() float64 { return 1 }))
@@ -59,6 +67,12 @@ func (m *metrics) captureGroup(events int, bytes int64, took time.Duration) {
 	m.bytes.Add(float64(bytes))
 	m.group.Observe(float64(events))
 	m.commit.Observe(took.Seconds())
+}
+
+// forwarded observes one attempt; see delivery.ForwardConfig.
+func (m *metrics) forwarded(outcome string, state hookglass.ForwardState, took time.Duration) {
+	m.attempts.WithLabelValues(outcome, string(state)).Inc()
+	m.took.Observe(took.Seconds())
 }
 
 func (m *metrics) handler() http.Handler {

@@ -224,7 +224,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("capture", s.captures.Run)
 	background("replay", s.replays.Run)
 	background("tunnel", s.tunnels.Run)
-	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward")}).Run)
+	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward"), Observe: s.metrics.forwarded}).Run)
 	background("signatures", job.NewTasks(db, job.TaskConfig{
 		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),
 	}).Run)
