@@ -29,6 +29,8 @@ const (
 	actionTimeout = hookglass.ActionDeadline + time.Minute
 	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
 	purgeEvery = 25 * time.Second
+	// alertEvery is how soon an alert notices.
+	alertEvery = 10 * time.Second
 )
 
 // Captures is what the jobs of captured events need.
@@ -44,6 +46,18 @@ type Captures interface {
 type Accounts interface {
 	// Purge deletes sessions, links and rate limits that have expired.
 	Purge(ctx context.Context) error
+}
+
+// Alerts is what the job of alerts needs.
+type Alerts interface {
+	// Evaluate rolls up figures and judges all alerts; two at once do no harm.
+	Evaluate(ctx context.Context) error
+}
+
+// Tags is what the jobs of tags need.
+type Tags interface {
+	// Retag goes on with the renaming or deletion of a tag for a while and reports whether it is done.
+	Retag(ctx context.Context, j hookglass.RetagJob) (done bool, err error)
 }
 
 // Replays is what the jobs of replays need.
@@ -85,7 +99,7 @@ type Workers struct {
 }
 
 // New returns workers that are not started yet.
-func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, actions Actions, log *slog.Logger) (*Workers, error) {
+func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags Tags, replays Replays, actions Actions, log *slog.Logger) (*Workers, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
 		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx), replays.Purge(ctx))
@@ -94,6 +108,16 @@ func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, ac
 		done, err := captures.Erase(ctx, j.Args.EndpointNum)
 		if err == nil && !done {
 			return river.JobSnooze(0) // the rest when others have had their turn
+		}
+		return err
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.AlertJob]) error {
+		return alerts.Evaluate(ctx)
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.RetagJob]) error {
+		done, err := tags.Retag(ctx, j.Args)
+		if err == nil && !done {
+			return river.JobSnooze(0)
 		}
 		return err
 	}))
@@ -124,6 +148,9 @@ func New(db *store.DB, captures Captures, accounts Accounts, replays Replays, ac
 			river.NewPeriodicJob(river.PeriodicInterval(purgeEvery), func() (river.JobArgs, *river.InsertOpts) {
 				// A run that finds nothing to do is not worth remembering, and two at once do nothing together.
 				return hookglass.PurgeJob{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: purgeEvery}}
+			}, &river.PeriodicJobOpts{RunOnStart: true}),
+			river.NewPeriodicJob(river.PeriodicInterval(alertEvery), func() (river.JobArgs, *river.InsertOpts) {
+				return hookglass.AlertJob{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: alertEvery}}
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 		},
 		CompletedJobRetentionPeriod: 10 * time.Minute,

@@ -116,6 +116,8 @@ func wanted(e *json.SemanticError) string {
 		return "true or false"
 	case reflect.Int, reflect.Int64:
 		return "a whole number"
+	case reflect.Float64:
+		return "a number"
 	case reflect.Slice:
 		return "an array"
 	case reflect.Map, reflect.Struct, reflect.Pointer:

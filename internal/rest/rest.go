@@ -18,6 +18,7 @@ import (
 	"hookglass/api"
 	"hookglass/internal/account"
 	"hookglass/internal/action"
+	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
@@ -33,6 +34,7 @@ type Deps struct {
 	Endpoints *endpoint.Service
 	Captures  *capture.Service
 	Replays   *replay.Service
+	Alerts    *alert.Service
 	Actions   *action.Service
 	Tunnels   *tunnel.Service
 	Addresses api.Addresses
@@ -75,6 +77,10 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.export(t)
 	s.stream(t)
 	s.activity(t)
+	s.tags(t)
+	s.channels(t)
+	s.alerts(t)
+	s.metrics(t)
 	s.tunnel(t)
 	t.publish(mux)
 	return mux

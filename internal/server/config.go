@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"hookglass/internal/alert"
 	"hookglass/internal/email"
 	"hookglass/internal/outbound"
 )
@@ -37,23 +38,27 @@ func (s Storage) KeyFile() string {
 type Config struct {
 	Storage
 
-	Listen             string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one."`
-	SMTPListen         string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off."`
-	SMTPTLSCert        string        `name:"smtp-tls-cert" env:"HOOKGLASS_SMTP_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for STARTTLS, PEM; read again when it changes."`
-	SMTPTLSKey         string        `name:"smtp-tls-key" env:"HOOKGLASS_SMTP_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
-	LMTPListen         string        `name:"lmtp-listen" env:"HOOKGLASS_LMTP_LISTEN" placeholder:"PATH|ADDR" help:"Unix socket or address for LMTP, from a mail server of one's own."`
-	MailDNS            string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system, a DNS server, or a file of records."`
-	MetricsListen      string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`
-	PublicURL          string        `name:"public-url" env:"HOOKGLASS_PUBLIC_URL" placeholder:"URL" help:"What URLs in answers are built from (default: from --listen)."`
-	MailDomain         string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses."`
-	TrustedProxies     []string      `env:"HOOKGLASS_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-* and Forwarded headers are believed."`
-	OutboundAllow      []string      `env:"HOOKGLASS_OUTBOUND_ALLOW" placeholder:"CIDR" help:"Networks that outbound requests may reach besides public addresses."`
-	Retention          time.Duration `env:"HOOKGLASS_RETENTION" default:"720h" help:"Age at which events are purged; an account may set its own."`
-	MaxBodyBytes       int64         `env:"HOOKGLASS_MAX_BODY_BYTES" default:"26214400" help:"Largest webhook body and mail."`
-	Signup             string        `env:"HOOKGLASS_SIGNUP" default:"closed" enum:"open,closed" help:"Whether anyone may create an account in the web app (${enum})."`
-	TemporaryEndpoints string        `env:"HOOKGLASS_TEMPORARY_ENDPOINTS" default:"on" enum:"on,off" help:"Whether anyone may make an endpoint that lives 24 hours (${enum})."`
-	LogFormat          string        `env:"HOOKGLASS_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of the log (${enum})."`
-	LogLevel           string        `env:"HOOKGLASS_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What is logged (${enum})."`
+	Listen                string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one."`
+	SMTPListen            string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off."`
+	SMTPTLSCert           string        `name:"smtp-tls-cert" env:"HOOKGLASS_SMTP_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for STARTTLS, PEM; read again when it changes."`
+	SMTPTLSKey            string        `name:"smtp-tls-key" env:"HOOKGLASS_SMTP_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
+	LMTPListen            string        `name:"lmtp-listen" env:"HOOKGLASS_LMTP_LISTEN" placeholder:"PATH|ADDR" help:"Unix socket or address for LMTP, from a mail server of one's own."`
+	MailDNS               string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system, a DNS server, or a file of records."`
+	MetricsListen         string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`
+	PublicURL             string        `name:"public-url" env:"HOOKGLASS_PUBLIC_URL" placeholder:"URL" help:"What URLs in answers are built from (default: from --listen)."`
+	SMTPRelay             string        `name:"smtp-relay" env:"HOOKGLASS_SMTP_RELAY" placeholder:"HOST:PORT" help:"Mail server that takes over what notification channels send by email; 465 is spoken to under TLS."`
+	SMTPRelayUser         string        `name:"smtp-relay-user" env:"HOOKGLASS_SMTP_RELAY_USER" placeholder:"NAME" help:"User at the relay."`
+	SMTPRelayPasswordFile string        `name:"smtp-relay-password-file" env:"HOOKGLASS_SMTP_RELAY_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"Its password; or HOOKGLASS_SMTP_RELAY_PASSWORD."`
+	MailFrom              string        `env:"HOOKGLASS_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of that mail (default: hookglass@ and the mail domain)."`
+	MailDomain            string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses."`
+	TrustedProxies        []string      `env:"HOOKGLASS_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-* and Forwarded headers are believed."`
+	OutboundAllow         []string      `env:"HOOKGLASS_OUTBOUND_ALLOW" placeholder:"CIDR" help:"Networks that outbound requests may reach besides public addresses."`
+	Retention             time.Duration `env:"HOOKGLASS_RETENTION" default:"720h" help:"Age at which events are purged; an account may set its own."`
+	MaxBodyBytes          int64         `env:"HOOKGLASS_MAX_BODY_BYTES" default:"26214400" help:"Largest webhook body and mail."`
+	Signup                string        `env:"HOOKGLASS_SIGNUP" default:"closed" enum:"open,closed" help:"Whether anyone may create an account in the web app (${enum})."`
+	TemporaryEndpoints    string        `env:"HOOKGLASS_TEMPORARY_ENDPOINTS" default:"on" enum:"on,off" help:"Whether anyone may make an endpoint that lives 24 hours (${enum})."`
+	LogFormat             string        `env:"HOOKGLASS_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of the log (${enum})."`
+	LogLevel              string        `env:"HOOKGLASS_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What is logged (${enum})."`
 
 	anySMTPPort bool // another will do where the default one for SMTP is taken; dev's
 }
@@ -65,6 +70,7 @@ type checked struct {
 	proxies   []netip.Prefix
 	allow     []outbound.Rule
 	level     slog.Level
+	mailRelay *alert.Relay // nil: no mail is sent
 
 	certificate *certificate // nil: no STARTTLS
 	mailDNS     email.Resolver
@@ -119,6 +125,11 @@ func (c Config) Validate() (*checked, error) {
 	}
 	if !domainPattern.MatchString(c.MailDomain) {
 		fault("mail-domain", "%q is not a domain", c.MailDomain)
+	}
+	if relay, err := c.relay(); err != nil {
+		faults = append(faults, err)
+	} else {
+		out.mailRelay = relay
 	}
 	for _, p := range c.TrustedProxies {
 		prefix, err := parsePrefix(p)

@@ -16,7 +16,7 @@ func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
 	machines := rest.New(rest.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Tunnels: s.tunnels, Addresses: addresses,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Addresses: addresses,
 		TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{

@@ -20,6 +20,7 @@ import (
 	"hookglass"
 	"hookglass/internal/account"
 	"hookglass/internal/action"
+	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/delivery"
 	"hookglass/internal/endpoint"
@@ -61,6 +62,7 @@ type Server struct {
 	endpoints *endpoint.Service
 	captures  *capture.Service
 	replays   *replay.Service
+	alerts    *alert.Service
 	actions   *action.Service
 	tunnels   *tunnel.Service
 }
@@ -208,6 +210,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}
 	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
 	s.endpoints = endpoint.New(db, keys).Through(out)
+	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
 	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS, Keys: out}, s.log.With("part", "capture"))
 	s.tunnels = tunnel.New(db, tunnel.Config{
 		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
@@ -215,12 +218,13 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
-	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
-	workers, err := job.New(db, s.captures, s.accounts, s.replays, s.actions, s.log)
+	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Notifier: s.alerts, Proxied: proxied, Log: s.log.With("part", "action")})
+	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
 	if err != nil {
 		return err
 	}
 	background("account", s.accounts.Run)
+	background("alert", s.alerts.Run)
 	background("capture", s.captures.Run)
 	background("replay", s.replays.Run)
 	background("tunnel", s.tunnels.Run)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -85,5 +86,17 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 		s.Where = "action_secrets:value:" + id
 		return s, err
 	}, query, c.values...)
-	return append(append(secrets, cases...), values...), err
+	if err != nil {
+		return nil, err
+	}
+	var d args
+	query = "SELECT c.id, c.sealed FROM notification_channels c JOIN workspaces w ON w.id = c.workspace_id WHERE " +
+		v.accountScope(&d, "w.account_id", "w.id") + " ORDER BY c.num DESC LIMIT " + d.add(limit)
+	channels, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+		var id string
+		err = scan(&id, &s.Sealed)
+		s.Where = "notification_channels:sealed:" + id
+		return s, err
+	}, query, d.values...)
+	return slices.Concat(secrets, cases, values, channels), err
 }

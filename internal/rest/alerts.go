@@ -1,0 +1,166 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/alert"
+	"hookglass/internal/store"
+)
+
+type (
+	alertList struct {
+		InEndpoint
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	incidentList struct {
+		AlertPath
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	// AlertPath is the path of one alert.
+	AlertPath struct {
+		InEndpoint
+		AlertID string `path:"alert_id" doc:"The alert's id." example:"alrt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+)
+
+func (s *service) alerts(t *table) {
+	const tag, base = "Alerts", "/endpoints/{endpoint_id}/alerts"
+	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
+	handle(t, operation{
+		id: "list-alerts", method: http.MethodGet, path: base, tag: tag, summary: "List alerts", text: "Oldest first.", access: read,
+	}, s.listAlerts)
+	handleBody(t, operation{
+		id: "create-alert", method: http.MethodPost, path: base, tag: tag, summary: "Create an alert", access: write, status: http.StatusCreated,
+		text: "missing_webhook {window_minutes}: nothing arrived for so long. error_response {threshold, window_minutes}: so many deliveries failed or were answered with 400 or more; " +
+			"it is resolved when half of them or fewer are left. keyword_match {keyword, field}: resolved when 10 minutes pass without a match. volume_spike {factor, window_minutes, " +
+			"min_count}: more events than factor times the average of the 24 windows before. Ignored events count in none. An alert is judged every 10 seconds; each time in which it is " +
+			"triggered is one incident, with one alert.triggered in the activity feed, and its channels are told when it begins and when it ends.",
+	}, s.createAlert)
+	handle(t, operation{
+		id: "get-alert", method: http.MethodGet, path: base + "/{alert_id}", tag: tag, summary: "Read an alert", access: read,
+	}, s.getAlert)
+	handleBody(t, operation{
+		id: "update-alert", method: http.MethodPatch, path: base + "/{alert_id}", tag: tag, summary: "Change an alert", access: write,
+		text: "What the body does not name stays as it is. One that is to watch for something else watches anew, and its incident, if one goes on, is resolved.",
+	}, s.updateAlert)
+	handle(t, operation{
+		id: "delete-alert", method: http.MethodDelete, path: base + "/{alert_id}", tag: tag, summary: "Delete an alert", text: "With its history.", access: write,
+	}, s.deleteAlert)
+	handle(t, operation{
+		id: "list-alert-incidents", method: http.MethodGet, path: base + "/{alert_id}/incidents", tag: tag, summary: "List the incidents of an alert",
+		text: "The times in which it was triggered, newest first.", access: read,
+	}, s.listIncidents)
+}
+
+func (s *service) listAlerts(ctx context.Context, in *alertList) (out api.List[api.Alert], err error) {
+	after, limit, err := page(ofAlerts, in.Limit, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	var found []hookglass.Alert
+	err = s.view(ctx, func(v *store.View) (err error) {
+		found, err = v.Alerts(in.EndpointID, after, oneMore(limit))
+		return err
+	})
+	if limit > 0 && len(found) > limit {
+		found = found[:limit]
+		out.Meta.NextCursor = cursor(ofAlerts, found[limit-1].Num)
+	}
+	out.Data = make([]api.Alert, 0, len(found))
+	for _, a := range found {
+		out.Data = append(out.Data, api.FromAlert(a))
+	}
+	return out, err
+}
+
+func (s *service) createAlert(ctx context.Context, in *InEndpoint, body *api.CreateAlert) (out api.One[api.Alert], err error) {
+	if body.Alert == nil {
+		return out, hookglass.Invalid("alert", "is required")
+	}
+	d, err := alertDraft(api.AlertChange(*body.Alert))
+	if err != nil {
+		return out, err
+	}
+	a, err := s.Alerts.Create(ctx, asker(ctx), in.EndpointID, d)
+	out.Data = api.FromAlert(a)
+	return out, err
+}
+
+func (s *service) getAlert(ctx context.Context, in *AlertPath) (out api.One[api.Alert], err error) {
+	err = s.view(ctx, func(v *store.View) error {
+		a, err := v.Alert(in.EndpointID, in.AlertID)
+		out.Data = api.FromAlert(a)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) updateAlert(ctx context.Context, in *AlertPath, body *api.UpdateAlert) (out api.One[api.Alert], err error) {
+	if body.Alert == nil {
+		return out, hookglass.Invalid("alert", "is required")
+	}
+	d, err := alertDraft(*body.Alert)
+	if err != nil {
+		return out, err
+	}
+	a, err := s.Alerts.Update(ctx, asker(ctx), in.EndpointID, in.AlertID, d)
+	out.Data = api.FromAlert(a)
+	return out, err
+}
+
+func (s *service) deleteAlert(ctx context.Context, in *AlertPath) (out api.One[api.Deleted], err error) {
+	err = s.Alerts.Delete(ctx, asker(ctx), in.EndpointID, in.AlertID)
+	out.Data = api.Deleted{ID: in.AlertID, Deleted: true}
+	return out, err
+}
+
+func (s *service) listIncidents(ctx context.Context, in *incidentList) (out api.List[api.Incident], err error) {
+	before, err := place(ofIncidents, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	var found []hookglass.Incident
+	err = s.view(ctx, func(v *store.View) (err error) {
+		found, err = v.Incidents(in.EndpointID, in.AlertID, before, in.Limit+1)
+		return err
+	})
+	if len(found) > in.Limit {
+		found = found[:in.Limit]
+		out.Meta.NextCursor = cursor(ofIncidents, found[in.Limit-1].Num)
+	}
+	out.Data = make([]api.Incident, 0, len(found))
+	for _, i := range found {
+		out.Data = append(out.Data, api.FromIncident(in.AlertID, i))
+	}
+	return out, err
+}
+
+// alertDraft refuses null, which no field has.
+func alertDraft(c api.AlertChange) (d alert.Draft, err error) {
+	var faults []hookglass.FieldError
+	d.Name = given(&faults, "alert.name", c.Name, false)
+	d.Kind = (*hookglass.AlertKind)(given(&faults, "alert.kind", c.Kind, false))
+	d.Enabled = given(&faults, "alert.enabled", c.Enabled, false)
+	d.ChannelIDs = given(&faults, "alert.channel_ids", c.ChannelIDs, false)
+	if config := given(&faults, "alert.config", c.Config, false); config != nil {
+		d.Config = &alert.Settings{
+			WindowMinutes: given(&faults, "alert.config.window_minutes", config.WindowMinutes, false),
+			Threshold:     given(&faults, "alert.config.threshold", config.Threshold, false),
+			Keyword:       given(&faults, "alert.config.keyword", config.Keyword, false),
+			Field:         given(&faults, "alert.config.field", config.Field, false),
+			Factor:        given(&faults, "alert.config.factor", config.Factor, false),
+			MinCount:      given(&faults, "alert.config.min_count", config.MinCount, false),
+		}
+	}
+	if len(faults) > 0 {
+		return d, hookglass.InvalidFields(faults)
+	}
+	return d, nil
+}

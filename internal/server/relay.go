@@ -1,0 +1,63 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"os"
+	"strconv"
+	"strings"
+
+	"hookglass/internal/alert"
+	"hookglass/internal/outbound"
+)
+
+// relay judges the flags of the mail relay; nil is none.
+func (c Config) relay() (*alert.Relay, error) {
+	if c.SMTPRelay == "" {
+		if c.SMTPRelayUser != "" || c.SMTPRelayPasswordFile != "" {
+			return nil, errors.New("--smtp-relay: is missing, while a user or password for it is set")
+		}
+		return nil, nil
+	}
+	host, digits, err := net.SplitHostPort(c.SMTPRelay)
+	port, perr := strconv.ParseUint(digits, 10, 16)
+	if err != nil || perr != nil || host == "" || port == 0 {
+		return nil, fmt.Errorf("--smtp-relay: %q is not host:port", c.SMTPRelay)
+	}
+	r := &alert.Relay{Host: host, Port: int(port), User: c.SMTPRelayUser, Password: os.Getenv("HOOKGLASS_SMTP_RELAY_PASSWORD"), From: cmp.Or(c.MailFrom, "hookglass@"+c.MailDomain)}
+	if a, err := mail.ParseAddress(r.From); err != nil || a.Address != r.From && c.MailFrom == "" {
+		return nil, fmt.Errorf("--mail-from: %q is not a mail address", r.From)
+	}
+	if c.SMTPRelayPasswordFile != "" {
+		text, err := os.ReadFile(c.SMTPRelayPasswordFile)
+		if err != nil {
+			return nil, errors.New("--smtp-relay-password-file: can not be read")
+		}
+		r.Password = strings.TrimRight(string(text), "\r\n")
+	}
+	if (r.User == "") != (r.Password == "") {
+		return nil, errors.New("--smtp-relay-user: goes with a password, in --smtp-relay-password-file or HOOKGLASS_SMTP_RELAY_PASSWORD")
+	}
+	// The operator has named this one place, wherever it is; what stays shut whatever is allowed stays so.
+	var rules []outbound.Rule
+	for _, network := range []string{"0.0.0.0/0:", "::/0:"} {
+		rule, err := outbound.ParseRule(network + digits)
+		if err != nil {
+			return nil, fmt.Errorf("--smtp-relay: %w", err)
+		}
+		rules = append(rules, rule)
+	}
+	r.Dial = outbound.New(outbound.Config{Allow: rules}).DialContext
+	return r, nil
+}
+
+// mailer sends the mail of notification channels; nil is nobody.
+func (c *checked) mailer() *alert.Mailer {
+	if c.mailRelay == nil {
+		return nil
+	}
+	return alert.NewMailer(*c.mailRelay)
+}
