@@ -23,7 +23,7 @@ type Event struct {
 	Size              int64              `json:"size" doc:"Bytes of the body; of the raw message for mail." example:"512"`
 	RequestedAt       Time               `json:"requested_at" example:"2026-11-20T10:15:30.123456Z"`
 	DetectedProvider  string             `json:"detected_provider" doc:"A provider's id, or unknown." example:"stripe"`
-	ProviderEventData *ProviderEventData `json:"provider_event_data,omitempty" doc:"Webhooks only."`
+	ProviderEventData *ProviderEventData `json:"provider_event_data,omitempty" doc:"Of mail: the service's own word for what happened or the kind of mail, and the Message-ID."`
 	SignatureStatus   string             `json:"signature_status" enum:"verified,failed,unchecked" example:"verified"`
 	SignatureReason   *string            `json:"signature_reason" doc:"Why a check failed; null unless it did."`
 	Tags              []string           `json:"tags" example:"[\"billing\"]"`
@@ -32,6 +32,7 @@ type Event struct {
 	From              *string            `json:"from,omitempty" doc:"Mail only."`
 	To                *string            `json:"to,omitempty" doc:"Mail only."`
 	Subject           *string            `json:"subject,omitempty" doc:"Mail only."`
+	Authentication    *Authentication    `json:"authentication,omitempty" doc:"Mail only."`
 }
 
 // ProviderEventData is what a provider said of its own event.
@@ -64,6 +65,8 @@ type EventDetail struct {
 	ResponseBodySentEncoding string            `json:"response_body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
 	ResponseSource           string            `json:"response_source,omitempty" enum:"default,custom,handshake,tunnel" example:"default"`
 	ResponseDelayMS          *int64            `json:"response_delay_ms,omitempty" doc:"Milliseconds waited before the answer." example:"0"`
+
+	MailDetail
 }
 
 // EventList is the answer of GET /endpoints/{id}/requests.
@@ -109,10 +112,11 @@ func FromEvent(e *hookglass.Event) Event {
 	}
 	if e.Type == hookglass.EventEmail {
 		from, to, subject := text(e.From), text(e.To), text(e.Subject)
-		out.From, out.To, out.Subject = &from, &to, &subject
-		return out
+		out.From, out.To, out.Subject, out.Authentication = &from, &to, &subject, authenticationOf(e.Authentication)
+		out.ContentType, out.IPAddress = nil, nil
+	} else {
+		out.Status = nonzero(e.Status)
 	}
-	out.Status = nonzero(e.Status)
 	out.ProviderEventData = &ProviderEventData{
 		EventType: textOrNil(e.EventType), EventID: textOrNil(e.EventRef), DeliveryID: textOrNil(e.DeliveryID),
 	}
@@ -132,6 +136,9 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	}
 	out.Headers, out.HeaderList = headersOf(e.Headers)
 	_, out.TrailerList = headersOf(e.Trailers)
+	if e.Type == hookglass.EventEmail {
+		out.MailDetail, out.SourceIP = mailOf(e), nil
+	}
 	body, encoding := bodyOf(e.Body)
 	out.Body, out.BodyEncoding = &body, encoding
 	if r := e.Reply; r != nil {

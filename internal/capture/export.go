@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/email"
 )
 
 // Export writes events to a file, one by one, as they come. Close ends the file and leaves the writer open. The events
@@ -25,7 +26,7 @@ type Export interface {
 	Close() error
 }
 
-// NewExport begins a file in one of the formats ndjson, har and csv (decisions, section 6). It answers validation_failed for
+// NewExport begins a file in one of the formats ndjson, har and csv (decisions, section 6), or mbox. It answers validation_failed for
 // another. detail makes what a line of ndjson holds.
 func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (Export, error) {
 	switch format {
@@ -37,9 +38,30 @@ func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (E
 		return &harExport{w: w}, nil
 	case "csv":
 		return &csvExport{w: csv.NewWriter(w)}, nil
+	case "mbox":
+		return &mboxExport{w}, nil
 	}
-	return nil, hookglass.Invalid("format", "must be ndjson, har or csv")
+	return nil, hookglass.Invalid("format", "must be ndjson, har, csv or mbox")
 }
+
+// mboxExport writes a mailbox of the raw messages of mail (RFC 4155). Webhooks are none and are left out.
+type mboxExport struct{ w io.Writer }
+
+func (*mboxExport) MediaType() string { return "application/mbox" }
+
+func (x *mboxExport) Add(e *hookglass.Event) error {
+	if e.Type != hookglass.EventEmail {
+		return nil
+	}
+	from := ""
+	if e.Envelope != nil {
+		from = e.Envelope.From
+	}
+	_, err := x.w.Write(email.AppendMbox(nil, e.Body, from, e.ReceivedAt))
+	return err
+}
+
+func (*mboxExport) Close() error { return nil }
 
 // ndjsonExport writes one JSON object a line.
 type ndjsonExport struct {
@@ -234,6 +256,9 @@ func harEntryOf(e *hookglass.Event) harEntry {
 	}
 	if len(e.Body) > 0 {
 		body := harBody{MediaType: validText(e.ContentType)}
+		if e.Type == hookglass.EventEmail {
+			body.MediaType = "message/rfc822"
+		}
 		body.Text, body.Encoding = bodyText(e.Body)
 		entry.Request.Body = &body
 	}

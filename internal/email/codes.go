@@ -14,7 +14,7 @@ const (
 	maxMentions = 200 // of words that announce a code, in one text
 	codeReach   = 160 // bytes behind such a word in which its code is looked for
 	codeBefore  = 60  // ... and before it
-	maxDoubt    = 150
+	maxDoubt    = 100
 )
 
 // announcing are the words that stand by a one-time code, in lower case, in the languages that mails are met in.
@@ -23,6 +23,9 @@ var announcing = []string{
 	"einmalpasswort", "einmalkennwort", "tan", "código", "codigo", "clave", "codice", "senha", "kod", "kód", "kode", "koodi", "mã", "şifre", "mot de passe",
 	"код", "пароль", "コード", "認証番号", "暗証番号", "验证码", "驗證碼", "校验码", "动态码", "動態碼", "인증번호", "인증 코드", "보안 코드", "코드", "رمز", "קוד", "कोड", "รหัส", "κωδικός", "κωδικό",
 }
+
+// afterCode are words that follow a code at once: "use 123456 to verify".
+var afterCode = []string{"to verify", "to sign in", "to log in", "to login", "to confirm", "to complete", "to continue"}
 
 // otherCodes are words before "code" that make it another thing.
 var otherCodes = []string{"zip", "postal", "post", "area", "country", "error", "status", "exit", "source", "qr", "bar", "promo", "promotion", "promotional", "coupon", "discount", "voucher", "dress", "response", "sort"}
@@ -60,14 +63,34 @@ func codesIn(texts ...string) []string {
 // codesNear searches one text around each word that announces a code.
 func codesNear(text string) (all []found) {
 	text = withoutLinks(text)
-	for _, m := range mentionsIn(foldCase(text)) {
+	lower := foldCase(text)
+	for _, words := range afterCode {
+		for at, found := 0, 0; found < maxMentions; found++ {
+			i := strings.Index(lower[at:], words)
+			if i < 0 {
+				break
+			}
+			at += i
+			for _, f := range candidates(text, max(at-16, 0), at) {
+				if f.offset > at-16 && strings.TrimSpace(text[f.offset+len(f.code):at]) == "" {
+					f.doubt += 20
+					all = append(all, f)
+				}
+			}
+			at += len(words)
+		}
+	}
+	for _, m := range mentionsIn(lower) {
 		ahead := min(m.end+codeReach, len(text))
 		for ahead < len(text) && ahead < m.end+codeReach+16 && isCodeByte(text[ahead]) {
 			ahead++ // not into a code
 		}
 		for _, f := range candidates(text, m.end, ahead) {
 			gap := text[m.end:f.offset]
-			f.doubt += len(gap) + 40*min(strings.Count(gap, "\n"), 2)
+			f.doubt += len(gap) + 40*min(strings.Count(gap, "\n"), 2) + 40*strings.Count(gap, ". ")
+			if aloneOnLine(text, f.offset, f.offset+len(f.code)) {
+				f.doubt /= 4
+			}
 			if hasAnyPrefix(strings.TrimLeft(gap, " \t\u00a0"), []string{":", "：", "is ", "is:", "="}) || strings.TrimSpace(gap) == "" {
 				f.doubt /= 4
 			}
@@ -151,6 +174,8 @@ func announces(lower string, at int, word string) bool {
 	switch {
 	case first >= 0x3000: // scripts without spaces between words
 		return true
+	case hasAnyPrefix(word, []string{"kod", "kód", "код"}): // which take endings
+		return !unicode.IsLetter(before)
 	case len(word) <= 4 && word != "code" && (unicode.IsLetter(before) || unicode.IsLetter(after)):
 		return false
 	case word == "code" && unicode.IsLetter(after) && !strings.HasPrefix(lower[at:], "codes"):

@@ -33,6 +33,8 @@ var accessFor = map[string]access{
 	"list-requests":              {scope: hookglass.ScopeRead, key: true},
 	"get-request":                {scope: hookglass.ScopeRead, key: true},
 	"get-request-body":           {scope: hookglass.ScopeRead, key: true},
+	"get-request-raw":            {scope: hookglass.ScopeRead, key: true},
+	"get-request-attachment":     {scope: hookglass.ScopeRead, key: true},
 	"export-requests":            {scope: hookglass.ScopeRead, key: true},
 	"stream-requests":            {scope: hookglass.ScopeRead, key: true},
 	"delete-request":             {scope: hookglass.ScopeWrite, key: true},

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"hookglass"
-	"hookglass/api"
 	"hookglass/internal/capture"
 )
 
 type eventExport struct {
 	InEndpoint
 	EventFilter
-	Format string `query:"format" default:"ndjson" doc:"ndjson (the detail form, one a line), har or csv." example:"ndjson"`
+	Format string `query:"format" default:"ndjson" doc:"ndjson (the detail form, one a line), har, csv, or mbox (the raw messages of mail)." example:"ndjson"`
 }
 
 const exportBuffer = 64 << 10
@@ -23,7 +22,7 @@ func (s *service) export(t *table) {
 		id: "export-requests", method: http.MethodGet, path: "/endpoints/{endpoint_id}/requests/export", tag: "Requests", summary: "Export captured events",
 		text:   "What the filters select, oldest first, as a file. A file whose transfer breaks off is not whole.",
 		access: access{scope: hookglass.ScopeRead, key: true},
-	}, []string{"application/x-ndjson", "application/json", "text/csv"}, s.exportRequests)
+	}, []string{"application/x-ndjson", "application/json", "text/csv", "application/mbox"}, s.exportRequests)
 }
 
 // exportRequests writes the file while it reads, however many events there are. What fails when a part is out
@@ -35,7 +34,7 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 		return err
 	}
 	out := bufio.NewWriterSize(&patient{w, http.NewResponseController(w)}, exportBuffer)
-	file, err := capture.NewExport(in.Format, out, func(e *hookglass.Event) any { return api.FromEventDetail(e) })
+	file, err := capture.NewExport(in.Format, out, func(e *hookglass.Event) any { return capture.Detail(e) })
 	if err != nil {
 		return err
 	}

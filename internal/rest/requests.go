@@ -10,6 +10,8 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/capture"
+	"hookglass/internal/email"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
@@ -25,6 +27,12 @@ type (
 	EventPath struct {
 		InEndpoint
 		ID string `path:"id" doc:"The event's id: req_…, eml_…, or wr_… for req_…." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	}
+
+	// attachmentPath is the path of an attachment.
+	attachmentPath struct {
+		EventPath
+		Index int `path:"index" minimum:"0" doc:"Its index in attachment_metadata, counted from 0." example:"0"`
 	}
 
 	// EventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
@@ -107,6 +115,14 @@ func (s *service) requests(t *table) {
 		id: "get-request-body", method: http.MethodGet, path: base + "/{id}/body", tag: tag, summary: "Download a body", access: read,
 		text: "The bytes as received; of mail, the raw message.",
 	}, []string{"application/octet-stream", "message/rfc822"}, s.getRequestBody)
+	handleRaw(t, operation{
+		id: "get-request-raw", method: http.MethodGet, path: base + "/{id}/raw", tag: tag, summary: "Download a raw message", access: read,
+		text: "The same as the body: of mail, the message byte for byte as it was received, as an .eml file.",
+	}, []string{"application/octet-stream", "message/rfc822"}, s.getRequestBody)
+	handleRaw(t, operation{
+		id: "get-request-attachment", method: http.MethodGet, path: base + "/{id}/attachments/{index}", tag: tag, summary: "Download an attachment", access: read,
+		text: "Decoded, as a file to be kept. attachment_metadata of the detail form lists what there is, inline images included.",
+	}, []string{"application/octet-stream"}, s.getAttachment)
 	handle(t, operation{
 		id: "delete-request", method: http.MethodDelete, path: base + "/{id}", tag: tag, summary: "Delete a captured event", access: remove,
 	}, s.deleteRequest)
@@ -170,7 +186,7 @@ func (s *service) getRequest(ctx context.Context, in *EventPath) (out api.One[ap
 	if err != nil {
 		return out, err
 	}
-	out.Data = api.FromEventDetail(e)
+	out.Data = capture.Detail(e)
 	return out, nil
 }
 
@@ -192,11 +208,34 @@ func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.R
 	return nil
 }
 
+// getAttachment gives an attachment of a mail as a file, whatever it says that it is.
+func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *http.Request) error {
+	e, err := s.event(r.Context(), &in.EventPath)
+	if err != nil {
+		return err
+	}
+	if e.Type != hookglass.EventEmail {
+		return hookglass.NotFound("attachment")
+	}
+	content, file, err := email.Attachment(e.Body, in.Index)
+	if err != nil {
+		return err
+	}
+	download(w, file.ContentType, file.Filename)
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content)
+	return nil
+}
+
 // download sets the header of a file to be kept, not shown.
 func download(w http.ResponseWriter, media, name string) {
 	h := w.Header()
 	h.Set("Content-Type", media)
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	if disposition == "" {
+		disposition = "attachment" // a name that can not be said is better left out than all of it
+	}
+	h.Set("Content-Disposition", disposition)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
