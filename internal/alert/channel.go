@@ -217,30 +217,6 @@ func (s *Service) TestChannel(ctx context.Context, who hookglass.Principal, id s
 	})
 }
 
-// Channel finds a workspace's notification channel by its id or its name and returns its id. It answers not_found.
-func (s *Service) Channel(v *store.View, workspaceID int64, ref string) (id string, err error) {
-	c, err := v.ChannelIn(workspaceID, ref)
-	return c.ID, err
-}
-
-// Notify queues a message for a channel of a workspace; it is sent until it arrives or the channel is disabled. It answers not_found where
-// there is no such channel, and conflict where it is disabled.
-func (s *Service) Notify(ctx context.Context, workspaceID int64, channelID, message string) error {
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		c, err := tx.ChannelIn(workspaceID, channelID)
-		if err != nil {
-			return err
-		}
-		if !c.Enabled || !c.DisabledAt.IsZero() {
-			return hookglass.Errorf(hookglass.CodeConflict, "The notification channel is disabled.")
-		}
-		return tx.Notify(c.Num, "", hookglass.Message{
-			ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: hookglass.MessageAction, At: tx.Now,
-			Text: message, Data: map[string]any{"message": message},
-		})
-	})
-}
-
 // Problem says why nothing can be sent to channels of a kind in this installation; empty: it can.
 func (s *Service) Problem(kind hookglass.ChannelKind) string {
 	if kind == hookglass.ChannelEmail && s.Mailer == nil {

@@ -218,7 +218,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
-	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Notifier: s.alerts, Proxied: proxied, Log: s.log.With("part", "action")})
+	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
 	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
 	if err != nil {
 		return err
