@@ -24,6 +24,7 @@ type access struct {
 // accessFor names every operation of the description. One that it does not name fails the test: say here who may call it.
 var accessFor = map[string]access{
 	"verify-token":               {},
+	"exchange-code":              {public: true, body: `{"code":"{code}"}`},
 	"list-endpoints":             {scope: hookglass.ScopeRead},
 	"create-endpoint":            {scope: hookglass.ScopeWrite, body: `{"endpoint":{"name":"New"}}`},
 	"get-endpoint":               {scope: hookglass.ScopeRead, key: true},
@@ -130,7 +131,11 @@ func (r route) at(g target) string {
 // try calls the route and returns the status and the code of an error. A stream is left as soon as it answers.
 func (s *site) try(token string, r route, g target) (int, string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g), strings.NewReader(strings.ReplaceAll(r.body, "{event}", g.event)))
+	body := strings.ReplaceAll(r.body, "{event}", g.event)
+	if strings.Contains(body, "{code}") {
+		body = strings.ReplaceAll(body, "{code}", s.code())
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g), strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ type SessionKind string
 const (
 	SessionBrowser SessionKind = "browser" // is signed in
 	SessionLink    SessionKind = "link"    // may sign in once
+	SessionCode    SessionKind = "code"    // may get a token for a command line once
 )
 
 // CreateSession stores a session by the SHA-256 of its secret.

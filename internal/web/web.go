@@ -56,6 +56,8 @@ func New(d Deps) http.Handler {
 	page("POST /sign-in", a.signIn)
 	page("POST /sign-out", a.signOut)
 	page("GET /auth/link/{secret}", a.followLink)
+	page("GET /auth/cli", a.showCLIAuth)
+	page("POST /auth/cli", a.approveCLI)
 	page("POST /temporary", a.createTemporary)
 	page("GET /endpoints", a.listEndpoints)
 	page("POST /endpoints", a.createEndpoint)

@@ -1,0 +1,80 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// codeLife is how long a one-time code of the command line is good for (decisions, section 10).
+const codeLife = 10 * time.Minute
+
+// codeLen is the length of a code without its hyphens: 60 random bits, which nobody guesses within that time.
+const codeLen = 12
+
+// commandLine is the name of tokens that the command line gets by signing in.
+const commandLine = "Command line"
+
+// CommandLineToken makes the token of a command line that its user has approved in the browser. Such tokens reach the
+// whole account (spec, "Authentication").
+func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal) (string, error) {
+	token, _, err := s.CreateToken(ctx, who, TokenRequest{
+		User: who.User, Account: who.Account, Level: hookglass.LevelAccount, Name: commandLine,
+		Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+	})
+	return token, err
+}
+
+// CommandLineCode makes a code that signs a command line in once, within ten minutes, as the user who approves it. It is shown
+// as three groups of four.
+func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) (string, error) {
+	if who.User == 0 {
+		return "", hookglass.Errorf(hookglass.CodeForbidden, "Only a user can sign a command line in.")
+	}
+	code := rand.Text()[:codeLen]
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		return tx.CreateSession(store.SessionCode, digest(code), who.User, tx.Now.Add(codeLife))
+	})
+	return code[:4] + "-" + code[4:8] + "-" + code[8:], err
+}
+
+// ExchangeCode takes a code and gives a token for the oldest account of its user. A code that was used, has expired or never was
+// answers unauthorized. Hyphens, spaces and case do not matter.
+func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, user hookglass.User, account hookglass.Account, err error) {
+	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))
+	refused := hookglass.Errorf(hookglass.CodeUnauthorized, "This code is wrong, was used already or has expired.")
+	if len(code) != codeLen {
+		return "", user, account, refused
+	}
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		id, err := tx.TakeSession(store.SessionCode, digest(code))
+		if err != nil {
+			return err
+		}
+		if user, err = tx.User(id); err != nil {
+			return err
+		}
+		accounts, err := tx.AccountsOf(id)
+		if err == nil && len(accounts) == 0 {
+			err = hookglass.NotFound("account")
+		}
+		if err == nil {
+			account = accounts[0]
+		}
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		err = refused
+	}
+	if err != nil {
+		return "", user, account, err
+	}
+	token, err = s.CommandLineToken(ctx, hookglass.Principal{
+		Account: account.ID, User: user.ID, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+	})
+	return token, user, account, err
+}

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/web/cliauth"
+)
+
+// statePattern is what a command line may know its own request by.
+var statePattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,200}$`)
+
+// cliRequest reads where a command line waits: on a port of its machine, with a state that comes back to it, or for a code.
+func cliRequest(form url.Values) (port, state string, err error) {
+	port, state = form.Get("callback_port"), form.Get("state")
+	if port == "" {
+		return "", "", nil
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return "", "", hookglass.Invalid("callback_port", "must be a port")
+	}
+	if !statePattern.MatchString(state) {
+		return "", "", hookglass.Invalid("state", "must be 1 to 200 letters, digits and . _ ~ -")
+	}
+	return port, state, nil
+}
+
+// showCLIAuth asks whether a command line may sign in.
+func (a *app) showCLIAuth(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	port, state, err := cliRequest(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return a.renderCLIAuth(w, r, v, cliauth.Model{Port: port, State: state})
+}
+
+// approveCLI signs the command line in: it is sent its token, or a code is shown that it gets one for.
+func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
+	}
+	port, state, err := cliRequest(r.PostForm)
+	if err != nil {
+		return err
+	}
+	if port == "" {
+		code, err := a.Accounts.CommandLineCode(r.Context(), v.who)
+		if err != nil {
+			return err
+		}
+		return a.renderCLIAuth(w, r, v, cliauth.Model{Code: code})
+	}
+	token, err := a.Accounts.CommandLineToken(r.Context(), v.who)
+	if err != nil {
+		return err
+	}
+	redirect(w, r, fmt.Sprintf("http://127.0.0.1:%s/callback?%s", port, url.Values{"token": {token}, "state": {state}}.Encode()))
+	return nil
+}
+
+func (a *app) renderCLIAuth(w http.ResponseWriter, r *http.Request, v visitor, m cliauth.Model) error {
+	m.Frame = a.frame(v, "Command line")
+	err := a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		account, err := view.Account(v.who.Account)
+		m.Account = account.Name
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if m.Port != "" {
+		// The form's answer leads to the command line, and browsers hold a form to its policy also where it leads.
+		w.Header().Set("Content-Security-Policy", strings.Replace(contentPolicy, "form-action 'self'", "form-action 'self' http://127.0.0.1:"+m.Port, 1))
+	}
+	return render(w, r, http.StatusOK, cliauth.Page(m))
+}
