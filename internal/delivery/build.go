@@ -55,6 +55,7 @@ type Request struct {
 	hookglass.SentRequest
 	NewDeliveryID string   // empty: the identity is the original's
 	Warnings      []string // sentences for a person
+	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
 }
 
 // Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override can not be

@@ -57,7 +57,7 @@ func attemptForward(ctx context.Context, c Client, key string, timeout time.Dura
 
 // attemptKept is attemptForward that keeps what was sent and what was answered.
 func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
-	a.At = now().UTC()
+	a.At, r.MaxResponse = now().UTC(), readBody
 	out := Send(ctx, c, key, timeout, r)
 	a.Duration = out.Duration
 	e = evidenceOf(r.SentRequest, out)
@@ -70,6 +70,10 @@ func attemptKept(ctx context.Context, c Client, key string, timeout time.Duratio
 	a.Truncated = a.Truncated || out.Response.Truncated
 	return a, e, askedFor(out.Response.Headers.Get("Retry-After"), now())
 }
+
+// readBody is how much of an answer is read. More than is kept, so that few targets see their connection closed before they have said it
+// all; less than a megabyte, because many may say that at once.
+const readBody = 64 << 10
 
 // keptBody is how much of a body is kept of each attempt. The event has all of what was sent.
 const keptBody = 8 << 10

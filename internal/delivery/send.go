@@ -33,7 +33,7 @@ type Outcome struct {
 func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Request) Outcome {
 	began := time.Now()
 	res, err := c.Do(ctx, outbound.Request{
-		Method: r.Method, URL: r.URL, Headers: r.Headers, Body: r.Body, Timeout: timeout, Key: key,
+		Method: r.Method, URL: r.URL, Headers: r.Headers, Body: r.Body, Timeout: timeout, Key: key, MaxResponseBytes: r.MaxResponse,
 	})
 	if err == nil {
 		return Outcome{
