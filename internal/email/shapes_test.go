@@ -14,8 +14,7 @@ import (
 type shape struct {
 	name        string
 	raw         string
-	from, to    string
-	subject     string
+	from        string // "-": there is none
 	text, html  string
 	attachments []string // filename type size, inline marked by ~
 	faults      []email.Fault
