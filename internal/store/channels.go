@@ -251,21 +251,42 @@ func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64,
 		}
 		return p, nil
 	}, "SELECT num, message FROM notifications WHERE channel = $1 ORDER BY num LIMIT $2", h.Num, limit)
-	if err != nil || len(waiting) == limit || !h.FollowsCaptures() {
+	if err != nil || !h.FollowsCaptures() {
 		return waiting, h.Cursor, err
 	}
-	captures, upTo, err := v.capturesIn(h.WorkspaceID, h.Cursor, limit-len(waiting))
+	captures, upTo, err := v.capturesIn(h.WorkspaceID, h.Cursor, limit)
 	if err != nil {
 		return nil, 0, err
 	}
+	// What was captured and what came of it are told in the order of their times, each of the two in its own order.
+	merged := make([]Pending, 0, limit)
 	for _, e := range captures {
 		line := capture(e)
+		for len(waiting) > 0 && waiting[0].At.Before(line.OccurredAt) {
+			merged, waiting = append(merged, waiting[0]), waiting[1:]
+		}
+		if len(merged) >= limit {
+			return merged[:limit], lastSeq(merged[:limit], h.Cursor), nil
+		}
 		if slices.Contains(h.Events, line.Type) {
 			_, suffix, _ := strings.Cut(string(e.ID), "_")
-			waiting = append(waiting, Pending{Seq: e.Seq, Message: pushed(hookglass.PrefixMessage+"_"+suffix, line)})
+			merged = append(merged, Pending{Seq: e.Seq, Message: pushed(hookglass.PrefixMessage+"_"+suffix, line)})
 		}
 	}
-	return waiting, upTo, nil
+	merged = append(merged, waiting...)
+	if len(merged) > limit {
+		merged = merged[:limit]
+		return merged, lastSeq(merged, h.Cursor), nil
+	}
+	return merged, upTo, nil
+}
+
+// lastSeq is the seq of the last capture among messages, or the cursor where there is none.
+func lastSeq(messages []Pending, cursor int64) int64 {
+	for _, m := range messages {
+		cursor = max(cursor, m.Seq)
+	}
+	return cursor
 }
 
 // capturesIn returns the first events of a workspace's endpoints behind a seq, and the seq up to which there are no others.
