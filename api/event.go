@@ -66,6 +66,8 @@ type EventDetail struct {
 	ResponseSource           string            `json:"response_source,omitempty" enum:"default,custom,handshake,tunnel" example:"default"`
 	ResponseDelayMS          *int64            `json:"response_delay_ms,omitempty" doc:"Milliseconds waited before the answer." example:"0"`
 
+	Deliveries []TunnelDelivery `json:"deliveries" doc:"What connected local machines made of it, newest first, 50 at most." example:"[]"`
+
 	MailDetail
 }
 
@@ -128,7 +130,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	out := EventDetail{
 		Event: FromEvent(e), URL: text(e.URL), Protocol: e.Proto, QueryString: text(e.RawQuery),
 		SourceIP: nonzero(e.IP), ReceivedAt: Time{e.ReceivedAt}, BodyEncoding: "utf8",
-		Headers: map[string]string{}, HeaderList: [][2]string{}, TrailerList: [][2]string{},
+		Headers: map[string]string{}, HeaderList: [][2]string{}, TrailerList: [][2]string{}, Deliveries: []TunnelDelivery{},
 	}
 	out.QueryParameters, out.QueryParams = queryOf(e.RawQuery)
 	if e.Payload == nil {

@@ -164,8 +164,8 @@ type DeliveryReportAck struct {
 
 // TunnelReplayResult is the body of POST /tunnel/replay_results.
 type TunnelReplayResult struct {
-	ResultToken            string          `json:"result_token" required:"true"`
-	CommandID              string          `json:"command_id" required:"true"`
+	ResultToken            string          `json:"result_token" required:"true" doc:"As the command has it; it serves once." example:"trt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	CommandID              string          `json:"command_id" required:"true" example:"tcmd_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	StatusCode             Optional[int64] `json:"status_code,omitzero" doc:"Of the answer; 0: none came." example:"200"`
 	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" example:"12"`
 	ResponseMessage        string          `json:"response_message,omitempty" example:"OK"`

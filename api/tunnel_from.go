@@ -95,6 +95,12 @@ func FromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 	return out
 }
 
+// DeliveryReportByKey is the body of POST /tunnel/delivery_reports_anonymous.
+type DeliveryReportByKey struct {
+	DeliveryReport
+	TunnelKey string `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+}
+
 // ReportedDelivery is the answer to a delivery report.
 type ReportedDelivery struct {
 	Data   ReportedDeliveryData `json:"data"`

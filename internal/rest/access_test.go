@@ -19,6 +19,8 @@ type access struct {
 	scope  hookglass.Scope // "": any valid token
 	key    bool            // open to a temporary endpoint's key, at its endpoint
 	body   string          // one that is valid, where the operation takes one
+	query  string          // parameters that it needs
+	alone  string          // public: the code that it answers, because the body must hold a secret that serves once
 }
 
 // accessFor names every operation of the description. One that it does not name fails the test: say here who may call it.
@@ -77,6 +79,19 @@ var accessFor = map[string]access{
 	"run-replay-case":            {scope: hookglass.ScopeWrite},
 	"list-replay-case-runs":      {scope: hookglass.ScopeRead},
 	"get-replay-case-run":        {scope: hookglass.ScopeRead},
+
+	"tunnel-connect":                    {scope: hookglass.ScopeTunnel, body: `{"endpoint_id":"{endpoint}"}`},
+	"tunnel-connect-anonymous":          {public: true, body: `{"tunnel_key":"{key}"}`},
+	"report-delivery":                   {scope: hookglass.ScopeTunnel, body: `{"endpoint_id":"{endpoint}","webhook_request_id":"{event}","target_url":"http://localhost:3000","status_code":200}`},
+	"report-delivery-anonymous":         {public: true, body: `{"tunnel_key":"{key}","webhook_request_id":"{key_event}","target_url":"http://localhost:3000","status_code":200}`},
+	"list-tunnel-gaps":                  {scope: hookglass.ScopeTunnel, key: true},
+	"list-undelivered":                  {scope: hookglass.ScopeTunnel, key: true},
+	"list-missed":                       {scope: hookglass.ScopeTunnel, query: "?since=1h"},
+	"list-missed-anonymous":             {public: true, query: "?since=1h&tunnel_key={key}"},
+	"recover-gap":                       {scope: hookglass.ScopeTunnel, key: true, body: `{"outcome":"completed"}`},
+	"report-tunnel-replay":              {public: true, alone: "unauthorized", body: `{"command_id":"tcmd_x","result_token":"trt_x","status_code":200}`},
+	"create-signature-config-anonymous": {public: true, body: `{"tunnel_key":"{key}","signature_config":{"provider":"stripe","secret":"whsec_x"}}`},
+	"claim-endpoint":                    {scope: hookglass.ScopeWrite, body: `{"tunnel_key":"{key}"}`},
 }
 
 // route is one operation of the description.
@@ -118,13 +133,14 @@ func (s *site) routes() (all []route) {
 type target struct {
 	endpoint, event, config, forward string
 	replayThings
+	tunnelThings
 }
 
 func (r route) at(g target) string {
 	return strings.NewReplacer(
 		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{target_id}", g.forward,
 		"{delivery_id}", "dlv_"+strings.TrimPrefix(g.event, "req_")+"_"+g.forward, "{tag}", "mark",
-		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID,
+		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID, "{gap_id}", g.gapID,
 	).Replace(r.path)
 }
 
@@ -188,7 +204,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 			e := s.newEndpoint("")
 			forward := s.newForwardingTarget(e.ID) // before the event, which goes there
 			event := s.arrive(e.ID, nil)
-			return target{e.ID, event, s.newSignatureConfig(e.ID), forward, s.newReplayThings(e.ID, event)}
+			return target{e.ID, event, s.newSignatureConfig(e.ID), forward, s.newReplayThings(e.ID, event), s.newTunnelThings(e.ID)}
 		}
 		temporary := func() (target, string) {
 			// Made past the edge: its rate limit would end the test.
@@ -197,7 +213,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			event := s.arrive(string(e.ID), nil)
-			return target{string(e.ID), event, s.newSignatureConfig(string(e.ID)), s.newForwardingTarget(string(e.ID)), s.newReplayThings(string(e.ID), event)}, key
+			return target{string(e.ID), event, s.newSignatureConfig(string(e.ID)), s.newForwardingTarget(string(e.ID)), s.newReplayThings(string(e.ID), event), s.newTunnelThings(string(e.ID))}, key
 		}
 		_, otherKey := temporary()
 		fixed := mine() // for calls that must fail
@@ -217,8 +233,13 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				}
 			}
 			if r.public {
-				allowed("no token", "", fixed)
-				allowed("junk", "junk", fixed)
+				for _, token := range []string{"", "junk"} {
+					if r.alone != "" {
+						expect("token "+token, token, fixed, 401, r.alone)
+					} else {
+						allowed("token "+token, token, mine())
+					}
+				}
 				continue
 			}
 			expect("no token", "", fixed, 401, "unauthorized")
@@ -241,7 +262,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				if strings.Contains(r.path, "/requests/{id}") {
 					// Their own endpoint with an event of ours.
 					theirs := s.endpointOf(sibling)
-					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config, fixed.forward, fixed.replayThings}, 404, "not_found")
+					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config, fixed.forward, fixed.replayThings, fixed.tunnelThings}, 404, "not_found")
 				}
 				temp, key := temporary()
 				if r.key {
@@ -252,6 +273,8 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				} else {
 					expect("its own key", key, temp, 403, "forbidden")
 				}
+			} else if r.key {
+				allowed("a temporary endpoint's key", otherKey, fixed)
 			} else {
 				expect("a temporary endpoint's key", otherKey, fixed, 403, "forbidden")
 			}

@@ -17,6 +17,7 @@ import (
 	"hookglass/api"
 	"hookglass/internal/account"
 	"hookglass/internal/capture"
+	"hookglass/internal/delivery"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
@@ -24,6 +25,7 @@ import (
 	"hookglass/internal/seal"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
+	"hookglass/internal/tunnel"
 )
 
 // site is a running API with one account and its tokens.
@@ -79,8 +81,9 @@ func open(t *testing.T, db *store.DB) *site {
 	s.replays = replay.New(db, replay.Config{Client: network{}, Verifiers: s.endpoints, Sealer: keys, Log: log})
 	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints}, log)
 	draining := make(chan struct{})
+	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays,
+		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Tunnels: tunnels,
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
 	}

@@ -173,12 +173,12 @@ func (s *service) reportDelivery(ctx context.Context, _ *struct{}, body *api.Del
 	return s.report(ctx, asker(ctx), *body)
 }
 
-func (s *service) reportAnonymous(ctx context.Context, _ *struct{}, body *api.DeliveryReport) (out api.ReportedDelivery, err error) {
+func (s *service) reportAnonymous(ctx context.Context, _ *struct{}, body *api.DeliveryReportByKey) (out api.ReportedDelivery, err error) {
 	who, err := s.byKey(ctx, body.TunnelKey)
 	if err != nil {
 		return out, err
 	}
-	return s.report(ctx, who, *body)
+	return s.report(ctx, who, body.DeliveryReport)
 }
 
 func (s *service) report(ctx context.Context, who hookglass.Principal, body api.DeliveryReport) (out api.ReportedDelivery, err error) {

@@ -1,0 +1,294 @@
+package rest_test
+
+import (
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/store"
+)
+
+// tunnelThings are an outage of an endpoint, and the key of a temporary endpoint with an event of it.
+type tunnelThings struct{ gapID, key, keyEndpoint, keyEvent string }
+
+func (s *site) newTunnelThings(endpoint string) (made tunnelThings) {
+	s.t.Helper()
+	made.gapID = s.newGap(endpoint)
+	e, key, err := s.endpoints.CreateTemporary(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	made.key, made.keyEndpoint = key, string(e.ID)
+	made.keyEvent = s.arrive(string(e.ID), nil)
+	return made
+}
+
+// newGap opens an outage of an endpoint: a session subscribes to it and is lost.
+func (s *site) newGap(endpoint string) (id string) {
+	s.t.Helper()
+	err := s.db.Update(s.t.Context(), hookglass.System, func(tx *store.Tx) error {
+		session := hookglass.TunnelSession{ID: hookglass.NewRandomID(hookglass.PrefixTunnelSession), Node: "node_test"}
+		if err := tx.CreateTunnelSession(&session); err != nil {
+			return err
+		}
+		sub := hookglass.TunnelSubscription{SessionNum: session.Num, TargetURL: "http://localhost:3000", Hostname: "ada-laptop"}
+		if _, err := tx.SubscribeTunnel(endpoint, &sub); err != nil {
+			return err
+		}
+		if err := tx.EndTunnelSessions([]int64{session.Num}, store.TunnelEnd{Lost: true, Since: tx.Now}); err != nil {
+			return err
+		}
+		gaps, err := tx.Gaps([]int64{sub.EndpointNum})
+		if err == nil {
+			id = gaps[0].ID
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+// filled puts the names of things into a body or a query.
+func (g target) filled(text string) string {
+	return strings.NewReplacer("{event}", g.event, "{endpoint}", g.endpoint, "{key}", g.key, "{key_event}", g.keyEvent).Replace(text)
+}
+
+func TestConnectGivesATicketWithoutAnEnvelope(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint(`,"custom_id":"payments"`)
+		mail := s.newEndpoint(`,"kind":"email"`)
+		for _, ref := range []string{e.ID, "payments"} {
+			var got api.TunnelTicket
+			s.want(200, "POST", "/tunnel/connect", `{"endpoint_id":"`+ref+`","unheard_of":1,"client_name":"x","client_metadata":{"hostname":"h","os":"linux","arch":"amd64","kernel":6}}`, &got)
+			if got.Ticket == "" || got.ExpiresIn != 30 || got.URL != "wss://hooks.example.com/cable?ticket="+got.Ticket || got.TunnelClientID == "" || got.TunnelClientCredential == "" ||
+				got.EndpointID != "" || got.TunnelProtocol.DeliveryReportVersion != 2 || got.TunnelProtocol.EvidenceBodyLimit != 65536 || len(got.TunnelProtocol.Capabilities) != 2 {
+				t.Errorf("%+v", got)
+			}
+		}
+		s.want(403, "POST", "/tunnel/connect", `{"endpoint_id":"`+mail.ID+`"}`, nil)
+		s.want(404, "POST", "/tunnel/connect", `{"endpoint_id":"`+string(hookglass.NewEndpointID())+`"}`, nil)
+		s.want(422, "POST", "/tunnel/connect", `{}`, nil)
+		s.want(422, "POST", "/tunnel/connect", `{"endpoint_id":7}`, nil)
+		s.want(422, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`","client_name":"`+strings.Repeat("x", 256)+`"}`, nil)
+		foreign := s.newToken(s.register("eve@example.com"), hookglass.LevelAccount, 0, hookglass.ScopeTunnel)
+		s.wantAs(foreign, 404, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, nil)
+		readOnly := s.newToken(s.owner, hookglass.LevelAccount, 0, hookglass.ScopeRead)
+		s.wantAs(readOnly, 403, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, nil)
+	})
+}
+
+func TestAnAnonymousConnectNeedsTheKey(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e, key, err := s.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got api.TunnelTicket
+		s.wantAs("", 200, "POST", "/tunnel/connect_anonymous", `{"tunnel_key":"`+key+`","more":{}}`, &got)
+		if got.EndpointID != string(e.ID) || got.Ticket == "" {
+			t.Errorf("%+v", got)
+		}
+		for _, wrong := range []string{"tk_00000000000000000000000000", "x", s.token} {
+			s.wantAs("", 401, "POST", "/tunnel/connect_anonymous", `{"tunnel_key":"`+wrong+`"}`, nil)
+		}
+		s.wantAs("", 422, "POST", "/tunnel/connect_anonymous", `{}`, nil)
+	})
+}
+
+// The limits count every call, whatever became of it (decisions, section 14).
+func TestConnectsAreLimited(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for i := range 30 {
+			status, body := 200, `{"endpoint_id":"`+e.ID+`"}`
+			if i%2 == 0 {
+				status, body = 422, `{}`
+			}
+			s.want(status, "POST", "/tunnel/connect", body, nil)
+		}
+		var refused api.Error
+		res := s.want(429, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, &refused)
+		if refused.RetryAfter < 1 || res.Header.Get("Retry-After") == "" {
+			t.Errorf("%+v, Retry-After %q", refused, res.Header.Get("Retry-After"))
+		}
+		other, _ := s.tokenFor(0)
+		s.wantAs(other, 200, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, nil)
+		for range 10 {
+			s.wantAs("", 401, "POST", "/tunnel/connect_anonymous", `{"tunnel_key":"tk_00000000000000000000000000"}`, nil)
+		}
+		s.wantAs("", 429, "POST", "/tunnel/connect_anonymous", `{"tunnel_key":"tk_00000000000000000000000000"}`, nil)
+	})
+}
+
+func TestReportsAreCheckedAndCountOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		id := s.arrive(e.ID, nil)
+		const path = "/tunnel/delivery_reports"
+		body := func(members string) string {
+			return `{"endpoint_id":"` + e.ID + `","webhook_request_id":"` + id + `","target_url":"http://localhost:3000/x"` + members + `}`
+		}
+		for name, c := range map[string]struct {
+			status int
+			body   string
+		}{
+			"no status":         {422, body("")},
+			"status as text":    {422, body(`,"status_code":"200"`)},
+			"impossible status": {422, body(`,"status_code":42`)},
+			"status beyond":     {422, body(`,"status_code":600`)},
+			"no target":         {422, `{"endpoint_id":"` + e.ID + `","webhook_request_id":"` + id + `","status_code":200}`},
+			"target no URI":     {422, `{"endpoint_id":"` + e.ID + `","webhook_request_id":"` + id + `","status_code":200,"target_url":"localhost"}`},
+			"no request":        {422, `{"endpoint_id":"` + e.ID + `","target_url":"http://x.test/","status_code":200}`},
+			"no endpoint":       {422, `{"webhook_request_id":"` + id + `","target_url":"http://x.test/","status_code":200}`},
+			"unknown request":   {404, `{"endpoint_id":"` + e.ID + `","webhook_request_id":"req_00000000000000000000000000","target_url":"http://x.test/","status_code":200}`},
+			"unknown category":  {422, body(`,"status_code":0,"failure_category":"bad_luck"`)},
+			"version 3":         {422, body(`,"status_code":200,"report_version":3`)},
+			"negative time":     {422, body(`,"status_code":200,"response_time_ms":-1`)},
+			"body too large":    {422, body(`,"status_code":200,"report_version":2,"body":"` + strings.Repeat("x", 65537) + `"`)},
+			"no base64":         {422, body(`,"status_code":200,"report_version":2,"body":"%","body_encoding":"base64"`)},
+			"wrong credential":  {403, body(`,"status_code":200,"tunnel_client_id":"tcl_x","tunnel_client_credential":"tcc_x"`)},
+			"no JSON":           {400, `{`},
+			"what is allowed":   {200, body(`,"status_code":0,"failure_category":"connection_refused","future":[1]`)},
+		} {
+			if res, text := s.call(s.token, "POST", path, c.body); res.StatusCode != c.status {
+				t.Errorf("%s: %d %s, want %d", name, res.StatusCode, text, c.status)
+			}
+		}
+		var ticket api.TunnelTicket
+		s.want(200, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, &ticket)
+		mine := `,"tunnel_client_id":"` + ticket.TunnelClientID + `","tunnel_client_credential":"` + ticket.TunnelClientCredential + `"`
+		full := `,"status_code":201,"report_version":2,"delivery_attempt_id":"a1","response_time_ms":12,"response_message":"Created","content_type":"text/plain",` +
+			`"response_headers":{"X-A":"1"},"body":"aGk=","body_encoding":"base64","declared_content_length":2,"decoded_bytes_observed":2,"retained_bytes":2,"capture_complete":true` + mine
+		var first, again api.ReportedDelivery
+		s.want(200, "POST", path, body(full), &first)
+		if first.Status != "ok" || !first.Data.Delivered || first.Data.EndpointID != e.ID || first.Data.WebhookRequestID != id {
+			t.Errorf("%+v", first)
+		}
+		s.want(200, "POST", path, body(`,"status_code":500,"delivery_attempt_id":"a1"`), &again)
+		if again.Data.StatusCode != 201 || !again.Data.Delivered {
+			t.Errorf("the same attempt again answers %+v", again)
+		}
+		s.want(200, "POST", path, body(`,"status_code":500,"delivery_attempt_id":"a2"`), nil)
+		s.want(403, "POST", path, body(`,"status_code":200,"tunnel_client_id":"`+ticket.TunnelClientID+`","tunnel_client_credential":"tcc_wrong"`), nil)
+		other := s.arrive(e.ID, nil)
+		s.want(409, "POST", path, `{"endpoint_id":"`+e.ID+`","webhook_request_id":"`+other+`","target_url":"http://x.test/","status_code":200,"delivery_attempt_id":"a1"}`, nil)
+
+		var shown api.One[api.EventDetail]
+		s.want(200, "GET", "/endpoints/"+e.ID+"/requests/"+id, "", &shown)
+		d := shown.Data.Deliveries
+		if len(d) != 3 || d[0].Status != "failed" || d[1].Status != "delivered" || d[1].StatusCode != 201 || d[1].Body == nil || *d[1].Body != "hi" || d[1].ResponseHeaders["X-A"] != "1" ||
+			d[2].FailureCategory == nil || *d[2].FailureCategory != "connection_refused" {
+			t.Errorf("the event shows %+v", d)
+		}
+		var left api.Undelivered
+		s.want(200, "GET", "/tunnel/undelivered?endpoint_ids[]="+e.ID, "", &left)
+		if len(left.Data) != 1 || left.Data[0].ID != other || left.Meta != nil {
+			t.Errorf("a success was taken back, or something is lost: %+v", left)
+		}
+	})
+}
+
+// Temporary endpoints from end to end, without an account.
+func TestAKeyDoesWhatATunnelNeeds(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e, key, err := s.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, second := s.arrive(string(e.ID), nil), s.arrive(string(e.ID), nil)
+		s.wantAs("", 200, "POST", "/tunnel/delivery_reports_anonymous", `{"tunnel_key":"`+key+`","webhook_request_id":"`+id+`","target_url":"http://localhost:3000","status_code":200}`, nil)
+		s.wantAs("", 401, "POST", "/tunnel/delivery_reports_anonymous", `{"tunnel_key":"tk_00000000000000000000000000","webhook_request_id":"`+id+`","target_url":"http://localhost:3000","status_code":200}`, nil)
+		mine := s.newEndpoint("")
+		s.wantAs("", 404, "POST", "/tunnel/delivery_reports_anonymous", `{"tunnel_key":"`+key+`","endpoint_id":"`+mine.ID+`","webhook_request_id":"`+s.arrive(mine.ID, nil)+`","target_url":"http://localhost:3000","status_code":200}`, nil)
+
+		var missed, left api.Undelivered
+		s.wantAs("", 200, "GET", "/tunnel/missed_anonymous?since=1h&tunnel_key="+key, "", &missed)
+		s.wantAs(key, 200, "GET", "/tunnel/undelivered?endpoint_ids[]="+string(e.ID), "", &left)
+		for _, got := range []api.Undelivered{missed, left} {
+			if len(got.Data) != 1 || got.Data[0].ID != second {
+				t.Errorf("%+v", got)
+			}
+		}
+		s.wantAs(key, 404, "GET", "/tunnel/undelivered?endpoint_ids[]="+mine.ID, "", nil)
+		gap := s.newGap(string(e.ID))
+		var gaps api.List[api.Gap]
+		s.wantAs(key, 200, "GET", "/tunnel/gaps", "", &gaps)
+		if len(gaps.Data) != 1 || gaps.Data[0].ID != gap || gaps.Data[0].State != "open" || gaps.Data[0].ClientHostname == nil || *gaps.Data[0].ClientHostname != "ada-laptop" {
+			t.Errorf("%+v", gaps)
+		}
+		var recovered api.One[api.Gap]
+		s.wantAs(key, 200, "POST", "/tunnel/gaps/"+gap+"/recovery", `{"outcome":"completed","attempted_count":1,"succeeded_count":1,"failed_count":0}`, &recovered)
+		if recovered.Data.State != "open" || recovered.Data.RecoveryOutcome == nil || *recovered.Data.RecoveryOutcome != "completed" {
+			t.Errorf("%+v", recovered)
+		}
+
+		config := `{"tunnel_key":"` + key + `","signature_config":{"provider":"stripe","secret":"whsec_x"}}`
+		s.wantAs("", 201, "POST", "/tunnel/signature_config_anonymous", config, nil)
+		res, text := s.call("", "POST", "/tunnel/signature_config_anonymous", config)
+		if res.StatusCode != 409 || !strings.Contains(text, `"existing_provider":"stripe"`) {
+			t.Errorf("%d %s", res.StatusCode, text)
+		}
+		s.wantAs(key, 403, "POST", "/tunnel/connect", `{"endpoint_id":"`+string(e.ID)+`"}`, nil)
+
+		var claimed api.One[api.Endpoint]
+		s.want(200, "POST", "/endpoints/claim", `{"tunnel_key":"`+key+`","name":"Kept"}`, &claimed)
+		if claimed.Data.ID != string(e.ID) || claimed.Data.ExpiresAt != nil || claimed.Data.WorkspaceID == nil || claimed.Data.Name != "Kept" || claimed.Data.TunnelKey != "" {
+			t.Errorf("%+v", claimed)
+		}
+		s.want(200, "GET", "/endpoints/"+string(e.ID)+"/requests/"+id, "", nil)
+		s.wantAs(key, 401, "GET", "/endpoints/"+string(e.ID), "", nil)
+		s.want(404, "POST", "/endpoints/claim", `{"tunnel_key":"`+key+`"}`, nil)
+	})
+}
+
+func TestUndeliveredIsPagedAndBounded(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		a, b := s.newEndpoint(""), s.newEndpoint("")
+		var want []string
+		for range 3 {
+			want = append(want, s.arrive(a.ID, nil), s.arrive(b.ID, nil))
+		}
+		both := "endpoint_ids[]=" + a.ID + "&endpoint_ids[]=" + b.ID
+		var got []string
+		for cursor := ""; ; {
+			var page api.Undelivered
+			s.want(200, "GET", "/tunnel/undelivered?since=1h&limit=4&"+both+"&cursor="+cursor, "", &page)
+			if page.Meta == nil || page.Meta.TotalCount != 6 || page.Meta.PendingCount != 6 || page.Meta.GapID != nil || page.Meta.ReturnedCount != int64(len(page.Data)) {
+				t.Fatalf("%+v", page.Meta)
+			}
+			for _, r := range page.Data {
+				got = append(got, r.ID)
+			}
+			if page.Meta.NextCursor == nil {
+				break
+			}
+			cursor = *page.Meta.NextCursor
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("got %v, want %v, oldest first", got, want)
+		}
+		for path, status := range map[string]int{
+			"/tunnel/undelivered?minutes=0":                                    422,
+			"/tunnel/undelivered?minutes=1441":                                 422,
+			"/tunnel/undelivered?minutes=1440&" + both:                         200,
+			"/tunnel/undelivered?since=1h&limit=0":                             422,
+			"/tunnel/undelivered?since=1h&limit=101":                           422,
+			"/tunnel/undelivered?since=yesterday":                              422,
+			"/tunnel/undelivered?since=2001-01-01T00:00:00Z":                   422,
+			"/tunnel/missed?since=2001-01-01T00:00:00Z&" + both:                422,
+			"/tunnel/missed?" + both:                                           422,
+			"/tunnel/missed?since=1h&" + both:                                  200,
+			"/tunnel/undelivered?gap_id=tgap_00000000000000000000000000":       404,
+			"/tunnel/undelivered?cursor=zz&since=1h":                           422,
+			"/tunnel/gaps?endpoint_ids[]=" + string(hookglass.NewEndpointID()): 404,
+		} {
+			if res, text := s.call(s.token, "GET", path, ""); res.StatusCode != status {
+				t.Errorf("%s: %d %s, want %d", path, res.StatusCode, text, status)
+			}
+		}
+		s.want(404, "GET", "/tunnel/undelivered?endpoint_ids[]="+b.ID+"&gap_id="+s.newGap(a.ID), "", nil)
+	})
+}
