@@ -2,6 +2,7 @@ package action
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,9 +65,10 @@ type (
 
 // reader reads the members of a configuration and collects what is wrong with them.
 type configReader struct {
-	of     jsondoc.Value
-	known  []string
-	faults []hookglass.FieldError
+	of        jsondoc.Value
+	known     []string
+	faults    []hookglass.FieldError
+	forbidden bool // among the faults is a target that may not be reached
 }
 
 func (c *configReader) fault(field, format string, args ...any) {
@@ -129,11 +131,11 @@ func (c *configReader) end() []hookglass.FieldError {
 }
 
 // checkConfig reads the configuration of a step as it was sent. It returns it as it is stored, with its defaults; faults are named by
-// their field below config.
-func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byte, faults []hookglass.FieldError) {
+// their field below config. forbidden says that one of them is a target that may not be reached.
+func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byte, faults []hookglass.FieldError, forbidden bool) {
 	v, err := jsondoc.Parse(raw, jsondoc.Bounds{Bytes: maxConfigBytes, Depth: maxConfigDepth})
 	if err != nil || v.Kind() != jsondoc.Object {
-		return nil, []hookglass.FieldError{{Field: "", Message: "must be an object"}}
+		return nil, []hookglass.FieldError{{Field: "", Message: "must be an object"}}, false
 	}
 	c := &configReader{of: v}
 	var made any
@@ -176,7 +178,7 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 		made = i
 	case hookglass.StepTransform:
 		_, faults := ParseTransform(raw)
-		return v.Bytes(), faults
+		return v.Bytes(), faults, false
 	case hookglass.StepRequest:
 		r := requestConfig{
 			Method: strings.ToUpper(c.text("method", defaultMethod, false)), URL: c.text("url", "", true), Body: c.text("body", "", false),
@@ -187,13 +189,13 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 		made = r
 	}
 	if faults := c.end(); len(faults) > 0 {
-		return nil, faults
+		return nil, faults, c.forbidden
 	}
 	stored, err = json.Marshal(made)
 	if err != nil {
-		return nil, []hookglass.FieldError{{Field: "", Message: "can not be stored"}}
+		return nil, []hookglass.FieldError{{Field: "", Message: "can not be stored"}}, false
 	}
-	return stored, nil
+	return stored, nil, false
 }
 
 // template reports whether a text is a template.
@@ -210,7 +212,9 @@ func (c *configReader) refused(err error) {
 	if err == nil {
 		return
 	}
-	if coded, ok := err.(*hookglass.Error); ok && len(coded.Details) > 0 {
+	c.forbidden = c.forbidden || hookglass.Is(err, hookglass.CodeTargetNotAllowed)
+	var coded *hookglass.Error
+	if errors.As(err, &coded) && len(coded.Details) > 0 {
 		c.faults = append(c.faults, coded.Details...)
 		return
 	}

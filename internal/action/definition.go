@@ -68,8 +68,8 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 		if err != nil {
 			return err
 		}
-		if len(def.faults) > 0 {
-			return hookglass.InvalidFields(def.faults)
+		if err := def.fails(); err != nil {
+			return err
 		}
 		present, err := tx.LockActions(e.Num)
 		if err != nil {
@@ -126,8 +126,8 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 			return err // an account whose plan has lapsed may still switch its actions off
 		}
 		def := s.define(d, &a)
-		if len(def.faults) > 0 {
-			return hookglass.InvalidFields(def.faults)
+		if err := def.fails(); err != nil {
+			return err
 		}
 		if d.Steps != nil {
 			if err := mayHave(rights, a.Steps, before); err != nil {
@@ -248,10 +248,22 @@ func mayRun(rights hookglass.Entitlements, kind hookglass.StepType) error {
 
 // definition is what a draft means: what is wrong with it, and what its steps refer to.
 type definition struct {
-	faults   []hookglass.FieldError
-	secrets  []mention
-	tags     []mention
-	channels []mention
+	faults    []hookglass.FieldError
+	forbidden bool // among the faults is a target that may not be reached
+	secrets   []mention
+	tags      []mention
+	channels  []mention
+}
+
+// fails answers validation_failed for what is wrong, or target_not_allowed where that is all.
+func (d *definition) fails() error {
+	switch {
+	case len(d.faults) == 0:
+		return nil
+	case d.forbidden && len(d.faults) == 1:
+		return &hookglass.Error{Code: hookglass.CodeTargetNotAllowed, Message: "Outbound protection does not allow this target.", Details: d.faults}
+	}
+	return hookglass.InvalidFields(d.faults)
 }
 
 // mention is a name that a step gives.
@@ -378,7 +390,8 @@ func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
 			if config == nil {
 				config = []byte("{}")
 			}
-			stored, faults := s.checkConfig(st.Type, config)
+			stored, faults, forbidden := s.checkConfig(st.Type, config)
+			def.forbidden = def.forbidden || forbidden
 			for _, f := range faults {
 				field := at + "config"
 				if f.Field != "" {

@@ -279,8 +279,8 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	if d != nil {
 		changed := a
 		def := s.define(*d, &changed)
-		if len(def.faults) > 0 {
-			return b, hookglass.InvalidFields(def.faults)
+		if err := def.fails(); err != nil {
+			return b, err
 		}
 		if err := mayHave(pl.rights, changed.Steps, a.Steps); err != nil {
 			return b, err

@@ -1,0 +1,445 @@
+package action_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+const body = `{"action":"opened","id":12345678901234567890,"user":{"name":"Ada"}}`
+
+func TestEveryStepTypeDoesItsWork(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.secret("CRM", "s3cr3t-value")
+		channel := hookglass.Channel{ID: hookglass.NewSortableID(hookglass.PrefixChannel, time.Now()), WorkspaceID: b.owner.Workspace.ID, Name: "Ops", Kind: "webhook", Enabled: true, Sealed: []byte{}}
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.CreateChannel(&channel) }))
+		a := b.create(draft("All",
+			step("transform", "Shape it!", `{"source":"request","operations":[{"op":"select","path":"/body"},{"op":"remove","path":"/user"},{"op":"wrap","key":"event"}]}`),
+			step("http_request", "Tell CRM", `{"url":"https://crm.example.com/{{request.body.action}}","headers":{"Authorization":"Bearer {{secrets.CRM}}"},"body":"{\"v\":{{steps.shape_it.output}}}"}`),
+			step("forward", "Pass on", `{"url":"https://app.example.com/base","append_path":true,"append_query":true}`),
+			step("notify", "Ping", `{"channel":"Ops","message":"{{event_type}} at {{endpoint_name}}"}`),
+			step("tag", "Mark", `{"tag":"seen"}`, on("steps.tell_crm", "/output/body/ok", "equals", "true")),
+			step("ignore", "Hide", `{"reason":"test"}`),
+			step("tag", "Never", `{"tag":"never"}`, on("request", "/body/action", "equals", `"closed"`)),
+		))
+		e := b.capture(body)
+		b.work(e)
+		run := b.runs(a)[0]
+		wantOutcome(t, run, "completed shape_it=completed tell_crm=completed pass_on=completed ping=completed mark=completed hide=completed never=skipped(condition_false)")
+
+		sent := b.net.requests()
+		if len(sent) != 2 {
+			t.Fatalf("%d requests went out, want 2", len(sent))
+		}
+		crm, app := sent[0], sent[1]
+		if crm.Method != "POST" || crm.URL != "https://crm.example.com/opened" || crm.Headers.Get("Authorization") != "Bearer s3cr3t-value" ||
+			crm.Headers.Get("Content-Type") != "application/json" || string(crm.Body) != `{"v":{"event":{"action":"opened","id":12345678901234567890}}}` {
+			t.Errorf("http_request sent %s %s %v %s", crm.Method, crm.URL, crm.Headers, crm.Body)
+		}
+		if app.Method != "POST" || app.URL != "https://app.example.com/base/in?a=1" || string(app.Body) != body || app.Headers.Get("X-Service-Original-Request") != string(e.ID) {
+			t.Errorf("forward sent %s %s %v %s", app.Method, app.URL, app.Headers, app.Body)
+		}
+		now := b.event(e)
+		if strings.Join(now.Tags, ",") != "seen" || now.Ignored != "test" {
+			t.Errorf("the event has the tags %v and is ignored for %q", now.Tags, now.Ignored)
+		}
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			held, err := tx.HoldChannel(channel.Num, time.Now().Add(time.Hour), time.Minute)
+			if err != nil {
+				return err
+			}
+			waiting, _, err := tx.Waiting(held, 10)
+			if err == nil && (len(waiting) != 1 || waiting[0].Message.Text != "push at Payments") {
+				t.Errorf("the channel has %+v", waiting)
+			}
+			return err
+		}))
+	})
+}
+
+func TestAnEventThatDoesNotMatchLeavesNoRun(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		d := draft("Pulls", step("tag", "Mark", `{"tag":"pull"}`))
+		value := "pull_request"
+		d.Conditions = &[]action.ConditionDraft{{Field: "event_type", Operator: "equals", Value: &value}}
+		a := b.create(d)
+		e := b.capture(body)
+		b.work(e)
+		if runs := b.runs(a); len(runs) != 0 || len(b.event(e).Tags) != 0 {
+			t.Errorf("there are %d runs, and the tags %v", len(runs), b.event(e).Tags)
+		}
+	})
+}
+
+// Actions run one after another by position: a later one sees what an earlier one did to the event.
+func TestActionsRunByPosition(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		value := "first"
+		second := draft("Second", step("tag", "Two", `{"tag":"second"}`))
+		second.Conditions = &[]action.ConditionDraft{{Field: "has_tag", Operator: "equals", Value: &value}}
+		after := b.create(second)
+		position := int64(1)
+		first := draft("First", step("tag", "One", `{"tag":"first"}`))
+		first.Position = &position
+		b.create(first)
+		run := b.ran(after, body)
+		wantOutcome(t, run, "completed two=completed")
+		if len(run.Trigger.Conditions) != 1 || !run.Trigger.Matched || run.Trigger.Conditions[0].Actual != "first" {
+			t.Errorf("the trigger is %+v", run.Trigger)
+		}
+	})
+}
+
+func TestFailurePolicies(t *testing.T) {
+	bad := func(name string) action.StepDraft {
+		return step("http_request", name, `{"url":"https://crm.example.com/","body":"{{request.body.nothing}}"}`)
+	}
+	tag := func(name string) action.StepDraft { return step("tag", name, `{"tag":"t"}`) }
+	for name, c := range map[string]struct {
+		steps  []action.StepDraft
+		policy string
+		want   string
+	}{
+		"continue":               {[]action.StepDraft{bad("A"), tag("B")}, "continue", "failed a=failed(template_error) b=completed"},
+		"stop":                   {[]action.StepDraft{bad("A"), tag("B"), tag("C")}, "stop", "stopped a=failed(template_error) b=stopped c=stopped"},
+		"a step's own":           {[]action.StepDraft{stopping(bad("A")), tag("B")}, "continue", "stopped a=failed(template_error) b=stopped"},
+		"stop at the last":       {[]action.StepDraft{tag("A"), bad("B")}, "stop", "stopped a=completed b=failed(template_error)"},
+		"a condition's source":   {[]action.StepDraft{step("tag", "A", `{"tag":"t"}`, on("email", "/from", "exists", "")), tag("B")}, "continue", "failed a=failed(condition_error) b=completed"},
+		"a failed step's output": {[]action.StepDraft{bad("A"), step("tag", "B", `{"tag":"t"}`, on("steps.a", "/status", "equals", `"failed"`))}, "continue", "failed a=failed(template_error) b=completed"},
+		"nothing fails":          {[]action.StepDraft{tag("A")}, "stop", "completed a=completed"},
+		"no steps":               {nil, "stop", "completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				d := draft("Policy", c.steps...)
+				d.FailurePolicy = &c.policy
+				wantOutcome(t, b.ran(b.create(d), body), c.want)
+				if n := len(b.net.requests()); n != 0 {
+					t.Errorf("%d requests were sent by a step whose template fails", n)
+				}
+			})
+		})
+	}
+}
+
+func TestANotifyStepContinuesUnlessItSaysOtherwise(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		channel := hookglass.Channel{ID: hookglass.NewSortableID(hookglass.PrefixChannel, time.Now()), WorkspaceID: b.owner.Workspace.ID, Name: "Ops", Kind: "webhook", Enabled: true, Sealed: []byte{}}
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.CreateChannel(&channel) }))
+		stop := "stop"
+		d := draft("Gone", step("notify", "Ping", `{"channel":"`+channel.ID+`"}`), step("tag", "Mark", `{"tag":"t"}`))
+		d.FailurePolicy = &stop
+		a := b.create(d)
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteChannel(channel.ID) }))
+		wantOutcome(t, b.ran(a, body), "failed ping=failed(channel_not_found) mark=completed")
+	})
+}
+
+func TestHTTPRequestAnswers(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(_ int, r outbound.Request) (*outbound.Response, error) {
+			switch {
+			case strings.HasSuffix(r.URL, "/moved"):
+				return answer(302, ""), nil
+			case strings.HasSuffix(r.URL, "/teapot"):
+				return answer(418, `{"why":"tea"}`), nil
+			case strings.HasSuffix(r.URL, "/refused"):
+				return nil, &outbound.Failure{Code: outbound.CodeConnectionRefused, Message: "refused"}
+			}
+			return answer(204, ""), nil
+		}
+		a := b.create(draft("Answers",
+			step("http_request", "Fine", `{"url":"https://a.example.com/fine"}`),
+			step("http_request", "Moved", `{"url":"https://a.example.com/moved"}`),
+			step("http_request", "Teapot", `{"url":"https://a.example.com/teapot"}`),
+			step("http_request", "Refused", `{"url":"https://a.example.com/refused"}`),
+			step("tag", "Why", `{"tag":"tea"}`, on("steps.teapot", "/output/body/why", "equals", `"tea"`)),
+		))
+		wantOutcome(t, b.ran(a, body), "failed fine=completed moved=failed(http_status) teapot=failed(http_status) refused=failed(connection_refused) why=completed")
+		if n := len(b.net.requests()); n != 4 {
+			t.Errorf("%d requests, want 4: none is repeated and no redirect followed", n)
+		}
+	})
+}
+
+func TestForwardsAreRetried(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []int // 0: the connection is refused
+		retries int
+		want    string
+		sent    int
+	}{
+		"at once":             {[]int{200}, 3, "completed on=completed mark=completed", 1},
+		"503 then 200":        {[]int{503, 429, 200}, 3, "completed on=completed mark=completed", 3},
+		"refused then 201":    {[]int{0, 201}, 1, "completed on=completed mark=completed", 2},
+		"always 500":          {[]int{500, 500, 500}, 2, "failed on=failed(http_status) mark=completed", 3},
+		"404 is final":        {[]int{404}, 5, "failed on=failed(http_status) mark=completed", 1},
+		"a redirect is final": {[]int{301}, 5, "failed on=failed(http_status) mark=completed", 1},
+		"no retries":          {[]int{503}, 0, "failed on=failed(http_status) mark=completed", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+					if status := c.answers[n-1]; status > 0 {
+						return answer(status, "hm"), nil
+					}
+					return nil, &outbound.Failure{Code: outbound.CodeConnectionRefused, Message: "refused"}
+				}
+				a := b.create(draft("Forward", step("forward", "On", fmt.Sprintf(`{"url":"https://app.example.com/x","retry_count":%d}`, c.retries)), step("tag", "Mark", `{"tag":"t"}`)))
+				run := b.ran(a, body)
+				wantOutcome(t, run, c.want)
+				if n := len(b.net.requests()); n != c.sent {
+					t.Errorf("%d requests, want %d", n, c.sent)
+				}
+				if n := len(summaryOf(t, run, 0)["attempts"].([]any)); n != c.sent {
+					t.Errorf("the summary has %d attempts, want %d", n, c.sent)
+				}
+				var feed []hookglass.Activity
+				must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
+					feed, err = v.Activity(hookglass.ActivityForwardingFailed, time.Now().Add(-time.Hour), 10)
+					return err
+				}))
+				if failed := strings.Contains(c.want, "on=failed"); failed != (len(feed) == 1) {
+					t.Fatalf("the feed has %+v", feed)
+				} else if failed {
+					d := feed[0].Data
+					if d["action_id"] != a.ID || d["run_id"] != run.ID || d["step"] != "on" || d["url_host"] != "app.example.com" || d["attempts"] != float64(c.sent) {
+						t.Errorf("forwarding.failed has %v", d)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A job that is repeated, and two nodes with one task, make one run and send one request.
+func TestAnActionRunsOnceOnAnEvent(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Once", step("http_request", "Send", `{"url":"https://a.example.com/"}`), step("tag", "Mark", `{"tag":"t"}`)))
+		other := b.node(b.net)
+		for range 5 {
+			e := b.capture(body)
+			before := len(b.net.requests())
+			var both sync.WaitGroup
+			for _, s := range []*action.Service{b.actions, other} {
+				both.Go(func() {
+					for claim := int64(1); claim < 50; claim++ {
+						if err := s.Work(t.Context(), task(e, claim)); err == nil {
+							return
+						} else if !hookglass.Is(err, hookglass.CodeRateLimited) {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			both.Wait()
+			b.work(e)
+			if n := len(b.net.requests()) - before; n != 1 {
+				t.Errorf("%d requests were sent for one event", n)
+			}
+		}
+		if runs := b.runs(a); len(runs) != 5 {
+			t.Errorf("there are %d runs on 5 events", len(runs))
+		}
+	})
+}
+
+// died makes a worker stop for good while it has a request under way, as kill -9 does: what it does later is never written.
+func died(t *testing.T, b *bench, e *hookglass.Event) (release func()) {
+	t.Helper()
+	under, gone := make(chan struct{}), make(chan struct{})
+	dying := &network{respond: func(int, outbound.Request) (*outbound.Response, error) {
+		close(under)
+		<-gone
+		return answer(200, "{}"), nil
+	}}
+	node := b.node(dying)
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = node.Work(t.Context(), task(e, 1)) })
+	<-under
+	return func() { close(gone); ended.Wait() }
+}
+
+func TestARequestThatMayHaveBeenSentIsNotSentAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Crash",
+			step("transform", "Shape", `{"source":"request","operations":[{"op":"select","path":"/body/action"}]}`),
+			step("http_request", "Send", `{"url":"https://a.example.com/"}`),
+			step("http_request", "Then", `{"url":"https://b.example.com/","body":"{{steps.shape.output}}"}`),
+		))
+		e := b.capture(body)
+		release := died(t, b, e)
+		if runs := b.runs(a); len(runs) != 1 || runs[0].Status != hookglass.ActionRunRunning {
+			t.Fatalf("while it is under way there is %+v", runs)
+		}
+		must(t, b.actions.Work(t.Context(), task(e, 2)))
+		const want = "failed shape=completed send=failed(outcome_unknown) then=completed"
+		wantOutcome(t, b.runs(a)[0], want)
+		if sent := b.net.requests(); len(sent) != 1 || string(sent[0].Body) != "opened" {
+			t.Errorf("the node that took over sent %+v", sent)
+		}
+		release()
+		wantOutcome(t, b.runs(a)[0], want)
+		if n := len(b.runs(a)); n != 1 {
+			t.Errorf("there are %d runs", n)
+		}
+	})
+}
+
+func TestAForwardIsSentAgainAfterACrash(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Crash", step("forward", "On", `{"url":"https://a.example.com/"}`), step("tag", "Mark", `{"tag":"t"}`)))
+		e := b.capture(body)
+		release := died(t, b, e)
+		must(t, b.actions.Work(t.Context(), task(e, 2)))
+		release()
+		if runs := b.runs(a); len(runs) != 1 {
+			t.Errorf("there are %d runs", len(runs))
+		} else {
+			wantOutcome(t, runs[0], "completed on=completed mark=completed")
+		}
+	})
+}
+
+func TestReruns(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Again", step("tag", "Mark", `{"tag":"one"}`)))
+		e := b.capture(body)
+		b.work(e)
+		first := b.runs(a)[0]
+		ref := string(b.ep.ID)
+		again, err := b.actions.Rerun(t.Context(), b.who, ref, a.ID, string(e.ID), "")
+		must(t, err)
+		if again.ParentID != first.ID || again.Status != hookglass.ActionRunQueued || !again.Rerun {
+			t.Errorf("the rerun is %+v", again)
+		}
+		// The configuration that is current when it begins, whatever its trigger says.
+		value := "other"
+		steps := []action.StepDraft{step("tag", "Mark", `{"tag":"two"}`)}
+		_, err = b.actions.Update(t.Context(), b.who, ref, a.ID, action.Draft{Steps: &steps, Conditions: &[]action.ConditionDraft{{Field: "event_type", Operator: "equals", Value: &value}}})
+		must(t, err)
+		for range 2 {
+			must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+		}
+		run := b.runs(a)[0]
+		wantOutcome(t, run, "completed mark=completed")
+		if run.Trigger.Matched || len(run.Trigger.Conditions) != 1 || strings.Join(b.event(e).Tags, ",") != "one,two" {
+			t.Errorf("the trigger is %+v, the tags %v", run.Trigger, b.event(e).Tags)
+		}
+		if len(b.runs(a)) != 2 {
+			t.Errorf("there are %d runs, want 2", len(b.runs(a)))
+		}
+		other := b.capture(body)
+		for name, c := range map[string]struct {
+			event, parent string
+			code          hookglass.Code
+		}{
+			"no such event":  {"req_00000000000000000000000000", "", hookglass.CodeNotFound},
+			"no such parent": {string(e.ID), "arun_00000000000000000000000000", hookglass.CodeNotFound},
+			"another event":  {string(other.ID), first.ID, hookglass.CodeValidationFailed},
+			"nothing":        {"", "", hookglass.CodeValidationFailed},
+		} {
+			if _, err := b.actions.Rerun(t.Context(), b.who, ref, a.ID, c.event, c.parent); hookglass.CodeOf(err) != c.code {
+				t.Errorf("%s: %v, want %s", name, err, c.code)
+			}
+		}
+	})
+}
+
+func TestRunsOutliveTheirAction(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Short", step("tag", "Mark", `{"tag":"one"}`)))
+		run := b.ran(a, body)
+		must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), a.ID))
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) error {
+			kept, err := v.ActionRun(string(b.ep.ID), run.ID)
+			if err == nil && kept.ActionID != a.ID {
+				t.Errorf("the run is %+v", kept)
+			}
+			return err
+		}))
+	})
+}
+
+// What lapses stays saved, but does not run (spec, Actions rule 3).
+func TestStepsThatThePlanNoLongerAllowsDoNotRun(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Lapsed",
+			step("forward", "On", `{"url":"https://a.example.com/"}`),
+			step("transform", "Shape", `{"source":"request","operations":[{"op":"select","path":"/body"}]}`),
+			step("http_request", "Send", `{"url":"https://a.example.com/"}`), step("tag", "Mark", `{"tag":"t"}`)))
+		for _, c := range []struct {
+			plan hookglass.Plan
+			sub  hookglass.Subscription
+			want string
+		}{
+			{hookglass.PlanBusiness, hookglass.SubscriptionTrialing, "failed on=failed(subscription_required) shape=completed send=failed(subscription_required) mark=completed"},
+			{hookglass.PlanPro, hookglass.SubscriptionActive, "failed on=completed shape=failed(plan_required) send=failed(plan_required) mark=completed"},
+		} {
+			b.plan(c.plan, c.sub)
+			wantOutcome(t, b.ran(a, body), c.want)
+		}
+		n := len(b.runs(a))
+		b.plan(hookglass.PlanFree, hookglass.SubscriptionNone)
+		b.work(b.capture(body))
+		if len(b.runs(a)) != n {
+			t.Error("an action ran on the free plan")
+		}
+	})
+}
+
+func TestSummariesAreBounded(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			return answer(503, strings.Repeat("\x01é", 100_000)), nil
+		}
+		a := b.create(draft("Long", step("forward", "On", `{"url":"https://a.example.com/","retry_count":5}`)))
+		run := b.ran(a, body)
+		st := run.Steps[0]
+		if len(st.Summary) > hookglass.MaxStepSummary || !st.Truncated || !json.Valid(st.Summary) {
+			t.Errorf("the summary has %d bytes, truncated is %v", len(st.Summary), st.Truncated)
+		}
+	})
+}
+
+func TestAPanicInAStepFailsTheStep(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) { panic(errors.New("boom")) }
+		a := b.create(draft("Panic", step("http_request", "Send", `{"url":"https://a.example.com/"}`), step("tag", "Mark", `{"tag":"t"}`)))
+		wantOutcome(t, b.ran(a, body), "failed send=failed(internal) mark=completed")
+	})
+}
+
+func TestTotals(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.create(draft("Counted", step("tag", "Mark", `{"tag":"t"}`), step("http_request", "Bad", `{"url":"https://a.example.com/{{request.nothing}}"}`),
+			step("tag", "Never", `{"tag":"t"}`, on("request", "/body/none", "exists", ""))))
+		for range 3 {
+			b.work(b.capture(body))
+		}
+		ended := make(chan error, 1)
+		ctx, stop := contextOf(t)
+		go func() { ended <- b.actions.Run(ctx) }()
+		stop()
+		must(t, <-ended)
+		var got hookglass.ActionTotals
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
+			got, err = v.ActionTotals(string(b.ep.ID), time.Now().Add(-time.Hour), time.Now())
+			return err
+		}))
+		if got.Runs[hookglass.ActionRunFailed] != 3 || got.Steps[hookglass.StepTag][hookglass.StepCompleted] != 3 || got.Steps[hookglass.StepRequest][hookglass.StepFailed] != 3 ||
+			got.Failures[hookglass.FailureTemplate] != 3 || got.ConditionFalse != 3 || got.TimedSteps != 6 || got.TruncatedTraces != 0 {
+			t.Errorf("the totals are %+v", got)
+		}
+	})
+}
