@@ -7,27 +7,45 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"hookglass/client"
 	"hookglass/internal/server"
 )
 
 // LoginCmd is `hookglass login`.
-type LoginCmd struct{ remote }
+type LoginCmd struct {
+	remote
+	NoBrowser bool          `help:"Open no browser: type the code that a browser anywhere shows."`
+	Wait      time.Duration `default:"5m" help:"How long to wait for the browser."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *LoginCmd) Help() string {
+	return `A browser opens and asks whether this command line may sign in. Where there is none, --no-browser takes a code, and --token or
+HOOKGLASS_TOKEN a token, from the web app or from "hookglass admin token create".`
+}
 
 // Run implements the command. The token is tried before it is kept.
 func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
-	if c.Token == "" {
-		return errors.New("give the token, from the server's settings page or \"hookglass admin token create\", by HOOKGLASS_TOKEN or --token")
-	}
 	if c.Server == "" {
 		c.Server = defaultServer
 	}
-	to, err := client.New(c.Server, c.Token)
+	nobody, err := client.New(c.Server, "")
 	if err != nil {
 		return err
 	}
-	who, err := to.Verify(ctx)
+	switch {
+	case c.Token != "":
+	case c.NoBrowser:
+		c.Token, err = c.byCode(ctx, t, nobody)
+	default:
+		c.Token, err = c.byBrowser(ctx, t)
+	}
+	if err != nil {
+		return err
+	}
+	who, err := nobody.As(c.Token).Verify(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (r *remote) connect() (*client.Client, string, error) {
 		token = saved.Token // no other server is told it
 	}
 	if token == "" {
-		return nil, "", hookglass.Errorf(hookglass.CodeUnauthorized, "You are not signed in to %s. Run \"hookglass login\", or set HOOKGLASS_TOKEN.", address)
+		return nil, address, hookglass.Errorf(hookglass.CodeUnauthorized, "You are not signed in to %s. Run \"hookglass login\", or set HOOKGLASS_TOKEN.", address)
 	}
 	c, err := client.New(address, token)
 	return c, address, err

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// byCode signs in by a code that a browser anywhere shows.
+func (c *LoginCmd) byCode(ctx context.Context, t *server.Terminal, nobody *client.Client) (string, error) {
+	fmt.Fprintf(t.Err, "Open %s in a browser, approve, and type the code that it shows.\nCode: ", c.page(nil))
+	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	code, ok := readLine(ctx, t.In)
+	if !ok || code == "" {
+		return "", hookglass.Errorf(hookglass.CodeUnauthorized, "No code was typed.")
+	}
+	got, err := nobody.ExchangeCode(ctx, code)
+	return got.Token, err
+}
+
+// byBrowser opens the page on which a person approves, and waits for the browser to come back with the token.
+func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("wait for the browser: %w", err)
+	}
+	state := rand.Text()
+	tokens := make(chan string, 1)
+	back := &http.Server{ReadTimeout: 10 * time.Second, Handler: callback(state, tokens)}
+	served := make(chan error, 1)
+	go func() { served <- back.Serve(listener) }()
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if back.Shutdown(closing) != nil { // the browser keeps its connection: it has its answer
+			back.Close()
+		}
+		<-served
+	}()
+	port := listener.Addr().(*net.TCPAddr).Port
+	page := c.page(url.Values{"callback_port": {strconv.Itoa(port)}, "state": {state}})
+	fmt.Fprintf(t.Err, "Approve the sign-in in your browser:\n\n  %s\n\nNo browser here? End this and run \"hookglass login --no-browser\".\n", page)
+	openBrowser(page)
+	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	select {
+	case token := <-tokens:
+		return token, nil
+	case <-ctx.Done():
+		return "", hookglass.Errorf(hookglass.CodeUnauthorized, "Nobody approved the sign-in.")
+	}
+}
+
+// page is the address of the page on which a person approves.
+func (c *LoginCmd) page(query url.Values) string {
+	page := strings.TrimRight(c.Server, "/") + "/auth/cli"
+	if query != nil {
+		page += "?" + query.Encode()
+	}
+	return page
+}
+
+// callback takes the token from a browser that knows the state, which any other page does not.
+func callback(state string, tokens chan<- string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		if subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(state)) != 1 || query.Get("token") == "" {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintln(w, "This is not the sign-in that the command line waits for.")
+			return
+		}
+		select {
+		case tokens <- query.Get("token"):
+		default: // it has one
+		}
+		fmt.Fprintln(w, "The command line is signed in. You can close this page.")
+	})
+	return mux
+}
+
+// openBrowser opens an address, if there is a way to.
+func openBrowser(address string) {
+	var command *exec.Cmd
+	switch runtime.GOOS {
+	case "darwin":
+		command = exec.Command("open", address)
+	case "windows":
+		command = exec.Command("rundll32", "url.dll,FileProtocolHandler", address)
+	default:
+		command = exec.Command("xdg-open", address)
+	}
+	if command.Start() == nil { // else the address is printed all the same
+		_ = command.Process.Release()
+	}
+}
