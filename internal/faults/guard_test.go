@@ -102,6 +102,23 @@ var entries = []entry{
 	{"forwarding target, changed", func(n *node, g *ground, url string) (int, string) {
 		return n.refused(http.MethodPatch, "/endpoints/"+g.endpoint+"/forwarding_targets/"+g.target, fmt.Sprintf(`{"forwarding_target":{"url":%q}}`, url))
 	}},
+	{"action, forward", func(n *node, g *ground, url string) (int, string) {
+		return n.refused(http.MethodPost, "/endpoints/"+g.endpoint+"/actions", action("forward", fmt.Sprintf(`{"url":%q}`, url)))
+	}},
+	{"action, http_request", func(n *node, g *ground, url string) (int, string) {
+		return n.refused(http.MethodPost, "/endpoints/"+g.endpoint+"/actions", action("http_request", fmt.Sprintf(`{"method":"GET","url":%q}`, url)))
+	}},
+	{"channel, webhook", func(n *node, _ *ground, url string) (int, string) {
+		return n.refused(http.MethodPost, "/notification_channels", fmt.Sprintf(`{"notification_channel":{"name":"n","kind":"webhook","config":{"url":%q}}}`, url))
+	}},
+	{"channel, slack", func(n *node, _ *ground, url string) (int, string) {
+		return n.refused(http.MethodPost, "/notification_channels", fmt.Sprintf(`{"notification_channel":{"name":"n","kind":"slack","config":{"webhook_url":%q}}}`, url))
+	}},
+}
+
+// action is the body that makes an action of one step.
+func action(kind, config string) string {
+	return `{"endpoint_action":{"name":"n","steps":[{"step_type":"` + kind + `","name":"s","config":` + config + `}]}}`
 }
 
 // Row 62: every way out has the guard before it, whatever is asked for: what is spelled like a forbidden address, as rows 51 to 55 and 63 have
@@ -133,15 +150,17 @@ func TestEveryWayOutIsGuarded(t *testing.T) {
 	urls = append(urls, fmt.Sprintf("http://127.0.0.2:%d/", c.port+1), "http://127.0.0.2/", "http://8.8.8.8:25/", "http://8.8.8.8:6379/", "http://8.8.8.8:22/")
 	for _, e := range entries {
 		for _, url := range urls {
-			if status, code := e.call(n, g, url); status != http.StatusUnprocessableEntity || code != "target_not_allowed" {
+			// An action tells all that is wrong with it at once.
+			status, code := e.call(n, g, url)
+			if status != http.StatusUnprocessableEntity || code != "target_not_allowed" && (code != "validation_failed" || !strings.HasPrefix(e.name, "action")) {
 				t.Errorf("%s to %s: %d %s", e.name, url, status, code)
 			}
 		}
 	}
 	for _, url := range []string{"file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/", "javascript:x", "//127.0.0.1/", ""} {
 		for _, e := range entries {
-			if e.name == "replay case, changed" && url == "" || strings.HasPrefix(e.name, "replay case") && url == "" {
-				continue
+			if url == "" && (strings.HasPrefix(e.name, "replay case") || strings.HasPrefix(e.name, "action")) {
+				continue // as good as not named
 			}
 			if status, code := e.call(n, g, url); status != http.StatusUnprocessableEntity {
 				t.Errorf("%s to %q: %d %s", e.name, url, status, code)
@@ -178,6 +197,16 @@ func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 			<-time.After(300 * time.Millisecond)
 			return c.hits.Load() == before
 		})
+		var channel struct{ Data struct{ ID string } }
+		n.api(http.MethodPost, "/notification_channels", fmt.Sprintf(`{"notification_channel":{"name":"n","kind":"webhook","config":{"url":"http://127.0.0.1:%d/"}}}`, c.port), &channel)
+		acting := n.endpoint().endpoint
+		for _, made := range []string{
+			action("forward", fmt.Sprintf(`{"url":"http://127.0.0.1:%d/","retry_count":0}`, c.port)),
+			action("http_request", fmt.Sprintf(`{"method":"POST","url":"http://localhost:%d/"}`, c.port)),
+			action("http_request", fmt.Sprintf(`{"method":"GET","url":"http://{{request.body.host}}:%d/"}`, c.port)), // put together from what was captured
+		} {
+			n.api(http.MethodPost, "/endpoints/"+acting+"/actions", made, nil)
+		}
 		n.kill()
 		n.flags = nil
 		n.start()
@@ -191,6 +220,30 @@ func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 				t.Errorf("run %d is %s", i, state)
 			}
 			eventually(t, 30*time.Second, "the forward has ended", func() bool { return n.deliveryStates(l.endpoint, targets[i])[event] == "failed" })
+		}
+		resp, err := plain.Post("http://"+n.addr+"/hooks/"+acting, "application/json", strings.NewReader(`{"host":"127.0.0.1"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		var done struct{ Data []struct{ Status string } }
+		eventually(t, 30*time.Second, "the actions have run", func() bool {
+			n.api(http.MethodGet, "/endpoints/"+acting+"/action_runs", "", &done)
+			ended := 0
+			for _, r := range done.Data {
+				if r.Status == "failed" || r.Status == "completed" || r.Status == "stopped" {
+					ended++
+				}
+			}
+			return ended == 3
+		})
+		for i, r := range done.Data {
+			if r.Status == "completed" {
+				t.Errorf("action run %d is %s", i, r.Status)
+			}
+		}
+		if _, answer, err := n.call(n.token, http.MethodPost, "/notification_channels/"+channel.Data.ID+"/test", ""); err != nil || !strings.Contains(string(answer), "target_not_allowed") {
+			t.Errorf("the test of a channel: %v %s", err, answer)
 		}
 		if hits := c.hits.Load() - before; hits != 0 {
 			t.Errorf("%d visits to the canary", hits)
