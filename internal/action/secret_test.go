@@ -1,0 +1,191 @@
+package action_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+func TestSecretsAreSetAndNeverReadAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		text := func(s string) *string { return &s }
+		ws := b.owner.Workspace.ID
+		for name, c := range map[string]struct {
+			d    action.SecretDraft
+			code hookglass.Code
+		}{
+			"no value":       {action.SecretDraft{Name: text("A")}, hookglass.CodeValidationFailed},
+			"no name":        {action.SecretDraft{Value: text("v")}, hookglass.CodeValidationFailed},
+			"an empty value": {action.SecretDraft{Name: text("A"), Value: text("")}, hookglass.CodeValidationFailed},
+			"a digit first":  {action.SecretDraft{Name: text("1A"), Value: text("v")}, hookglass.CodeValidationFailed},
+			"65 characters":  {action.SecretDraft{Name: text(strings.Repeat("A", 65)), Value: text("v")}, hookglass.CodeValidationFailed},
+			"64 characters":  {action.SecretDraft{Name: text(strings.Repeat("A", 64)), Value: text("v")}, ""},
+			"16 KiB":         {action.SecretDraft{Name: text("Large"), Value: text(strings.Repeat("v", 16<<10))}, ""},
+			"16 KiB and one": {action.SecretDraft{Name: text("Larger"), Value: text(strings.Repeat("v", 16<<10+1))}, hookglass.CodeValidationFailed},
+		} {
+			if _, err := b.actions.CreateSecret(t.Context(), b.who, ws, c.d); err == nil && c.code != "" || err != nil && hookglass.CodeOf(err) != c.code {
+				t.Errorf("%s: %v, want %q", name, err, c.code)
+			}
+		}
+		s := b.secret("TOKEN", "first")
+		if _, err := b.actions.CreateSecret(t.Context(), b.who, ws, action.SecretDraft{Name: text("TOKEN"), Value: text("v")}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("a name twice: %v", err)
+		}
+		if _, err := b.actions.UpdateSecret(t.Context(), b.who, ws, s.ID, action.SecretDraft{Name: text("OTHER")}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("another name: %v", err)
+		}
+		changed, err := b.actions.UpdateSecret(t.Context(), b.who, ws, s.ID, action.SecretDraft{Value: text("second"), Description: text("new")})
+		must(t, err)
+		if changed.Name != "TOKEN" || changed.Description != "new" || bytes.Contains(changed.Sealed, []byte("second")) {
+			t.Errorf("changed: %+v", changed)
+		}
+		a := b.create(draft("Uses", step("http_request", "Send", `{"url":"https://a.example.com/","headers":{"X-Key":"{{secrets.TOKEN}}"}}`)))
+		b.ran(a, body)
+		if got := b.net.requests()[0].Headers.Get("X-Key"); got != "second" {
+			t.Errorf("the secret is %q", got)
+		}
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) error {
+			used, err := v.ActionSecret(ws, s.ID)
+			if err == nil && time.Since(used.LastUsedAt) > time.Minute {
+				t.Errorf("last used at %v", used.LastUsedAt)
+			}
+			return err
+		}))
+		stranger := hookglass.Principal{Account: b.owner.Account.ID + 1, Scopes: hookglass.System.Scopes}
+		if err := b.actions.DeleteSecret(t.Context(), stranger, ws, s.ID); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("a stranger: %v", err)
+		}
+		b.plan(hookglass.PlanTeam, hookglass.SubscriptionActive)
+		if _, err := b.actions.UpdateSecret(t.Context(), b.who, ws, s.ID, action.SecretDraft{Value: text("x")}); !hookglass.Is(err, hookglass.CodePlanRequired) {
+			t.Errorf("on the Team plan: %v", err)
+		}
+	})
+}
+
+// A secret is deleted while steps that name it are being added (reliability, row 134): either it stays, or the step is refused.
+func TestASecretThatIsInUseStays(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for i := range 20 {
+			name := fmt.Sprintf("S%d", i)
+			s := b.secret(name, "value of it")
+			var both sync.WaitGroup
+			var added hookglass.Action
+			var addErr, deleteErr error
+			both.Go(func() {
+				added, addErr = b.actions.Create(t.Context(), b.who, string(b.ep.ID), draft(name, step("http_request", "Send", `{"url":"https://a.example.com/","body":"{{secrets.`+name+`}}"}`)))
+			})
+			both.Go(func() { deleteErr = b.actions.DeleteSecret(t.Context(), b.who, b.owner.Workspace.ID, s.ID) })
+			both.Wait()
+			switch {
+			case addErr == nil && hookglass.Is(deleteErr, hookglass.CodeSecretInUse):
+				refs := fmt.Sprint(deleteErr.(*hookglass.Error).Extra["references"])
+				if !strings.Contains(refs, added.ID) || !strings.Contains(refs, "step:send") || !strings.Contains(refs, string(b.ep.ID)) {
+					t.Errorf("the references are %s", refs)
+				}
+				must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), added.ID))
+				must(t, b.actions.DeleteSecret(t.Context(), b.who, b.owner.Workspace.ID, s.ID))
+			case hookglass.Is(addErr, hookglass.CodeValidationFailed) && deleteErr == nil:
+			default:
+				t.Fatalf("added: %v, deleted: %v", addErr, deleteErr)
+			}
+		}
+	})
+}
+
+// canary is a secret that is looked for everywhere.
+const canary = "CANARY/7f3a+9c1e=55d0b2&8e46"
+
+// everything is all that the database holds, as text.
+type everything struct{ bytes.Buffer }
+
+func (e *everything) Table(store.Table) error         { return nil }
+func (e *everything) Counters(map[string]int64) error { return nil }
+func (e *everything) Row(values []any) error {
+	for _, v := range values {
+		if b, ok := v.([]byte); ok {
+			e.Write(b)
+		} else {
+			fmt.Fprint(e, v)
+		}
+		e.WriteByte('\n')
+	}
+	return nil
+}
+
+// A secret is in no trace, no log, no answer and no table, also when targets echo it (reliability, rows 131 and 132).
+func TestSecretsAreNowhere(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.secret("KEY", canary)
+		echoes := []string{
+			canary, base64.StdEncoding.EncodeToString([]byte(canary)), hex.EncodeToString([]byte(canary)), url.QueryEscape(canary),
+			base64.StdEncoding.EncodeToString([]byte("user:" + canary)),
+		}
+		b.net.respond = func(n int, r outbound.Request) (*outbound.Response, error) {
+			echo := strings.Join(echoes, " | ")
+			if strings.Contains(r.URL, "refuse") {
+				return nil, &outbound.Failure{Code: outbound.CodeTLSError, Message: "could not reach " + r.URL}
+			}
+			text, _ := json.Marshal(map[string]string{"echo": echo, "split": canary[:12] + "\n" + canary[12:]})
+			return answer(map[bool]int{true: 500, false: 200}[strings.Contains(r.URL, "app")], string(text)), nil
+		}
+		a := b.create(draft("Canary",
+			step("transform", "Copy", `{"source":"request","operations":[{"op":"set","path":"/copied","template":"{{secrets.KEY}}"}]}`),
+			step("http_request", "Send", `{"url":"https://crm.example.com/{{secrets.KEY}}","headers":{"Authorization":"Bearer {{secrets.KEY}}","X-Plain":"{{secrets.KEY}}"},"body":"{\"k\":\"{{secrets.KEY}}\",\"c\":{{steps.copy.output}}}"}`),
+			step("http_request", "Refuse", `{"url":"https://refuse.example.com/{{secrets.KEY}}"}`),
+			step("forward", "On", `{"url":"https://app.example.com/","retry_count":1}`),
+			step("http_request", "Later", `{"url":"https://crm.example.com/","body":"{{steps.send.output}}"}`),
+			step("http_request", "Line", `{"url":"https://crm.example.com/","headers":{"X":"{{steps.send.output.body.split}}"}}`),
+		))
+		e := b.capture(body, func(e *hookglass.Event) { e.Path = "/" + canary })
+		// The event itself holds what its sender sent: that is not ours to change, and is deleted before the search.
+		b.work(e)
+		run := b.runs(a)[0]
+		wantOutcome(t, run, "failed copy=completed send=completed refuse=failed(tls_error) on=failed(http_status) later=completed line=failed(template_error)")
+		if sent := b.net.requests(); !strings.Contains(string(sent[0].Body), `"copied":`) || !strings.Contains(string(sent[len(sent)-1].Body), "echo") {
+			t.Error("later steps do not get what they name")
+		}
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+		must(t, err)
+		shown, err := json.Marshal([]any{run, p})
+		must(t, err)
+		sensitive := fmt.Sprint(p.Sensitive)
+		for _, place := range []string{"{copy /copied}", "{send /url}", "{send /headers/Authorization}", "{send /headers/X-Plain}", "{send /body}", "{refuse /url}"} {
+			if !strings.Contains(sensitive, place) {
+				t.Errorf("sensitive_fields lacks %s: %s", place, sensitive)
+			}
+		}
+		if rendered := string(p.Steps[1].Rendered); !strings.Contains(rendered, `"Authorization":"Bearer {{secrets.KEY}}"`) || !strings.Contains(rendered, `\"k\":\"{{secrets.KEY}}\"`) {
+			t.Errorf("the preview shows %s", rendered)
+		}
+		all := &everything{}
+		_, err = b.db.Dump(t.Context(), all)
+		must(t, err)
+		traces := &bytes.Buffer{}
+		for _, st := range run.Steps {
+			traces.Write(st.Summary)
+			if st.Failure != nil {
+				traces.WriteString(st.Failure.Message)
+			}
+		}
+		stored := bytes.ReplaceAll(all.Bytes(), []byte("/"+canary+"\n"), nil) // the event's own path
+		for where, text := range map[string]string{"an answer": strings.ReplaceAll(string(shown), `"/`+canary, ""), "the log": b.log.String(), "the database": string(stored), "a trace": traces.String()} {
+			for _, form := range append(echoes, canary[:12], canary[12:], url.PathEscape(canary), strings.ToUpper(echoes[2])) {
+				if strings.Contains(text, form) {
+					t.Errorf("%s holds %q", where, form)
+				}
+			}
+		}
+	})
+}
