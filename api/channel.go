@@ -62,7 +62,7 @@ type UpdateNotificationChannel struct {
 // NotificationChannelChange names what to change; what is absent stays, also within config.
 type NotificationChannelChange struct {
 	_       struct{}                  `additionalProperties:"false"`
-	Name    Optional[string]          `json:"name,omitzero" example:"On call"`
+	Name    Optional[string]          `json:"name,omitzero" example:"Night shift"`
 	Kind    Optional[string]          `json:"kind,omitzero" doc:"May not change."`
 	Enabled Optional[bool]            `json:"enabled,omitzero" doc:"true also brings back a channel that the service disabled; what waited for it is not sent." example:"true"`
 	Config  Optional[ChannelSettings] `json:"config,omitzero"`

@@ -34,7 +34,7 @@ type UpdateTag struct {
 // TagChange names what to change; what is absent stays.
 type TagChange struct {
 	_     struct{}         `additionalProperties:"false"`
-	Name  Optional[string] `json:"name,omitzero" doc:"1 to 64 characters; unique in its workspace." example:"billing"`
+	Name  Optional[string] `json:"name,omitzero" doc:"1 to 64 characters; unique in its workspace." example:"invoices"`
 	Color Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
 }
 

@@ -33,8 +33,8 @@ import (
 
 // Bounds of channels. A workspace with more has a list of addressees, not channels.
 const (
-	maxName       = 200 // characters
-	maxChannels   = 100 // of a workspace
+	maxName       = 200  // characters
+	maxChannels   = 1000 // of a workspace
 	maxURL        = 2048
 	maxRecipients = 20
 	maxAddress    = 254 // RFC 5321, section 4.5.3.1.3, less the brackets

@@ -182,6 +182,9 @@ func TestExamplesOfBodiesWork(t *testing.T) {
 		if strings.Contains(path, "{target_id}") {
 			on.forward = s.newForwardingTarget(e.ID)
 		}
+		if strings.Contains(path, "{tag_id}") || strings.Contains(path, "{channel_id}") || strings.Contains(path, "{alert_id}") {
+			on.alertThings = s.newAlertThings(e.ID)
+		}
 		if strings.Contains(path, "{case_id}") {
 			on.replayThings = s.newReplayThings(e.ID, on.event)
 		}
