@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
@@ -40,8 +41,11 @@ type Cable struct {
 	once  sync.Once
 }
 
-// errSilent is why a socket ended that the server left without a ping.
-var errSilent = errors.New("the server fell silent")
+// Why a socket ended: the server left it without a ping, or broke it off.
+var (
+	errSilent = errors.New("the server fell silent")
+	errBroken = errors.New("the server broke the connection off")
+)
 
 // OpenCable opens the socket of a ticket, at the address where this client has its server or else at the ticket's own.
 func (c *Client) OpenCable(ctx context.Context, ticket api.TunnelTicket) (*Cable, error) {
@@ -101,6 +105,9 @@ func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
 	if err != nil {
 		if s.ctx.Err() != nil {
 			err = context.Cause(s.ctx)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			err = errBroken
 		}
 		return m, err
 	}

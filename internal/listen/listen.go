@@ -98,7 +98,8 @@ type Listener struct {
 	summary  Summary
 	behind   time.Time       // since when events were left for later because too many wait; zero: none were
 	quiet    map[string]bool // targets that did not answer
-	pinged   time.Time       // by our clock, the server's last sign of life
+	heard    time.Time       // when the server's last message came
+	pinged   time.Time       // when its last ping came
 	ping     time.Time       // the same by the server's clock
 	evidence int             // bytes of an answer that a report may carry
 	enough   context.CancelFunc
@@ -171,7 +172,7 @@ func (l *Listener) stay(ctx context.Context) error {
 			l.mu.Lock()
 			l.summary.Reconnects++
 			if l.lost.IsZero() {
-				l.lost = time.Now()
+				l.lost = l.heard // it may have been gone long before that was noticed
 			}
 			l.mu.Unlock()
 		}

@@ -158,6 +158,9 @@ func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err er
 // take works on one message. up tells that every subscription was answered.
 func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err error) {
 	l := s.l
+	l.mu.Lock()
+	l.heard = time.Now()
+	l.mu.Unlock()
 	switch m.Type {
 	case "welcome":
 		for _, e := range l.wanted() {

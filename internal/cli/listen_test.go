@@ -1,0 +1,361 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass/internal/cli"
+)
+
+// feed is what a command that goes on has printed so far.
+type feed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func newFeed() *feed { return &feed{more: make(chan struct{}, 1)} }
+
+func (f *feed) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case f.more <- struct{}{}:
+	default:
+	}
+	return f.text.Write(p)
+}
+
+func (f *feed) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.text.String()
+}
+
+// wait returns what a pattern's first group matched, as soon as it does.
+func (f *feed) wait(t *testing.T, pattern string) string {
+	t.Helper()
+	compiled := regexp.MustCompile(pattern)
+	limit := time.After(20 * time.Second)
+	for {
+		if m := compiled.FindStringSubmatch(f.String()); m != nil {
+			return m[len(m)-1]
+		}
+		select {
+		case <-f.more:
+		case <-limit:
+			t.Fatalf("%q did not come; printed:\n%s", pattern, f)
+		}
+	}
+}
+
+// going is a command that goes on.
+type going struct {
+	out, err *feed
+	stop     context.CancelFunc
+	code     chan int
+}
+
+func begin(t *testing.T, stdin io.Reader, args ...string) *going {
+	ctx, stop := context.WithCancel(t.Context())
+	g := &going{out: newFeed(), err: newFeed(), stop: stop, code: make(chan int, 1)}
+	go func() { g.code <- cli.Main(ctx, args, stdin, g.out, g.err) }()
+	t.Cleanup(stop)
+	return g
+}
+
+func (g *going) ends(t *testing.T, code int) {
+	t.Helper()
+	select {
+	case got := <-g.code:
+		if got != code {
+			t.Errorf("exit code %d, want %d:\n%s", got, code, g.err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("it goes on:\n%s", g.err)
+	}
+}
+
+// receiver is a local server, which answers what comes with the status that its body names.
+func receiver(t *testing.T) (address string, got func() []string) {
+	var mu sync.Mutex
+	var all []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		all = append(all, r.Method+" "+r.URL.RequestURI()+" "+string(body))
+		mu.Unlock()
+		status := 200
+		_, _ = fmt.Sscanf(string(body), "status %d", &status)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "answer \x1b[31m")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]string{}, all...)
+	}
+}
+
+func post(t *testing.T, url, body string) {
+	t.Helper()
+	res, err := http.Post(url, "text/plain", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Fatalf("%s: %s", url, res.Status)
+	}
+}
+
+const hookPattern = `(http://\S+/hooks/ep_\w+)`
+
+func TestListenNeedsNoAccount(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	local, got := receiver(t)
+	g := begin(t, strings.NewReader(""), "listen", strings.TrimPrefix(local, "http://")+"/base", "--exit-after", "3", "--show-body")
+	key := g.err.wait(t, `--key (tk_\w+)`)
+	hook := g.err.wait(t, hookPattern)
+	g.err.wait(t, "connected;")
+	post(t, hook+"/a%2Fb?x=1", "status 201")
+	g.out.wait(t, `201 `)
+	post(t, hook, "status 500")
+	g.out.wait(t, `500 `)
+	post(t, hook+"/x", "\x1b]0;owned\x07")
+	g.ends(t, 0)
+	if all := got(); len(all) != 3 || all[0] != "POST /base/a%2Fb?x=1 status 201" || all[1] != "POST /base status 500" {
+		t.Errorf("the handler got %q", all)
+	}
+	out := g.out.String()
+	if n := len(regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d +\d{3} +\d+ms +req_\w+ +POST /`).FindAllString(out, -1)); n != 3 {
+		t.Errorf("%d lines of events in\n%s", n, out)
+	}
+	if strings.ContainsAny(out+g.err.String(), "\x1b\x07") {
+		t.Errorf("a sender or a handler reaches the terminal, or there is colour in a pipe: %q", out)
+	}
+	if !strings.Contains(out, "> status 201") || !strings.Contains(out, "< answer") {
+		t.Errorf("bodies are not shown:\n%s", out)
+	}
+	if !regexp.MustCompile(`3 events in \d+s: 2 delivered, 1 failed`).MatchString(g.err.String()) {
+		t.Errorf("no summary in\n%s", g.err)
+	}
+
+	// The key leads to the same endpoint.
+	g = begin(t, strings.NewReader(""), "listen", local, "--key", key, "--output", "json", "--exit-after", "1")
+	if again := g.err.wait(t, hookPattern); again != hook {
+		t.Errorf("the key leads to %s, not to %s", again, hook)
+	}
+	g.err.wait(t, "connected;")
+	post(t, hook+"/json?y", "status 204")
+	g.ends(t, 0)
+	var line map[string]any
+	if err := json.Unmarshal([]byte(g.out.String()), &line); err != nil || line["status_code"] != 204. || line["delivered"] != true || line["path"] != "/json" || line["query_string"] != "y" || line["target_url"] != local+"/json?y" {
+		t.Errorf("printed %s, %v", g.out, err)
+	}
+	fails(t, 3, "", "listen", "--key", "tk_"+strings.Repeat("0", 26))
+}
+
+func TestListenToEndpointsOfAnAccount(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	fails(t, 3, "not signed in", "listen", "3000", "-e", "x")
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	local, got := receiver(t)
+
+	// The first endpoint is made where there is none, the only one is taken, and one of several is to be named.
+	g := begin(t, strings.NewReader(""), "listen", local)
+	first := g.err.wait(t, hookPattern)
+	g.err.wait(t, "connected;")
+	g.stop()
+	g.ends(t, 0)
+	g = begin(t, strings.NewReader(""), "listen", local)
+	if again := g.err.wait(t, hookPattern); again != first {
+		t.Errorf("listened at %s and then at %s", first, again)
+	}
+	g.err.wait(t, "connected;")
+	g.stop()
+	g.ends(t, 0)
+	second := member(t, object(t, "", "endpoints", "create", "Second"), "data", "webhook_url").(string)
+	fails(t, 2, "name one with -e", "listen", local)
+	object(t, "", "endpoints", "create", "Inbox", "--kind", "email")
+
+	g = begin(t, strings.NewReader(""), "listen", "--all", "--route", "none="+local)
+	g.err.wait(t, "connected;")
+	post(t, first, "1")
+	g.out.wait(t, `- +- +req_\w+ +POST /`)
+	g.stop()
+	g.ends(t, 0)
+	if len(got()) != 0 {
+		t.Errorf("the handler got %q", got())
+	}
+
+	id := regexp.MustCompile(`ep_\w+`).FindString(second)
+	file := filepath.Join(t.TempDir(), "hookglass.yaml")
+	config := "version: 1\nendpoints:\n  - endpoint: " + id + "\n    upstream:\n      url: " + local + "/file\n    headers:\n      X-Dev: '1'\n    routes:\n      - events: nothing.*\n        upstream: {url: 1}\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g = begin(t, strings.NewReader(""), "listen", "--config", file, "--exit-after", "1", "--output", "quiet")
+	g.err.wait(t, "connected;")
+	post(t, first, "not this one")
+	post(t, second+"/x", "this one")
+	g.ends(t, 0)
+	if all := got(); len(all) != 1 || all[0] != "POST /file/x this one" || g.out.String() != "" {
+		t.Errorf("the handler got %q; printed %q", all, g.out)
+	}
+	fails(t, 2, "does not name", "listen", "--config", file, "-e", "other")
+
+	// The time passes first.
+	fails(t, 4, "0 of 1 events came within 500ms", "listen", local, "-e", id, "--exit-after", "1", "--timeout", "500ms")
+	if r := run(t, "", "listen", local, "-e", id, "--timeout", "300ms"); r.code != 0 || r.out != "" {
+		t.Errorf("%+v", r)
+	}
+	t.Setenv("HOOKGLASS_TOKEN", a.reading)
+	fails(t, 3, "tunnel", "listen", local, "-e", id)
+}
+
+func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	for _, args := range [][]string{
+		{"0"}, {"70000"}, {"ftp://x"}, {"3000", "--route", "x"}, {"3000", "--header", "x"}, {"3000", "--header", "a b: c"}, {"3000", "--recover", "some"}, {"3000", "--output", "xml"},
+		{"3000", "--exit-after", "-1"}, {"3000", "--timeout", "-1s"}, {"3000", "--chaos", "drop=2"}, {"3000", "--all", "-e", "x"}, {"3000", "--new", "--all"}, {"3000", "--key", "tk_short"},
+		{"3000", "--key", "tk_" + strings.Repeat("0", 26), "-e", "x"},
+	} {
+		fails(t, 2, "--help", append([]string{"listen"}, args...)...)
+	}
+	for text, says := range map[string]string{
+		"endpoints:\n  - endpont: x\n":                           `line 2: there is no key "endpont" here`,
+		"endpoints:\n  - endpoint: x\n    upstream: 3000\n":      "line 3: a mapping belongs here, not a number",
+		"endpoints: x\n":                                         "line 1: a list belongs here, not a text",
+		"endpoints:\n  - endpoint: x\n    upstream: {url: 0}\n":  "endpoints[0]: upstream: 0 is no port",
+		"endpoints:\n  - upstream: {url: 1}\n":                   "endpoint is missing",
+		"endpoints:\n  - endpoint: x\n    headers: {\"a b\": c}": "no header field",
+		"endpoints:\n  - endpoint: x\n    routes: [{events: a}]": "routes[0]",
+		"version: 2\nendpoints: [{endpoint: x}]\n":               "version 2",
+		"recover: some\nendpoints: [{endpoint: x}]\n":            "recover is one of",
+		"endpoints: []\n":                                        "names none",
+		"":                                                       "names none",
+		"endpoints: [":                                           "line 1",
+	} {
+		file := filepath.Join(t.TempDir(), "hookglass.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fails(t, 2, says, "listen", "--config", file)
+	}
+}
+
+func TestListenWarnsWhenNothingAnswers(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	g := begin(t, strings.NewReader(""), "listen", fmt.Sprint(port), "--exit-after", "1")
+	hook := g.err.wait(t, hookPattern)
+	g.err.wait(t, "warning: nothing answers at http://localhost:")
+	g.err.wait(t, "connected;")
+	post(t, hook, "x")
+	g.ends(t, 0)
+	if !regexp.MustCompile(`ERR +\d+ms +req_\w+ +POST / +connection refused`).MatchString(g.out.String()) {
+		t.Errorf("printed %q", g.out)
+	}
+}
+
+// browse is a browser of a user who is signed in.
+func browse(t *testing.T, a at) *http.Client {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	res, err := browser.PostForm(a.server+"/sign-in", url.Values{"email": {"bob@example.com"}, "password": {"correct horse battery"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return browser
+}
+
+func TestLoginByABrowserAndByACode(t *testing.T) {
+	s := freshSQLite(t)
+	object(t, "correct horse battery\n", s.args("admin", "user", "create", "--email", "bob@example.com", "--password-stdin")...)
+	server, stop := serve(t, s)
+	t.Cleanup(stop)
+	a := at{server: server, home: t.TempDir()}
+	t.Setenv("HOME", a.home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", "")
+	t.Setenv("PATH", t.TempDir()) // nothing there opens a browser
+	browser := browse(t, a)
+
+	g := begin(t, strings.NewReader(""), "login")
+	page, err := url.Parse(g.err.wait(t, `(http://\S+/auth/cli\?\S+)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another page on this machine knows the port, and not the state.
+	res, err := http.Get("http://127.0.0.1:" + page.Query().Get("callback_port") + "/callback?token=hg_evil&state=guess")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 403 {
+		t.Errorf("a guess was answered %s", res.Status)
+	}
+	res, err = browser.PostForm(a.server+"/auth/cli", page.Query())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, _ := bufio.NewReader(res.Body).ReadString('\n')
+	res.Body.Close()
+	if !strings.Contains(said, "You can close this page") {
+		t.Errorf("the browser shows %q", said)
+	}
+	g.ends(t, 0)
+	if who := object(t, "", "whoami"); member(t, who, "user", "email") != "bob@example.com" {
+		t.Errorf("whoami: %v", who)
+	}
+
+	run(t, "", "logout")
+	in, typed := io.Pipe()
+	g = begin(t, in, "login", "--no-browser")
+	g.err.wait(t, "Code: ")
+	res, err = browser.PostForm(a.server+"/auth/cli", url.Values{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, _ := io.ReadAll(res.Body)
+	res.Body.Close()
+	fmt.Fprintln(typed, regexp.MustCompile(`\w{4}-\w{4}-\w{4}`).FindString(string(shown)))
+	g.ends(t, 0)
+	if who := object(t, "", "whoami"); member(t, who, "user", "email") != "bob@example.com" {
+		t.Errorf("whoami: %v", who)
+	}
+	if r := run(t, "AAAA-BBBB-CCCC\n", "login", "--no-browser"); r.code != 3 || !strings.Contains(r.err, "code is wrong") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 3, "Nobody approved", "login", "--wait", "50ms")
+}
