@@ -48,10 +48,12 @@ const testSupport = "store/storetest"
 var siblings = map[string][]string{
 	"provider":        {"jsondoc"},
 	"inspect":         {"jsondoc"},
+	"query":           {"email"},
 	"action":          {"delivery"},
 	"replay":          {"delivery"},
 	"cable":           {"httpd"},
 	"ingest":          {"httpd"},
+	"smtpd":           {"httpd"},
 	"rest":            {"httpd"},
 	"mcp":             {"httpd"},
 	"web":             {"httpd"},

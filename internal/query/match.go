@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
+	"hookglass/internal/email"
 )
 
 // Match reports whether the query means the event. Terms on parts that [Query.Reads] names need the
@@ -86,7 +87,14 @@ func (t *Term) inText(e *hookglass.Event) bool {
 	if e.Payload == nil {
 		return false
 	}
-	return t.Pattern.contained(e.Headers.AppendWire(nil)) || t.Pattern.contained(e.Body)
+	if t.Pattern.contained(e.Headers.AppendWire(nil)) || t.Pattern.contained(e.Body) {
+		return true
+	}
+	if e.Type != hookglass.EventEmail {
+		return false
+	}
+	m := email.Parse(e.Body) // what people see of it may be encoded
+	return t.Pattern.contained([]byte(m.Text)) || t.Pattern.contained([]byte(m.HTML))
 }
 
 func (t *Term) inHeaders(e *hookglass.Event) bool {

@@ -32,7 +32,7 @@ type (
 	// attachmentPath is the path of an attachment.
 	attachmentPath struct {
 		EventPath
-		Index int `path:"index" minimum:"0" doc:"Its index in attachment_metadata, counted from 0." example:"0"`
+		Index string `path:"index" doc:"Its index in attachment_metadata, counted from 0." example:"0"`
 	}
 
 	// EventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
@@ -231,7 +231,11 @@ func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *ht
 	if e.Type != hookglass.EventEmail {
 		return hookglass.NotFound("attachment")
 	}
-	content, file, err := email.Attachment(e.Body, in.Index)
+	index, err := strconv.Atoi(in.Index)
+	if err != nil {
+		return hookglass.NotFound("attachment")
+	}
+	content, file, err := email.Attachment(e.Body, index)
 	if err != nil {
 		return err
 	}
