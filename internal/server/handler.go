@@ -20,7 +20,7 @@ func (s *Server) handler() http.Handler {
 		TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Addresses: addresses,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Addresses: addresses,
 		Temporary: temporary, Draining: s.draining,
 	})
 	socket := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: s.URL(), Log: s.log.With("part", "cable")})

@@ -10,11 +10,20 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 	"hookglass/internal/web/endpoints"
+	"hookglass/internal/web/layout"
 	"hookglass/internal/web/settings"
 )
 
 // maxRail bounds the endpoints that a page lists.
 const maxRail = 200
+
+func (a *app) registerEndpoints() {
+	a.page("GET /endpoints", a.listEndpoints)
+	a.page("POST /endpoints", a.createEndpoint)
+	a.page("GET /endpoints/{endpoint}/settings", a.showSettings)
+	a.page("POST /endpoints/{endpoint}/settings", a.saveSettings)
+	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
+}
 
 // endpointsOf lists what a visitor sees, oldest first.
 func (a *app) endpointsOf(ctx context.Context, v visitor) (all []hookglass.Endpoint, err error) {
@@ -43,10 +52,9 @@ func (a *app) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int, v visitor, m endpoints.Model) error {
-	m.Frame = a.frame(v, "Endpoints")
 	m.Address, m.Now = a.address, time.Now()
 	var err error
-	if m.Frame.Endpoints, err = a.endpointsOf(r.Context(), v); err != nil {
+	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Endpoints, "Endpoints"); err != nil {
 		return err
 	}
 	return render(w, r, status, endpoints.Page(m))
@@ -96,10 +104,9 @@ func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int, v visitor, m settings.Model) error {
-	m.Frame = a.frame(v, "Settings of "+m.Endpoint.Name)
-	m.Current, m.Address = m.Endpoint.ID, a.address(m.Endpoint)
+	m.Address = a.address(m.Endpoint)
 	var err error
-	if m.Endpoints, err = a.endpointsOf(r.Context(), v); err != nil {
+	if m.Frame, err = a.endpointFrame(r.Context(), v, m.Endpoint, layout.Settings); err != nil {
 		return err
 	}
 	return render(w, r, status, settings.Page(m))

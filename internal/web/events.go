@@ -12,10 +12,22 @@ import (
 	"hookglass/internal/query"
 	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
+	"hookglass/internal/web/layout"
 )
 
 // pageSize is how many requests a page lists; more come on demand.
 const pageSize = 50
+
+func (a *app) registerInspector() {
+	a.page("GET /endpoints/{endpoint}", a.inspect)
+	a.page("GET /endpoints/{endpoint}/rows", a.rows)
+	a.page("GET /endpoints/{endpoint}/stream", a.stream)
+	a.page("POST /endpoints/{endpoint}/test", a.sendTest)
+	a.page("GET /endpoints/{endpoint}/requests/{event}", a.inspect)
+	a.page("GET /endpoints/{endpoint}/requests/{event}/panel", a.panel)
+	a.page("GET /endpoints/{endpoint}/requests/{event}/body", a.body)
+	a.page("POST /endpoints/{endpoint}/requests/{event}/delete", a.deleteEvent)
+}
 
 // open finds who looks at the endpoint of a request: the signed-in user or, where it is not theirs, the holder of
 // a temporary endpoint's key. Whoever may not see it gets not_found.
@@ -94,15 +106,13 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := inspector.Model{Frame: a.frame(v, e.Name, "inspector.js"), Endpoint: e, Address: a.address(e)}
-	m.Current = e.ID
-	if m.List, err = a.list(r, v, e); err != nil {
+	m := inspector.Model{Endpoint: e, Address: a.address(e)}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js"); err != nil {
 		return err
 	}
-	if v.signedIn() {
-		if m.Frame.Endpoints, err = a.endpointsOf(r.Context(), v); err != nil {
-			return err
-		}
+	m.Title = e.Name
+	if m.List, err = a.list(r, v, e); err != nil {
+		return err
 	}
 	status := http.StatusOK
 	if id := r.PathValue("event"); id != "" {

@@ -87,6 +87,17 @@ func (a *app) setCookie(w http.ResponseWriter, r *http.Request, name, value stri
 	http.SetCookie(w, c)
 }
 
+func (a *app) registerSessions() {
+	a.page("GET /{$}", a.start)
+	a.page("GET /sign-in", a.showSignIn)
+	a.page("POST /sign-in", a.signIn)
+	a.page("POST /sign-out", a.signOut)
+	a.page("GET /auth/link/{secret}", a.followLink)
+	a.page("GET /auth/cli", a.showCLIAuth)
+	a.page("POST /auth/cli", a.approveCLI)
+	a.page("POST /temporary", a.createTemporary)
+}
+
 // start is the first page: the oldest endpoint of a user, or the sign-in page of a visitor.
 func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.visit(r)

@@ -6,6 +6,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -14,10 +15,14 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/account"
+	"hookglass/internal/action"
+	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
+	"hookglass/internal/replay"
 	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/problem"
 )
@@ -28,6 +33,10 @@ type Deps struct {
 	Accounts  *account.Service
 	Endpoints *endpoint.Service
 	Captures  *capture.Service
+	Replays   *replay.Service
+	Actions   *action.Service
+	Alerts    *alert.Service
+	Tunnels   *tunnel.Service
 	Addresses api.Addresses
 	Temporary bool            // visitors may make temporary endpoints
 	Draining  <-chan struct{} // closed when the server stops: streams end
@@ -35,44 +44,23 @@ type Deps struct {
 
 type app struct {
 	Deps
+	mux    *http.ServeMux
 	secure bool // the service is reached by https
 	assets *assets
 }
 
 // New returns the handler of everything that belongs to no other edge. It expects [httpd.Stack.Wrap] around it.
 func New(d Deps) http.Handler {
-	a := &app{Deps: d, secure: strings.HasPrefix(d.Addresses.PublicURL, "https://"), assets: newAssets()}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /assets/{name}", a.assets.serve)
-	page := func(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := handle(w, r); err != nil {
-				a.fail(w, r, err)
-			}
-		})
+	a := &app{Deps: d, mux: http.NewServeMux(), secure: strings.HasPrefix(d.Addresses.PublicURL, "https://"), assets: newAssets()}
+	a.mux.HandleFunc("GET /assets/{name}", a.assets.serve)
+	for _, register := range []func(){
+		a.registerSessions,
+		a.registerEndpoints,
+		a.registerInspector,
+	} {
+		register()
 	}
-	page("GET /{$}", a.start)
-	page("GET /sign-in", a.showSignIn)
-	page("POST /sign-in", a.signIn)
-	page("POST /sign-out", a.signOut)
-	page("GET /auth/link/{secret}", a.followLink)
-	page("GET /auth/cli", a.showCLIAuth)
-	page("POST /auth/cli", a.approveCLI)
-	page("POST /temporary", a.createTemporary)
-	page("GET /endpoints", a.listEndpoints)
-	page("POST /endpoints", a.createEndpoint)
-	page("GET /endpoints/{endpoint}", a.inspect)
-	page("GET /endpoints/{endpoint}/rows", a.rows)
-	page("GET /endpoints/{endpoint}/stream", a.stream)
-	page("POST /endpoints/{endpoint}/test", a.sendTest)
-	page("GET /endpoints/{endpoint}/settings", a.showSettings)
-	page("POST /endpoints/{endpoint}/settings", a.saveSettings)
-	page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
-	page("GET /endpoints/{endpoint}/requests/{event}", a.inspect)
-	page("GET /endpoints/{endpoint}/requests/{event}/panel", a.panel)
-	page("GET /endpoints/{endpoint}/requests/{event}/body", a.body)
-	page("POST /endpoints/{endpoint}/requests/{event}/delete", a.deleteEvent)
-	page("/", func(http.ResponseWriter, *http.Request) error { return hookglass.NotFound("page") })
+	a.page("/", func(http.ResponseWriter, *http.Request) error { return hookglass.NotFound("page") })
 
 	guard := http.NewCrossOriginProtection()
 	// Behind a proxy that changes Host, a browser too old for Sec-Fetch-Site is known by the public address.
@@ -80,7 +68,17 @@ func New(d Deps) http.Handler {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, hookglass.Errorf(hookglass.CodeForbidden, "This form was sent from another site."))
 	}))
-	return policy(guard.Handler(mux))
+	return policy(guard.Handler(a.mux))
+}
+
+// page registers a page or a form's address. An error that it returns, having written nothing, becomes the page
+// that says what went wrong.
+func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
+	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if err := handle(w, r); err != nil {
+			a.fail(w, r, err)
+		}
+	})
 }
 
 // contentPolicy lets a page use what comes from here in files of its own, and nothing else: no inline script
@@ -102,7 +100,25 @@ func policy(next http.Handler) http.Handler {
 	})
 }
 
-// frame is what stands around a visitor's page. Endpoints is filled by the handlers that read.
+// globalFrame is what stands around a page that belongs to no endpoint, with the endpoints beside it.
+func (a *app) globalFrame(ctx context.Context, v visitor, s layout.Section, title string, scripts ...string) (layout.Frame, error) {
+	f := a.frame(v, title, scripts...)
+	f.Section = s
+	var err error
+	if v.signedIn() {
+		f.Endpoints, err = a.endpointsOf(ctx, v)
+	}
+	return f, err
+}
+
+// endpointFrame is what stands around a page of an endpoint, with the way to its other pages.
+func (a *app) endpointFrame(ctx context.Context, v visitor, e hookglass.Endpoint, s layout.Section, scripts ...string) (layout.Frame, error) {
+	f, err := a.globalFrame(ctx, v, s, string(s)+" · "+e.Name, scripts...)
+	f.Current, f.Endpoint = e.ID, e
+	return f, err
+}
+
+// frame is what stands around a visitor's page.
 func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
 	return layout.Frame{
 		Title: title, Asset: a.assets.url, Scripts: scripts,

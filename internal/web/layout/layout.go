@@ -23,4 +23,46 @@ type Frame struct {
 	Temporary bool   // a visitor with a temporary endpoint
 	Endpoints []hookglass.Endpoint
 	Current   hookglass.EndpointID // the endpoint that the page is about
+	Endpoint  hookglass.Endpoint   // the same; zero where the page belongs to none
+	Section   Section              // which entry of the navigation the page is
+}
+
+// Section is an entry of the navigation, by the word that it bears.
+type Section string
+
+// The pages of an endpoint, and those of everything.
+const (
+	Requests    Section = "Requests"
+	ReplayCases Section = "Replay cases"
+	Actions     Section = "Actions"
+	Alerts      Section = "Alerts"
+	Tunnel      Section = "Tunnel"
+	Metrics     Section = "Metrics"
+	Settings    Section = "Settings"
+
+	Endpoints Section = "Endpoints"
+	Activity  Section = "Activity"
+	Secrets   Section = "Secrets"
+	Channels  Section = "Channels"
+	Tags      Section = "Tags"
+	Setup     Section = "Setup"
+	Account   Section = "Account"
+)
+
+// entry is a link of the navigation.
+type entry struct {
+	section Section
+	path    string
+	key     string // pressed after g
+}
+
+var global = []entry{
+	{Endpoints, "/endpoints", "e"}, {Activity, "/activity", "v"}, {Secrets, "/secrets", "x"}, {Channels, "/channels", "h"},
+	{Tags, "/tags", "j"}, {Setup, "/setup", "u"}, {Account, "/account", "p"},
+}
+
+// local are the pages below an endpoint's address.
+var local = []entry{
+	{Requests, "", "r"}, {ReplayCases, "/cases", "c"}, {Actions, "/actions", "a"}, {Alerts, "/alerts", "l"},
+	{Tunnel, "/tunnel", "t"}, {Metrics, "/metrics", "m"}, {Settings, "/settings", "s"},
 }

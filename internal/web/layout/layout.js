@@ -60,19 +60,165 @@ document.addEventListener("visibilitychange", () => document.hidden || age());
 // Shortcuts are off where people type and with a modifier, which belongs to the browser. A page hears of the
 // rest by an event of its own, and cancels it when it used the key.
 const keys = document.getElementById("keys");
+const palette = document.getElementById("palette");
+const typing = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], dialog, [popover]:popover-open");
+const modal = () => document.querySelector("dialog[open]:modal");
 document.querySelector("[data-keys]")?.addEventListener("click", () => keys.showModal());
+document.querySelector("[data-palette]")?.addEventListener("click", () => showPalette());
+
+let leader = 0; // when g was pressed: the next letter names a page
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.target.closest("input, textarea, select, [contenteditable], dialog, [popover]")) return;
-  const mine = keys !== null && event.key === "?";
-  if (mine) keys.showModal();
+  if (event.isComposing) return;
+  if (palette && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    if (palette.open) palette.close();
+    else if (!modal()) showPalette();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || modal()) return;
+  if (event.timeStamp - leader < 1500 && leader) {
+    leader = 0;
+    const link = document.querySelector(`a[data-go="${CSS.escape(event.key)}"]`);
+    // The pages of an endpoint stand after those of everything and come first.
+    const local = document.querySelector(`.subnav a[data-go="${CSS.escape(event.key)}"]`);
+    (local ?? link)?.click();
+    event.preventDefault();
+    return;
+  }
+  let mine = true;
+  if (keys && event.key === "?") keys.showModal();
+  else if (event.key === "g" && document.querySelector("[data-go]")) leader = event.timeStamp;
+  else if (event.key === "[" && document.querySelector(".rail")) rail();
+  else mine = false;
   const told = new CustomEvent("hookglass:key", { detail: event.key, cancelable: true });
-  if (!document.dispatchEvent(told) || mine) event.preventDefault();
+  if (mine || !document.dispatchEvent(told)) event.preventDefault();
+});
+
+// The list of endpoints may be put away, on this browser.
+const root = document.documentElement;
+const remembered = () => {
+  try {
+    return localStorage.getItem("hookglass:rail");
+  } catch {
+    return null; // a browser that keeps nothing
+  }
+};
+if (remembered() === "off") root.dataset.rail = "off";
+
+function rail() {
+  const off = root.dataset.rail !== "off";
+  if (off) root.dataset.rail = "off";
+  else delete root.dataset.rail;
+  try {
+    localStorage.setItem("hookglass:rail", off ? "off" : "on");
+  } catch {}
+  announce(off ? "The list of endpoints is hidden" : "The list of endpoints is shown");
+}
+
+// ---- The palette: every link of the navigation, every endpoint, and what a page offers by data-command
+
+function commands() {
+  const all = [];
+  for (const link of document.querySelectorAll(".subnav a, .bar-nav a, .bar-account")) {
+    const local = link.closest(".subnav") !== null;
+    all.push({ words: link.textContent.trim(), note: local ? "this endpoint" : "page", go: () => link.click() });
+  }
+  for (const link of document.querySelectorAll(".rail li a")) {
+    all.push({ words: link.querySelector(".rail-name").textContent, note: "endpoint", go: () => link.click() });
+  }
+  for (const button of document.querySelectorAll("[data-command]")) {
+    if (button.checkVisibility() || button.dataset.command) {
+      all.push({ words: button.dataset.command || button.textContent.trim(), note: "command", go: () => button.click() });
+    }
+  }
+  if (keys) all.push({ words: "Keyboard shortcuts", note: "?", go: () => keys.showModal() });
+  if (document.querySelector(".rail")) all.push({ words: "Show or hide the list of endpoints", note: "[", go: rail });
+  return all;
+}
+
+let offered = [];
+
+function showPalette() {
+  const input = palette.querySelector("input");
+  input.value = "";
+  offered = commands();
+  palette.showModal();
+  offer("");
+  input.focus();
+}
+
+function offer(text) {
+  const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const list = document.getElementById("palette-list");
+  const found = offered.filter((c) => wanted.every((w) => c.words.toLowerCase().includes(w))).slice(0, 50);
+  list.replaceChildren(...found.map((c, n) => {
+    const item = document.createElement("li");
+    item.id = `palette-${n}`;
+    item.role = "option";
+    const note = document.createElement("span");
+    note.className = "small";
+    note.textContent = c.note;
+    item.append(c.words, note);
+    item.addEventListener("click", () => {
+      palette.close();
+      c.go();
+    });
+    return item;
+  }));
+  document.getElementById("palette-none").hidden = found.length > 0;
+  pick(0);
+}
+
+function pick(n) {
+  const items = [...document.getElementById("palette-list").children];
+  const at = items.length ? (n + items.length) % items.length : -1;
+  items.forEach((item, i) => item.ariaSelected = String(i === at));
+  items[at]?.scrollIntoView({ block: "nearest" });
+  const input = palette.querySelector("input");
+  if (at >= 0) input.setAttribute("aria-activedescendant", items[at].id);
+  else input.removeAttribute("aria-activedescendant");
+}
+
+palette?.addEventListener("input", (event) => offer(event.target.value));
+palette?.addEventListener("keydown", (event) => {
+  const items = [...document.getElementById("palette-list").children];
+  const at = items.findIndex((item) => item.ariaSelected === "true");
+  if (event.key === "ArrowDown") pick(at + 1);
+  else if (event.key === "ArrowUp") pick(at - 1);
+  else if (event.key === "Enter") items[at]?.click();
+  else return;
+  event.preventDefault();
+});
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // beside it
+}
+
+// ---- Without a network
+
+const offline = document.getElementById("offline");
+const connection = () => {
+  offline.hidden = navigator.onLine;
+  if (!navigator.onLine) announce("You are offline");
+};
+addEventListener("online", connection);
+addEventListener("offline", connection);
+connection();
+
+// A form is sent once, however often it is pressed, and says that it is under way.
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  if (event.target.dataset.sent) return event.preventDefault();
+  event.target.dataset.sent = "yes";
+  event.submitter?.setAttribute("aria-busy", "true");
+});
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const button of document.querySelectorAll("[aria-busy=true][type=submit]")) button.removeAttribute("aria-busy");
 });
 
 document.addEventListener("hookglass:announce", (event) => announce(event.detail));
 
 // A question that opens takes the focus, to its harmless answer.
 document.addEventListener("toggle", (event) => {
-  if (event.newState === "open" && event.target.matches?.("[popover]")) event.target.querySelector("button")?.focus();
+  if (event.newState === "open" && event.target.matches?.("[popover]")) event.target.querySelector("[autofocus], button")?.focus();
 }, true);
