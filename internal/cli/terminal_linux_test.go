@@ -1,0 +1,166 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"hookglass/internal/cli"
+)
+
+// terminal opens a pseudo-terminal: what the program has, and the person's side of it.
+func terminal(t *testing.T) (program, person *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 60})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close(); person.Close() })
+	return program, person
+}
+
+// onTerminal runs a command with a terminal for everything.
+func onTerminal(t *testing.T, args ...string) (g *going, person *os.File) {
+	t.Helper()
+	program, person := terminal(t)
+	ctx, stop := context.WithCancel(t.Context())
+	g = &going{out: newFeed(), stop: stop, code: make(chan int, 1)}
+	g.err = g.out
+	go func() { _, _ = io.Copy(g.out, person) }()
+	go func() { g.code <- cli.Main(ctx, args, program, program, program) }()
+	t.Cleanup(stop)
+	return g, person
+}
+
+func TestOnATerminalLinesAreColouredAndDrawnAgain(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	local, _ := receiver(t)
+	g, _ := onTerminal(t, "listen", local, "--exit-after", "2")
+	hook := g.out.wait(t, hookPattern)
+	g.out.wait(t, `connected, 0 delivered, 0 failed`)
+	post(t, hook+"/"+strings.Repeat("long", 30), "status 404")
+	post(t, hook+"/short", "")
+	g.ends(t, 0)
+	text := g.out.wait(t, `(?s)(.*2 events in .*)`)
+	for _, want := range []string{"\x1b[33m 404\x1b[0m", "\x1b[32m 200\x1b[0m", "\x1b[1A\x1b[J", "1 delivered, 1 failed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+	for _, line := range regexp.MustCompile(`\x1b\[2m([^\x1b]*)`).FindAllStringSubmatch(text, -1) {
+		if len(line[1]) >= 60 {
+			t.Errorf("%q does not fit into 60 columns, and would not be taken away", line[1])
+		}
+	}
+
+	t.Setenv("NO_COLOR", "1")
+	g, _ = onTerminal(t, "listen", local, "--exit-after", "1")
+	hook = g.out.wait(t, hookPattern)
+	g.out.wait(t, `connected, 0 delivered`)
+	post(t, hook, "")
+	g.ends(t, 0)
+	if text := g.out.wait(t, `(?s)(.*1 event in .*)`); regexp.MustCompile(`\x1b\[[0-9;]*m`).MatchString(text) {
+		t.Errorf("colour in spite of NO_COLOR: %q", text)
+	}
+}
+
+func TestOnATerminalItAsksAboutWhatWasMissed(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("TERM", "xterm")
+	local, got := receiver(t)
+	for answer, delivered := range map[string]int{"\n": 2, "n\n": 0} {
+		before := len(got())
+		wire := newWire(t, a.server)
+		first := begin(t, strings.NewReader(""), "listen", local, "--server", wire.url)
+		key, hook := first.err.wait(t, `--key (tk_\w+)`), first.err.wait(t, hookPattern)
+		first.err.wait(t, "connected;")
+		wire.cut()
+		first.err.wait(t, "connection lost")
+		first.stop()
+		first.ends(t, 0)
+		post(t, hook+"/1", "")
+		post(t, hook+"/2", "")
+		g, person := onTerminal(t, "listen", local, "--key", key, "--exit-after", fmt.Sprint(delivered+1))
+		g.out.wait(t, `2 events were missed while nobody listened. Deliver now\? \[Y/n\]`)
+		_, _ = io.WriteString(person, answer)
+		if delivered > 0 {
+			g.out.wait(t, `offline \S+: 2 missed, 2 delivered, 0 failed`)
+		}
+		post(t, hook+"/live", "")
+		g.ends(t, 0)
+		if n := len(got()) - before; n != delivered+1 {
+			t.Errorf("after %q %d were delivered: %q", answer, n, got())
+		}
+	}
+}
+
+// wire lies between a program and a server, and can be cut.
+type wire struct {
+	url      string
+	listener net.Listener
+	mu       sync.Mutex
+	conns    []net.Conn
+}
+
+func newWire(t *testing.T, server string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{url: "http://" + l.Addr().String(), listener: l}
+	t.Cleanup(w.cut)
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", strings.TrimPrefix(server, "http://"))
+			if err != nil {
+				near.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.conns = append(w.conns, near, far)
+			w.mu.Unlock()
+			go func() { _, _ = io.Copy(near, far); near.Close() }()
+			go func() { _, _ = io.Copy(far, near); far.Close() }()
+		}
+	}()
+	return w
+}
+
+func (w *wire) cut() {
+	w.listener.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.Close()
+	}
+}
