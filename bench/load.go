@@ -36,6 +36,7 @@ type load struct {
 	warm  time.Duration
 	time  time.Duration // 0: until count
 	count int64         // 0: until time
+	rate  int           // requests begun a second, evenly; 0: as many as there are answers
 }
 
 // send runs the load with this program's own generator. Every request that is sent is waited for, so outcome.unsure
@@ -56,6 +57,9 @@ func (l load) send(ctx context.Context, address string) (outcome, error) {
 	)
 	more := func() (int64, bool) {
 		n := next.Add(1)
+		if l.rate > 0 {
+			time.Sleep(time.Until(start.Add(time.Duration(n) * time.Second / time.Duration(l.rate))))
+		}
 		if l.count > 0 {
 			return n, n <= l.count && ctx.Err() == nil
 		}

@@ -52,6 +52,7 @@ const (
 	partRead    = "read"
 	partStart   = "start"
 	partMemory  = "memory"
+	partForward = "forward"
 )
 
 func main() {
@@ -90,7 +91,7 @@ func parse(args []string) (*plan, error) {
 	fs.StringVar(&p.out, "out", "docs/performance.md", "file whose part between the markers is written; empty for none")
 	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
 	databases := fs.String("databases", "sqlite,postgres", "which to measure")
-	parts := fs.String("parts", strings.Join([]string{partCapture, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
+	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture part; medians are reported")
@@ -134,7 +135,7 @@ func parse(args []string) (*plan, error) {
 		}
 	}
 	for _, part := range p.parts {
-		if !slices.Contains([]string{partCapture, partRead, partStart, partMemory}, part) {
+		if !slices.Contains([]string{partCapture, partForward, partRead, partStart, partMemory}, part) {
 			return nil, fmt.Errorf("-parts: no part %q", part)
 		}
 	}
@@ -183,6 +184,13 @@ func (p *plan) run(ctx context.Context) (string, error) {
 	if slices.Contains(p.parts, partCapture) {
 		if err := p.measureCapture(ctx, dir, &r); err != nil {
 			return "", fmt.Errorf("capture: %w", err)
+		}
+	}
+	if slices.Contains(p.parts, partForward) {
+		for _, database := range p.databases {
+			if err := p.measureForward(ctx, dir, database, &r); err != nil {
+				return "", fmt.Errorf("forward: %s: %w", database, err)
+			}
 		}
 	}
 	if slices.Contains(p.parts, partRead) || slices.Contains(p.parts, partStart) || slices.Contains(p.parts, partMemory) {

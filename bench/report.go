@@ -27,6 +27,7 @@ type report struct {
 	reads    []readRow
 	starts   []startRow
 	memories []memoryRow
+	forwards []forwardRow
 }
 
 // String is the report as Markdown that reads well in a terminal too.
@@ -35,6 +36,7 @@ func (r *report) String() string {
 	fmt.Fprintf(&b, "Measured on %s with %s, %s; the load, the service and its database shared the machine.\n",
 		time.Now().UTC().Format(time.DateOnly), r.version, r.facts)
 	r.writeCaptures(&b)
+	r.writeForwards(&b)
 	r.writeReads(&b)
 	r.writeStarts(&b)
 	r.writeMemories(&b)
@@ -56,6 +58,24 @@ func (r *report) writeCaptures(b *strings.Builder) {
 	if len(r.checked) > 0 {
 		fmt.Fprintf(b, "\nAfterwards: %s.\n", strings.Join(r.checked, "; "))
 	}
+}
+
+func (r *report) writeForwards(b *strings.Builder) {
+	if len(r.forwards) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### Forwarding and replay\n\nThe same requests at a fixed rate, first to an endpoint without a forwarding target, then to one with one; the target is in the benchmark's own\n"+
+		"process and answers at once. Forwards/s are over the time until the last had arrived. What a replay adds is its answer's median less that of the\nsame request made directly.\n\n")
+	t := table{{"database", "captures/s", "p99 alone", "p99 beside forwards", "ratio", "forwards/s", "last after", "twice", "replay adds", "at the goal"}}
+	for _, f := range r.forwards {
+		reached := "yes"
+		if f.forwards < 0.95*float64(f.goal) {
+			reached = "no: " + thousands(int64(f.goal))
+		}
+		t = append(t, []string{title(f.database), thousands(int64(f.captures)), duration(f.p99Alone), duration(f.p99Beside), fmt.Sprintf("%.2f", float64(f.p99Beside)/float64(f.p99Alone)),
+			thousands(int64(f.forwards)), duration(f.lag), strconv.FormatInt(f.twice, 10), duration(f.replayAdds), reached})
+	}
+	t.write(b)
 }
 
 func (r *report) writeReads(b *strings.Builder) {

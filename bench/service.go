@@ -134,7 +134,7 @@ func (s *service) start(ctx context.Context) (time.Duration, error) {
 		}
 		s.base = "http://" + address
 	}
-	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.base, "http://"), "--smtp-listen", "off"}, s.storage()...)
+	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.base, "http://"), "--smtp-listen", "off", "--outbound-allow", "127.0.0.0/8"}, s.storage()...)
 	return s.run(ctx, exec.Command(s.binary, args...), filepath.Join(s.dir, "log"), "/readyz")
 }
 
