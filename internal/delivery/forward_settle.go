@@ -82,6 +82,8 @@ func (f *Forwarder) settle(ctx context.Context, batch []settled) {
 
 func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 	targets := map[int64]*streak{}
+	var kept []store.ClaimedForward
+	var outcomes []hookglass.Outcome
 	for i := range batch {
 		s := &batch[i]
 		written, err := tx.SettleForward(s.ClaimedForward)
@@ -91,10 +93,9 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 		if !written {
 			continue // another node has it, or it was deleted
 		}
+		kept = append(kept, s.ClaimedForward)
 		if s.made {
-			if err := tx.AddOutcomes(OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts, s.State)); err != nil {
-				return err
-			}
+			outcomes = append(outcomes, OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts, s.State))
 		}
 		k := targets[s.TargetID]
 		if k == nil {
@@ -110,6 +111,12 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 				return err
 			}
 		}
+	}
+	if err := tx.AddForwardEvidence(kept); err != nil {
+		return err
+	}
+	if err := tx.AddOutcomes(outcomes...); err != nil {
+		return err
 	}
 	ids := make([]int64, 0, len(targets))
 	for id := range targets {

@@ -108,17 +108,26 @@ func (tx *Tx) SettleForward(c ClaimedForward) (bool, error) {
 	n, err := tx.exec(`UPDATE forwards SET state = $3, due_at = $4, status = $5, attempts = $6, finished_at = $7
 		WHERE num = $1 AND claim = $2 AND state = 'sending'`,
 		c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt))
-	if err != nil || n == 0 || c.Evidence == nil {
-		return n > 0, err
+	return n > 0, err
+}
+
+// AddForwardEvidence stores what the last attempts of deliveries sent and were answered, of those that have it. It belongs into the transaction
+// that settles them.
+func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
+	var rows [][]any
+	for _, c := range settled {
+		if c.Evidence == nil {
+			continue
+		}
+		e := *c.Evidence
+		e.Request, e.Response = *exchange(&e.Request, encodeText), answered(e.Response, encodeText)
+		record, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, []any{c.Num, c.EventSeq, e.Attempt, record})
 	}
-	e := *c.Evidence
-	e.Request, e.Response = *exchange(&e.Request, encodeText), answered(e.Response, encodeText)
-	record, err := json.Marshal(e)
-	if err != nil {
-		return false, err
-	}
-	_, err = tx.exec("INSERT INTO forward_evidence (forward, event, attempt, record) VALUES ($1, $2, $3, $4)", c.Num, c.EventSeq, e.Attempt, record)
-	return true, err
+	return tx.insertRows("forward_evidence (forward, event, attempt, record)", rows)
 }
 
 // SkipForwards ends some of the deliveries that wait for a target, and reports how many.

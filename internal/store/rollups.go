@@ -262,15 +262,12 @@ func scanOutcome(scan func(...any) error) (o hookglass.Outcome, err error) {
 
 // AddOutcomes notes attempts to deliver events, for figures and alerts. It belongs into the transaction in which the attempt is written down.
 func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
-	for _, o := range outcomes {
-		_, err := tx.exec("INSERT INTO outcomes (endpoint, event, source, at, took, status, bad, final, rolled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)",
-			o.EndpointNum, o.EventSeq, string(o.Source), o.At.UnixMicro(), nullInt(o.Took.Microseconds()), nullInt(int64(o.StatusCode)),
-			boolInt(o.Bad() && !o.Earlier), nullString(string(o.Final)))
-		if err != nil {
-			return err
-		}
+	rows := make([][]any, len(outcomes))
+	for i, o := range outcomes {
+		rows[i] = []any{o.EndpointNum, o.EventSeq, string(o.Source), o.At.UnixMicro(), nullInt(o.Took.Microseconds()), nullInt(int64(o.StatusCode)),
+			boolInt(o.Bad() && !o.Earlier), nullString(string(o.Final)), 0}
 	}
-	return nil
+	return tx.insertRows("outcomes (endpoint, event, source, at, took, status, bad, final, rolled)", rows)
 }
 
 // FiguresByStep returns the figures of an endpoint for each step from one time up to another, both whole steps; the tail that is not rolled up yet is read

@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -252,6 +253,31 @@ func (v *View) exec(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// insertRows stores rows of a table in one statement; into names the table and its columns. The caller bounds their number.
+func (tx *Tx) insertRows(into string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	a := &args{}
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + into + " VALUES ")
+	for i, row := range rows {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteByte('(')
+		for k, v := range row {
+			if k > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(a.add(v))
+		}
+		b.WriteByte(')')
+	}
+	_, err := tx.exec(b.String(), a.values...)
+	return err
 }
 
 // queryRow scans one row; kind names what is missing when there is none.
