@@ -1,0 +1,195 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// week returns the figures of an endpoint over the last seven days, added up.
+func week(tb testing.TB, db *store.DB, e hookglass.Endpoint) (all hookglass.Figures) {
+	tb.Helper()
+	to := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
+	err := db.View(tb.Context(), hookglass.System, func(v *store.View) error {
+		steps, err := v.FiguresByStep(e.Num, to.Add(-7*24*time.Hour), to, time.Hour)
+		for _, f := range steps {
+			all.Add(*f)
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+// rollUp rolls up all there is.
+func rollUp(tb testing.TB, db *store.DB) {
+	tb.Helper()
+	for more := true; more; {
+		update(tb, db, func(tx *store.Tx) (err error) {
+			more, err = tx.RollUp()
+			return err
+		})
+	}
+}
+
+func update(tb testing.TB, db *store.DB, fn func(*store.Tx) error) {
+	tb.Helper()
+	if err := db.Update(tb.Context(), hookglass.System, fn); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Figures are the same before a roll-up and after it, whatever was done to the events meanwhile; they count what arrived, also what was deleted.
+func TestFiguresAreExactWhenRolledUpOrNot(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		var events []*hookglass.Event
+		for i := range 6 {
+			event := newEvent(e, "12345")
+			if event.Provider = "stripe"; i%2 == 1 {
+				event.SignatureStatus = hookglass.SignatureFailed
+			}
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+			events = append(events, event)
+			update(t, db, func(tx *store.Tx) error {
+				return tx.AddOutcomes(hookglass.Outcome{EndpointNum: e.Num, EventSeq: event.Seq, Source: hookglass.OutcomeTarget, At: event.ReceivedAt,
+					Took: time.Duration(i+1) * time.Millisecond, StatusCode: 500, Final: hookglass.OutcomeFailed})
+			})
+		}
+		want := func(when string, ignored, forged, failed int64) {
+			t.Helper()
+			f := week(t, db, e)
+			d := f.Deliveries[string(hookglass.OutcomeTarget)]
+			if f.Events != 6 || f.Bytes != 30 || f.Providers["stripe"] != 6 || f.Signatures["failed"] != 3 || f.Ignored != ignored || f.Forged != forged || d.Failed != failed || d.Bad != failed {
+				t.Errorf("%s: %+v", when, f)
+			}
+		}
+		ignore := func(i int, reason string) {
+			update(t, db, func(tx *store.Tx) error { return tx.SetIgnored(string(e.ID), string(events[i].ID), reason) })
+		}
+		want("nothing is rolled up", 0, 3, 6)
+		ignore(1, "noise")
+		want("one is ignored before", 1, 2, 5)
+		rollUp(t, db)
+		want("rolled up", 1, 2, 5)
+		ignore(3, "noise")
+		want("another is ignored after", 2, 1, 4)
+		ignore(3, "test")
+		want("for another reason", 2, 1, 4)
+		ignore(1, "")
+		want("the first no longer", 1, 2, 5)
+		update(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(events[0].ID)) })
+		want("one is deleted", 1, 2, 5)
+
+		late := newEvent(e, "12345")
+		if err := db.Capture(t.Context(), 0, late); err != nil {
+			t.Fatal(err)
+		}
+		update(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(late.ID)) })
+		if f := week(t, db, e); f.Events != 7 {
+			t.Errorf("one that was deleted before it was rolled up: %+v", f)
+		}
+		update(t, db, func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(string(e.ID)); return err })
+		rollUp(t, db)
+		rollUp(t, db)
+		if f := week(t, db, e); f.Events != 7 {
+			t.Errorf("all were deleted: %+v", f)
+		}
+	})
+}
+
+// Two nodes that roll up at the same time count everything once.
+func TestNothingIsRolledUpTwice(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		floodWith(t, db, 3_000, func(int) *hookglass.Event { return newEvent(e, "x") })
+		done := make(chan error)
+		for range 4 {
+			go func() {
+				var err error
+				for more := true; more && err == nil; {
+					err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+						more, err = tx.RollUp()
+						return err
+					})
+				}
+				done <- err
+			}()
+		}
+		for range 4 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if f := week(t, db, e); f.Events != 3_000 {
+			t.Errorf("%d events are counted", f.Events)
+		}
+	})
+}
+
+// What senders choose can not make figures grow without bound.
+func TestNamesInFiguresAreBounded(t *testing.T) {
+	var f hookglass.Figures
+	for i := range 1_000 {
+		f.AddEvent(&hookglass.Event{EventType: fmt.Sprintf("type.%d", i), Provider: "unknown"}, 1)
+	}
+	if n := len(f.EventTypes); n > 201 || f.EventTypes[hookglass.OtherName] != 800 {
+		t.Errorf("there are %d names, and %d others", n, f.EventTypes[hookglass.OtherName])
+	}
+}
+
+func TestQuantilesAreRightToThreePercent(t *testing.T) {
+	var d hookglass.Figures
+	for ms := 1; ms <= 1_000; ms++ {
+		d.AddOutcome(hookglass.Outcome{Source: hookglass.OutcomeTarget, StatusCode: 200, Took: time.Duration(ms) * time.Millisecond}, 1)
+	}
+	for q, want := range map[float64]float64{0.5: 500, 0.95: 950, 0.99: 990} {
+		got := float64(d.Deliveries[string(hookglass.OutcomeTarget)].Quantile(q).Microseconds()) / 1000
+		if got < want*0.97 || got > want*1.03 {
+			t.Errorf("the quantile %v is %v ms, want %v", q, got, want)
+		}
+	}
+	if (hookglass.Deliveries{}).Quantile(0.5) != 0 {
+		t.Error("nothing has a quantile")
+	}
+}
+
+// BenchmarkFiguresOfAWeek reads a week by hours of an endpoint that received 1,000,000 events in it.
+func BenchmarkFiguresOfAWeek(b *testing.B) {
+	const n = 1_000_000
+	for name, open := range map[string]func(testing.TB) *store.DB{
+		"sqlite":   storetest.SQLite,
+		"postgres": func(tb testing.TB) *store.DB { return storetest.Open(tb, store.Config{URL: storetest.Postgres(tb)}) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			db := open(b)
+			e := newEndpoint(b, db)
+			began := time.Now().Add(-6*24*time.Hour - 22*time.Hour).UnixMicro()
+			for first := 0; first < n; first += 100_000 {
+				update(b, db, func(tx *store.Tx) error {
+					return tx.Exec(`WITH RECURSIVE g (i) AS (SELECT cast($1 AS bigint) + 1 UNION ALL SELECT i + 1 FROM g WHERE i < cast($1 AS bigint) + 100000)
+						INSERT INTO events (seq, id, endpoint, type, received_at, method, path, raw_query, size, provider, event_type, signature_status, status)
+						SELECT i, 'req_' || i, $2, 'webhook', cast($3 AS bigint) + i * 590000, 'POST', '/', '', 1000, 'p' || (i % 10), 't' || (i % 40), 'verified', 200 FROM g`,
+						first, e.Num, began)
+				})
+			}
+			rolled := time.Now()
+			rollUp(b, db)
+			b.ReportMetric(float64(n)/time.Since(rolled).Seconds(), "rolled/s")
+			if f := week(b, db, e); f.Events != n {
+				b.Fatalf("%d events are counted", f.Events)
+			}
+			for b.Loop() {
+				week(b, db, e)
+			}
+		})
+	}
+}
