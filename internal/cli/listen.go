@@ -162,7 +162,7 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if cfg.Client, address, err = c.reach(); err != nil {
 		return err
 	}
-	found, err := c.endpoints(ctx, t, &cfg, file)
+	found, err := c.patiently(ctx, t, &cfg, file)
 	if err != nil {
 		return err
 	}
@@ -202,6 +202,25 @@ func (c *ListenCmd) reach() (*client.Client, string, error) {
 	}
 	to, err = client.New(address, "")
 	return to, address, err
+}
+
+// patiently is endpoints at a server that may be starting, or ask for patience.
+func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
+	for told := false; ; told = true {
+		found, err := c.endpoints(ctx, t, cfg, file)
+		var busy *client.Error
+		if !errors.As(err, &busy) || busy.Status != 503 && busy.Status != 429 {
+			return found, err
+		}
+		if !told {
+			fmt.Fprintln(t.Err, visible(busy.Error())+" Trying again.")
+		}
+		select {
+		case <-time.After(min(max(busy.RetryAfter, 500*time.Millisecond), time.Minute)):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // endpoints finds those to listen to, and makes one where it is to.
