@@ -190,7 +190,7 @@ func TestWhatCanNotBeSentIsLeftOutOfTheHead(t *testing.T) {
 func TestTargets(t *testing.T) {
 	for text, want := range map[string]string{
 		"3000": "http://localhost:3000", ":3000/x": "http://localhost:3000/x", "localhost:3000/a?b=c": "http://localhost:3000/a?b=c", "https://[::1]:8443/x/": "https://[::1]:8443/x/",
-		"app.test": "http://app.test",
+		"app.test": "http://app.test", "4000/invoices": "http://localhost:4000/invoices",
 	} {
 		if got, err := listen.ParseTarget(text); err != nil || got.String() != want {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)

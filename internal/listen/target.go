@@ -16,12 +16,13 @@ type Target struct {
 	Query  string // without the question mark
 }
 
-// ParseTarget reads a port, host:port, host:port/path or a whole URL.
+// ParseTarget reads a port, a port with a path, host:port, host:port/path or a whole URL.
 func ParseTarget(s string) (Target, error) {
 	text := s
-	if port, err := strconv.Atoi(text); err == nil {
+	number, _, _ := strings.Cut(text, "/")
+	if port, err := strconv.Atoi(number); err == nil {
 		if port < 1 || port > 65535 {
-			return Target{}, fmt.Errorf("%s is no port", s)
+			return Target{}, fmt.Errorf("%s is no port", number)
 		}
 		text = "localhost:" + text
 	}
