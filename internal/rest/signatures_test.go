@@ -58,6 +58,27 @@ func TestASignatureConfigIsMadeChangedAndDeleted(t *testing.T) {
 	})
 }
 
+// A timestamp that is signed may be 300 s off, unless the config says otherwise.
+func TestTheToleranceOfAGenericConfig(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for options, want := range map[string]any{
+			`{"payload_template":"{timestamp}.{body}"}`:                         300,
+			`{"timestamp_header":"X-T"}`:                                        300,
+			`{"payload_template":"{timestamp}.{body}","tolerance_seconds":0}`:   0,
+			`{"payload_template":"{timestamp}.{body}","tolerance_seconds":900}`: 900,
+			`{"prefix":"v1="}`: nil,
+		} {
+			var made api.One[api.SignatureConfig]
+			s.want(http.StatusCreated, "POST", "/endpoints/"+e.ID+"/signature_configs?force=true", `{"signature_config":{"provider":"generic_hmac","secret":"s","options":`+options+`}}`, &made)
+			got := made.Data.Options.ToleranceSeconds
+			if want == nil && got != nil || want != nil && (got == nil || *got != want) {
+				t.Errorf("%s: %v, want %v", options, got, want)
+			}
+		}
+	})
+}
+
 func TestWhatASignatureConfigMayNotBe(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
