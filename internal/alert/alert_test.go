@@ -1,0 +1,172 @@
+package alert_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/alert"
+	"hookglass/internal/store"
+)
+
+// Every test judges on three nodes at the same time: what is triggered is triggered once.
+
+func TestMissingWebhookIsTriggeredOnceAndResolvedByWhatArrives(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(5))})
+		y.want("it has not watched for long enough", a, hookglass.AlertOK, 0)
+		y.clock.advance(4 * time.Minute)
+		y.want("not yet", a, hookglass.AlertOK, 0)
+		y.clock.advance(time.Minute)
+		y.want("nothing arrived", a, hookglass.AlertTriggered, 1)
+		y.want("still nothing", a, hookglass.AlertTriggered, 1)
+		hidden := y.capture("noise")
+		y.update(func(tx *store.Tx) error { return tx.SetIgnored(string(y.ep.ID), string(hidden.ID), "noise") })
+		y.want("what is ignored does not count", a, hookglass.AlertTriggered, 1)
+		y.capture("x")
+		y.want("something arrived", a, hookglass.AlertOK, 1)
+		y.clock.advance(5*time.Minute + time.Second)
+		y.want("nothing again", a, hookglass.AlertTriggered, 2)
+	})
+}
+
+func TestErrorResponseCountsBadDeliveriesAndHasHysteresis(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: ptr(int64(4)), WindowMinutes: ptr(int64(10))})
+		bad := func(e *hookglass.Event, source hookglass.OutcomeSource, status int, earlier bool) {
+			y.update(func(tx *store.Tx) error {
+				return tx.AddOutcomes(hookglass.Outcome{EndpointNum: y.ep.Num, EventSeq: e.Seq, Source: source, At: y.clock.now(), StatusCode: status, Earlier: earlier})
+			})
+		}
+		bad(y.capture("a"), hookglass.OutcomeTarget, 500, false)
+		bad(y.capture("b"), hookglass.OutcomeTarget, 399, false) // is none
+		bad(y.capture("c"), hookglass.OutcomeStep, 400, false)
+		bad(y.capture("c"), hookglass.OutcomeStep, 400, true) // was counted
+		hidden := y.capture("d")
+		bad(hidden, hookglass.OutcomeTunnel, 0, false)
+		y.update(func(tx *store.Tx) error { return tx.SetIgnored(string(y.ep.ID), string(hidden.ID), "noise") })
+		y.clock.advance(5 * time.Minute)
+		bad(y.capture("e"), hookglass.OutcomeTunnel, 0, false)
+		y.want("three of four", a, hookglass.AlertOK, 0)
+		bad(y.capture("f"), hookglass.OutcomeTarget, 404, false)
+		y.want("four", a, hookglass.AlertTriggered, 1)
+		bad(y.capture("g"), hookglass.OutcomeTarget, 404, false)
+		y.clock.advance(5*time.Minute + time.Second)
+		y.want("three are more than half", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(5 * time.Minute)
+		y.want("none is left", a, hookglass.AlertOK, 1)
+	})
+}
+
+func TestKeywordMatchStaysUntilTenQuietMinutes(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.capture("refund before the alert")
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("Refund"), Field: ptr("body")})
+		y.want("what came before", a, hookglass.AlertOK, 0)
+		hidden := y.capture("refund")
+		y.update(func(tx *store.Tx) error { return tx.SetIgnored(string(y.ep.ID), string(hidden.ID), "noise") })
+		y.capture("something else")
+		y.want("no match", a, hookglass.AlertOK, 0)
+		y.capture("a REFUND")
+		y.want("a match", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(9 * time.Minute)
+		y.capture("refund again")
+		y.want("another", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(9 * time.Minute)
+		y.capture("something else")
+		y.want("nine minutes", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(time.Minute)
+		y.want("ten minutes", a, hookglass.AlertOK, 1)
+		y.capture("refund")
+		y.want("and once more", a, hookglass.AlertTriggered, 2)
+	})
+}
+
+func TestVolumeSpikeIsMoreThanBeforeAndMoreThanAFew(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})
+		for range 3 {
+			y.capture("x")
+		}
+		y.want("fewer than min_count", a, hookglass.AlertOK, 0)
+		hidden := y.capture("noise")
+		y.update(func(tx *store.Tx) error { return tx.SetIgnored(string(y.ep.ID), string(hidden.ID), "noise") })
+		y.want("what is ignored does not count", a, hookglass.AlertOK, 0)
+		y.capture("x")
+		y.want("a spike", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(7 * time.Minute)
+		y.want("it is over", a, hookglass.AlertOK, 1)
+		for range 8 {
+			y.capture("x") // before were 4 in a window
+		}
+		y.want("twice as many", a, hookglass.AlertOK, 1)
+		y.capture("x")
+		y.want("more than that", a, hookglass.AlertTriggered, 2)
+	})
+}
+
+func TestAChangedAlertBeginsAnew(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("a")})
+		y.capture("a")
+		y.want("a match", a, hookglass.AlertTriggered, 1)
+		change := func(d alert.Draft) hookglass.Alert {
+			got, err := y.svc.Update(t.Context(), y.who, string(y.ep.ID), a.ID, d)
+			must(t, err)
+			return got
+		}
+		if got := change(alert.Draft{Name: ptr("Another name")}); got.State != hookglass.AlertTriggered {
+			t.Errorf("a new name makes it %s", got.State)
+		}
+		change(alert.Draft{Config: &alert.Settings{Keyword: ptr("b")}})
+		y.want("another keyword", a, hookglass.AlertOK, 1)
+		change(alert.Draft{Enabled: ptr(false)})
+		y.capture("b")
+		y.want("disabled", a, hookglass.AlertOK, 1)
+		change(alert.Draft{Enabled: ptr(true)})
+		y.want("enabled, it looks at what comes", a, hookglass.AlertOK, 1)
+		y.capture("b")
+		y.want("which comes", a, hookglass.AlertTriggered, 2)
+	})
+}
+
+// A channel hears of the beginning and the end of an incident, once each.
+func TestChannelsOfAnAlertAreTold(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		kind := hookglass.ChannelSlack
+		slack, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("Slack"), Kind: &kind, Config: &alert.ChannelSettings{WebhookURL: ptr(r.URL + "/slack")}})
+		must(t, err)
+		hook := y.webhook("Hook", r.URL+"/hook", "alert.triggered") // follows the type, and is named: it is told once all the same
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("<b>&")}, slack.ID, hook.ID)
+		y.capture("<b>&")
+		y.want("a match", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(10*time.Minute + time.Second)
+		y.want("ten minutes", a, hookglass.AlertOK, 1)
+		y.run(y.svc)
+		y.run(y.node())
+		until(t, "four messages", func() bool { return len(r.got()) >= 4 })
+		told := map[string]int{}
+		for _, h := range r.got() {
+			if h.path == "/slack" {
+				told[fmt.Sprint(h.body["text"])]++
+				continue
+			}
+			told[fmt.Sprint(h.body["type"])]++
+			data := h.body["data"].(map[string]any)
+			if data["alert_id"] != a.ID || data["name"] != "Watch" || data["kind"] != "keyword_match" || data["summary"] == "" || h.body["endpoint_id"] != string(y.ep.ID) {
+				t.Errorf("the webhook is told %v", h.body)
+			}
+		}
+		for text, n := range map[string]int{
+			"alert.triggered": 1, "alert.resolved": 1,
+			"Alert \"Watch\" is triggered\n\"&lt;b&gt;&amp;\" was found in the body of a request. (endpoint \"Payments\")": 1,
+			"Alert \"Watch\" is resolved\nThere was no match for 10 minutes. (endpoint \"Payments\")":                      1,
+		} {
+			if told[text] != n {
+				t.Errorf("%q was told %d times; all is %v", text, told[text], told)
+			}
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package alert_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/alert"
+	"hookglass/internal/store"
+)
+
+// Activity is pushed signed and in order, through failures, on two nodes, and from where the channel was made on.
+func TestActivityIsPushedInOrderThroughFailures(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.capture("before the channel")
+		r := newReceiver(t, func(n int) int {
+			if n%3 == 0 {
+				return 503
+			}
+			return 204
+		})
+		c := y.webhook("Hook", r.URL+"/hook", "webhook.received", "forwarding.failed")
+		stop := y.run(y.svc)
+		y.run(y.node())
+		var want []string
+		for i := range 12 {
+			e := y.capture(fmt.Sprint(i))
+			want = append(want, string(e.ID))
+			if i == 5 {
+				line := hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: e.ReceivedAt.Add(time.Microsecond), EndpointID: y.ep.ID, EventID: e.ID, Data: map[string]any{"attempts": 1}}
+				y.update(func(tx *store.Tx) error { return tx.AddActivity(line) })
+			}
+		}
+		accepted := func() (ids []string, failed int) {
+			for i, h := range r.got() {
+				switch {
+				case (i+1)%3 == 0:
+				case h.body["type"] == "forwarding.failed":
+					failed++
+				default:
+					ids = append(ids, fmt.Sprint(h.body["request_id"]))
+				}
+			}
+			return ids, failed
+		}
+		until(t, "half of it", func() bool { y.pass(time.Second); ids, _ := accepted(); return len(ids) >= 6 })
+		stop() // one node goes away; the other goes on
+		until(t, "all of it", func() bool {
+			y.clock.advance(time.Second)
+			ids, failed := accepted()
+			return len(ids) >= 12 && failed > 0
+		})
+		ids, _ := accepted()
+		if fmt.Sprint(ids[:12]) != fmt.Sprint(want) {
+			t.Errorf("pushed were %v, want %v", ids, want)
+		}
+		key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		seen := map[string]string{}
+		for _, h := range r.got() {
+			mac := hmac.New(sha256.New, key)
+			fmt.Fprintf(mac, "%s.%s.%s", h.header.Get("webhook-id"), h.header.Get("webhook-timestamp"), h.raw)
+			if h.header.Get("webhook-signature") != "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)) {
+				t.Errorf("the signature of %s is wrong", h.raw)
+			}
+			// An attempt that is made again has the id of the first.
+			about := fmt.Sprint(h.body["type"], h.body["request_id"])
+			if id := h.header.Get("webhook-id"); seen[about] != "" && seen[about] != id {
+				t.Errorf("%s came as %s and %s", about, seen[about], id)
+			} else {
+				seen[about] = id
+			}
+		}
+		if state := y.channel(c.ID); !state.DisabledAt.IsZero() || state.LastDeliveredAt.IsZero() {
+			t.Errorf("the channel is %+v", state)
+		}
+	})
+}
+
+func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		status := make(chan int, 1)
+		status <- 500
+		r := newReceiver(t, func(int) int { s := <-status; status <- s; return s })
+		c := y.webhook("Hook", r.URL, "webhook.received")
+		y.run(y.svc)
+		y.capture("1")
+		until(t, "nine failures", func() bool { y.pass(5 * time.Minute); return y.channel(c.ID).Failures >= 9 })
+		if got := y.channel(c.ID); !got.DisabledAt.IsZero() || got.LastError != "The channel answered 500." || got.FailingFrom.IsZero() {
+			t.Errorf("it is %+v", got)
+		}
+		y.clock.advance(24 * time.Hour)
+		until(t, "its end", func() bool { y.pass(5 * time.Minute); return !y.channel(c.ID).DisabledAt.IsZero() })
+		if got := y.channel(c.ID); got.DisableReason != hookglass.DisabledFailing {
+			t.Errorf("the reason is %q", got.DisableReason)
+		}
+		before := len(r.got())
+		<-status
+		status <- 200
+		y.capture("2")
+		_, err := y.svc.UpdateChannel(t.Context(), y.who, c.ID, alert.ChannelDraft{Enabled: ptr(true)})
+		must(t, err)
+		e := y.capture("3")
+		until(t, "a message", func() bool { return len(r.got()) > before })
+		if got := r.got()[before]; got.body["request_id"] != string(e.ID) {
+			t.Errorf("what came first is %v", got.body)
+		}
+	})
+}
+
+func TestAChannelThatIsGoneIsDisabledAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(410))
+		c := y.webhook("Hook", r.URL, "webhook.received")
+		y.run(y.svc)
+		y.capture("1")
+		until(t, "its end", func() bool { return !y.channel(c.ID).DisabledAt.IsZero() })
+		if got := y.channel(c.ID); got.DisableReason != hookglass.DisabledGone || len(r.got()) != 1 {
+			t.Errorf("it is %+v after %d messages", got, len(r.got()))
+		}
+	})
+}
+
+// A message that is refused does not hold up those behind it for ever.
+func TestAMessageThatIsRefusedIsGivenUp(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, func(n int) int {
+			if n <= 5 {
+				return 400
+			}
+			return 200
+		})
+		y.webhook("Hook", r.URL, "webhook.received")
+		y.run(y.svc)
+		y.capture("1")
+		second := y.capture("2")
+		until(t, "six messages", func() bool { y.pass(time.Minute); return len(r.got()) >= 6 })
+		if got := r.got()[5]; got.body["request_id"] != string(second.ID) {
+			t.Errorf("the sixth is %v", got.body)
+		}
+	})
+}
+
+// What waits outlives the process, and what is deleted is not told.
+func TestMessagesWaitInTheTable(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		kept, dropped := y.webhook("Kept", r.URL+"/kept"), y.webhook("Dropped", r.URL+"/dropped")
+		for _, c := range []hookglass.Channel{kept, dropped} {
+			for range 2 { // the second has the key of the first
+				y.update(func(tx *store.Tx) error {
+					return tx.Notify(c.Num, "key", hookglass.Message{ID: "msg_1", Type: hookglass.MessageAction, At: time.Now(), Text: "hello"})
+				})
+			}
+		}
+		must(t, y.svc.DeleteChannel(t.Context(), y.who, dropped.ID))
+		y.run(y.node())
+		until(t, "a message", func() bool { return len(r.got()) > 0 && y.channel(kept.ID).LastDeliveredAt.After(time.Time{}) })
+		if hits := r.got(); len(hits) != 1 || hits[0].path != "/kept" || hits[0].body["message"] != "hello" {
+			t.Errorf("told was %v", hits)
+		}
+	})
+}
+
+func TestEachKindOfChannelIsSpokenToInItsWay(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		svc := y.node()
+		svc.Telegram = r.URL
+		for _, c := range []struct {
+			kind   hookglass.ChannelKind
+			config alert.ChannelSettings
+			path   string
+			member string
+		}{
+			{hookglass.ChannelSlack, alert.ChannelSettings{WebhookURL: ptr(r.URL + "/slack")}, "/slack", "text"},
+			{hookglass.ChannelDiscord, alert.ChannelSettings{WebhookURL: ptr(r.URL + "/discord")}, "/discord", "content"},
+			{hookglass.ChannelTeams, alert.ChannelSettings{WebhookURL: ptr(r.URL + "/teams")}, "/teams", "attachments"},
+			{hookglass.ChannelTelegram, alert.ChannelSettings{BotToken: ptr("12:a-B_c"), ChatID: ptr("-100")}, "/bot12:a-B_c/sendMessage", "text"},
+		} {
+			made, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr(string(c.kind)), Kind: &c.kind, Config: &c.config})
+			must(t, err)
+			sent, err := svc.TestChannel(t.Context(), y.who, made.ID)
+			must(t, err)
+			hits := r.got()
+			if last := hits[len(hits)-1]; !sent.Delivered || sent.StatusCode != 200 || last.path != c.path || !strings.Contains(fmt.Sprint(last.body[c.member]), "Test message") {
+				t.Errorf("%s: %+v, told was %s %s", c.kind, sent, last.path, last.raw)
+			}
+		}
+		kind := hookglass.ChannelEmail
+		mail, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
+		must(t, err)
+		sent, err := svc.TestChannel(t.Context(), y.who, mail.ID)
+		must(t, err)
+		if sent.Delivered || sent.Failure == nil || sent.Failure.Code != "unavailable" || svc.Problem(kind) == "" {
+			t.Errorf("mail without a relay: %+v", sent)
+		}
+	})
+}
