@@ -35,11 +35,10 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 	if err != nil {
 		canonical = "" // nobody's
 	}
-	// Hashed, because a key should be short whatever was sent, and addresses of people are no names for rows.
-	if err := s.db.Allow(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod); err != nil {
+	if err := s.allowPeer(ctx, peer); err != nil {
 		return Session{}, err
 	}
-	if err := s.db.Allow(ctx, "signin-as:"+hex.EncodeToString(digest(canonical)), signInsByUser, signInPeriod); err != nil {
+	if err := s.allowUser(ctx, canonical); err != nil {
 		return Session{}, err
 	}
 	var user hookglass.User
@@ -67,6 +66,16 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 		return err
 	})
 	return session, err
+}
+
+// allowPeer and allowUser count an attempt. The names of the rows are hashed, because a key should be short whatever was sent,
+// and addresses of people are no names for rows.
+func (s *Service) allowPeer(ctx context.Context, peer string) error {
+	return s.db.Allow(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod)
+}
+
+func (s *Service) allowUser(ctx context.Context, canonical string) error {
+	return s.db.Allow(ctx, "signin-as:"+hex.EncodeToString(digest(canonical)), signInsByUser, signInPeriod)
 }
 
 // LoginLink returns the secret of a link that signs a user in once, within ten minutes.

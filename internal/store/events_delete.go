@@ -197,6 +197,8 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM alert_channels WHERE alert IN (SELECT num FROM alerts WHERE endpoint = $1)",
 		"DELETE FROM alerts WHERE endpoint = $1",
 		"DELETE FROM rollups WHERE endpoint = $1",
+		"DELETE FROM shares WHERE endpoint = $1",
+		"DELETE FROM saved_searches WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",

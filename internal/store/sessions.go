@@ -1,6 +1,9 @@
 package store
 
 import (
+	"bytes"
+	"database/sql"
+	"encoding/hex"
 	"time"
 
 	"hookglass"
@@ -21,6 +24,48 @@ func (tx *Tx) CreateSession(kind SessionKind, hash []byte, user int64, expires t
 	_, err := tx.exec("INSERT INTO sessions (hash, kind, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)",
 		hash, string(kind), user, micros(tx.Now), micros(expires))
 	return err
+}
+
+// DescribeSession notes what the browser of a session said of itself.
+func (tx *Tx) DescribeSession(hash []byte, client string) error {
+	return tx.change("session", "UPDATE sessions SET client = $2 WHERE hash = $1", hash, nullString(client))
+}
+
+// BrowserSessions lists the browsers that a user is signed in with at the given time, newest first.
+func (v *View) BrowserSessions(user int64, now time.Time) ([]hookglass.BrowserSession, error) {
+	return queryAll(v, func(scan func(...any) error) (s hookglass.BrowserSession, err error) {
+		var hash []byte
+		var client sql.NullString
+		var created, expires sql.NullInt64
+		err = scan(&hash, &client, &created, &expires)
+		s = hookglass.BrowserSession{ID: SessionID(hash), Client: client.String, CreatedAt: fromMicros(created), ExpiresAt: fromMicros(expires)}
+		return s, err
+	}, "SELECT hash, client, created_at, expires_at FROM sessions WHERE user_id = $1 AND kind = $2 AND expires_at > $3 ORDER BY created_at DESC, hash",
+		user, string(SessionBrowser), micros(now))
+}
+
+// SessionID is the name of a session: a part of the SHA-256 of its secret, which leads nowhere.
+func SessionID(hash []byte) string { return hex.EncodeToString(hash[:8]) }
+
+// EndSessions ends the browser sessions of a user but one: those with the ID, or all where it is empty.
+func (tx *Tx) EndSessions(user int64, id string, but []byte) error {
+	tx.Announce(TopicTokens)
+	hashes, err := queryAll(&tx.View, func(scan func(...any) error) (hash []byte, err error) {
+		err = scan(&hash)
+		return hash, err
+	}, "SELECT hash FROM sessions WHERE user_id = $1 AND kind = $2", user, string(SessionBrowser))
+	if err != nil {
+		return err
+	}
+	for _, hash := range hashes {
+		if bytes.Equal(hash, but) || id != "" && SessionID(hash) != id {
+			continue
+		}
+		if _, err := tx.exec("DELETE FROM sessions WHERE hash = $1", hash); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SessionUser returns the user of a session of this kind that has not expired at the given time.

@@ -1,0 +1,51 @@
+package endpoint
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// maxSearches bounds the searches that are saved at one endpoint.
+const maxSearches = 50
+
+// SaveSearch gives a query of the endpoint's requests a name; one that has the name is replaced. It answers not_found, and
+// validation_failed for a query that can not be read.
+func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, name, q string) (saved hookglass.SavedSearch, err error) {
+	name, q = strings.TrimSpace(name), strings.TrimSpace(q)
+	if name == "" || utf8.RuneCountInString(name) > 60 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return saved, hookglass.Invalid("name", "must be 1 to 60 characters without control characters")
+	}
+	if q == "" {
+		return saved, hookglass.Invalid("q", "is empty")
+	}
+	if _, err := query.Parse(q, s.db.Now()); err != nil {
+		return saved, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		all, err := tx.SavedSearches(ref)
+		if err != nil {
+			return err
+		}
+		if len(all) >= maxSearches {
+			return hookglass.Invalid("name", "would be one too many: %d searches can be saved", maxSearches)
+		}
+		saved = hookglass.SavedSearch{EndpointNum: e.Num, Name: name, Query: q}
+		return tx.SaveSearch(&saved)
+	})
+	return saved, err
+}
+
+// DeleteSearch deletes a saved search. It answers not_found.
+func (s *Service) DeleteSearch(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteSearch(ref, id) })
+}

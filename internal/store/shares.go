@@ -1,0 +1,61 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"hookglass"
+)
+
+const shareColumns = "num, endpoint, event, event_id, created_by, created_at, expires_at"
+
+func scanShare(scan func(...any) error) (s hookglass.Share, err error) {
+	var by, created, expires sql.NullInt64
+	err = scan(&s.ID, &s.EndpointNum, &s.EventSeq, &s.EventID, &by, &created, &expires)
+	s.CreatedBy, s.CreatedAt, s.ExpiresAt = by.Int64, fromMicros(created), fromMicros(expires)
+	return s, err
+}
+
+// Shares lists the links of an event that have not expired at the given time, newest first. It answers not_found for an
+// event that the principal does not see.
+func (v *View) Shares(ref, eventID string, now time.Time) ([]hookglass.Share, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.event(log, eventID, "")
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(v, scanShare, "SELECT "+shareColumns+" FROM shares WHERE endpoint = $1 AND event = $2 AND expires_at > $3 ORDER BY num DESC",
+		log.endpoint.Num, e.Seq, micros(now))
+}
+
+// ShareByHash finds the link whose secret has this SHA-256 and that has not expired at the given time.
+func (v *View) ShareByHash(hash []byte, now time.Time) (hookglass.Share, error) {
+	a := args{[]any{hash, micros(now)}}
+	return one(v, "shared request", scanShare, "SELECT "+shareColumns+" FROM shares WHERE hash = $1 AND expires_at > $2", &a)
+}
+
+// CreateShare stores a link to an event by the SHA-256 of its secret and sets its ID.
+func (tx *Tx) CreateShare(s *hookglass.Share, hash []byte) error {
+	s.CreatedAt = tx.Now
+	return tx.queryRow("share", `INSERT INTO shares (endpoint, event, event_id, hash, created_by, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING num`,
+		[]any{s.EndpointNum, s.EventSeq, string(s.EventID), hash, nullInt(s.CreatedBy), micros(s.CreatedAt), micros(s.ExpiresAt)}, &s.ID)
+}
+
+// DeleteShare ends a link of an endpoint at once.
+func (tx *Tx) DeleteShare(ref string, id int64) error {
+	e, err := tx.Endpoint(ref)
+	if err != nil {
+		return err
+	}
+	return tx.change("share", "DELETE FROM shares WHERE num = $1 AND endpoint = $2", id, e.Num)
+}
+
+// PurgeShares deletes links that have expired.
+func (tx *Tx) PurgeShares() error {
+	_, err := tx.exec("DELETE FROM shares WHERE expires_at <= $1", micros(tx.Now))
+	return err
+}
