@@ -1,0 +1,21 @@
+package alert
+
+import (
+	"context"
+
+	"hookglass"
+)
+
+// SigningKey is the key that a secret means.
+func SigningKey(secret string) ([]byte, error) { return signingKey(secret) }
+
+// Matches tells where a keyword is in an event.
+func Matches(c hookglass.AlertConfig, e *hookglass.Event) string { return newMatcher(c).in(e) }
+
+// ChatText is a message as a chat shows it.
+func ChatText(m hookglass.Message, most int) string { return chatText(m, most) }
+
+// Send sends one mail.
+func (m *Mailer) Send(ctx context.Context, to []string, msg hookglass.Message) error {
+	return m.send(ctx, to, msg)
+}

@@ -1,0 +1,153 @@
+package alert_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/alert"
+)
+
+func TestSecretsAreReadAsTheLibrariesDo(t *testing.T) {
+	key := strings.Repeat("k", 24)
+	encoded := base64.StdEncoding.EncodeToString([]byte(key))
+	for given, want := range map[string]string{
+		"whsec_" + encoded: key, encoded: key, "eight ch": "eight ch", "whsec_": "", "whsec_abc": "", "whsec_" + encoded[:20]: "", "seven c": "", "": "",
+		"whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 65))): "",
+	} {
+		got, err := alert.SigningKey(given)
+		if string(got) != want || (err != nil) != (want == "") {
+			t.Errorf("%q is %q, %v; want %q", given, got, err, want)
+		}
+	}
+}
+
+func TestKeywordsAreFoundWhereTheFieldSays(t *testing.T) {
+	e := &hookglass.Event{
+		Type: hookglass.EventWebhook, Path: "/p/Alpha", RawQuery: "q=beta", EventType: "gamma.made", Subject: "Delta",
+		Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-Eps", Value: "Epsilon"}}, Body: []byte(`{"a":{"b":["zeta",{"c":"ETA"}],"n":12345678901234567890}}`)},
+	}
+	for _, c := range []struct{ keyword, field, where string }{
+		{"ALPHA", "any", "path"}, {"alpha", "body", ""}, {"BETA", "query", "query"}, {"gamma", "event_type", "event_type"}, {"delta", "any", "subject"},
+		{"epsilon", "headers", "headers"}, {"x-eps", "any", "headers"}, {"eta", "/a/b/1/c", "/a/b/1/c"}, {"eta", "/a/b/0", "/a/b/0"}, {"eta", "/a/x", ""},
+		{"345678", "/a/n", "/a/n"}, {"eta", "/a/b/01", ""}, {"nothing", "any", ""},
+	} {
+		if got := alert.Matches(hookglass.AlertConfig{Keyword: c.keyword, Field: c.field}, e); got != c.where {
+			t.Errorf("%s in %s is in %q, want %q", c.keyword, c.field, got, c.where)
+		}
+	}
+	// Across the pieces in which a long body is read.
+	e.Body = []byte(strings.Repeat("x", 64<<10-3) + "Needle")
+	if alert.Matches(hookglass.AlertConfig{Keyword: "needle", Field: "body"}, e) != "body" {
+		t.Error("it is not found at the end of a piece")
+	}
+	mail := &hookglass.Event{Type: hookglass.EventEmail, Payload: &hookglass.Payload{Body: []byte("Subject: x\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte("your refund")) + "\r\n")}}
+	if alert.Matches(hookglass.AlertConfig{Keyword: "refund", Field: "body"}, mail) != "body" {
+		t.Error("it is not found in a mail that is encoded")
+	}
+}
+
+func FuzzKeyword(f *testing.F) {
+	f.Add([]byte(`{"a":[1,"b"]}`), "B", "/a/1")
+	f.Add([]byte(`{"a"`), "a", "body")
+	f.Fuzz(func(t *testing.T, body []byte, keyword, field string) {
+		if keyword == "" || len(keyword) > 800 {
+			return
+		}
+		e := &hookglass.Event{Payload: &hookglass.Payload{Body: body}}
+		got := alert.Matches(hookglass.AlertConfig{Keyword: keyword, Field: field}, e)
+		if field == "body" && (got != "") != strings.Contains(fold(string(body)), fold(keyword)) {
+			t.Errorf("%q in %q is %q", keyword, body, got)
+		}
+	})
+}
+
+// fold makes the ASCII letters small.
+func fold(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 32
+		}
+	}
+	return string(b)
+}
+
+func FuzzChatText(f *testing.F) {
+	f.Add("title", "text\xff", 5)
+	f.Fuzz(func(t *testing.T, title, text string, most int) {
+		if most < 1 || most > 1<<16 {
+			return
+		}
+		got := alert.ChatText(hookglass.Message{Type: "t", Title: title, Text: text}, most)
+		if !utf8.ValidString(got) || got == "" || utf8.RuneCountInString(got) > max(most, 1) {
+			t.Errorf("%q and %q are %q", title, text, got)
+		}
+	})
+}
+
+// relay speaks as much SMTP as a sender needs, and gives what it was told.
+func relay(t *testing.T) (addr *net.TCPAddr, told <-chan string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	out := make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "220 relay\r\n")
+		var all strings.Builder
+		for in, data := bufio.NewScanner(conn), false; in.Scan(); {
+			line := in.Text()
+			all.WriteString(line + "\n")
+			verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
+			switch {
+			case data && line != ".":
+			case line == "." && data:
+				data = false
+				fmt.Fprint(conn, "250 taken\r\n")
+			case verb == "EHLO":
+				fmt.Fprint(conn, "250-relay\r\n250 8BITMIME\r\n")
+			case verb == "DATA":
+				data = true
+				fmt.Fprint(conn, "354 go on\r\n")
+			case verb == "QUIT":
+				fmt.Fprint(conn, "221 bye\r\n")
+				out <- all.String()
+				return
+			default:
+				fmt.Fprint(conn, "250 ok\r\n")
+			}
+		}
+	}()
+	return l.Addr().(*net.TCPAddr), out
+}
+
+func TestMailGoesThroughTheRelay(t *testing.T) {
+	addr, told := relay(t)
+	var d net.Dialer
+	m := alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: d.DialContext})
+	err := m.Send(t.Context(), []string{"ada@example.org", "bob@example.org"}, hookglass.Message{
+		ID: "msg_1", At: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Title: "Alert\r\nBcc: eve@example.net", Text: "It is down.", EndpointID: "ep_1",
+	})
+	must(t, err)
+	got := <-told
+	for _, part := range []string{"MAIL FROM:<hookglass@example.com>", "RCPT TO:<ada@example.org>", "RCPT TO:<bob@example.org>", "Message-ID: <msg_1@example.com>", "Auto-Submitted: auto-generated", "It is down.", "Endpoint: ep_1"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%q is missing in:\n%s", part, got)
+		}
+	}
+	if strings.Contains(got, "\nBcc:") || strings.Contains(got, "RCPT TO:<eve") {
+		t.Errorf("a subject became a header:\n%s", got)
+	}
+}
