@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,6 +41,7 @@ type plan struct {
 	bodyBytes int
 	settle    time.Duration
 	peers     []peer
+	mailPeers []peer // by address, not URL
 	log       func(format string, args ...any)
 }
 
@@ -53,6 +55,8 @@ const (
 	partStart   = "start"
 	partMemory  = "memory"
 	partForward = "forward"
+	partMail    = "mail"
+	partActions = "actions"
 )
 
 func main() {
@@ -91,7 +95,7 @@ func parse(args []string) (*plan, error) {
 	fs.StringVar(&p.out, "out", "docs/performance.md", "file whose part between the markers is written; empty for none")
 	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
 	databases := fs.String("databases", "sqlite,postgres", "which to measure")
-	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
+	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture part; medians are reported")
@@ -103,6 +107,14 @@ func parse(args []string) (*plan, error) {
 			return errors.New("want name=http://host:port/path")
 		}
 		p.peers = append(p.peers, peer{name, url})
+		return nil
+	})
+	fs.Func("mail-peer", "name=host:port of another SMTP service to send the same mail to; may be repeated", func(s string) error {
+		name, addr, ok := strings.Cut(s, "=")
+		if _, _, err := net.SplitHostPort(addr); !ok || name == "" || err != nil {
+			return errors.New("want name=host:port")
+		}
+		p.mailPeers = append(p.mailPeers, peer{name, addr})
 		return nil
 	})
 	if err := fs.Parse(args); err != nil {
@@ -135,7 +147,7 @@ func parse(args []string) (*plan, error) {
 		}
 	}
 	for _, part := range p.parts {
-		if !slices.Contains([]string{partCapture, partForward, partRead, partStart, partMemory}, part) {
+		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partRead, partStart, partMemory}, part) {
 			return nil, fmt.Errorf("-parts: no part %q", part)
 		}
 	}
@@ -191,6 +203,18 @@ func (p *plan) run(ctx context.Context) (string, error) {
 			if err := p.measureForward(ctx, dir, database, &r); err != nil {
 				return "", fmt.Errorf("forward: %s: %w", database, err)
 			}
+		}
+	}
+	if slices.Contains(p.parts, partActions) {
+		for _, database := range p.databases {
+			if err := p.measureActions(ctx, dir, database, &r); err != nil {
+				return "", fmt.Errorf("actions on %s: %w", database, err)
+			}
+		}
+	}
+	if slices.Contains(p.parts, partMail) {
+		if err := p.measureMail(ctx, dir, &r); err != nil {
+			return "", fmt.Errorf("mail: %w", err)
 		}
 	}
 	if slices.Contains(p.parts, partRead) || slices.Contains(p.parts, partStart) || slices.Contains(p.parts, partMemory) {

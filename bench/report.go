@@ -25,9 +25,13 @@ type report struct {
 	captures []captureRow
 	checked  []string
 	reads    []readRow
+	actions  []actionRow
 	starts   []startRow
 	memories []memoryRow
 	forwards []forwardRow
+	mails    []mailRow
+
+	mailPeerMissing bool
 }
 
 // String is the report as Markdown that reads well in a terminal too.
@@ -37,6 +41,8 @@ func (r *report) String() string {
 		time.Now().UTC().Format(time.DateOnly), r.version, r.facts)
 	r.writeCaptures(&b)
 	r.writeForwards(&b)
+	r.writeActions(&b)
+	r.writeMails(&b)
 	r.writeReads(&b)
 	r.writeStarts(&b)
 	r.writeMemories(&b)
@@ -76,6 +82,27 @@ func (r *report) writeForwards(b *strings.Builder) {
 			thousands(int64(f.forwards)), duration(f.lag), strconv.FormatInt(f.twice, 10), duration(f.replayAdds), reached})
 	}
 	t.write(b)
+}
+
+func (r *report) writeMails(b *strings.Builder) {
+	if len(r.mails) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### Mail\n\nMessages of %d KiB by SMTP over %d connections, command by command, 250 after the event is on disk; SPF, DKIM and DMARC of each are worked\n"+
+		"meanwhile with a DNS that knows no name. Medians of %d rounds of %v a load, interleaved. The goal on SQLite is %s a second.\n\n",
+		mailBytes>>10, mailConns, r.plan.rounds, r.plan.time, thousands(mailGoal))
+	t := table{{"system", "messages/s", "p50", "p99", "failed", "ours, times"}}
+	for _, m := range r.mails {
+		times := ""
+		if m.ratio > 0 {
+			times = fmt.Sprintf("%.1f (goal %d)", m.ratio, mailPeerGoal)
+		}
+		t = append(t, []string{m.system, thousands(int64(m.perSecond)), duration(m.p50), duration(m.p99), strconv.FormatInt(m.failed, 10), times})
+	}
+	t.write(b)
+	if r.mailPeerMissing {
+		b.WriteString("\nNo other mail service was measured beside it: none was named with `-mail-peer`.\n")
+	}
 }
 
 func (r *report) writeReads(b *strings.Builder) {

@@ -40,6 +40,7 @@ type service struct {
 	token    string
 	endpoint string // its id
 	hook     string // its URL
+	smtp     string // where it takes mail
 	process
 }
 
@@ -133,8 +134,11 @@ func (s *service) start(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		s.base = "http://" + address
+		if s.smtp, err = freeAddress(); err != nil {
+			return 0, err
+		}
 	}
-	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.base, "http://"), "--smtp-listen", "off", "--outbound-allow", "127.0.0.0/8"}, s.storage()...)
+	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.base, "http://"), "--smtp-listen", s.smtp, "--mail-dns", os.DevNull, "--outbound-allow", "127.0.0.0/8"}, s.storage()...)
 	return s.run(ctx, exec.Command(s.binary, args...), filepath.Join(s.dir, "log"), "/readyz")
 }
 
