@@ -36,7 +36,7 @@ type UpdateActionSecret struct {
 // ActionSecretChange names what to change; what is absent stays.
 type ActionSecretChange struct {
 	_           struct{}         `additionalProperties:"false"`
-	Name        Optional[string] `json:"name,omitzero" doc:"It can not be changed: only its present name is taken." example:"CRM_TOKEN"`
+	Name        Optional[string] `json:"name,omitzero" doc:"It can not be changed: only its present name is taken."`
 	SecretValue Optional[string] `json:"secret_value,omitzero" doc:"Replaces the value." example:"n3w"`
 	Description Optional[string] `json:"description,omitzero" null:"true" doc:"For people, up to 500 characters." example:"The CRM's API token"`
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,23 @@ var accessFor = map[string]access{
 	"list-alert-incidents":        {scope: hookglass.ScopeRead},
 	"get-endpoint-metrics":        {scope: hookglass.ScopeRead},
 
+	"list-actions":              {scope: hookglass.ScopeRead},
+	"create-action":             {scope: hookglass.ScopeWrite, body: `{"endpoint_action":{"name":"New"}}`},
+	"get-action":                {scope: hookglass.ScopeRead},
+	"update-action":             {scope: hookglass.ScopeWrite, body: `{"endpoint_action":{"name":"Newer"}}`},
+	"delete-action":             {scope: hookglass.ScopeWrite},
+	"preview-action":            {scope: hookglass.ScopeRead, body: `{"preview":{"ingress_event_id":"{event}"}}`},
+	"backtest-action":           {scope: hookglass.ScopeRead, body: `{}`},
+	"list-action-runs":          {scope: hookglass.ScopeRead},
+	"rerun-action":              {scope: hookglass.ScopeWrite, body: `{"run":{"event_id":"{event}"}}`},
+	"list-endpoint-action-runs": {scope: hookglass.ScopeRead},
+	"get-action-run":            {scope: hookglass.ScopeRead},
+	"list-action-secrets":       {scope: hookglass.ScopeRead},
+	"create-action-secret":      {scope: hookglass.ScopeWrite, body: `{"action_secret":{"name":"S{random}","secret_value":"v"}}`},
+	"get-action-secret":         {scope: hookglass.ScopeRead},
+	"update-action-secret":      {scope: hookglass.ScopeWrite, body: `{"action_secret":{"description":"d"}}`},
+	"delete-action-secret":      {scope: hookglass.ScopeWrite},
+
 	"tunnel-connect":                    {scope: hookglass.ScopeTunnel, body: `{"endpoint_id":"{endpoint}"}`},
 	"tunnel-connect-anonymous":          {public: true, body: `{"tunnel_key":"{key}"}`},
 	"report-delivery":                   {scope: hookglass.ScopeTunnel, body: `{"endpoint_id":"{endpoint}","webhook_request_id":"{event}","target_url":"http://localhost:3000","status_code":200}`},
@@ -155,6 +173,7 @@ type target struct {
 	replayThings
 	tunnelThings
 	alertThings
+	actionThings
 }
 
 func (r route) at(g target) string {
@@ -163,17 +182,19 @@ func (r route) at(g target) string {
 		"{delivery_id}", "dlv_"+strings.TrimPrefix(g.event, "req_")+"_"+g.forward, "{tag}", "mark",
 		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID, "{gap_id}", g.gapID,
 		"{tag_id}", g.tag, "{channel_id}", g.channel, "{alert_id}", g.alert,
+		"{action_id}", g.action, "{action_run_id}", g.run, "{secret_id}", g.secret, "{workspace_id}", g.workspace,
 	).Replace(r.path)
 }
 
 // try calls the route and returns the status and the code of an error. A stream is left as soon as it answers.
 func (s *site) try(token string, r route, g target) (int, string) {
 	s.t.Helper()
-	body := strings.NewReplacer("{event}", g.event, "{random}", rand.Text()).Replace(r.body)
+	fill := strings.NewReplacer("{event}", g.event, "{endpoint}", g.endpoint, "{key}", g.key, "{key_event}", g.keyEvent, "{random}", rand.Text())
+	body := fill.Replace(r.body)
 	if strings.Contains(body, "{code}") {
 		body = strings.ReplaceAll(body, "{code}", s.code())
 	}
-	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g), strings.NewReader(body))
+	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g)+fill.Replace(r.query), strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -226,7 +247,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 			e := s.newEndpoint("")
 			forward := s.newForwardingTarget(e.ID) // before the event, which goes there
 			event := s.arrive(e.ID, nil)
-			return target{e.ID, event, s.newSignatureConfig(e.ID), forward, s.newReplayThings(e.ID, event), s.newTunnelThings(e.ID), s.newAlertThings(e.ID)}
+			return target{e.ID, event, s.newSignatureConfig(e.ID), forward, s.newReplayThings(e.ID, event), s.newTunnelThings(e.ID), s.newAlertThings(e.ID), s.newActionThings(e.ID, event)}
 		}
 		temporary := func() (target, string) {
 			// Made past the edge: its rate limit would end the test.
@@ -235,7 +256,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			event := s.arrive(string(e.ID), nil)
-			return target{string(e.ID), event, s.newSignatureConfig(string(e.ID)), s.newForwardingTarget(string(e.ID)), s.newReplayThings(string(e.ID), event), s.newTunnelThings(string(e.ID)), alertThings{"1", "chan_x", "alrt_x"}}, key
+			return target{string(e.ID), event, s.newSignatureConfig(string(e.ID)), s.newForwardingTarget(string(e.ID)), s.newReplayThings(string(e.ID), event), s.newTunnelThings(string(e.ID)), alertThings{"1", "chan_x", "alrt_x"}, actionThings{"act_x", "arun_x", "asec_x", strconv.FormatInt(s.owner.Workspace.ID, 10)}}, key
 		}
 		_, otherKey := temporary()
 		fixed := mine() // for calls that must fail
@@ -288,7 +309,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 				if strings.Contains(r.path, "/requests/{id}") {
 					// Their own endpoint with an event of ours.
 					theirs := s.endpointOf(sibling)
-					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config, fixed.forward, fixed.replayThings, fixed.tunnelThings, fixed.alertThings}, 404, "not_found")
+					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config, fixed.forward, fixed.replayThings, fixed.tunnelThings, fixed.alertThings, fixed.actionThings}, 404, "not_found")
 				}
 				temp, key := temporary()
 				if r.key {

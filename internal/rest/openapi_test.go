@@ -185,11 +185,18 @@ func TestExamplesOfBodiesWork(t *testing.T) {
 		if strings.Contains(path, "{tag_id}") || strings.Contains(path, "{channel_id}") || strings.Contains(path, "{alert_id}") {
 			on.alertThings = s.newAlertThings(e.ID)
 		}
+		if strings.Contains(path, "{action_id}") || strings.Contains(path, "{workspace_id}") {
+			on.actionThings = s.newActionThings(e.ID, on.event)
+			body = []byte(strings.NewReplacer("req_0dfk3v6m8t7h1s9xq2b4c5n6wz", on.event, "arun_0dfk3v6m8t7h1s9xq2b4c5n6wy", on.run).Replace(string(body)))
+		}
 		if strings.Contains(path, "{case_id}") {
 			on.replayThings = s.newReplayThings(e.ID, on.event)
 		}
 		// What an example refers to must exist; of a case that is its source alone.
 		body = []byte(strings.ReplaceAll(string(body), `"source_id":"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`, `"source_id":"`+on.event+`"`))
+		if strings.Contains(string(body), "7XK2-M9QD-4TWH") {
+			body = []byte(strings.ReplaceAll(string(body), "7XK2-M9QD-4TWH", s.code()))
+		}
 		if strings.Contains(path, "/tunnel/") || strings.Contains(string(body), `"tunnel_key"`) {
 			on.tunnelThings = s.newTunnelThings(e.ID)
 			endpoint, event := on.endpoint, on.event

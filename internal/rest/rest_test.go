@@ -16,6 +16,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/account"
+	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/delivery"
@@ -38,6 +39,7 @@ type site struct {
 	captures  *capture.Service
 	endpoints *endpoint.Service
 	replays   *replay.Service
+	actions   *action.Service
 	alerts    *alert.Service
 	deps      rest.Deps
 	owner     account.Registered
@@ -82,11 +84,12 @@ func open(t *testing.T, db *store.DB) *site {
 	s.endpoints = endpoint.New(db, keys)
 	s.replays = replay.New(db, replay.Config{Client: network{}, Verifiers: s.endpoints, Sealer: keys, Log: log})
 	s.alerts = alert.New(db, alert.Config{Client: network{}, Sealer: keys, Log: log})
+	s.actions = action.New(db, action.Config{Client: network{}, Sealer: keys, Log: log})
 	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints}, log)
 	draining := make(chan struct{})
 	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Tunnels: tunnels,
+		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels,
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
 	}
