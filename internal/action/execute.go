@@ -177,7 +177,13 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	}
 	r.tries = append(r.tries, a)
 	state, wait := delivery.JudgeForward(a, len(r.tries), st.forward.RetryCount, retryAfter, r.s.Delay)
-	if state == hookglass.ForwardPending && time.Now().Add(wait).Before(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
+	retry := state == hookglass.ForwardPending && time.Now().Add(wait).Before(r.held.StartedAt.Add(hookglass.ActionDeadline))
+	if state == hookglass.ForwardPending && !retry {
+		state = hookglass.ForwardFailed
+	}
+	counted := delivery.OutcomeOf(hookglass.OutcomeStep, r.endpoint.Num, r.event.Seq, r.tries, state)
+	r.afterwards(func(tx *store.Tx) error { return tx.AddOutcomes(counted) })
+	if retry {
 		return outcome{wait: max(wait, time.Millisecond)}
 	}
 	o := completed(r.forwardSummary(st))

@@ -57,6 +57,15 @@ func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*h
 	if err != nil {
 		return nil, err
 	}
+	outcome := hookglass.Outcome{
+		EndpointNum: r.EndpointNum, EventSeq: r.EventSeq, Source: hookglass.OutcomeTunnel, At: tx.Now, Took: r.ResponseTime, StatusCode: r.StatusCode, Final: hookglass.OutcomeFailed,
+	}
+	if r.Delivered() {
+		outcome.Final = hookglass.OutcomeDelivered
+	}
+	if err := tx.AddOutcomes(outcome); err != nil {
+		return nil, err
+	}
 	if reports > keptReports {
 		if _, err := tx.exec("DELETE FROM tunnel_reports WHERE num = (SELECT min(num) FROM tunnel_reports WHERE event = $1)", r.EventSeq); err != nil {
 			return nil, err
