@@ -1,0 +1,136 @@
+// Package diagnosis puts together what is known of captured events and has it explained: why a signature fails, what became of
+// each delivery and action, how two events differ. It hides where these facts are kept; what they mean is for package inspect.
+//
+// It only reads, and is safe for concurrent use.
+package diagnosis
+
+import (
+	"context"
+
+	"hookglass"
+	"hookglass/internal/inspect"
+	"hookglass/internal/store"
+)
+
+// Judge finds out about the signature of a webhook, as the capability that captures can. It answers not_found.
+type Judge func(ctx context.Context, who hookglass.Principal, ref, eventID string) (inspect.Signature, error)
+
+// Service is the capability.
+type Service struct {
+	db    *store.DB
+	judge Judge
+}
+
+// New returns the service.
+func New(db *store.DB, judge Judge) *Service { return &Service{db, judge} }
+
+// most is how many of each kind of thing are read of one event.
+const most = 20
+
+// Diagnose explains what became of an event. It answers not_found.
+func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, eventID string) (d hookglass.Diagnosis, err error) {
+	var c inspect.Case
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		if c.Endpoint, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		if c.Event, err = v.Event(ref, eventID); err != nil {
+			return err
+		}
+		if c.Deliveries, err = deliveries(v, ref, c.Event); err != nil {
+			return err
+		}
+		if c.Runs, err = v.EventActionRuns(c.Event.Seq, most); err != nil {
+			return err
+		}
+		actions, err := v.Actions(ref, 0, 0)
+		c.Actions = make(map[string]string, len(actions))
+		for _, a := range actions {
+			c.Actions[a.ID] = a.Name
+		}
+		return err
+	})
+	if err != nil {
+		return d, err
+	}
+	if c.Event.Type == hookglass.EventWebhook {
+		sig, err := s.judge(ctx, who, ref, eventID)
+		if err != nil {
+			return d, err
+		}
+		c.Signature = &sig
+	}
+	return inspect.Diagnose(c), nil
+}
+
+// Compare tells how two events differ. They may be of different endpoints. It answers not_found.
+func (s *Service) Compare(ctx context.Context, who hookglass.Principal, ref, eventID, otherRef, otherID string) (c hookglass.Comparison, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		left, err := v.Event(ref, eventID)
+		if err != nil {
+			return err
+		}
+		right, err := v.Event(otherRef, otherID)
+		if err != nil {
+			return err
+		}
+		c = inspect.Compare(left, right)
+		return nil
+	})
+	return c, err
+}
+
+// deliveries are the ways by which an event went out: to targets, through the tunnel, by replays.
+func deliveries(v *store.View, ref string, e *hookglass.Event) (all []hookglass.Attempted, err error) {
+	targets, err := v.ForwardingTargets(ref, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		f, _, err := v.Forward(ref, t.ID, e.ID)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		a := hookglass.Attempted{Via: "target", To: t.Name, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt}
+		if n := len(f.Attempts); n > 0 {
+			last := f.Attempts[n-1]
+			a.At, a.StatusCode, a.Failure = last.At, last.StatusCode, last.Failure
+		}
+		all = append(all, a)
+	}
+	reports, err := v.Reports(e.Seq, most)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reports {
+		to := r.ResolvedURL
+		if to == "" {
+			to = r.TargetURL
+		}
+		a := hookglass.Attempted{Via: "tunnel", To: to, State: "failed", StatusCode: r.StatusCode, Attempts: 1, At: r.At}
+		if r.Delivered() {
+			a.State = "delivered"
+		} else if r.StatusCode == 0 {
+			a.Failure = &hookglass.Failure{Code: r.FailureCategory}
+		}
+		all = append(all, a)
+	}
+	replays, err := v.Replays(ref, string(e.ID), 0, most)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range replays {
+		a := hookglass.Attempted{Via: "replay", To: r.TargetURL, State: "failed", Failure: r.Failure, Attempts: 1, At: r.At, Verdict: r.Verdict}
+		if r.Response != nil {
+			a.StatusCode = r.Response.Status
+		}
+		if r.Passed() {
+			a.State = "delivered"
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}

@@ -1,0 +1,244 @@
+package inspect
+
+import (
+	"bytes"
+	"mime"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+)
+
+// Bounds of a comparison: what a person reads, and what a diff may cost.
+const (
+	maxChanges  = 100       // of fields, headers, parameters and of a body, each
+	maxSide     = 500       // bytes shown of one side
+	maxDiffText = 128 << 10 // bytes of a text that is compared line by line
+	maxDiffLine = 4_000     // lines of it
+	maxDiffed   = 16 << 10  // bytes shown of the differing lines
+)
+
+// Compare tells how two events in the detail form differ: their fields, headers by name without case, query parameters, and
+// bodies: JSON by pointer, forms by parameter, other text by line. What can not be read so is compared as bytes.
+func Compare(left, right *hookglass.Event) hookglass.Comparison {
+	c := hookglass.Comparison{Left: left.ID, Right: right.ID}
+	for _, f := range []struct{ name, left, right string }{
+		{"type", string(left.Type), string(right.Type)},
+		{"endpoint_id", string(left.EndpointID), string(right.EndpointID)},
+		{"method", left.Method, right.Method},
+		{"path", left.Path, right.Path},
+		{"content_type", left.ContentType, right.ContentType},
+		{"ip_address", left.IP, right.IP},
+		{"status", number(int64(left.Status)), number(int64(right.Status))},
+		{"detected_provider", left.Provider, right.Provider},
+		{"event_type", left.EventType, right.EventType},
+		{"event_id", left.EventRef, right.EventRef},
+		{"delivery_id", left.DeliveryID, right.DeliveryID},
+		{"signature_status", string(left.SignatureStatus), string(right.SignatureStatus)},
+		{"signature_reason", left.SignatureReason, right.SignatureReason},
+		{"from", left.From, right.From},
+		{"to", left.To, right.To},
+		{"subject", left.Subject, right.Subject},
+	} {
+		if f.left != f.right {
+			c.Fields = append(c.Fields, change(f.name, given(f.left), given(f.right)))
+		}
+	}
+	l, r := payload(left), payload(right)
+	c.Headers = compareLists(headerValues(l.Headers), headerValues(r.Headers))
+	c.Query = compareLists(parameterValues(left.RawQuery), parameterValues(right.RawQuery))
+	c.Body = compareBodies(left.ContentType, right.ContentType, l.Body, r.Body)
+	return c
+}
+
+func payload(e *hookglass.Event) *hookglass.Payload {
+	if e.Payload == nil {
+		return new(hookglass.Payload)
+	}
+	return e.Payload
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// given is nil for what is not there.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// change makes a change whose sides are text of a bounded length.
+func change(path string, left, right *string) hookglass.Change {
+	c := hookglass.Change{Path: printable(path)}
+	for _, side := range []struct {
+		from *string
+		to   **string
+	}{{left, &c.Left}, {right, &c.Right}} {
+		if side.from == nil {
+			continue
+		}
+		text := printable(*side.from)
+		if len(text) > maxSide {
+			text, c.Cut = strings.ToValidUTF8(text[:maxSide], ""), true
+		}
+		*side.to = &text
+	}
+	return c
+}
+
+// printable takes what is not UTF-8 for Latin-1, as the API does.
+func printable(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(rune(s[i]))
+	}
+	return b.String()
+}
+
+// list is values by name, with names in their order.
+type list struct {
+	names  []string
+	values map[string][]string
+}
+
+func (l *list) add(name, value string) {
+	if l.values == nil {
+		l.values = make(map[string][]string)
+	}
+	if _, known := l.values[name]; !known {
+		l.names = append(l.names, name)
+	}
+	l.values[name] = append(l.values[name], value)
+}
+
+func headerValues(headers hookglass.Headers) (l list) {
+	for _, h := range headers {
+		l.add(strings.ToLower(h.Name), h.Value)
+	}
+	return l
+}
+
+func parameterValues(raw string) (l list) {
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		l.add(unescape(name), unescape(value))
+	}
+	return l
+}
+
+// unescape leaves what can not be decoded as it came.
+func unescape(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+func compareLists(left, right list) (changes []hookglass.Change) {
+	names := slices.Clone(left.names)
+	for _, n := range right.names {
+		if _, known := left.values[n]; !known {
+			names = append(names, n)
+		}
+	}
+	side := func(l list, name string) *string {
+		values, there := l.values[name]
+		if !there {
+			return nil
+		}
+		joined := strings.Join(values, ", ")
+		return &joined
+	}
+	for _, n := range names {
+		if !slices.Equal(left.values[n], right.values[n]) && len(changes) < maxChanges {
+			changes = append(changes, change(n, side(left, n), side(right, n)))
+		}
+	}
+	return changes
+}
+
+func compareBodies(leftType, rightType string, left, right []byte) hookglass.BodyChanges {
+	b := hookglass.BodyChanges{Form: "bytes", Identical: bytes.Equal(left, right), Left: int64(len(left)), Right: int64(len(right))}
+	if b.Identical {
+		return b
+	}
+	l, errLeft := jsondoc.Parse(left, jsondoc.Wide())
+	r, errRight := jsondoc.Parse(right, jsondoc.Wide())
+	switch {
+	case errLeft == nil && errRight == nil:
+		b.Form = "json"
+		differences, more := jsondoc.Diff(l, r, maxChanges)
+		b.More = more
+		for _, d := range differences {
+			b.Changes = append(b.Changes, change(d.Path, spelled(d.Left), spelled(d.Right)))
+		}
+	case isForm(leftType) && isForm(rightType):
+		b.Form = "form"
+		b.Changes = compareLists(parameterValues(string(left)), parameterValues(string(right)))
+		b.More = len(b.Changes) == maxChanges
+	case utf8.Valid(left) && utf8.Valid(right):
+		b.Form = "text"
+		b.Text, b.More = diffLines(string(left), string(right))
+	}
+	return b
+}
+
+func isForm(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "application/x-www-form-urlencoded"
+}
+
+// spelled is a value as compact JSON.
+func spelled(v *jsondoc.Value) *string {
+	if v == nil {
+		return nil
+	}
+	text := string(v.Bytes())
+	return &text
+}
+
+// diffLines gives the differing lines in the unified form. A text that is too long is compared up to the bound.
+func diffLines(left, right string) (text string, more bool) {
+	left, cutLeft := beginning(left)
+	right, cutRight := beginning(right)
+	more = cutLeft || cutRight
+	text = udiff.Unified("left", "right", left, right)
+	if len(text) > maxDiffed {
+		text, more = strings.ToValidUTF8(text[:maxDiffed], ""), true
+	}
+	return text, more
+}
+
+func beginning(s string) (string, bool) {
+	cut := len(s) > maxDiffText
+	if cut {
+		s = strings.ToValidUTF8(s[:maxDiffText], "")
+	}
+	lines := 0
+	for i := range len(s) {
+		if s[i] == '\n' {
+			if lines++; lines == maxDiffLine {
+				return s[:i+1], cut || i+1 < len(s)
+			}
+		}
+	}
+	return s, cut
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+// recentEvents is how many of an endpoint's newest events are looked through for a sender's id, which has no index.
+const recentEvents = 10_000
+
+// FindEvent returns the id of the newest event that a caller means by a word: an event's own id, "latest", "latest" and an
+// event type, or the sender's id of the event or of the delivery, as far as it is among the newest 10,000. The latest
+// is that of the list, which leaves out ignored events. It answers not_found.
+func (v *View) FindEvent(ref, word string) (hookglass.EventID, error) {
+	word = strings.TrimSpace(word)
+	if id, err := hookglass.ParseEventID(word); err == nil {
+		return id, nil
+	}
+	if rest, ok := strings.CutPrefix(word, "latest"); ok && (rest == "" || rest[0] == ' ') {
+		q, err := query.Filter{EventType: strings.TrimSpace(rest)}.Parse(time.Now())
+		if err != nil {
+			return "", err
+		}
+		page, err := v.Events(ref, EventList{Query: q, Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		if len(page.Events) == 0 {
+			return "", hookglass.NotFound("request")
+		}
+		return page.Events[0].ID, nil
+	}
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return "", err
+	}
+	a := &args{}
+	recent := "SELECT id, event_ref, delivery_id, seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(recentEvents)
+	stored := a.add(encodeText(word))
+	var id string
+	err = v.queryRow("request", "SELECT id FROM ("+recent+") AS recent WHERE event_ref = "+stored+" OR delivery_id = "+stored+" ORDER BY seq DESC LIMIT 1", a.values, &id)
+	return hookglass.EventID(id), err
+}
+
+// EndpointOfEvent returns the endpoint that an event belongs to. It answers not_found, also where the principal may not see it.
+func (v *View) EndpointOfEvent(eventID string) (hookglass.Endpoint, error) {
+	id, err := hookglass.ParseEventID(eventID)
+	if err != nil {
+		return hookglass.Endpoint{}, err
+	}
+	var num int64
+	if err := v.queryRow("request", "SELECT endpoint FROM events WHERE id = $1", []any{string(id)}, &num); err != nil {
+		return hookglass.Endpoint{}, err
+	}
+	e, err := v.EndpointByNum(num)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return e, hookglass.NotFound("request")
+	}
+	return e, err
+}
+
+// EventActionRuns lists the runs of actions on an event, newest first.
+func (v *View) EventActionRuns(eventSeq int64, limit int) ([]hookglass.ActionRun, error) {
+	return queryAll(v, scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE r.event = $1 ORDER BY r.num DESC LIMIT $2", eventSeq, limit)
+}
