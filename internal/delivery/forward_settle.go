@@ -84,13 +84,17 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 	targets := map[int64]*streak{}
 	var kept []store.ClaimedForward
 	var outcomes []hookglass.Outcome
+	claimed := make([]store.ClaimedForward, len(batch))
+	for i := range batch {
+		claimed[i] = batch[i].ClaimedForward
+	}
+	written, err := tx.SettleForwards(claimed)
+	if err != nil {
+		return err
+	}
 	for i := range batch {
 		s := &batch[i]
-		written, err := tx.SettleForward(s.ClaimedForward)
-		if err != nil {
-			return err
-		}
-		if !written {
+		if !written[s.Num] {
 			continue // another node has it, or it was deleted
 		}
 		kept = append(kept, s.ClaimedForward)

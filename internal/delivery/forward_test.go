@@ -371,9 +371,9 @@ func TestWhoHasLostItsLeaseWritesNothing(t *testing.T) {
 		for i, c := range []store.ClaimedForward{slow, quick, quick} {
 			c.State, c.FinishedAt = hookglass.ForwardDelivered, now
 			must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
-				written, err := tx.SettleForward(c)
-				if written != (i == 1) {
-					t.Errorf("%d: written %t", i, written)
+				written, err := tx.SettleForwards([]store.ClaimedForward{c})
+				if written[c.Num] != (i == 1) {
+					t.Errorf("%d: written %t", i, written[c.Num])
 				}
 				return err
 			}))

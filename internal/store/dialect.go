@@ -120,6 +120,14 @@ func (d dialect) list(values []int64) any {
 	return string(text)
 }
 
+// bytes is the type of a column of bytes.
+func (d dialect) bytes() string {
+	if d == postgres {
+		return "bytea"
+	}
+	return "blob"
+}
+
 // clock is the time of the database in microseconds. What several nodes compare is measured by it: their own clocks differ.
 func (d dialect) clock() string {
 	if d == postgres {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -98,17 +99,31 @@ func readAttempts(num int64, text []byte) (attempts []hookglass.ForwardAttempt, 
 	return attempts, nil
 }
 
-// SettleForward stores what became of a claimed delivery: its state, attempts and, when it is pending again, NextAt. It reports false
-// where the claim was lost meanwhile, or the event deleted: then nothing is stored.
-func (tx *Tx) SettleForward(c ClaimedForward) (bool, error) {
-	attempts, err := json.Marshal(c.Attempts)
-	if err != nil {
-		return false, err
+// SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again, NextAt. It returns the
+// Nums of those that were stored. The others' claims were lost meanwhile, or their events deleted.
+func (tx *Tx) SettleForwards(settled []ClaimedForward) (map[int64]bool, error) {
+	a := &args{}
+	var rows []string
+	for _, c := range settled {
+		attempts, err := json.Marshal(c.Attempts)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, fmt.Sprintf("(cast(%s AS bigint), cast(%s AS bigint), %s, cast(%s AS bigint), cast(%s AS bigint), cast(%s AS "+tx.dialect.bytes()+"), cast(%s AS bigint))",
+			a.add(c.Num), a.add(c.Claim), a.add(string(c.State)), a.add(micros(c.NextAt)), a.add(nullInt(int64(c.StatusCode))), a.add(attempts), a.add(micros(c.FinishedAt))))
 	}
-	n, err := tx.exec(`UPDATE forwards SET state = $3, due_at = $4, status = $5, attempts = $6, finished_at = $7
-		WHERE num = $1 AND claim = $2 AND state = 'sending'`,
-		c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt))
-	return n > 0, err
+	stored := make(map[int64]bool, len(settled))
+	if len(rows) == 0 {
+		return stored, nil
+	}
+	nums, err := queryAll(&tx.View, func(scan func(...any) error) (num int64, err error) { return num, scan(&num) },
+		`WITH s (num, claim, state, due_at, status, attempts, finished_at) AS (VALUES `+strings.Join(rows, ", ")+`)
+		UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM s
+		WHERE forwards.num = s.num AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num`, a.values...)
+	for _, num := range nums {
+		stored[num] = true
+	}
+	return stored, err
 }
 
 // AddForwardEvidence stores what the last attempts of deliveries sent and were answered, of those that have it. It belongs into the transaction
