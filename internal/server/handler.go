@@ -7,7 +7,9 @@ import (
 	"hookglass/api"
 	"hookglass/internal/cable"
 	"hookglass/internal/httpd"
+	"hookglass/internal/mcp"
 	"hookglass/internal/rest"
+	"hookglass/internal/share"
 	"hookglass/internal/web"
 )
 
@@ -16,14 +18,18 @@ func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
 	machines := rest.New(rest.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Addresses: addresses,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Diagnoses: s.diagnoses, Addresses: addresses,
 		TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{
 		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Addresses: addresses,
-		Temporary: temporary, Draining: s.draining,
+		Shares: share.New(s.db, s.endpoints), Temporary: temporary, Signup: s.cfg.Signup == "open", Draining: s.draining,
 	})
 	socket := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: s.URL(), Log: s.log.With("part", "cable")})
+	agents := mcp.New(mcp.Deps{
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Diagnoses: s.diagnoses,
+		Addresses: addresses, Draining: s.draining, Log: s.log.With("part", "mcp"),
+	})
 	stack := httpd.New(httpd.Config{Log: s.log.With("part", "http"), Proxies: httpd.Proxies(s.cfg.proxies)})
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A path that the web app's mux would redirect goes to the one that does not: nobody may send a webhook elsewhere.
@@ -33,6 +39,8 @@ func (s *Server) handler() http.Handler {
 		}
 		if cable.Claims(r) {
 			socket.ServeHTTP(w, r)
+		} else if r.URL.Path == mcp.Path {
+			agents.ServeHTTP(w, r)
 		} else if forMachines(r.URL.Path) || !httpd.Clean(r.URL.EscapedPath()) {
 			machines.ServeHTTP(w, r)
 		} else {

@@ -108,6 +108,14 @@ func (v *View) AccountsOf(user int64) ([]hookglass.Account, error) {
 	return queryAll(v, scanAccount, query, a.values...)
 }
 
+// Members lists the users who share an account, oldest first.
+func (v *View) Members(account int64) ([]hookglass.User, error) {
+	var a args
+	query := "SELECT " + userColumns + " FROM users u JOIN members m ON m.user_id = u.id WHERE m.account_id = " + a.add(account) +
+		" AND " + v.accountScope(&a, "m.account_id", "") + " ORDER BY u.id"
+	return queryAll(v, scanUser, query, a.values...)
+}
+
 // CreateAccount stores a new account with its owner and sets its ID.
 func (tx *Tx) CreateAccount(c *hookglass.Account, owner int64) error {
 	c.CreatedAt = tx.Now

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"hookglass/internal/web/account"
 	"hookglass/internal/web/endpoints"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
@@ -33,7 +34,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, endpoints.Files, inspector.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/web/signin"
@@ -91,6 +92,8 @@ func (a *app) registerSessions() {
 	a.page("GET /{$}", a.start)
 	a.page("GET /sign-in", a.showSignIn)
 	a.page("POST /sign-in", a.signIn)
+	a.page("GET /sign-up", a.showSignUp)
+	a.page("POST /sign-up", a.signUp)
 	a.page("POST /sign-out", a.signOut)
 	a.page("GET /auth/link/{secret}", a.followLink)
 	a.page("GET /auth/cli", a.showCLIAuth)
@@ -130,7 +133,7 @@ func (a *app) showSignIn(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m signin.Model) error {
 	m.Frame = a.frame(visitor{}, "Sign in")
-	m.Temporary = a.Temporary
+	m.Temporary, m.Signup = a.Temporary, a.Signup
 	if v, ok := a.keyHolder(r); ok && a.Temporary {
 		m.Mine = "/endpoints/" + string(v.who.Endpoint)
 	}
@@ -154,8 +157,51 @@ func (a *app) signIn(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
+	a.begin(w, r, session, next)
+	return nil
+}
+
+// begin signs the browser in and sends it on.
+func (a *app) begin(w http.ResponseWriter, r *http.Request, session account.Session, next string) {
+	// A session whose browser is not known is a session all the same.
+	_ = a.Accounts.DescribeSession(r.Context(), session.Secret, r.UserAgent())
 	a.setCookie(w, r, sessionCookie, session.Secret, session.ExpiresAt)
 	redirect(w, r, next)
+}
+
+func (a *app) showSignUp(w http.ResponseWriter, r *http.Request) error {
+	if !a.Signup {
+		return hookglass.NotFound("page")
+	}
+	next := onSite(r.URL.Query().Get("next"))
+	if v, err := a.visit(r); err == nil && v.signedIn() {
+		redirect(w, r, next)
+		return nil
+	}
+	return a.renderSignUp(w, r, http.StatusOK, signin.UpModel{Next: next})
+}
+
+func (a *app) renderSignUp(w http.ResponseWriter, r *http.Request, status int, m signin.UpModel) error {
+	m.Frame = a.frame(visitor{}, "Create an account")
+	return render(w, r, status, signin.UpPage(m))
+}
+
+func (a *app) signUp(w http.ResponseWriter, r *http.Request) error {
+	if !a.Signup {
+		return hookglass.NotFound("page")
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	m := signin.UpModel{Email: r.PostFormValue("email"), Next: onSite(r.PostFormValue("next"))}
+	session, err := a.Accounts.SignUp(r.Context(), m.Email, r.PostFormValue("password"), httpd.From(r.Context()).Caller())
+	if m.Faults = faultsOf(err); m.Faults != nil {
+		return a.renderSignUp(w, r, http.StatusUnprocessableEntity, m)
+	}
+	if err != nil {
+		return err
+	}
+	a.begin(w, r, session, m.Next)
 	return nil
 }
 
@@ -188,8 +234,7 @@ func (a *app) followLink(w http.ResponseWriter, r *http.Request) error {
 		f := httpd.Fail(r.Context(), err)
 		return a.renderSignIn(w, r, f.Status, signin.Model{Next: next, Problem: f.Body.Message})
 	}
-	a.setCookie(w, r, sessionCookie, session.Secret, session.ExpiresAt)
-	redirect(w, r, next)
+	a.begin(w, r, session, next)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
+	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
 	"hookglass/internal/web/layout"
@@ -38,7 +39,9 @@ type Deps struct {
 	Alerts    *alert.Service
 	Tunnels   *tunnel.Service
 	Addresses api.Addresses
+	Shares    *share.Service
 	Temporary bool            // visitors may make temporary endpoints
+	Signup    bool            // visitors may create an account
 	Draining  <-chan struct{} // closed when the server stops: streams end
 }
 
@@ -55,6 +58,7 @@ func New(d Deps) http.Handler {
 	a.mux.HandleFunc("GET /assets/{name}", a.assets.serve)
 	for _, register := range []func(){
 		a.registerSessions,
+		a.registerAccount,
 		a.registerEndpoints,
 		a.registerInspector,
 	} {

@@ -3,7 +3,9 @@ package signin
 
 import (
 	"embed"
+	"strings"
 
+	"hookglass"
 	"hookglass/internal/web/layout"
 )
 
@@ -16,8 +18,26 @@ var Files embed.FS
 type Model struct {
 	layout.Frame
 	Temporary bool   // temporary endpoints may be made
+	Signup    bool   // accounts may be created
 	Mine      string // the address of this browser's temporary endpoint, when it has one
 	Next      string // where to go once signed in
 	Email     string // as typed before
 	Problem   string // why signing in failed
+}
+
+// UpModel is what the page for a new account shows.
+type UpModel struct {
+	layout.Frame
+	Next   string // where to go once signed in
+	Email  string // as typed before
+	Faults []hookglass.FieldError
+}
+
+func (m UpModel) fault(field string) string {
+	for _, f := range m.Faults {
+		if f.Field == field {
+			return strings.ToUpper(field[:1]) + field[1:] + " " + f.Message + "."
+		}
+	}
+	return ""
 }

@@ -1,0 +1,272 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"hookglass"
+	core "hookglass/internal/account"
+	"hookglass/internal/store"
+	"hookglass/internal/web/account"
+	"hookglass/internal/web/layout"
+)
+
+func (a *app) registerAccount() {
+	a.page("GET /account", a.showAccount)
+	a.page("GET /account/tokens", a.showTokens)
+	a.page("POST /account/tokens", a.createToken)
+	a.page("POST /account/tokens/{token}/revoke", a.revokeToken)
+	a.page("GET /account/sessions", a.showSessions)
+	a.page("POST /account/sessions/end", a.endSessions)
+	a.page("GET /account/workspaces", a.showWorkspaces)
+	a.page("POST /account/workspaces", a.createWorkspace)
+	a.page("GET /account/password", a.showPassword)
+	a.page("POST /account/password", a.changePassword)
+}
+
+// notices are what a page says after a form, by the word in its address.
+var notices = map[string]string{
+	"revoked": "The token was revoked.", "ended": "Signed out there.", "created": "Created.", "saved": "Saved.", "password": "The password was saved.",
+	"deleted": "Deleted.", "replaced": "The secret was replaced.", "resumed": "Resumed.", "claimed": "This endpoint is yours now. It does not end by itself any more.",
+}
+
+func (a *app) accountFrame(r *http.Request, v visitor, part account.Part) (account.Common, error) {
+	title := string(part)
+	if part == account.Overview {
+		title = "Account"
+	}
+	f, err := a.globalFrame(r.Context(), v, layout.Account, title)
+	return account.Common{Frame: f, Part: part, Notice: notices[r.URL.Query().Get("done")], Now: time.Now()}, err
+}
+
+func (a *app) showAccount(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	m := account.OverviewModel{User: v.user}
+	if m.Common, err = a.accountFrame(r, v, account.Overview); err != nil {
+		return err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		m.Account, err = view.Account(v.who.Account)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, account.OverviewPage(m))
+}
+
+func (a *app) showTokens(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	return a.renderTokens(w, r, http.StatusOK, v, account.TokensModel{Level: hookglass.LevelAccount, Scopes: v.who.Scopes})
+}
+
+func (a *app) renderTokens(w http.ResponseWriter, r *http.Request, status int, v visitor, m account.TokensModel) (err error) {
+	faults := m.Faults
+	if m.Common, err = a.accountFrame(r, v, account.Tokens); err != nil {
+		return err
+	}
+	m.Faults = faults
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if m.Tokens, err = view.Tokens(v.user.ID); err != nil {
+			return err
+		}
+		m.Workspaces, err = view.Workspaces(v.who.Account)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, status, account.TokensPage(m))
+}
+
+func (a *app) createToken(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	m := account.TokensModel{Name: r.PostFormValue("name"), Level: hookglass.TokenLevel(r.PostFormValue("level")), Expires: r.PostFormValue("expires")}
+	for _, s := range r.PostForm["scopes"] {
+		m.Scopes = append(m.Scopes, hookglass.Scope(s))
+	}
+	m.Workspace, _ = strconv.ParseInt(r.PostFormValue("workspace"), 10, 64) // what is no number is no workspace
+	ask := core.TokenRequest{User: v.user.ID, Account: v.who.Account, Level: m.Level, Name: m.Name, Scopes: m.Scopes}
+	if m.Level == hookglass.LevelWorkspace {
+		ask.Workspace = m.Workspace
+	}
+	if days, err := strconv.Atoi(m.Expires); err == nil && days > 0 && days <= 3650 {
+		ask.ExpiresIn = time.Duration(days) * 24 * time.Hour
+	}
+	text, token, err := a.Accounts.CreateToken(r.Context(), v.who, ask)
+	if m.Faults = faultsOf(err); m.Faults != nil {
+		return a.renderTokens(w, r, http.StatusUnprocessableEntity, v, m)
+	}
+	if err != nil {
+		return err
+	}
+	return a.renderTokens(w, r, http.StatusCreated, v, account.TokensModel{Made: text, MadeName: token.Name, Level: hookglass.LevelAccount, Scopes: v.who.Scopes})
+}
+
+func (a *app) revokeToken(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("token"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("token")
+	}
+	// An account has members, and each sees and revokes their own tokens.
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		t, err := view.Token(id)
+		if err == nil && t.UserID != v.user.ID {
+			return hookglass.NotFound("token")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.Accounts.RevokeToken(r.Context(), v.who, id); err != nil {
+		return err
+	}
+	redirect(w, r, "/account/tokens?done=revoked")
+	return nil
+}
+
+func (a *app) showSessions(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	m := account.SessionsModel{}
+	if m.Common, err = a.accountFrame(r, v, account.Sessions); err != nil {
+		return err
+	}
+	if m.Sessions, m.Current, err = a.Accounts.Sessions(r.Context(), v.who, a.cookie(r, sessionCookie)); err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, account.SessionsPage(m))
+}
+
+func (a *app) endSessions(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	if err := a.Accounts.EndSessions(r.Context(), v.who, r.PostFormValue("session"), a.cookie(r, sessionCookie)); err != nil {
+		return err
+	}
+	redirect(w, r, "/account/sessions?done=ended")
+	return nil
+}
+
+func (a *app) showWorkspaces(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	return a.renderWorkspaces(w, r, http.StatusOK, v, account.WorkspacesModel{})
+}
+
+func (a *app) renderWorkspaces(w http.ResponseWriter, r *http.Request, status int, v visitor, m account.WorkspacesModel) (err error) {
+	faults := m.Faults
+	if m.Common, err = a.accountFrame(r, v, account.Workspaces); err != nil {
+		return err
+	}
+	m.Faults = faults
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if m.Account, err = view.Account(v.who.Account); err != nil {
+			return err
+		}
+		if m.Workspaces, err = view.Workspaces(v.who.Account); err != nil {
+			return err
+		}
+		m.Members, err = view.Members(v.who.Account)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, status, account.WorkspacesPage(m))
+}
+
+func (a *app) createWorkspace(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	name := r.PostFormValue("name")
+	_, err = a.Accounts.CreateWorkspace(r.Context(), v.who, v.who.Account, name)
+	if faults := faultsOf(err); faults != nil {
+		return a.renderWorkspaces(w, r, http.StatusUnprocessableEntity, v, account.WorkspacesModel{Common: account.Common{Faults: faults}, Name: name})
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/account/workspaces?done=created")
+	return nil
+}
+
+func (a *app) showPassword(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	return a.renderPassword(w, r, http.StatusOK, v, nil)
+}
+
+func (a *app) renderPassword(w http.ResponseWriter, r *http.Request, status int, v visitor, faults []hookglass.FieldError) (err error) {
+	m := account.PasswordModel{User: v.user}
+	if m.Common, err = a.accountFrame(r, v, account.Password); err != nil {
+		return err
+	}
+	m.Faults = faults
+	if m.HasOne, err = a.Accounts.HasPassword(r.Context(), v.who); err != nil {
+		return err
+	}
+	return render(w, r, status, account.PasswordPage(m))
+}
+
+func (a *app) changePassword(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	err = a.Accounts.ChangePassword(r.Context(), v.who, r.PostFormValue("current_password"), r.PostFormValue("password"), a.cookie(r, sessionCookie))
+	if faults := faultsOf(err); faults != nil {
+		return a.renderPassword(w, r, http.StatusUnprocessableEntity, v, faults)
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/account/password?done=password")
+	return nil
+}
+
+// readForm reads a form, bounded.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
+	}
+	return nil
+}
