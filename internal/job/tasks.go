@@ -313,25 +313,21 @@ func (w *Tasks) settleAll(ctx context.Context) {
 		// All transactions take the rows in the same order, so that no two wait for each other.
 		slices.SortFunc(batch, func(a, b endedTask) int { return int(a.Num - b.Num) })
 		err := w.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+			var done []store.Task
 			for _, e := range batch {
-				if err := settleTask(tx, e); err != nil {
+				if !e.again {
+					done = append(done, e.Task)
+				} else if err := tx.DeferTask(e.Task, e.wait); err != nil {
 					return err
 				}
 			}
-			return nil
+			return tx.EndTasks(done)
 		})
 		if err != nil {
 			w.Log.Warn("what became of tasks could not be written down; they will be done again", "kind", w.Kind, "tasks", len(batch), "error", err)
 		}
 		w.give(batch)
 	}
-}
-
-func settleTask(tx *store.Tx, e endedTask) error {
-	if e.again {
-		return tx.DeferTask(e.Task, e.wait)
-	}
-	return tx.EndTask(e.Task)
 }
 
 // give returns the places of tasks that are written down, and has another look taken where one may begin earlier for it.

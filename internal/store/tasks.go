@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"time"
 
 	"hookglass"
@@ -78,9 +79,17 @@ func (tx *Tx) ExtendTasks(nums []int64, lease time.Duration) error {
 	return err
 }
 
-// EndTask removes a task that is done, unless its claim was lost meanwhile.
-func (tx *Tx) EndTask(t Task) error {
-	_, err := tx.exec("DELETE FROM event_tasks WHERE num = $1 AND claim = $2", t.Num, t.Claim)
+// EndTasks removes tasks that are done, except those whose claims were lost meanwhile.
+func (tx *Tx) EndTasks(done []Task) error {
+	if len(done) == 0 {
+		return nil
+	}
+	a := &args{}
+	rows := make([]string, len(done))
+	for i, t := range done {
+		rows[i] = "(cast(" + a.add(t.Num) + " AS bigint), cast(" + a.add(t.Claim) + " AS bigint))"
+	}
+	_, err := tx.exec("DELETE FROM event_tasks WHERE (num, claim) IN (VALUES "+strings.Join(rows, ", ")+")", a.values...)
 	return err
 }
 
