@@ -56,6 +56,8 @@ var accessFor = map[string]access{
 	"delete-signature-config":    {scope: hookglass.ScopeWrite},
 	"verify-signature-config":    {scope: hookglass.ScopeWrite},
 	"get-request-signature":      {scope: hookglass.ScopeRead, key: true},
+	"diagnose-request":           {scope: hookglass.ScopeRead},
+	"compare-requests":           {scope: hookglass.ScopeRead, query: "?other_request_id={event}"},
 	"list-forwarding-targets":    {scope: hookglass.ScopeRead},
 	"create-forwarding-target":   {scope: hookglass.ScopeWrite, body: `{"forwarding_target":{"name":"New","url":"https://new.example.com"}}`},
 	"get-forwarding-target":      {scope: hookglass.ScopeRead},

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 
@@ -160,43 +159,10 @@ func caseDraft(c api.ReplayCaseChange) (d replay.CaseDraft, err error) {
 		d.Options = &replay.CaseOptions{Identity: o.IdentityMode, Signature: o.SignatureMode}
 	}
 	if a := given(&faults, in+"assertions", c.Assertions, false); a != nil {
-		d.Assertions = assertions(&faults, in+"assertions.", a)
+		d.Assertions = replay.ReadAssertions(&faults, in+"assertions.", a)
 	}
 	if len(faults) > 0 {
 		return d, hookglass.InvalidFields(faults)
 	}
 	return d, nil
-}
-
-// assertions reads what is asserted. An empty object asserts nothing and counts as none.
-func assertions(faults *[]hookglass.FieldError, in string, a *api.Assertions) *hookglass.Assertions {
-	out := new(hookglass.Assertions)
-	fault := func(field, message string) {
-		*faults = append(*faults, hookglass.FieldError{Field: in + field, Message: message})
-	}
-	if s := a.Status; s != nil {
-		switch {
-		case s.Class == nil && s.Code == nil:
-			fault("status", "must name class or code")
-		case s.Class != nil && *s.Class == "":
-			fault("status.class", "must be one of 1xx, 2xx, 3xx, 4xx and 5xx")
-		case s.Code != nil && *s.Code == 0:
-			fault("status.code", "must be from 100 to 599")
-		}
-		if s.Class != nil {
-			out.StatusClass = *s.Class
-		}
-		if s.Code != nil {
-			out.StatusCode = *s.Code
-		}
-	}
-	subset := bytes.TrimSpace(a.JSONSubset)
-	switch {
-	case len(subset) == 0:
-	case subset[0] != '{':
-		fault("json_subset", "must be an object")
-	case len(bytes.TrimSpace(subset[1:len(subset)-1])) > 0:
-		out.JSONSubset = subset
-	}
-	return out
 }

@@ -20,6 +20,7 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
+	"hookglass/internal/diagnosis"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
@@ -37,6 +38,7 @@ type Deps struct {
 	Alerts    *alert.Service
 	Actions   *action.Service
 	Tunnels   *tunnel.Service
+	Diagnoses *diagnosis.Service
 	Addresses api.Addresses
 	// TemporaryEndpoints is whether anyone may make one.
 	TemporaryEndpoints bool
@@ -81,6 +83,7 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.channels(t)
 	s.alerts(t)
 	s.metrics(t)
+	s.inspections(t)
 	s.tunnel(t)
 	t.publish(mux)
 	return mux

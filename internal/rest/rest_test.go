@@ -20,6 +20,7 @@ import (
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/delivery"
+	"hookglass/internal/diagnosis"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
@@ -89,7 +90,7 @@ func open(t *testing.T, db *store.DB) *site {
 	draining := make(chan struct{})
 	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels,
+		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels, Diagnoses: diagnosis.New(db, s.captures.Judge),
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		TemporaryEndpoints: true, Draining: draining,
 	}

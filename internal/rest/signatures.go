@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -148,7 +147,7 @@ func orNull[T comparable](v T) *T {
 }
 
 func (s *service) sendTestRequest(ctx context.Context, in *InEndpoint, body *api.SendTestRequest) (out api.One[api.SentTestRequest], err error) {
-	r, err := testRequest(body)
+	r, err := capture.ReadTestRequest(*body)
 	if err != nil {
 		return out, err
 	}
@@ -175,32 +174,4 @@ func signatureDraft(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err
 		return d, hookglass.InvalidFields(faults)
 	}
 	return d, nil
-}
-
-// testRequest checks what a test request is: a sample, or spelled out, but not both.
-func testRequest(b *api.SendTestRequest) (r capture.TestRequest, err error) {
-	spelled := b.Method != "" || b.Path != "" || b.Body != "" || len(b.Headers) > 0
-	switch {
-	case b.Provider != "" && spelled:
-		return r, hookglass.Invalid("provider", "names a sample; leave out method, path, headers and body")
-	case b.Provider == "" && b.EventType != "":
-		return r, hookglass.Invalid("event_type", "names a sample of a provider; say which")
-	case b.Method != "" && !slices.Contains(hookglass.Methods, b.Method):
-		return r, hookglass.Invalid("method", "must be one of GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS")
-	case b.Path != "" && b.Path[0] != '/' && b.Path[0] != '?':
-		return r, hookglass.Invalid("path", "must begin with a slash")
-	}
-	r = capture.TestRequest{Provider: b.Provider, EventType: b.EventType, Method: b.Method, Path: b.Path, Body: []byte(b.Body)}
-	if r.Method == "" {
-		r.Method = http.MethodPost
-	}
-	for name, value := range b.Headers {
-		h := hookglass.Header{Name: name, Value: value}
-		if !capture.Sendable(h) {
-			return r, hookglass.Invalid("headers", "holds one that can not be sent")
-		}
-		r.Headers = append(r.Headers, h)
-	}
-	slices.SortFunc(r.Headers, func(a, b hookglass.Header) int { return cmp.Compare(a.Name, b.Name) })
-	return r, nil
 }

@@ -23,6 +23,7 @@ import (
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/delivery"
+	"hookglass/internal/diagnosis"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
@@ -65,6 +66,7 @@ type Server struct {
 	alerts    *alert.Service
 	actions   *action.Service
 	tunnels   *tunnel.Service
+	diagnoses *diagnosis.Service
 }
 
 // New checks the configuration, takes the data directory and binds the listeners.
@@ -219,6 +221,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
 	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
+	s.diagnoses = diagnosis.New(db, s.captures.Judge)
 	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
 	if err != nil {
 		return err

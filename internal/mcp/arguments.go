@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"hookglass"
+)
+
+// decode reads a tool's arguments into a struct, strictly: exact names, none twice, nothing unknown. What is left out gets its
+// default. It answers validation_failed with messages that say how to mend them; none repeats a value.
+func decode(text []byte, into any) error {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || string(text) == "null" {
+		text = []byte("{}")
+	}
+	v := reflect.ValueOf(into).Elem()
+	fields := fieldsOf(v.Type())
+	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {
+		return refused(err, fields)
+	}
+	var faults []hookglass.FieldError
+	for _, f := range fields {
+		if message := f.check(v.FieldByIndex(f.index)); message != "" {
+			faults = append(faults, hookglass.FieldError{Field: f.name, Message: message})
+		}
+	}
+	if err := hookglass.InvalidFields(faults); err != nil {
+		return err
+	}
+	return nil
+}
+
+// check gives a field that was left out its default, and says what is wrong with one that was not.
+func (f field) check(v reflect.Value) string {
+	if v.IsZero() {
+		if f.tag.Get("required") == "true" {
+			return "is required"
+		}
+		if def, ok := number(f.tag, "default"); ok && v.CanInt() {
+			v.SetInt(int64(def))
+		}
+		return ""
+	}
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	switch {
+	case v.CanInt() || v.CanFloat():
+		n := 0.0
+		if v.CanInt() {
+			n = float64(v.Int())
+		} else {
+			n = v.Float()
+		}
+		least, bounded := number(f.tag, "minimum")
+		most, _ := number(f.tag, "maximum")
+		if bounded && (n < least || n > most) {
+			return fmt.Sprintf("must be from %v to %v", least, most)
+		}
+	case v.Kind() == reflect.String:
+		if words := f.tag.Get("enum"); words != "" && v.String() != "" && !strings.Contains(","+words+",", ","+v.String()+",") {
+			return "must be one of " + strings.ReplaceAll(words, ",", ", ")
+		}
+	case v.Kind() == reflect.Slice:
+		if most, ok := number(f.tag, "maxItems"); ok && float64(v.Len()) > most {
+			return fmt.Sprintf("may have %v items at most", most)
+		}
+	}
+	return ""
+}
+
+// refused turns the decoder's account into ours.
+func refused(err error, fields []field) error {
+	var shape *json.SemanticError
+	if !errors.As(err, &shape) {
+		return hookglass.Invalid("arguments", "must be an object that names each argument once")
+	}
+	path := strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", ".")
+	if errors.Is(shape.Err, json.ErrUnknownName) {
+		if strings.Contains(path, ".") {
+			return hookglass.Invalid(path, "is not a known field")
+		}
+		names := make([]string, len(fields))
+		for i, f := range fields {
+			names[i] = f.name
+		}
+		return hookglass.Invalid(path, "is not an argument of this tool; its arguments are %s", strings.Join(names, ", "))
+	}
+	if path == "" {
+		path = "arguments"
+	}
+	return hookglass.Invalid(path, "must be %s", wanted(shape.GoType))
+}
+
+// wanted names the JSON that a Go type takes.
+func wanted(t reflect.Type) string {
+	if t == nil {
+		return "of another type"
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return "of another type"
+}

@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/capture"
+	"hookglass/internal/jsondoc"
+)
+
+// requestDetail is the detail form with bodies cut to what an agent wants to pay for, and without what it has twice.
+type requestDetail struct {
+	api.EventDetail
+	HeaderList         *struct{} `json:"header_list,omitempty" hidden:"true"`
+	TrailerList        *struct{} `json:"trailer_list,omitempty" hidden:"true"`
+	QueryParams        *struct{} `json:"query_params,omitempty" hidden:"true"`
+	ResponseHeaderList *struct{} `json:"response_header_list,omitempty" hidden:"true"`
+
+	Truncated []string   `json:"truncated" doc:"The bodies of which only the beginning is here."`
+	Parts     []bodyPart `json:"parts,omitempty" doc:"The parts of the body that were asked for."`
+}
+
+// bodyPart is what a pointer means in a body.
+type bodyPart struct {
+	Pointer   string          `json:"pointer"`
+	Found     bool            `json:"found"`
+	Value     json.RawMessage `json:"value,omitempty"`
+	Beginning *string         `json:"beginning,omitempty"`
+	Size      int             `json:"size"`
+}
+
+// maxParsed bounds the body that pointers look into: its values take several times its room.
+const maxParsed = 8 << 20
+
+func parsePointers(texts []string) ([]jsondoc.Pointer, error) {
+	var pointers []jsondoc.Pointer
+	for i, text := range texts {
+		p, err := jsondoc.ParsePointer(text)
+		if err != nil {
+			return nil, hookglass.Invalid("pointers."+strconv.Itoa(i), "%s, as /data/0/id", err)
+		}
+		pointers = append(pointers, p)
+	}
+	return pointers, nil
+}
+
+// detail writes an event with at most most bytes of each body.
+func detail(e *hookglass.Event, most int, pointers []jsondoc.Pointer) (out requestDetail, err error) {
+	out.EventDetail, out.Truncated = capture.Detail(e), []string{}
+	if len(pointers) > 0 {
+		if out.Parts, err = partsOf(e.Body, most, pointers); err != nil {
+			return out, err
+		}
+		out.Body = nil
+	}
+	for _, b := range []struct {
+		name     string
+		text     *string
+		encoding string
+	}{
+		{"body", out.Body, out.BodyEncoding}, {"response_body_sent", out.ResponseBodySent, out.ResponseBodySentEncoding},
+		{"text_body", out.TextBody, ""}, {"html_body", out.HTMLBody, ""},
+	} {
+		if b.text != nil && shorten(b.text, most, b.encoding) {
+			out.Truncated = append(out.Truncated, b.name)
+		}
+	}
+	return out, nil
+}
+
+// shorten cuts a body to most bytes and reports whether it had more. What is left of base64 can be decoded.
+func shorten(text *string, most int, encoding string) bool {
+	if len(*text) <= most {
+		return false
+	}
+	if encoding == "base64" {
+		*text = (*text)[:most/4*4]
+	} else {
+		*text = strings.ToValidUTF8((*text)[:most], "")
+	}
+	return true
+}
+
+// partsOf finds what pointers mean in a body. All values together take most bytes; one that does not fit is there with its beginning.
+func partsOf(body []byte, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
+	doc, err := jsondoc.Parse(body, jsondoc.Bounds{Bytes: maxParsed, Depth: jsondoc.MaxDepth})
+	if err != nil {
+		return nil, hookglass.Invalid("pointers", "need a JSON body of up to 8 MiB; leave them out to see the body as it is")
+	}
+	parts := make([]bodyPart, len(pointers))
+	for i, p := range pointers {
+		parts[i].Pointer = p.String()
+		v, found := doc.At(p)
+		if !found {
+			continue
+		}
+		parts[i].Found, parts[i].Size = true, v.Size()
+		text := v.Bytes()
+		if len(text) <= most {
+			parts[i].Value = text
+			most -= len(text)
+			continue
+		}
+		beginning := strings.ToValidUTF8(string(text[:most]), "")
+		parts[i].Beginning = &beginning
+		most = 0
+	}
+	return parts, nil
+}

@@ -1,0 +1,218 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"hookglass/api"
+)
+
+// schema is a JSON Schema (2020-12) with its keywords in the order in which people read them.
+type schema struct {
+	members []member
+}
+
+type member struct {
+	name  string
+	value any
+}
+
+func (s *schema) set(name string, value any) { s.members = append(s.members, member{name, value}) }
+
+// MarshalJSON implements json.Marshaler.
+func (s *schema) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range s.members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(m.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// describer writes schemas of Go types by the tags that package api uses: json, doc, enum, minimum, maximum, default,
+// required, null. Inputs are told in full and closed; outputs are open, because answers may gain members, and go without
+// descriptions, because every agent that lists the tools pays for them.
+type describer struct{ input bool }
+
+func (d describer) object(t reflect.Type) *schema {
+	s := new(schema)
+	s.set("type", "object")
+	properties := new(schema)
+	required := []string{}
+	for _, f := range fieldsOf(t) {
+		properties.set(f.name, d.field(f))
+		if d.input && f.tag.Get("required") == "true" || !d.input && !f.omitted {
+			required = append(required, f.name)
+		}
+	}
+	s.set("properties", properties)
+	if len(required) > 0 {
+		s.set("required", required)
+	}
+	if d.input {
+		s.set("additionalProperties", false)
+	}
+	return s
+}
+
+func (d describer) field(f field) *schema {
+	s := d.of(f.typ, f.tag, !d.input && f.typ.Kind() == reflect.Pointer && !f.omitted || d.input && f.tag.Get("null") == "true")
+	if doc := f.tag.Get("doc"); d.input && doc != "" {
+		s.set("description", doc)
+	}
+	return s
+}
+
+// of describes a type; nullable is whether it may be null besides.
+func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if inner, ok := optional(t); ok {
+		return d.of(inner, tag, nullable)
+	}
+	s := new(schema)
+	kind := func(name string) {
+		if nullable {
+			s.set("type", []string{name, "null"})
+		} else {
+			s.set("type", name)
+		}
+	}
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return s // anything
+	case t == reflect.TypeFor[api.JSONObject]():
+		kind("object")
+		return s
+	case t == reflect.TypeFor[api.Time]():
+		kind("string")
+		s.set("format", "date-time")
+		return s
+	}
+	switch t.Kind() {
+	case reflect.String:
+		kind("string")
+		if words := tag.Get("enum"); words != "" {
+			enum := []any{}
+			for _, w := range strings.Split(words, ",") {
+				enum = append(enum, w)
+			}
+			if nullable {
+				enum = append(enum, nil)
+			}
+			s.set("enum", enum)
+		}
+		for _, bound := range []string{"minLength", "maxLength"} {
+			if v := tag.Get(bound); v != "" {
+				s.set(bound, json.RawMessage(v))
+			}
+		}
+		if v := tag.Get("default"); v != "" {
+			s.set("default", v)
+		}
+	case reflect.Bool:
+		kind("boolean")
+		if v := tag.Get("const"); v != "" {
+			s.set("const", json.RawMessage(v))
+		}
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		if t.Kind() == reflect.Float64 {
+			kind("number")
+		} else {
+			kind("integer")
+		}
+		for _, bound := range []string{"minimum", "maximum", "default"} {
+			if v := tag.Get(bound); v != "" {
+				s.set(bound, json.RawMessage(v))
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		kind("array")
+		s.set("items", d.of(t.Elem(), "", false))
+		if t.Kind() == reflect.Array {
+			s.set("minItems", t.Len())
+			s.set("maxItems", t.Len())
+		}
+		if v := tag.Get("maxItems"); v != "" {
+			s.set("maxItems", json.RawMessage(v))
+		}
+	case reflect.Map:
+		kind("object")
+		s.set("additionalProperties", d.of(t.Elem(), "", false))
+	case reflect.Struct:
+		s = d.object(t)
+		if nullable {
+			s.members[0].value = []string{"object", "null"}
+		}
+	}
+	return s
+}
+
+// optional returns what an api.Optional holds.
+func optional(t reflect.Type) (reflect.Type, bool) {
+	if t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "Optional[") {
+		f, _ := t.FieldByName("Value")
+		return f.Type, true
+	}
+	return nil, false
+}
+
+// field is a member of a JSON object as a Go type writes it.
+type field struct {
+	name    string
+	typ     reflect.Type
+	tag     reflect.StructTag
+	index   []int
+	omitted bool // left out where there is nothing
+}
+
+// fieldsOf lists the members that encoding/json writes: those of embedded structs at their place, and of several by one
+// name the outermost. One that is tagged hidden hides those below it and is itself never written.
+func fieldsOf(t reflect.Type) (fields []field) {
+	depth := map[string]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" || !f.IsExported() || name == "-" || name == "" {
+			continue
+		}
+		if d, known := depth[name]; !known || len(f.Index) < d {
+			depth[name] = len(f.Index)
+		}
+		fields = append(fields, field{name, f.Type, f.Tag, f.Index, strings.Contains(options, "omit")})
+	}
+	kept := fields[:0]
+	for _, f := range fields {
+		if len(f.index) == depth[f.name] && f.tag.Get("hidden") != "true" {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// number reads a bound of a tag; ok is false where there is none.
+func number(tag reflect.StructTag, name string) (n float64, ok bool) {
+	v := tag.Get(name)
+	if v == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	return n, err == nil
+}

@@ -1,0 +1,188 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"hookglass"
+	"hookglass/internal/httpd"
+)
+
+// tool is one row of the table.
+type tool struct {
+	name  string
+	title string
+	text  string // when to use it, what it costs, what it returns
+	scope hookglass.Scope
+	hints hints
+	// captured is whether the answer holds what came from outside: it is fenced, and marked as untrusted.
+	captured bool
+	in, out  reflect.Type
+	call     func(ctx context.Context, s *service, arguments []byte) (any, error)
+}
+
+// hints tell a client what a call may do; see the protocol's tool annotations.
+type hints struct{ readOnly, destructive, idempotent, openWorld bool }
+
+// What tools do.
+var (
+	reads   = hints{readOnly: true, idempotent: true}
+	creates = hints{}
+	removes = hints{destructive: true, idempotent: true}
+	sends   = hints{destructive: true, openWorld: true} // to addresses that the caller chooses
+)
+
+// define completes a row with its types and function.
+func define[In, Out any](t tool, fn func(s *service, ctx context.Context, in *In) (Out, error)) tool {
+	t.in, t.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	t.call = func(ctx context.Context, s *service, arguments []byte) (any, error) {
+		in := new(In)
+		if err := decode(arguments, in); err != nil {
+			return nil, err
+		}
+		return fn(s, ctx, in)
+	}
+	return t
+}
+
+// described is the tool as clients see it.
+func (t *tool) described() *sdk.Tool {
+	output := describer{}.object(t.out)
+	if t.captured {
+		mark := new(schema)
+		mark.set("type", "string")
+		output.members[1].value.(*schema).set("untrusted", mark)
+	}
+	destructive, open := t.hints.destructive, t.hints.openWorld
+	return &sdk.Tool{
+		Name: t.name, Title: t.title, Description: t.text,
+		InputSchema: encoded(describer{input: true}.object(t.in)), OutputSchema: encoded(output),
+		Annotations: &sdk.ToolAnnotations{
+			Title: t.title, ReadOnlyHint: t.hints.readOnly, IdempotentHint: t.hints.idempotent, DestructiveHint: &destructive, OpenWorldHint: &open,
+		},
+	}
+}
+
+func encoded(s *schema) json.RawMessage {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("a tool can not be described: " + err.Error()) // a fault in the table, found by every test
+	}
+	return text
+}
+
+// handler serves calls of a tool that were let through.
+func (s *service) handler(t *tool) sdk.ToolHandler {
+	return func(ctx context.Context, req *sdk.CallToolRequest) (result *sdk.CallToolResult, _ error) {
+		ctx, cancel := asked(ctx)
+		defer cancel()
+		// It runs on a goroutine of the SDK, where a panic would end the process.
+		defer func() {
+			if p := recover(); p != nil {
+				s.Log.Error("panic in a tool", "panic", p, "tool", t.name, "stack", string(debug.Stack()))
+				result = failed(ctx, t, hookglass.Errorf(hookglass.CodeInternal, "Something went wrong here; it has been recorded."))
+			}
+		}()
+		out, err := t.call(ctx, s, req.Params.Arguments)
+		if err != nil {
+			return failed(ctx, t, err), nil
+		}
+		result, err = t.answer(out)
+		if err != nil {
+			return failed(ctx, t, err), nil
+		}
+		return result, nil
+	}
+}
+
+// answer writes a result: the same JSON for programs and as text.
+func (t *tool) answer(out any) (*sdk.CallToolResult, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(out); err != nil {
+		return nil, fmt.Errorf("the answer of %s: %w", t.name, err)
+	}
+	text, hidden := visible(bytes.TrimSpace(b.Bytes()))
+	if !t.captured {
+		return &sdk.CallToolResult{StructuredContent: json.RawMessage(text), Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
+	}
+	marked := append([]byte(`{"untrusted":"`+notice+`",`), text[1:]...)
+	return &sdk.CallToolResult{StructuredContent: json.RawMessage(marked), Content: []sdk.Content{&sdk.TextContent{Text: fence(marked, hidden)}}}, nil
+}
+
+// failed tells an agent what went wrong and what to do next.
+func failed(ctx context.Context, t *tool, err error) *sdk.CallToolResult {
+	body := httpd.Fail(ctx, err).Body
+	var b strings.Builder
+	b.WriteString(body.Error + ": " + body.Message)
+	if len(body.Details) > 1 {
+		for _, d := range body.Details {
+			b.WriteString("\n- " + argument(d.Field) + " " + d.Message)
+		}
+	}
+	if next := t.next(hookglass.Code(body.Error), body.RetryAfter); next != "" {
+		b.WriteString("\nNext: " + next)
+	}
+	text, _ := json.Marshal(b.String()) // a string can always be written
+	text, _ = visible(text)
+	var shown string
+	_ = json.Unmarshal(text, &shown)
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: shown}}}
+}
+
+// envelopes are what REST puts around a body's fields, and tools do not.
+var envelopes = []string{"endpoint_action.", "replay_case.", "alert.", "endpoint."}
+
+// argument is the name that a tool has for a field of REST.
+func argument(field string) string {
+	for _, e := range envelopes {
+		field = strings.TrimPrefix(field, e)
+	}
+	return field
+}
+
+// next says what an agent can do about a failure.
+func (t *tool) next(code hookglass.Code, retry int) string {
+	switch code {
+	case hookglass.CodeNotFound:
+		switch {
+		case t.takes("case_id"):
+			return "list_replay_cases shows the ids that there are."
+		case t.takes("action_id"):
+			return "list_actions shows the ids that there are; list_endpoints those of endpoints."
+		case t.takes("request_id"), t.takes("source_id"):
+			return "list_requests shows the ids that there are; \"latest\" means the newest. It may have been deleted, or be older than the retention."
+		}
+		return "list_endpoints shows the ids that there are."
+	case hookglass.CodeValidationFailed:
+		return "correct the arguments named here and call " + t.name + " again."
+	case hookglass.CodePlanRequired, hookglass.CodeSubscriptionRequired, hookglass.CodePaymentMethodRequired:
+		return "tell the person you work for; only the owner of the account can change what it may do."
+	case hookglass.CodeTargetNotAllowed:
+		return "choose a public address, or the target \"tunnel\" with a machine connected by hookglass listen."
+	case hookglass.CodeIdempotencyConflict:
+		return "use a new idempotency_key: this one was used for another version of the case."
+	case hookglass.CodeRateLimited:
+		return fmt.Sprintf("wait %d seconds and call %s again.", retry, t.name)
+	case hookglass.CodeUnavailable, hookglass.CodeInternal:
+		return "wait a few seconds and try once more; if it stays so, tell the person you work for."
+	}
+	return ""
+}
+
+func (t *tool) takes(argument string) bool {
+	for _, f := range fieldsOf(t.in) {
+		if f.name == argument {
+			return true
+		}
+	}
+	return false
+}
