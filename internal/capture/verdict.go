@@ -1,10 +1,13 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
 	"net/netip"
+	"slices"
+	"sync"
 
 	"hookglass"
 	"hookglass/internal/email"
@@ -46,6 +49,61 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 	if err != nil {
 		return err
 	}
-	results := hookglass.Authentication{SPF: string(found.SPF.Result), DKIM: string(found.DKIM.Result), DMARC: string(found.DMARC.Result)}
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.SetVerdict(t.EndpointNum, t.EventSeq, results, verdict) })
+	return s.verdicts.keep(ctx, s.db, store.Verdict{
+		EndpointNum: t.EndpointNum, EventSeq: t.EventSeq, Details: verdict,
+		Results: hookglass.Authentication{SPF: string(found.SPF.Result), DKIM: string(found.DKIM.Result), DMARC: string(found.DMARC.Result)},
+	})
+}
+
+// verdictBatch bounds the verdicts of one transaction: captures stand behind it.
+const verdictBatch = 128
+
+// verdicts stores those that come together in one transaction. Who comes first writes for all that wait, then the next does.
+type verdicts struct {
+	mu      sync.Mutex
+	waiting []*keptVerdict
+	writing bool
+}
+
+type keptVerdict struct {
+	store.Verdict
+	turn chan struct{} // closed when it is this one's turn to write
+	done chan error    // buffered
+}
+
+func (v *verdicts) keep(ctx context.Context, db *store.DB, verdict store.Verdict) error {
+	own := &keptVerdict{verdict, make(chan struct{}), make(chan error, 1)}
+	v.mu.Lock()
+	v.waiting = append(v.waiting, own)
+	if v.writing {
+		v.mu.Unlock()
+		select {
+		case err := <-own.done:
+			return err
+		case <-own.turn:
+		}
+		v.mu.Lock()
+	}
+	v.writing = true
+	n := min(len(v.waiting), verdictBatch) // own is the first of them
+	batch := v.waiting[:n:n]
+	v.waiting = v.waiting[n:]
+	v.mu.Unlock()
+
+	rows := make([]store.Verdict, n)
+	for i, k := range batch {
+		rows[i] = k.Verdict
+	}
+	// In one order, so that two nodes do not wait for each other.
+	slices.SortFunc(rows, func(a, b store.Verdict) int { return cmp.Compare(a.EventSeq, b.EventSeq) })
+	err := db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error { return tx.SetVerdicts(rows) })
+	for _, k := range batch {
+		k.done <- err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.writing = len(v.waiting) > 0; v.writing {
+		close(v.waiting[0].turn)
+	}
+	return err
 }

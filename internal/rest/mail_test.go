@@ -201,8 +201,8 @@ func TestTheVerdictIsShown(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return tx.SetVerdict(e.EndpointNum, e.Seq, hookglass.Authentication{SPF: "pass", DKIM: "fail", DMARC: "none"},
-				[]byte(`{"spf":{"result":"pass","domain":"example.org"},"dkim":{"result":"fail","signatures":[{"result":"fail","domain":"example.org","selector":"s1","algorithm":"rsa-sha256","reason":"body_changed"}]},"dmarc":{"result":"none"}}`))
+			return tx.SetVerdicts([]store.Verdict{{EndpointNum: e.EndpointNum, EventSeq: e.Seq, Results: hookglass.Authentication{SPF: "pass", DKIM: "fail", DMARC: "none"},
+				Details: []byte(`{"spf":{"result":"pass","domain":"example.org"},"dkim":{"result":"fail","signatures":[{"result":"fail","domain":"example.org","selector":"s1","algorithm":"rsa-sha256","reason":"body_changed"}]},"dmarc":{"result":"none"}}`)}})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -44,12 +44,40 @@ func decodeEnvelope(column string) (*hookglass.Envelope, error) {
 	return (*hookglass.Envelope)(&e), nil
 }
 
-// SetVerdict stores the results of a mail's authentication and, as JSON, what they rest on. An event that is gone is left alone.
-func (tx *Tx) SetVerdict(endpointNum, seq int64, results hookglass.Authentication, verdict []byte) error {
-	n, err := tx.exec("UPDATE events SET spf = $3, dkim = $4, dmarc = $5 WHERE endpoint = $1 AND seq = $2", endpointNum, seq, results.SPF, results.DKIM, results.DMARC)
-	if err != nil || n == 0 {
+// Verdict is the outcome of a mail's authentication.
+type Verdict struct {
+	EndpointNum, EventSeq int64
+	Results               hookglass.Authentication
+	Details               []byte // what they rest on, as JSON
+}
+
+// SetVerdicts stores verdicts. Events that are gone are left alone.
+func (tx *Tx) SetVerdicts(verdicts []Verdict) error {
+	results, err := tx.sqlTx.PrepareContext(tx.ctx, "UPDATE events SET spf = $3, dkim = $4, dmarc = $5 WHERE endpoint = $1 AND seq = $2")
+	if err != nil {
 		return err
 	}
-	_, err = tx.exec("INSERT INTO mail_verdicts (event, verdict) VALUES ($1, $2) ON CONFLICT (event) DO UPDATE SET verdict = excluded.verdict", seq, string(verdict))
-	return err
+	defer results.Close()
+	details, err := tx.sqlTx.PrepareContext(tx.ctx, "INSERT INTO mail_verdicts (event, verdict) VALUES ($1, $2) ON CONFLICT (event) DO UPDATE SET verdict = excluded.verdict")
+	if err != nil {
+		return err
+	}
+	defer details.Close()
+	for _, v := range verdicts {
+		found, err := results.ExecContext(tx.ctx, v.EndpointNum, v.EventSeq, v.Results.SPF, v.Results.DKIM, v.Results.DMARC)
+		if err != nil {
+			return err
+		}
+		n, err := found.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			continue
+		}
+		if _, err := details.ExecContext(tx.ctx, v.EventSeq, string(v.Details)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
