@@ -61,6 +61,7 @@ func New(d Deps) http.Handler {
 		a.registerAccount,
 		a.registerEndpoints,
 		a.registerInspector,
+		a.registerSecrets,
 	} {
 		register()
 	}

@@ -1,0 +1,50 @@
+// Keeps the parts of a page fresh that have data-fresh, the address of the part alone, and data-every, in milliseconds.
+// A part that is in use (a question is open in it, or someone types) waits.
+
+const last = new WeakMap(); // the text that each part was made of
+
+function busy(part) {
+  const at = document.activeElement;
+  return document.hidden || part.querySelector("[popover]:popover-open") || (part.contains(at) && at.matches("input, textarea, select"));
+}
+
+function put(part, text) {
+  const template = document.createElement("template");
+  template.innerHTML = text;
+  const next = template.content.firstElementChild;
+  if (!next || next.id !== part.id) return part;
+  for (const open of part.querySelectorAll("details[id]")) {
+    const same = template.content.getElementById(open.id);
+    if (same) same.open = open.open;
+  }
+  const focus = part.contains(document.activeElement) ? document.activeElement.id : "";
+  const said = part.querySelector("[data-say]")?.dataset.say;
+  part.replaceWith(next);
+  if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+  const say = next.querySelector("[data-say]")?.dataset.say;
+  if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
+  return next;
+}
+
+async function keep(part) {
+  let failures = 0;
+  while (part.isConnected && part.dataset.every) {
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Number(part.dataset.every) * 2 ** failures, 30000)));
+    if (!part.isConnected) break;
+    if (busy(part)) continue;
+    try {
+      const answer = await fetch(part.dataset.fresh, { headers: { Accept: "text/html" } });
+      if (answer.status === 401 || answer.status === 404) break;
+      if (!answer.ok) throw new Error(answer.status);
+      const text = await answer.text();
+      failures = 0;
+      if (busy(part) || !part.isConnected || last.get(part) === text) continue;
+      part = put(part, text);
+      last.set(part, text);
+    } catch {
+      failures = Math.min(failures + 1, 5); // offline, or the server starts again: what is shown stays
+    }
+  }
+}
+
+for (const part of document.querySelectorAll("[data-fresh]")) keep(part);

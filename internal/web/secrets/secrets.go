@@ -1,0 +1,71 @@
+// Package secrets is the page of the secrets that templates of actions name. It never holds a value.
+package secrets
+
+import (
+	"embed"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/layout"
+)
+
+// Files is the style.
+//
+//go:embed secrets.css
+var Files embed.FS
+
+// Model is what the page shows.
+type Model struct {
+	layout.Frame
+	Workspaces []Workspace
+	Forbidden  string // why the account may not set secrets; empty: it may
+	Now        time.Time
+	Notice     string // what was done
+	Problem    string // what could not be done
+
+	// What was typed before, but for values, and what is wrong with it.
+	Form Form
+}
+
+// Form is what was typed.
+type Form struct {
+	Workspace   int64
+	Secret      string // the id of the one that was to be changed; empty: a new one
+	Name        string
+	Description string
+	Faults      []hookglass.FieldError
+}
+
+// Workspace is a workspace with its secrets.
+type Workspace struct {
+	hookglass.Workspace
+	Secrets []Secret
+}
+
+// Secret is a secret, with the steps that name it.
+type Secret struct {
+	hookglass.ActionSecret
+	References []hookglass.SecretReference
+}
+
+// fault says what is wrong with a field of the form for one secret, or for a new one.
+func (m Model) fault(secret, field string) string {
+	if m.Form.Secret != secret {
+		return ""
+	}
+	for _, f := range m.Form.Faults {
+		if f.Field == "action_secret."+field {
+			return words[field] + " " + f.Message + "."
+		}
+	}
+	return ""
+}
+
+var words = map[string]string{"name": "The name", "secret_value": "The value", "description": "The description"}
+
+func (m Model) typed(s Secret) string {
+	if m.Form.Secret == s.ID {
+		return m.Form.Description
+	}
+	return s.Description
+}
