@@ -52,20 +52,14 @@ func (r *run) tag(st *step) outcome {
 		}
 		r.event.Tags = slices.Insert(slices.Clone(r.event.Tags), at, tag) // what the conditions of later actions see
 	}
-	r.afterwards(func(tx *store.Tx) error {
-		_, err := tx.TagEvent(string(r.endpoint.ID), string(r.event.ID), tag)
-		if hookglass.Is(err, hookglass.CodeValidationFailed) {
-			return nil // others have given it the last tags that it may have
-		}
-		return err
-	})
+	r.tags = append(r.tags, tag)
 	return completed(sum(named("tag", jsondoc.Text(tag))))
 }
 
 func (r *run) ignore(st *step) outcome {
 	reason := st.ignore.Reason
 	r.event.Ignored = reason
-	r.afterwards(func(tx *store.Tx) error { return tx.SetIgnored(string(r.endpoint.ID), string(r.event.ID), reason) })
+	r.ignored = reason
 	return completed(sum(named("reason", jsondoc.Text(reason))))
 }
 

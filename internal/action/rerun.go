@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	queueSlack = 60 * time.Second // for the job of a rerun to begin
-	lostSlack  = 10 * time.Second // for a job or a task to come by itself
+	queueSlack = 30 * time.Second // for the job of a rerun to begin
+	lostSlack  = 3 * time.Second  // for a job or a task to come by itself
 )
 
 // Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the first run on the

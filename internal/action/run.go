@@ -43,6 +43,8 @@ type run struct {
 	values  map[string]string // of the secrets
 	masks   *Redactor
 	effects []func(*store.Tx) error
+	tags    []string // to be put on the event
+	ignored string   // the reason to hide it for; empty: none
 }
 
 // outcomeOf is what later steps see of a step.
@@ -69,7 +71,7 @@ var errElsewhere = errors.New("the run is somebody else's")
 
 const (
 	// holdSlack is how long a held run may take beyond the time of its step.
-	holdSlack = 60 * time.Second
+	holdSlack = 25 * time.Second
 	// again is when a step is tried again that nobody had a turn for.
 	again = time.Second
 )
@@ -334,16 +336,20 @@ func (r *run) save(ctx context.Context, lease time.Duration) error {
 		if !r.stored {
 			write = tx.InsertActionRun
 		}
-		ours, err := write(&r.held, lease)
-		if err == nil && !ours {
-			err = errElsewhere
+		if ours, err := write(&r.held, lease); err != nil {
+			return err
+		} else if !ours {
+			return errElsewhere
 		}
-		return err
+		if len(r.tags) == 0 && r.ignored == "" {
+			return nil
+		}
+		return tx.MarkEvent(r.endpoint, r.event.Seq, r.tags, r.ignored) // locks the counters, so last
 	})
 	if err != nil {
 		return err
 	}
-	r.stored, r.effects = true, nil
+	r.stored, r.effects, r.tags, r.ignored = true, nil, nil, ""
 	return nil
 }
 
