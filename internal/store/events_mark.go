@@ -1,7 +1,6 @@
 package store
 
 import (
-	"database/sql"
 	"slices"
 	"strings"
 
@@ -71,47 +70,49 @@ func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 // MarkEvent does at once what TagEvent and SetIgnored do one by one: it puts tags on an event, as many as it may have, and hides it for a
 // reason where that is not empty. It answers not_found.
 func (tx *Tx) MarkEvent(e hookglass.Endpoint, seq int64, tags []string, reason string) error {
-	var column, hidden sql.NullString
-	err := tx.queryRow("request", `SELECT tags, ignored FROM events WHERE seq = $1 AND endpoint = $2
-		AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = $2)`+tx.dialect.forUpdateOf("events"), []any{seq, e.Num}, &column, &hidden)
+	log := eventLog{endpoint: e}
+	before, err := log.scan(func(dest ...any) error {
+		return tx.queryRow("request", "SELECT "+listColumns+" FROM events WHERE seq = $1 AND endpoint = $2"+
+			" AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = $2)"+tx.dialect.forUpdateOf("events"), []any{seq, e.Num}, dest...)
+	})
 	if err != nil {
 		return err
 	}
-	present, err := decodeTags(column.String)
-	if err != nil {
-		return err
-	}
-	marked := slices.Clone(present)
+	after := *before
+	after.Tags = slices.Clone(before.Tags)
+	var fresh []string
 	for _, tag := range tags {
-		if at, found := slices.BinarySearch(marked, tag); !found && len(marked) < hookglass.MaxEventTags {
-			marked = slices.Insert(marked, at, tag)
+		if at, found := slices.BinarySearch(after.Tags, tag); !found && len(after.Tags) < hookglass.MaxEventTags {
+			after.Tags, fresh = slices.Insert(after.Tags, at, tag), append(fresh, tag)
 		}
 	}
-	if reason == "" {
-		reason = hidden.String
+	if reason != "" {
+		after.Ignored = reason
 	}
-	if slices.Equal(marked, present) && reason == hidden.String {
+	if len(fresh) == 0 && after.Ignored == before.Ignored {
 		return nil
 	}
-	if e.WorkspaceID != 0 && len(marked) > len(present) {
+	if e.WorkspaceID != 0 && len(fresh) > 0 {
+		slices.Sort(fresh) // in one order, so that no two transactions wait for each other
 		a := &args{}
 		workspace, now := a.add(e.WorkspaceID), a.add(tx.Now.UnixMicro())
-		var rows []string
-		for _, tag := range marked {
-			if _, had := slices.BinarySearch(present, tag); !had {
-				rows = append(rows, "(cast("+workspace+" AS bigint), "+a.add(tag)+", cast("+now+" AS bigint))")
-			}
+		rows := make([]string, len(fresh))
+		for i, tag := range fresh {
+			rows[i] = "(cast(" + workspace + " AS bigint), " + a.add(tag) + ", cast(" + now + " AS bigint))"
 		}
 		if _, err := tx.exec("INSERT INTO tags (workspace_id, name, created_at) VALUES "+strings.Join(rows, ", ")+" ON CONFLICT (workspace_id, name) DO NOTHING", a.values...); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.exec("UPDATE events SET tags = $2, ignored = $3 WHERE seq = $1", seq, encodeTags(marked), nullString(reason)); err != nil {
+	if _, err := tx.exec("UPDATE events SET tags = $2, ignored = $3 WHERE seq = $1", seq, encodeTags(after.Tags), nullString(after.Ignored)); err != nil {
 		return err
 	}
 	tx.Announce(TopicEvents(e.Num))
-	if hidden.String != "" || reason == "" {
+	if after.Ignored == before.Ignored {
 		return nil
+	}
+	if err := tx.recount(before, &after); err != nil || before.Ignored != "" {
+		return err
 	}
 	// The counters are locked last, in every transaction.
 	return tx.change("request", "UPDATE endpoint_stats SET ignored_count = ignored_count + 1 WHERE endpoint = $1 AND floor_seq < $2", e.Num, seq)
