@@ -122,8 +122,10 @@ func (t *tool) answer(out any) (*sdk.CallToolResult, error) {
 func failed(ctx context.Context, t *tool, err error) *sdk.CallToolResult {
 	body := httpd.Fail(ctx, err).Body
 	var b strings.Builder
-	b.WriteString(body.Error + ": " + body.Message)
-	if len(body.Details) > 1 {
+	if len(body.Details) == 1 {
+		b.WriteString(body.Error + ": " + argument(body.Details[0].Field) + " " + body.Details[0].Message + ".")
+	} else {
+		b.WriteString(body.Error + ": " + body.Message)
 		for _, d := range body.Details {
 			b.WriteString("\n- " + argument(d.Field) + " " + d.Message)
 		}
