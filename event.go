@@ -49,6 +49,7 @@ type Reply struct {
 	Body    []byte
 	Source  ResponseSource
 	Delay   time.Duration // waited before it is sent
+	Awaits  *Event        // nil, or the event whose answer by a local machine is waited for; this is what is sent where none comes
 }
 
 // Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8.

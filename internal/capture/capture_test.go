@@ -39,7 +39,7 @@ func newBench(t *testing.T, db *store.DB) *bench {
 		t.Fatal(err)
 	}
 	endpoints := endpoint.New(db, keys)
-	b := &bench{t: t, db: db, endpoints: endpoints, captures: capture.New(db, capture.Config{Retention: time.Hour, Verifiers: endpoints}, slog.New(slog.DiscardHandler))}
+	b := &bench{t: t, db: db, endpoints: endpoints, captures: newService(db, endpoints, nil)}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); b.captures.Run(ctx) }()
@@ -50,6 +50,10 @@ func newBench(t *testing.T, db *store.DB) *bench {
 	}
 	b.ep = e
 	return b
+}
+
+func newService(db *store.DB, endpoints *endpoint.Service, tunnel capture.Tunnel) *capture.Service {
+	return capture.New(db, capture.Config{Retention: time.Hour, Verifiers: endpoints, Tunnel: tunnel}, slog.New(slog.DiscardHandler))
 }
 
 // set changes the endpoint. The next arrival sees it.

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"strings"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/provider"
@@ -18,13 +19,24 @@ func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.
 		}
 	}
 	r.Headers = kept
+	return finish(ev.Method, r)
+}
+
+// finish makes an answer one that may be given: harmless to who opens it in a browser, and without a body where there can be none.
+func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 	if renders(r.Headers.Get("Content-Type")) {
 		// The web app may share the host: nothing that an endpoint answers may run as part of it.
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Security-Policy", Value: "sandbox"})
 	}
-	if ev.Method == "HEAD" || r.Status == 204 || r.Status == 304 {
+	if method == "HEAD" || r.Status == 204 || r.Status == 304 {
 		r.Body = nil
 	}
+	return r
+}
+
+// dated gives an answer its Date. Reception would add one; with it here the answer on record is the one that is sent.
+func dated(r *hookglass.Reply) *hookglass.Reply {
+	r.Headers = append(r.Headers, hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(httpDate)})
 	return r
 }
 

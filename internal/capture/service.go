@@ -35,6 +35,7 @@ type Service struct {
 type Config struct {
 	Retention  time.Duration // age at which events are purged, where an account sets none
 	Verifiers  Verifiers
+	Tunnel     Tunnel         // nil: no machine is ever connected
 	Keys       Fetcher        // the way to keys that senders publish; nil: they are not fetched
 	MailDomain string         // of the addresses of email endpoints
 	Resolver   email.Resolver // the DNS that the authentication of mail asks
@@ -92,14 +93,14 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 }
 
 // Capture stores the arrival and returns the reply to its sender. The reply may be given to the sender when this
-// returns: the event is on disk by then. It answers not_found when the endpoint was deleted meanwhile,
+// returns: the event is on disk by then. One that awaits goes through Answer first. It answers not_found when the endpoint was deleted meanwhile,
 // and unavailable when the storage can not take it.
 func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	ev, err := s.capture(ctx, t, a)
 	if err != nil {
 		return nil, err
 	}
-	return ev.Reply, nil
+	return awaiting(t, ev), nil
 }
 
 func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Event, error) {
@@ -142,9 +143,7 @@ func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	verdict := s.verify(req, found, t.known.configs)
 	ev.Provider, ev.EventType, ev.EventRef, ev.DeliveryID = found.Provider, found.EventType, found.EventID, found.DeliveryID
 	ev.SignatureStatus, ev.SignatureReason = verdict.Status, verdict.Reason
-	ev.Reply = reply(t, ev, req, found)
-	// Reception would add one; with it here the answer on record is the one that is sent.
-	ev.Reply.Headers = append(ev.Reply.Headers, hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(httpDate)})
+	ev.Reply = dated(reply(t, ev, req, found))
 	return ev
 }
 

@@ -52,7 +52,11 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path strin
 	reply, err := f.receiveFallback(w, r, path, &l)
 	if err != nil {
 		reply = refusalOf(err).reply()
-	} else if reply.Delay > 0 {
+	} else if reply.Awaits != nil {
+		l.Release()
+		reply = f.await(reply)
+	}
+	if reply.Delay > 0 {
 		l.Release()
 		f.delay(reply.Delay)
 	}

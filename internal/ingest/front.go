@@ -64,6 +64,8 @@ type Capturer interface {
 	AdmitMailbox(ctx context.Context, ref string) (capture.Target, error)
 	// CapturePosted is Capture for a mail that was posted. Further errors: unsupported_media_type, invalid_json, validation_failed.
 	CapturePosted(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
+	// Answer turns a reply that awaits into the one that is given. It may take half a minute, and returns soon after its context ends.
+	Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply
 	// Refuse counts an arrival that was refused for its size.
 	Refuse(ctx context.Context, t capture.Target)
 }

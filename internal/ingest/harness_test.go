@@ -25,6 +25,7 @@ const knownRef = "ep_0123456789abcdefghjkmnpqrs"
 type stub struct {
 	admit   func(ctx context.Context, ref string) (capture.Target, error)
 	capture func(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
+	answer  func(ctx context.Context, r *hookglass.Reply) *hookglass.Reply
 
 	mu       sync.Mutex
 	arrivals []*capture.Arrival
@@ -77,6 +78,10 @@ func (s *stub) CapturePosted(_ context.Context, _ capture.Target, a *capture.Arr
 	defer s.mu.Unlock()
 	s.arrivals = append(s.arrivals, a)
 	return jsonReply(fmt.Sprintf(`{"received":true,"id":"eml_%d"}`, len(s.arrivals))), nil
+}
+
+func (s *stub) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
+	return s.answer(ctx, r)
 }
 
 func (s *stub) Refuse(context.Context, capture.Target) {

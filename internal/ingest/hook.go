@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"io"
 	"runtime/debug"
 	"slices"
@@ -30,6 +31,10 @@ func (c *conn) serveHook() (keep bool) {
 	reply, err := c.receive(h)
 	if err != nil {
 		return c.refuse(refusalOf(err))
+	}
+	if reply.Awaits != nil {
+		c.lease.Release()
+		reply = c.front.await(reply)
 	}
 	if reply.Delay > 0 {
 		c.lease.Release()
@@ -122,5 +127,20 @@ func (f *Front) delay(d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-f.drain:
+	}
+}
+
+// await turns a reply that awaits into the one that is given, at the latest when the front drains.
+func (f *Front) await(r *hookglass.Reply) *hookglass.Reply {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	given := make(chan *hookglass.Reply, 1)
+	go func() { given <- f.capturer.Answer(ctx, r) }()
+	select {
+	case r := <-given:
+		return r
+	case <-f.drain:
+		cancel()
+		return <-given
 	}
 }

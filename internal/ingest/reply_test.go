@@ -93,6 +93,20 @@ func TestImpossibleStatusIs500(t *testing.T) {
 	}
 }
 
+func TestAReplyThatAwaitsIsAnsweredLater(t *testing.T) {
+	s := replying(&hookglass.Reply{Status: 200, Awaits: &hookglass.Event{ID: "req_x"}})
+	s.answer = func(_ context.Context, r *hookglass.Reply) *hookglass.Reply {
+		return &hookglass.Reply{Status: 418, Body: []byte(r.Awaits.ID)}
+	}
+	c := start(t, ingest.Config{}, s, nil).dial()
+	for _, path := range []string{hook(""), "/%68ooks/" + knownRef} {
+		c.send(get(path))
+		if res := c.want(418); string(res.body) != "req_x" {
+			t.Errorf("%s: %q", path, res.body)
+		}
+	}
+}
+
 func TestDelayedReplyIsWaitedFor(t *testing.T) {
 	const delay = 60 * time.Millisecond
 	c := start(t, ingest.Config{}, replying(&hookglass.Reply{Status: 200, Delay: delay}), nil).dial()

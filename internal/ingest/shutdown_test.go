@@ -105,6 +105,25 @@ func TestShutdownCutsADelayShort(t *testing.T) {
 	}
 }
 
+func TestShutdownEndsTheWaitForALocalMachine(t *testing.T) {
+	waiting := make(chan struct{})
+	s := replying(&hookglass.Reply{Status: 200, Awaits: &hookglass.Event{}})
+	s.answer = func(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
+		close(waiting)
+		<-ctx.Done()
+		return &hookglass.Reply{Status: 202}
+	}
+	sv := start(t, ingest.Config{}, s, nil)
+	c := sv.dial()
+	c.send(get(hook("")))
+	<-waiting
+	done := sv.shutdown()
+	c.want(202)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestShutdownGivesUpWhenItsTimeEnds(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := &stub{capture: func(context.Context, capture.Target, *capture.Arrival) (*hookglass.Reply, error) {

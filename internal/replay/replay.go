@@ -43,7 +43,8 @@ type Config struct {
 	Client    delivery.Client
 	Verifiers Verifiers
 	Sealer    Sealer
-	Proxied   bool // webhooks come through proxies of this installation
+	Tunnel    Tunnel // nil: no machine is ever connected
+	Proxied   bool   // webhooks come through proxies of this installation
 	Log       *slog.Logger
 	Retention time.Duration // age at which what has ended is purged, where an account sets none
 }
@@ -171,14 +172,14 @@ func (s source) key() string {
 
 // build makes the request of a delivery.
 func (s *Service) build(src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides, at time.Time) (delivery.Request, error) {
+	if target == hookglass.TunnelTarget {
+		target = place(src.event)
+	}
 	return delivery.Build(delivery.Order{
 		Event: src.event, TargetURL: target, Options: options, Overrides: overrides,
 		Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(), At: at.Truncate(time.Microsecond),
 	})
 }
-
-// noTunnel is the failure of a delivery to a local machine where none is connected.
-var noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
 
 // attempt sends an event once. It returns the attempt as it is remembered, bounded and without credentials, and as it was.
 func (s *Service) attempt(ctx context.Context, src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides) (kept, full *hookglass.Replay, err error) {
@@ -191,15 +192,11 @@ func (s *Service) attempt(ctx context.Context, src source, target string, option
 		ID: hookglass.NewSortableID(hookglass.PrefixReplay, at), EndpointNum: src.endpoint.Num, EventSeq: src.event.Seq, EventID: src.event.ID,
 		TargetURL: target, Options: options, Request: out.SentRequest, At: at, NewDeliveryID: out.NewDeliveryID, Warnings: out.Warnings,
 	}
-	if target == hookglass.TunnelTarget {
-		full.Failure = &noTunnel
-	} else {
-		got := delivery.Send(ctx, s.Client, src.key(), Timeout, out)
-		if got.Forbidden != nil {
-			return nil, nil, got.Forbidden
-		}
-		full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, got.Response, got.Failure, got.Duration
+	got, _ := s.send(ctx, src, target, "", out)
+	if got.Forbidden != nil {
+		return nil, nil, got.Forbidden
 	}
+	full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, got.Response, got.Failure, got.Duration
 	remembered := *full
 	remembered.Request = keepRequest(full.Request, src.configs)
 	remembered.Response = keepResponse(full.Response, src.configs)

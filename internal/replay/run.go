@@ -55,11 +55,11 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	if err != nil || !begun {
 		return err
 	}
-	got := delivery.Send(ctx, s.Client, src.key(), Timeout, *out)
+	got, unreached := s.send(ctx, src.source, src.target, r.ID, *out)
 	r.Duration = got.Duration
 	r.Request.Headers = delivery.RedactHeaders(got.Headers, src.configs)
 	switch {
-	case got.Forbidden != nil:
+	case got.Forbidden != nil, unreached:
 		r.State, r.Failure = hookglass.RunBlocked, got.Failure
 	case got.Failure != nil && got.MaySent:
 		r.State, r.Failure = hookglass.RunUnknown, got.Failure
@@ -94,6 +94,7 @@ func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
 // runSource is what a run sends, and what its answer must be.
 type runSource struct {
 	source
+	target     string
 	assertions hookglass.Assertions
 }
 
@@ -102,7 +103,7 @@ type runSource struct {
 func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.ReplayCaseRun, src runSource, out *delivery.Request, err error) {
 	var snap snapshot
 	var sealed []byte
-	var queued bool
+	var queued, connected bool
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		if r, err = v.ReplayRunByID(runID); hookglass.Is(err, hookglass.CodeNotFound) {
 			return nil // its endpoint was deleted
@@ -115,6 +116,7 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 		if src.endpoint, err = v.EndpointByNum(r.EndpointNum); err != nil {
 			return err
 		}
+		connected = src.endpoint.TunnelActive
 		var version int64
 		switch sealed, version, err = v.CaseSnapshot(r.CaseNum); {
 		case hookglass.Is(err, hookglass.CodeNotFound):
@@ -136,11 +138,11 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 	if err := s.open(sealed, snapshotIn(r.CaseID), &snap); err != nil {
 		return r, src, nil, unreadable(err)
 	}
-	src.event, src.assertions = snap.event(src.endpoint), c.Assertions
+	src.event, src.assertions, src.target = snap.event(src.endpoint), c.Assertions, c.TargetURL
 	if err := c.Options.Permitted(src.entitlements); err != nil {
 		return r, src, nil, err
 	}
-	if c.TargetURL == hookglass.TunnelTarget {
+	if c.TargetURL == hookglass.TunnelTarget && !connected {
 		return r, src, nil, &hookglass.Error{Code: hookglass.Code(noTunnel.Code), Message: noTunnel.Message}
 	}
 	if err := s.checkTarget("target_url", c.TargetURL); err != nil {

@@ -56,6 +56,14 @@ func (g *gate) Capture(ctx context.Context, t capture.Target, a *capture.Arrival
 	return nil, notYet()
 }
 
+// Answer implements ingest.Capturer.
+func (g *gate) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
+	if c := g.capturer.Load(); c != nil {
+		return (*c).Answer(ctx, r)
+	}
+	return r
+}
+
 // AdmitMailbox implements ingest.Capturer.
 func (g *gate) AdmitMailbox(ctx context.Context, ref string) (capture.Target, error) {
 	if c := g.capturer.Load(); c != nil {

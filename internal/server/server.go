@@ -213,12 +213,12 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
 	s.endpoints = endpoint.New(db, keys).Through(out)
 	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
-	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS, Keys: out}, s.log.With("part", "capture"))
 	s.tunnels = tunnel.New(db, tunnel.Config{
 		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
 	})
+	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS, Keys: out}, s.log.With("part", "capture"))
 	s.replays = replay.New(db, replay.Config{
-		Client: out, Verifiers: s.endpoints, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
+		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
 	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
 	s.diagnoses = diagnosis.New(db, s.captures.Judge)

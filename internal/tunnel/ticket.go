@@ -48,7 +48,7 @@ func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref stri
 			return hookglass.Errorf(hookglass.CodeForbidden, "A tunnel is asked for by a webhook endpoint; an email endpoint is subscribed to on its socket.")
 		}
 		return tx.CreateTunnelTicket(hookglass.TunnelTicket{
-			EndpointNum: g.Endpoint.Num, Who: who, Client: client, ExpiresAt: tx.Now.Add(TicketLife),
+			EndpointNum: g.Endpoint.Num, Who: who, Client: client, ExpiresAt: tx.Now.Add(s.life),
 		}, digest(g.Ticket), digest(g.Credential))
 	})
 	return g, err

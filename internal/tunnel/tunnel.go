@@ -36,9 +36,8 @@ const (
 	pingEvery = 10 * time.Second
 	// confirmEvery bounds how often it is asked while events go out, to know how far it has received them.
 	confirmEvery = 25 * time.Millisecond
-	// leaseFor is how long the sessions of a node live without a word of it. It is renewed every keepEvery.
-	leaseFor  = 15 * time.Second
-	keepEvery = 3 * time.Second
+	// leaseFor is how long the sessions of a node live without a word of it. It is renewed five times in that time.
+	leaseFor = 15 * time.Second
 	// lookEvery is the slow poll: for announcements that were lost, and for rights that ended without one. A token's revocation
 	// must end its sockets within 5 s (decisions, section 14).
 	lookEvery  = 2 * time.Second
@@ -92,9 +91,11 @@ type Config struct {
 // Service is the capability.
 type Service struct {
 	Config
-	db   *store.DB
-	node string
-	held chan struct{} // closed when the node has its lease
+	db    *store.DB
+	node  string
+	lease time.Duration
+	life  time.Duration // of tickets
+	held  chan struct{} // closed when the node has its lease
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
@@ -106,7 +107,7 @@ type Service struct {
 // New returns the service. Sockets are served while [Service.Run] runs.
 func New(db *store.DB, cfg Config) *Service {
 	return &Service{
-		Config: cfg, db: db, node: hookglass.NewRandomID("node"), held: make(chan struct{}), sessions: make(map[*Session]struct{}),
+		Config: cfg, db: db, node: hookglass.NewRandomID("node"), lease: leaseFor, life: TicketLife, held: make(chan struct{}), sessions: make(map[*Session]struct{}),
 	}
 }
 

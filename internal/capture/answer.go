@@ -1,0 +1,70 @@
+package capture
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Tunnel is the way to the local machines that are connected to endpoints.
+type Tunnel interface {
+	// Answer waits for what a local machine answers to an event, and returns nil where none does in time.
+	Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse
+}
+
+// awaiting is the reply to the sender of a stored event: one that awaits where a local machine's answer shall be given (decisions, section 5,
+// response_mode). A provider's handshake is answered by itself.
+func awaiting(t Target, ev *hookglass.Event) *hookglass.Reply {
+	if t.Endpoint.ProviderConfig.ResponseMode != hookglass.ResponseTunnel || ev.Reply.Source == hookglass.SourceHandshake {
+		return ev.Reply
+	}
+	r := *ev.Reply
+	slim := *ev // without the body, which may be large and is not needed
+	slim.Payload = nil
+	r.Awaits = &slim
+	return &r
+}
+
+// Answer waits for a local machine's answer to the event that a reply awaits, puts it on record, and returns what the sender is to be given. It
+// returns soon after ctx ends.
+func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
+	own := *r
+	own.Awaits = nil
+	if s.cfg.Tunnel == nil {
+		return &own
+	}
+	answer := s.cfg.Tunnel.Answer(ctx, r.Awaits)
+	if answer == nil {
+		return &own
+	}
+	given := tunnelReply(r.Awaits.Method, answer)
+	// What is on record is what was sent: without the one there is not the other.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.SetReply(r.Awaits, given) })
+	if err != nil {
+		s.log.Warn("the answer of a local machine could not be stored, so it was not given", "event", r.Awaits.ID, "error", err)
+		return &own
+	}
+	return given
+}
+
+// private are fields of a local machine's answer that are not passed on: what belongs to its own connection and encoding, and what would reach
+// into the web app, which may share the host.
+var private = []string{
+	"Content-Encoding", "Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Content-Security-Policy",
+}
+
+func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Reply {
+	r := &hookglass.Reply{Status: answer.Status, Body: answer.Body, Source: hookglass.SourceTunnel}
+	for _, h := range answer.Headers {
+		if Sendable(h) && !slices.ContainsFunc(private, func(name string) bool { return strings.EqualFold(name, h.Name) }) {
+			r.Headers = append(r.Headers, h)
+		}
+	}
+	return dated(finish(method, r))
+}

@@ -1,0 +1,70 @@
+package capture_test
+
+import (
+	"context"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// machine is a connected local machine; nil answers nothing.
+type machine struct{ answer *hookglass.TargetResponse }
+
+func (m machine) Answer(context.Context, *hookglass.Event) *hookglass.TargetResponse { return m.answer }
+
+// What the sender gets of a local machine is on record, and what may not be passed on is not (decisions, sections 4 and 14).
+func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ProviderConfig.ResponseMode = hookglass.ResponseTunnel })
+		answered := b.through(machine{&hookglass.TargetResponse{
+			Status: 418, Body: []byte("<b>tea</b>"), Headers: hookglass.Headers{
+				{Name: "Content-Type", Value: "text/html"}, {Name: "X-Pot", Value: "1"}, {Name: "Set-Cookie", Value: "a=b"}, {Name: "Content-Length", Value: "99"},
+				{Name: "content-encoding", Value: "gzip"}, {Name: "Date", Value: "never"}, {Name: "X-Bad", Value: "a\nb"},
+			},
+		}})
+		r := answered.post("POST", "/", "{}")
+		if r.Awaits == nil || r.Awaits.Seq == 0 || r.Status != 200 {
+			t.Fatalf("%+v", r)
+		}
+		got := answered.captures.Answer(t.Context(), r)
+		if got.Status != 418 || string(got.Body) != "<b>tea</b>" || got.Source != hookglass.SourceTunnel || got.Awaits != nil || got.Headers.Get("X-Pot") != "1" ||
+			got.Headers.Get("Content-Security-Policy") != "sandbox" || got.Headers.Has("Set-Cookie") || got.Headers.Has("Content-Length") || got.Headers.Has("Content-Encoding") ||
+			got.Headers.Has("X-Bad") || len(got.Headers.Values("Date")) != 1 || got.Headers.Get("Date") == "never" {
+			t.Errorf("%+v", got)
+		}
+		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			e, err := v.Event(string(b.ep.ID), string(r.Awaits.ID))
+			if err == nil && (e.Status != 418 || e.Reply.Source != hookglass.SourceTunnel || string(e.Reply.Body) != "<b>tea</b>" || len(e.Reply.Headers) != len(got.Headers)) {
+				t.Errorf("on record is %+v", e.Reply)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := answered.captures.Answer(t.Context(), answered.post("HEAD", "/", ""))
+		if head.Status != 418 || head.Body != nil {
+			t.Errorf("%+v", head)
+		}
+		silent := b.through(machine{})
+		if own := silent.captures.Answer(t.Context(), silent.post("POST", "/", "{}")); own.Status != 200 || own.Source != hookglass.SourceDefault || own.Awaits != nil {
+			t.Errorf("%+v", own)
+		}
+		if r := answered.post("POST", "/", `{"type":"url_verification","challenge":"c","token":"t"}`, "Content-Type", "application/json"); r.Source == hookglass.SourceHandshake && r.Awaits != nil {
+			t.Error("a handshake waits for the local machine")
+		}
+	})
+}
+
+// through is a bench whose service has a way to local machines.
+func (b *bench) through(m machine) *bench {
+	other := *b
+	other.captures = newService(b.db, b.endpoints, m)
+	return &other
+}
+
+var _ capture.Tunnel = machine{}

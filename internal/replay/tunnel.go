@@ -1,0 +1,41 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/delivery"
+)
+
+// Tunnel is the way to the local machines that are connected to endpoints.
+type Tunnel interface {
+	// Send has one connected client of an endpoint make a request, once at most, and waits for what comes of it.
+	Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome
+}
+
+// noTunnel is the failure of a delivery to a local machine where none is connected.
+var noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
+
+// send delivers a request to its target: out of here, or to a connected local machine. blocked says that no machine can have got it.
+func (s *Service) send(ctx context.Context, src source, target, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
+	if target != hookglass.TunnelTarget {
+		return delivery.Send(ctx, s.Client, src.key(), Timeout, out), false
+	}
+	o := hookglass.TunnelOutcome{Failure: &noTunnel, Blocked: true}
+	if s.Tunnel != nil {
+		o = s.Tunnel.Send(ctx, src.endpoint.Num, runID, out.SentRequest, Timeout)
+	}
+	return delivery.Outcome{Headers: out.Headers, Response: o.Response, Failure: o.Failure, MaySent: o.MaySent, Duration: o.Duration}, o.Blocked
+}
+
+// place is where an event goes below the address of a local machine: as it came.
+func place(e *hookglass.Event) string {
+	switch {
+	case e.Type == hookglass.EventEmail:
+		return "/"
+	case e.RawQuery != "":
+		return e.Path + "?" + e.RawQuery
+	}
+	return e.Path
+}

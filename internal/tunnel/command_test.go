@@ -1,0 +1,147 @@
+package tunnel_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/tunnel"
+)
+
+var request = hookglass.SentRequest{Method: "POST", URL: "/orders?a=1", Headers: hookglass.Headers{{Name: "X-A", Value: "1"}}, Body: []byte("hi")}
+
+// send has a request made in the background.
+func (b *bench) send(ctx context.Context, n *node, timeout time.Duration) <-chan hookglass.TunnelOutcome {
+	out := make(chan hookglass.TunnelOutcome, 1)
+	go func() { out <- n.Send(ctx, b.ep.Num, "rrun_x", request, timeout) }()
+	return out
+}
+
+func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		one, two := b.node(0, 0), b.node(1, 0)
+		if got := one.Send(t.Context(), b.ep.Num, "", request, time.Second); !got.Blocked || got.Failure.Code != "no_tunnel" {
+			t.Errorf("with no session: %+v", got)
+		}
+		can := b.connect(two, b.who, string(b.ep.ID), hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityReplay}})
+		can.subscribe(b.ep)
+		not := b.connect(one, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		not.subscribe(b.ep)
+		out := b.send(t.Context(), one, 20*time.Second)
+		can.await("the command", func() bool { return len(can.commands) == 1 })
+		c := can.commands[0]
+		if c.Type != "tunnel_replay_command" || c.Method != "POST" || c.URL != "http://localhost:3000/in/orders?a=1" || c.BodyBase64 != "aGk=" || c.Headers["X-A"] != "1" ||
+			*c.ReplayCaseRunID != "rrun_x" || c.TimeoutMS <= 0 || c.EvidenceBodyLimit != 65536 || c.ResultToken == "" || !c.ExpiresAt.After(time.Now()) {
+			t.Errorf("%+v", c)
+		}
+		result := api.TunnelReplayResult{
+			CommandID: c.CommandID, ResultToken: c.ResultToken, StatusCode: api.Some[int64](201),
+			TunnelEvidence: api.TunnelEvidence{ContentType: "text/plain", Body: "made", ResponseHeaders: map[string]string{"X-B": "2"}},
+		}
+		wrong := result
+		wrong.ResultToken = "trt_00000000000000000000000000"
+		if err := one.Finish(t.Context(), wrong); !hookglass.Is(err, hookglass.CodeUnauthorized) {
+			t.Errorf("a wrong token: %v", err)
+		}
+		must(t, one.Finish(t.Context(), result))
+		got := <-out
+		if got.Response == nil || got.Response.Status != 201 || string(got.Response.Body) != "made" || got.Response.Headers.Get("content-type") != "text/plain" || got.Response.Headers.Get("X-B") != "2" {
+			t.Errorf("%+v", got)
+		}
+		if err := one.Finish(t.Context(), result); !hookglass.Is(err, hookglass.CodeConflict) {
+			t.Errorf("the token again: %v", err)
+		}
+		if len(not.commands) != 0 {
+			t.Error("both clients got the command")
+		}
+	})
+}
+
+func TestWhatBecomesOfARequestWithoutAnAnswer(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		out := b.send(t.Context(), n, 4*time.Second)
+		c.await("the command", func() bool { return len(c.commands) == 1 })
+		if got := <-out; got.Blocked || !got.MaySent || got.Failure == nil {
+			t.Errorf("the client has it and says nothing: %+v", got)
+		}
+		for i, may := range []bool{false, true} {
+			out := b.send(t.Context(), n, 20*time.Second)
+			c.await("the next command", func() bool { return len(c.commands) == 2+i })
+			last := c.commands[1+i]
+			must(t, n.Finish(t.Context(), api.TunnelReplayResult{
+				CommandID: last.CommandID, ResultToken: last.ResultToken, Error: "refused", FailureCategory: "connection_refused", RequestMayHaveBeenSent: may,
+			}))
+			if got := <-out; got.Blocked || got.MaySent != may || got.Failure == nil || got.Failure.Code != "connection_refused" || got.Failure.Message != "refused" {
+				t.Errorf("%+v", got)
+			}
+		}
+	})
+}
+
+func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		one, two := b.node(0, 0), b.node(1, 0)
+		b.ep.ProviderConfig.ResponseMode = hookglass.ResponseTunnel
+		b.save()
+		unheard := event(b.ep, "nobody")
+		must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, unheard))
+		if got := one.Answer(t.Context(), unheard); got != nil {
+			t.Errorf("with no session: %+v", got)
+		}
+		c := b.connect(two, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		ask := func() (*hookglass.Event, <-chan *hookglass.TargetResponse) {
+			ev := event(b.ep, "x")
+			must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, ev))
+			out := make(chan *hookglass.TargetResponse, 1)
+			go func() { out <- one.Answer(t.Context(), ev) }()
+			return ev, out
+		}
+		ev, out := ask()
+		c.got(1)
+		if !c.messages[0].Respond {
+			t.Error("the client is not told that the sender waits")
+		}
+		report := api.DeliveryReport{EndpointID: string(b.ep.ID), WebhookRequestID: string(ev.ID), TargetURL: "http://localhost:3000", StatusCode: api.Some[int64](500)}
+		_, err := two.Report(t.Context(), b.who, report) // of version 1: it has no answer
+		must(t, err)
+		report.ReportVersion, report.StatusCode, report.Body, report.ContentType = 2, api.Some[int64](202), "later", "text/plain"
+		must(t, c.session.Report(string(b.ep.ID), report))
+		if got := <-out; got == nil || got.Status != 202 || string(got.Body) != "later" || got.Headers.Get("Content-Type") != "text/plain" {
+			t.Errorf("%+v", got)
+		}
+		ev, out = ask()
+		report.WebhookRequestID, report.StatusCode, report.FailureCategory = string(ev.ID), api.Some[int64](0), "connection_refused"
+		_, err = two.Report(t.Context(), b.who, report)
+		must(t, err)
+		if got := <-out; got != nil {
+			t.Errorf("the local machine gave no answer, and the sender gets %+v", got)
+		}
+		_, out = ask()
+		c.close(true)
+		if got := <-out; got != nil {
+			t.Errorf("the client went away, and the sender gets %+v", got)
+		}
+	})
+}
+
+func TestWhereARequestGoesBelowTheTarget(t *testing.T) {
+	for _, c := range []struct{ target, requested, want string }{
+		{"http://localhost:3000", "/orders?a=1", "http://localhost:3000/orders?a=1"},
+		{"http://localhost:3000/", "/orders", "http://localhost:3000/orders"},
+		{"http://localhost:3000/in/", "/a%2Fb", "http://localhost:3000/in/a%2Fb"},
+		{"http://localhost:3000/in", "/", "http://localhost:3000/in"},
+		{"http://localhost:3000/in", "/?a=1", "http://localhost:3000/in?a=1"},
+		{"", "/orders", "/orders"},
+		{"3000", "/orders", "/orders"},
+	} {
+		if got := tunnel.Local(c.target, c.requested); got != c.want {
+			t.Errorf("%q and %q: %q, want %q", c.target, c.requested, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+package tunnel
+
+import "time"
+
+// SetLease makes a node's lease short enough to be waited for. It must be called before Run.
+func (s *Service) SetLease(d time.Duration) { s.lease = d }
+
+// SetTicketLife makes tickets of another life.
+func (s *Service) SetTicketLife(d time.Duration) { s.life = d }
+
+// Local is where a request goes below the address that a client named.
+var Local = local

@@ -1,0 +1,292 @@
+package tunnel_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
+)
+
+func TestAnOutageIsAGapUntilItsEventsAreDelivered(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n, other := b.node(0, 0), b.node(1, 0)
+		b.capture(0, b.ep, 2) // before there ever was a session: nobody misses them
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{Hostname: "ada-laptop"})
+		c.subscribe(b.ep)
+		b.capture(0, b.ep, 3)
+		for _, id := range c.got(3) {
+			b.report(n, b.ep, id, 200)
+		}
+		c.close(false)
+		missed := b.capture(1, b.ep, 4)
+		open := b.gaps(other, b.ep)
+		if len(open) != 1 || open[0].State != hookglass.GapOpen || open[0].Counts != (hookglass.GapCounts{Total: 4, Retained: 4, Pending: 4}) ||
+			open[0].TargetURL != "http://localhost:3000/in" || open[0].Hostname != "ada-laptop" || open[0].EndpointName != "Payments" || open[0].EndpointID != b.ep.ID {
+			t.Fatalf("%+v", open)
+		}
+		id := open[0].ID
+		recover := func() hookglass.Gap {
+			t.Helper()
+			g, err := other.Recover(t.Context(), b.who, id, tunnel.Recovery{Outcome: "completed", Attempted: 4, Succeeded: 4})
+			must(t, err)
+			return g
+		}
+		if g := recover(); g.State != hookglass.GapOpen || g.Outcome != "completed" {
+			t.Errorf("a recovery while no session is back: %+v", g)
+		}
+		back := b.connect(other, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		back.subscribe(b.ep)
+		later := b.capture(0, b.ep, 1)
+		if got := back.got(1); got[0] != later[0] {
+			t.Errorf("the session got %v, want what came after it", got)
+		}
+		if g := b.gaps(n, b.ep); len(g) != 1 || g[0].State != hookglass.GapReconnected || g[0].Counts.Total != 4 || g[0].ReconnectedAt.IsZero() {
+			t.Fatalf("%+v", g)
+		}
+		if g := recover(); g.State != hookglass.GapPartial {
+			t.Errorf("a claim of success alone: %s", g.State)
+		}
+		var found []string
+		for after := int64(0); ; {
+			page, err := n.InGap(t.Context(), b.who, []string{string(b.ep.ID)}, id, after, 3)
+			must(t, err)
+			for _, e := range page.Events {
+				found = append(found, string(e.ID))
+			}
+			if after = page.Next; after == 0 {
+				break
+			}
+			b.capture(0, b.ep, 1) // what arrives while it is paged through belongs to the session
+		}
+		if !slices.Equal(found, missed) {
+			t.Errorf("the gap has %v, want %v", found, missed)
+		}
+		for i, id := range missed {
+			if i == 0 {
+				b.report(n, b.ep, id, 500)
+				if g := b.gaps(n, b.ep); g[0].Counts.Failed != 1 || g[0].Counts.Pending != 3 {
+					t.Errorf("%+v", g[0].Counts)
+				}
+			}
+			b.report(n, b.ep, id, 204)
+			b.report(n, b.ep, id, 500) // takes nothing back
+		}
+		if g := b.gaps(n, b.ep); len(g) != 1 || g[0].Counts.Recovered != 4 {
+			t.Errorf("without a recovery call: %+v", g)
+		}
+		if g := recover(); g.State != hookglass.GapRecovered || g.Counts != (hookglass.GapCounts{Total: 4, Retained: 4, Recovered: 4}) {
+			t.Errorf("%+v", g)
+		}
+		if g := b.gaps(n, b.ep); len(g) != 0 {
+			t.Errorf("a recovered gap is listed: %+v", g)
+		}
+	})
+}
+
+func TestWhatEndsInOrderLeavesNoGap(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		c.session.Unsubscribe(string(b.ep.ID))
+		b.capture(0, b.ep, 1)
+		c.close(false) // had no subscription left
+		d := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		d.subscribe(b.ep)
+		two := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		two.subscribe(b.ep)
+		two.close(false) // not the last
+		d.close(true)
+		b.capture(0, b.ep, 1)
+		if g := b.gaps(n, b.ep); len(g) != 0 {
+			t.Errorf("%+v", g)
+		}
+		e := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		e.subscribe(b.ep)
+		e.close(false)
+		if g := b.gaps(n, b.ep); len(g) != 1 || g[0].Counts.Total != 0 {
+			t.Errorf("%+v", g)
+		}
+		f := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		f.subscribe(b.ep)
+		if g := b.gaps(n, b.ep); len(g) != 0 {
+			t.Errorf("a gap that no event fell into was not dropped: %+v", g)
+		}
+	})
+}
+
+// An event that was on its way when the client died is in the gap: of a client that reports, what it did not report; of any, what its socket
+// never acknowledged.
+func TestWhatWasOnItsWayIsInTheGap(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityEvidence}})
+		c.subscribe(b.ep)
+		b.capture(0, b.ep, 3)
+		ids := c.got(3)
+		b.report(n, b.ep, ids[0], 200)
+		b.report(n, b.ep, ids[2], 500)
+		c.close(false)
+		if g := b.gaps(n, b.ep); len(g) != 1 || g[0].Counts != (hookglass.GapCounts{Total: 1, Retained: 1, Pending: 1}) {
+			t.Errorf("of a client that reports: %+v", g)
+		}
+		quiet := b.endpoint("Quiet")
+		d := b.connect(n, b.who, string(quiet.ID), hookglass.TunnelClient{})
+		d.subscribe(quiet)
+		thaw := d.freeze()
+		b.capture(0, quiet, 2)
+		d.close(false)
+		thaw()
+		if g := b.gaps(n, quiet); len(g) != 1 || g[0].Counts.Pending != 2 {
+			t.Errorf("of a frozen client: %+v", g)
+		}
+	})
+}
+
+// A node that dies says nothing: the others find out by its lease.
+func TestTheSessionsOfADeadNodeAreEndedByAnother(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const lease = 300 * time.Millisecond
+		// The node holds a lease and a session, and is not heard of again.
+		var e hookglass.Endpoint
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+			if _, err := tx.RenewTunnelNode("node_dead", tx.Now.Add(lease)); err != nil {
+				return err
+			}
+			s := hookglass.TunnelSession{ID: "tsess_dead", Node: "node_dead"}
+			if err := tx.CreateTunnelSession(&s); err != nil {
+				return err
+			}
+			e, err = tx.SubscribeTunnel(string(b.ep.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: "http://localhost:3000"})
+			return err
+		}))
+		b.capture(0, e, 2)
+		if !b.active(e) {
+			t.Error("tunnel_active is false")
+		}
+		n := b.node(1, lease)
+		eventually(t, "the gap", func() bool { return len(b.gaps(n, e)) == 1 })
+		if g := b.gaps(n, e)[0]; g.State != hookglass.GapOpen || g.Counts.Total != 2 || !g.StartedAt.Before(g.DetectedAt) || b.active(e) {
+			t.Errorf("%+v, tunnel_active %t", g, b.active(e))
+		}
+	})
+}
+
+func TestWhatIsErasedIsExpiredUnlessItWasDelivered(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		c.close(false)
+		ids := b.capture(0, b.ep, 4)
+		b.report(n, b.ep, ids[0], 200)
+		erase := func(id string) {
+			t.Helper()
+			must(t, b.dbs[0].Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), id) }))
+		}
+		erase(ids[0])
+		erase(ids[1])
+		if g := b.gaps(n, b.ep)[0]; g.Counts != (hookglass.GapCounts{Total: 4, Retained: 2, Pending: 2, Recovered: 1, Expired: 1}) {
+			t.Errorf("%+v", g.Counts)
+		}
+		must(t, b.dbs[0].Update(t.Context(), b.who, func(tx *store.Tx) error {
+			_, err := tx.DeleteAllEvents(string(b.ep.ID))
+			return err
+		}))
+		if g := b.gaps(n, b.ep)[0]; g.Counts != (hookglass.GapCounts{Total: 4, Recovered: 1, Expired: 3}) {
+			t.Errorf("unseen and not erased yet: %+v", g.Counts)
+		}
+		for done := false; !done; {
+			must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+				done, err = tx.EraseEvents(b.ep.Num)
+				return err
+			}))
+		}
+		if g := b.gaps(n, b.ep)[0]; g.Counts != (hookglass.GapCounts{Total: 4, Recovered: 1, Expired: 3}) {
+			t.Errorf("erased: %+v", g.Counts)
+		}
+	})
+}
+
+// Whatever happens in whatever order, the counts balance, and a gap's total never changes once a session is back.
+func TestTheCountsOfGapsBalance(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		rounds := 0
+		rapid.Check(t, func(r *rapid.T) {
+			if rounds++; rounds > 12 { // each takes many commits
+				return
+			}
+			e := b.endpoint(fmt.Sprintf("Round %d", rounds))
+			var sockets []*socket
+			var ids []string
+			totals := make(map[string]int64)
+			some := func(of []string) string { return rapid.SampledFrom(of).Draw(r, "event") }
+			check := func() {
+				for _, g := range b.gaps(n, e) {
+					if g.State == hookglass.GapOpen && len(sockets) > 0 {
+						r.Fatalf("a gap is open while %d sessions are there", len(sockets))
+					}
+					if g.State == hookglass.GapOpen {
+						continue
+					}
+					if before, known := totals[g.ID]; known && before != g.Counts.Total || g.Counts.Total == 0 {
+						r.Fatalf("the total of %s went from %d to %d", g.ID, before, g.Counts.Total)
+					}
+					totals[g.ID] = g.Counts.Total
+				}
+			}
+			r.Repeat(map[string]func(*rapid.T){
+				"": func(*rapid.T) { check() },
+				"capture": func(r *rapid.T) {
+					ids = append(ids, b.capture(0, e, rapid.IntRange(1, 3).Draw(r, "events"))...)
+				},
+				"subscribe": func(*rapid.T) {
+					c := b.connect(n, b.who, string(e.ID), hookglass.TunnelClient{})
+					c.subscribe(e)
+					sockets = append(sockets, c)
+				},
+				"lose or leave": func(r *rapid.T) {
+					if len(sockets) == 0 {
+						r.Skip()
+					}
+					sockets[0].close(rapid.Bool().Draw(r, "own"))
+					sockets = sockets[1:]
+				},
+				"report": func(r *rapid.T) {
+					if len(ids) == 0 {
+						r.Skip()
+					}
+					b.report(n, e, some(ids), rapid.SampledFrom([]int{0, 200, 204, 404, 500}).Draw(r, "status"))
+				},
+				"delete": func(r *rapid.T) {
+					if len(ids) == 0 {
+						r.Skip()
+					}
+					id := some(ids)
+					ids = slices.DeleteFunc(ids, func(i string) bool { return i == id })
+					must(t, b.dbs[0].Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), id) }))
+				},
+				"recover": func(r *rapid.T) {
+					for _, g := range b.gaps(n, e) {
+						after, err := n.Recover(t.Context(), b.who, g.ID, tunnel.Recovery{Outcome: "completed", Succeeded: 1 << 20})
+						must(t, err)
+						if after.State == hookglass.GapRecovered && after.Counts.Pending+after.Counts.Failed != 0 {
+							r.Fatalf("%+v", after)
+						}
+						delete(totals, g.ID)
+					}
+				},
+			})
+			for _, c := range sockets {
+				c.close(true)
+			}
+		})
+	})
+}

@@ -1,0 +1,113 @@
+package tunnel
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// keep renews the node's lease, writes down how far clients are, and ends what dead nodes left behind.
+func (s *Service) keep(ctx context.Context) {
+	tick := time.NewTicker(s.lease / 5)
+	defer tick.Stop()
+	first, purged := true, time.Now()
+	for {
+		err := s.renew(ctx)
+		if err == nil && first {
+			first = false
+			close(s.held)
+			err = s.sweep(ctx, !s.db.Postgres())
+		} else if err == nil {
+			err = s.sweep(ctx, false)
+		}
+		if err == nil {
+			s.settle(ctx)
+			if time.Since(purged) >= purgeEvery {
+				purged = time.Now()
+				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(purged.Add(-s.gapLife())) })
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			s.Log.Warn("the tunnels of this node could not be kept", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// gapLife is how long a gap is remembered once a session is back: its events are gone by then.
+func (s *Service) gapLife() time.Duration { return s.Retention + 7*24*time.Hour }
+
+func (s *Service) renew(ctx context.Context) error {
+	var held bool
+	received, stored := make(map[int64]int64), make(map[*subscription]int64)
+	s.mu.Lock()
+	had := make([]*Session, 0, len(s.sessions))
+	for x := range s.sessions {
+		had = append(had, x)
+	}
+	s.mu.Unlock()
+	for _, x := range had {
+		x.mu.Lock()
+		for _, sub := range x.subs {
+			if sub.received > sub.stored {
+				received[sub.Num], stored[sub] = sub.received, sub.received
+			}
+		}
+		x.mu.Unlock()
+	}
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		if held, err = tx.RenewTunnelNode(s.node, tx.Now.Add(s.lease)); err != nil {
+			return err
+		}
+		return tx.SaveTunnelReceived(received)
+	})
+	if err != nil {
+		return err
+	}
+	for sub, seq := range stored {
+		sub.stored = seq
+	}
+	if !held {
+		for _, x := range had { // others took them for lost
+			x.disconnect(ReasonRestart, true)
+		}
+	}
+	return nil
+}
+
+// sweep ends the sessions of nodes whose lease has ended; of all other nodes where alone says that there can be none.
+func (s *Service) sweep(ctx context.Context, alone bool) error {
+	at := time.Now()
+	if alone {
+		at = at.Add(s.lease)
+	}
+	var lost []store.LostTunnelNode
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		lost, err = v.LostTunnelNodes(s.node, at)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range lost {
+		for done := false; !done; {
+			if err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+				done, err = tx.EndTunnelNode(n, endAtOnce)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		s.Log.Info("tunnels of a node that is gone were ended", "node", n.ID)
+	}
+	return nil
+}
+
+// endAtOnce bounds the sessions that one transaction ends: captures wait behind it.
+const endAtOnce = 100

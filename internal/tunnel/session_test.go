@@ -1,0 +1,247 @@
+package tunnel_test
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/tunnel"
+)
+
+// Reliability, row 80: fifty at once over two nodes, and again.
+func TestATicketOpensOneSocketWhoeverTries(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		nodes := []*node{b.node(0, 0), b.node(1, 0)}
+		g, err := nodes[0].Connect(t.Context(), b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		must(t, err)
+		var opened atomic.Int32
+		var all sync.WaitGroup
+		try := func(n *node) {
+			c := &socket{t: t, changed: make(chan struct{}), gone: make(chan struct{}), end: func(bool) {}}
+			s, err := n.Open(t.Context(), g.Ticket, c)
+			switch {
+			case err == nil:
+				opened.Add(1)
+				s.End(true)
+			case !hookglass.Is(err, hookglass.CodeUnauthorized):
+				t.Error(err)
+			}
+		}
+		for i := range 50 {
+			all.Go(func() { try(nodes[i%2]) })
+		}
+		all.Wait()
+		try(nodes[1])
+		if n := opened.Load(); n != 1 {
+			t.Errorf("%d sockets were opened with one ticket", n)
+		}
+	})
+}
+
+func TestATicketEndsWithItsTimeAndWithItsRight(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		refused := func(what, ticket string) {
+			t.Helper()
+			c := &socket{t: t, changed: make(chan struct{}), gone: make(chan struct{}), end: func(bool) {}}
+			if _, err := n.Open(t.Context(), ticket, c); !hookglass.Is(err, hookglass.CodeUnauthorized) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		ticket := func(who hookglass.Principal, ref string) string {
+			t.Helper()
+			g, err := n.Connect(t.Context(), who, ref, hookglass.TunnelClient{})
+			must(t, err)
+			return g.Ticket
+		}
+		refused("none", "")
+		refused("junk", "tt_00000000000000000000000000")
+
+		n.SetTicketLife(time.Microsecond)
+		refused("after its life", ticket(b.who, string(b.ep.ID)))
+		n.SetTicketLife(tunnel.TicketLife)
+
+		deleted := b.endpoint("Short")
+		gone := ticket(b.who, string(deleted.ID))
+		_, err := b.endpoints.Delete(t.Context(), b.who, string(deleted.ID))
+		must(t, err)
+		refused("of a deleted endpoint", gone)
+
+		_, key, err := b.endpoints.CreateTemporary(t.Context())
+		must(t, err)
+		anonymous, err := b.accounts.Authenticate(t.Context(), key)
+		must(t, err)
+		claimed := ticket(anonymous, "")
+		_, err = b.endpoints.Claim(t.Context(), b.who, anonymous, nil, nil)
+		must(t, err)
+		refused("of a claimed endpoint's key", claimed)
+
+		revoked := ticket(b.who, string(b.ep.ID))
+		must(t, b.accounts.RevokeToken(t.Context(), hookglass.System, b.who.Token))
+		refused("of a revoked token", revoked)
+	})
+}
+
+// Reliability, row 91: an event lands on one node, the tunnels are on the other and on both.
+func TestEveryEventReachesEverySessionInOrder(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		one, two := b.node(0, 0), b.node(1, 0)
+		before := b.capture(0, b.ep, 1)
+		sockets := []*socket{
+			b.connect(one, b.who, string(b.ep.ID), hookglass.TunnelClient{}), b.connect(two, b.who, string(b.ep.ID), hookglass.TunnelClient{}),
+			b.connect(two, b.who, string(b.ep.ID), hookglass.TunnelClient{}),
+		}
+		for _, c := range sockets {
+			c.subscribe(b.ep)
+		}
+		if !b.active(b.ep) {
+			t.Error("tunnel_active is false")
+		}
+		other := b.endpoint("Other")
+		sockets[0].subscribe(other)
+		var want []string
+		var mu sync.Mutex
+		var senders sync.WaitGroup
+		for i := range 2 {
+			senders.Go(func() {
+				ids := b.capture(i, b.ep, 100)
+				mu.Lock()
+				want = append(want, ids...)
+				mu.Unlock()
+			})
+		}
+		others := b.capture(1, other, 5)
+		senders.Wait()
+		order := sockets[1].got(200)
+		for _, c := range sockets[2:] {
+			if got := c.got(200); !slices.Equal(got, order) {
+				t.Error("two sessions got the events in different orders")
+			}
+		}
+		first := sockets[0].got(205)
+		if mine := slices.DeleteFunc(slices.Clone(first), func(id string) bool { return slices.Contains(others, id) }); !slices.Equal(mine, order) {
+			t.Error("a session with two endpoints got the events of one in another order")
+		}
+		slices.Sort(want)
+		if got := slices.Sorted(slices.Values(order)); !slices.Equal(got, want) || slices.Contains(order, before[0]) {
+			t.Error("events are missing, or came twice, or were there before")
+		}
+		m := sockets[1].messages[0]
+		if m.Type != "webhook_request" || m.EndpointID != string(b.ep.ID) || m.Method != "POST" || m.Path != "/orders" || m.BodyEncoding != "base64" || m.QueryString != "a=1&a=2" ||
+			m.HeaderList[0] != [2]string{"X-A", "1"} || m.Respond {
+			t.Errorf("%+v", m)
+		}
+		for _, c := range sockets {
+			c.close(true)
+		}
+		if b.active(b.ep) {
+			t.Error("tunnel_active is true with no session")
+		}
+	})
+}
+
+func TestSubscriptionsAreForWhatIsTheirs(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		e, key, err := b.endpoints.CreateTemporary(t.Context())
+		must(t, err)
+		anonymous, err := b.accounts.Authenticate(t.Context(), key)
+		must(t, err)
+		c := b.connect(n, anonymous, "", hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		c.subscribe(e)
+		c.subscribe(e) // the same key again is nothing new
+		mine := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		mine.subscribe(e)
+		mine.subscribe(b.ep)
+		kind, name := hookglass.KindEmail, "Mail"
+		mail, err := b.endpoints.Create(t.Context(), b.who, endpoint.Draft{Name: &name, Kind: &kind})
+		must(t, err)
+		mine.subscribe(mail)
+		for _, got := range []struct {
+			c    *socket
+			want []string
+		}{
+			{c, []string{"reject " + string(b.ep.ID), "confirm " + string(e.ID)}},
+			{mine, []string{"reject " + string(e.ID), "confirm " + string(b.ep.ID), "confirm " + string(mail.ID)}},
+		} {
+			if !slices.Equal(got.c.words, got.want) {
+				t.Errorf("got %q, want %q", got.c.words, got.want)
+			}
+		}
+	})
+}
+
+// Decisions, section 14: within 5 s, on all nodes.
+func TestRightsThatEndEndTheirSockets(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(1, 0)
+		first, second := b.endpoint("First"), b.endpoint("Second")
+		alone := b.connect(n, b.who, string(first.ID), hookglass.TunnelClient{})
+		alone.subscribe(first)
+		both := b.connect(n, b.who, string(first.ID), hookglass.TunnelClient{})
+		both.subscribe(first)
+		both.subscribe(second)
+		began := time.Now()
+		_, err := b.endpoints.Delete(t.Context(), b.who, string(first.ID))
+		must(t, err)
+		alone.await("the end", func() bool { return slices.Contains(alone.words, "disconnect unauthorized false") })
+		both.await("the rejection", func() bool { return slices.Contains(both.words, "reject "+string(first.ID)) })
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		id := b.capture(0, second, 1)
+		if got := both.got(1); got[0] != id[0] {
+			t.Errorf("the socket's other endpoint is not served any more: %v", got)
+		}
+		began = time.Now()
+		must(t, b.accounts.RevokeToken(t.Context(), hookglass.System, b.who.Token))
+		both.await("the end", func() bool { return slices.Contains(both.words, "disconnect unauthorized false") })
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// Reliability, row 85: one that takes nothing costs no other anything, and loses nothing itself.
+func TestASocketThatStandsStillHoldsUpNobody(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		slow := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		slow.subscribe(b.ep)
+		quick := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		quick.subscribe(b.ep)
+		thaw := slow.freeze()
+		want := b.capture(0, b.ep, 1500)
+		if got := quick.got(1500); !slices.Equal(got, want) {
+			t.Error("the other session did not get all in order")
+		}
+		if len(slow.messages) != 0 {
+			t.Errorf("a frozen socket took %d", len(slow.messages))
+		}
+		thaw()
+		if got := slow.got(1500); !slices.Equal(got, want) {
+			t.Error("after it moved again, it did not get all in order")
+		}
+	})
+}
+
+func TestAServerThatStopsTellsItsClientsToComeBack(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n, other := b.node(0, 0), b.node(1, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		n.stop()
+		if !slices.Contains(c.words, "disconnect server_restart true") {
+			t.Errorf("it was told %q", c.words)
+		}
+		b.capture(1, b.ep, 2)
+		if gaps := b.gaps(other, b.ep); len(gaps) != 1 || gaps[0].State != hookglass.GapOpen || gaps[0].Counts.Total != 2 {
+			t.Errorf("%+v", gaps)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package tunnel
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// watch is the slow poll, and hears of rights that end.
+func (s *Service) watch(ctx context.Context) {
+	tokens := s.db.Listen(store.TopicTokens)
+	defer tokens.Close()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	newest := int64(-1)
+	for {
+		select {
+		case <-tick.C:
+			newest = s.look(ctx, newest)
+		case <-tokens.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := s.checkRights(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Warn("the rights of tunnels could not be looked at", "error", err)
+		}
+	}
+}
+
+// look wakes the sessions of endpoints with events that came since the last look.
+func (s *Service) look(ctx context.Context, since int64) int64 {
+	var endpoints []int64
+	newest := since
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		endpoints, newest, err = v.EndpointsSince(since)
+		return err
+	})
+	if err != nil {
+		return since
+	}
+	changed := make(map[int64]bool, len(endpoints))
+	for _, num := range endpoints {
+		changed[num] = true
+	}
+	for _, x := range s.all() {
+		for _, sub := range x.list() {
+			if changed[sub.EndpointNum] {
+				sub.pending.Store(true)
+				x.nudge()
+			}
+		}
+		if x.command.Load() {
+			x.nudge()
+		}
+	}
+	return newest
+}
+
+func (s *Service) all() []*Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*Session, 0, len(s.sessions))
+	for x := range s.sessions {
+		all = append(all, x)
+	}
+	return all
+}
+
+// checkRights ends sockets whose token was revoked or has expired, and those whose endpoint is gone. A socket that has other endpoints left is
+// told that the one is.
+func (s *Service) checkRights(ctx context.Context) error {
+	sessions := s.all()
+	if len(sessions) == 0 {
+		return nil
+	}
+	var tokens, endpoints []int64
+	for _, x := range sessions {
+		if x.who.Token != 0 {
+			tokens = append(tokens, x.who.Token)
+		}
+		endpoints = append(endpoints, x.home)
+		for _, sub := range x.list() {
+			endpoints = append(endpoints, sub.EndpointNum)
+		}
+	}
+	var usable map[int64]bool
+	var kept map[int64]hookglass.Endpoint
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		if usable, err = v.UsableTokens(distinct(tokens), time.Now()); err != nil {
+			return err
+		}
+		kept, err = v.KeptEndpoints(distinct(endpoints))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, x := range sessions {
+		x.checkRights(usable, kept)
+	}
+	return nil
+}
+
+func (x *Session) checkRights(usable map[int64]bool, kept map[int64]hookglass.Endpoint) {
+	if x.who.Token != 0 && !usable[x.who.Token] {
+		x.disconnect(ReasonUnauthorized, false)
+		return
+	}
+	if _, there := kept[x.home]; x.who.Token == 0 && !there {
+		x.disconnect(ReasonUnauthorized, false)
+		return
+	}
+	subs := x.list()
+	var lost []*subscription
+	for _, sub := range subs {
+		e, there := kept[sub.EndpointNum]
+		switch {
+		case !there,
+			x.who.Token == 0 && e.AccountID != 0,
+			x.who.Token != 0 && (e.AccountID != x.who.Account || x.who.Workspace != 0 && e.WorkspaceID != x.who.Workspace):
+			lost = append(lost, sub)
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	if len(lost) == len(subs) {
+		x.disconnect(ReasonUnauthorized, false)
+		return
+	}
+	for _, sub := range lost {
+		if x.remove(sub.key) == nil {
+			continue
+		}
+		go func() { // a socket that is stuck must not hold up the others
+			_ = x.conn.Reject(x.ctx, sub.key) // its end is noticed elsewhere
+			x.s.end(ending{subscription: sub.Num})
+		}()
+	}
+}
+
+func distinct(nums []int64) []int64 {
+	seen := make(map[int64]bool, len(nums))
+	var some []int64
+	for _, n := range nums {
+		if !seen[n] {
+			seen[n] = true
+			some = append(some, n)
+		}
+	}
+	return some
+}
