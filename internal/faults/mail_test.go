@@ -1,0 +1,177 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// posts is what senders of mail were told.
+type posts struct {
+	mu     sync.Mutex
+	stored map[string]string // event id to message
+	unsure int               // messages whose answer did not come
+}
+
+func (p *posts) counts() (stored, unsure int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.stored), p.unsure
+}
+
+// send sends messages over one connection until it breaks or it is told to quit.
+func (p *posts) send(addr, to string, next *atomic.Int64, quit <-chan struct{}) {
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	r := bufio.NewReader(nc)
+	expect := func(code string) (string, bool) {
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, code) {
+				return line, false
+			}
+			if line[3] == ' ' {
+				return line, true
+			}
+		}
+	}
+	if _, ok := expect("220"); !ok {
+		return
+	}
+	fmt.Fprint(nc, "EHLO faults.test\r\n")
+	if _, ok := expect("250"); !ok {
+		return
+	}
+	for {
+		select {
+		case <-quit:
+			return
+		default:
+		}
+		message := fmt.Sprintf("From: a@example.org\r\nSubject: %d\r\n\r\n%s\r\n", next.Add(1), strings.Repeat("x", 2000))
+		fmt.Fprintf(nc, "MAIL FROM:<a@example.org>\r\nRCPT TO:<%s>\r\nDATA\r\n", to)
+		for _, code := range []string{"250", "250", "354"} {
+			if _, ok := expect(code); !ok {
+				return // nothing of the message was sent
+			}
+		}
+		fmt.Fprint(nc, message+".\r\n")
+		line, ok := expect("250")
+		p.mu.Lock()
+		if ok {
+			p.stored[strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:])] = strings.Clone(message)
+		} else {
+			p.unsure++
+		}
+		p.mu.Unlock()
+		if !ok {
+			return
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// A mail that was answered 250 is there after kill -9, byte for byte, and its authentication, which comes after the
+// answer, is made up for.
+func TestKill9LosesNoMail(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *site) {
+		smtp := freePort(t)
+		n := s.serve("--smtp-listen", smtp, "--mail-dns", os.DevNull)
+		var made struct {
+			Data struct {
+				ID           string `json:"id"`
+				EmailAddress string `json:"email_address"`
+			} `json:"data"`
+		}
+		n.api(http.MethodPost, "/endpoints", `{"endpoint":{"name":"faults","kind":"email"}}`, &made)
+		p := &posts{stored: map[string]string{}}
+		var next atomic.Int64
+		for range pick(2, 20) {
+			quit := make(chan struct{})
+			var senders sync.WaitGroup
+			for range 8 {
+				senders.Go(func() { p.send(smtp, made.Data.EmailAddress, &next, quit) })
+			}
+			<-time.After(between(200*time.Millisecond, 600*time.Millisecond))
+			n.kill()
+			close(quit)
+			senders.Wait()
+			n.start()
+			n.ready(10 * time.Second)
+		}
+		acked, unsure := p.counts()
+		if acked == 0 {
+			t.Fatal("nothing was acknowledged: nothing was tried")
+		}
+		for id, message := range p.stored {
+			status, body, err := n.call(s.token, http.MethodGet, "/endpoints/"+made.Data.ID+"/requests/"+id+"/raw", "")
+			if err != nil || status != http.StatusOK || string(body) != message {
+				t.Fatalf("%s was acknowledged: %d %v, %d bytes of %d", id, status, err, len(body), len(message))
+			}
+		}
+		if count := int(n.eventCount(made.Data.ID)); count < acked || count > acked+unsure {
+			t.Errorf("%d events are stored, %d were acknowledged and %d not answered", count, acked, unsure)
+		}
+		// What a dead process had in hand is taken over when its lease ends (decisions, section 14: within 60 s).
+		eventually(t, 75*time.Second, "every mail has its verdict", func() bool {
+			var page struct {
+				Data []struct {
+					Authentication struct{ SPF string }
+				}
+			}
+			pending := false
+			for cursor := ""; !pending; {
+				var meta struct {
+					Meta struct {
+						NextCursor *string `json:"next_cursor"`
+					}
+				}
+				status, body, err := n.call(s.token, http.MethodGet, "/endpoints/"+made.Data.ID+"/requests?limit=100"+cursor, "")
+				if err != nil || status != http.StatusOK {
+					return false
+				}
+				decode(t, body, &page)
+				decode(t, body, &meta)
+				for _, e := range page.Data {
+					pending = pending || e.Authentication.SPF == "pending"
+				}
+				if meta.Meta.NextCursor == nil {
+					break
+				}
+				cursor = "&cursor=" + *meta.Meta.NextCursor
+			}
+			return !pending
+		})
+		t.Logf("%d mails acknowledged, %d unsure", acked, unsure)
+	})
+}
+
+func decode(t *testing.T, body []byte, v any) {
+	t.Helper()
+	if err := json.Unmarshal(body, v); err != nil {
+		t.Fatal(err)
+	}
+}
