@@ -62,6 +62,7 @@ func New(d Deps) http.Handler {
 		a.registerEndpoints,
 		a.registerInspector,
 		a.registerSecrets,
+		a.registerCases,
 	} {
 		register()
 	}

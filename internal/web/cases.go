@@ -1,0 +1,413 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/web/cases"
+	"hookglass/internal/web/fresh"
+	"hookglass/internal/web/layout"
+)
+
+const (
+	historySize = 20 // runs that a page lists
+	recentSize  = 50 // requests that a form offers
+)
+
+func (a *app) registerCases() {
+	a.page("GET /endpoints/{endpoint}/cases", a.listCases)
+	a.page("GET /endpoints/{endpoint}/cases/rows", a.caseRows)
+	a.page("GET /endpoints/{endpoint}/cases/new", a.newCase)
+	a.page("POST /endpoints/{endpoint}/cases", a.createCase)
+	a.page("POST /endpoints/{endpoint}/cases/check", a.checkCase)
+	a.page("GET /endpoints/{endpoint}/cases/{case}", a.showCase)
+	a.page("POST /endpoints/{endpoint}/cases/{case}", a.saveCase)
+	a.page("POST /endpoints/{endpoint}/cases/{case}/check", a.checkCase)
+	a.page("GET /endpoints/{endpoint}/cases/{case}/runs", a.caseRuns)
+	a.page("POST /endpoints/{endpoint}/cases/{case}/run", a.runCase)
+	a.page("POST /endpoints/{endpoint}/cases/{case}/delete", a.deleteCase)
+}
+
+// own finds the signed-in user and the endpoint that the path names. Whoever it does not belong to gets not_found.
+func (a *app) own(r *http.Request) (visitor, hookglass.Endpoint, error) {
+	v, err := a.user(r)
+	if err != nil {
+		return v, hookglass.Endpoint{}, err
+	}
+	e, err := a.endpointFor(r, v)
+	return v, e, err
+}
+
+func (a *app) listCases(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	m := cases.ListModel{Notice: notices[r.URL.Query().Get("done")]}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.ReplayCases, fresh.Script); err != nil {
+		return err
+	}
+	if m.List, err = a.casesOf(r, v, e); err != nil {
+		return err
+	}
+	if m.Recent, err = a.recent(r.Context(), v, e); err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, cases.ListPage(m))
+}
+
+// recent are the newest requests of an endpoint.
+func (a *app) recent(ctx context.Context, v visitor, e hookglass.Endpoint) (events []*hookglass.Event, err error) {
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+		page, err := view.Events(string(e.ID), store.EventList{Limit: recentSize})
+		events = page.Events
+		return err
+	})
+	return events, err
+}
+
+func (a *app) casesOf(r *http.Request, v visitor, e hookglass.Endpoint) (l cases.List, err error) {
+	l.Endpoint, l.Now = e.ID, time.Now()
+	before, err := place(r.FormValue("cursor"))
+	if err != nil {
+		return l, err
+	}
+	if l.Cases, err = a.Replays.Cases(r.Context(), v.who, string(e.ID), before, pageSize+1); err != nil {
+		return l, err
+	}
+	if len(l.Cases) > pageSize {
+		l.Cases = l.Cases[:pageSize]
+		l.Older = cursor(l.Cases[pageSize-1].Num)
+	}
+	return l, nil
+}
+
+// caseRows is the list alone.
+func (a *app) caseRows(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	l, err := a.casesOf(r, v, e)
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, cases.Cases(l))
+}
+
+func (a *app) newCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	id := r.FormValue("event")
+	if id == "" {
+		redirect(w, r, "/endpoints/"+string(e.ID)+"/cases#create")
+		return nil
+	}
+	event, err := a.event(r.Context(), v, e, id)
+	if err != nil {
+		return err
+	}
+	return a.renderCase(w, r, http.StatusOK, v, e, cases.Model{Source: event, Form: cases.NewForm(event)})
+}
+
+func (a *app) createCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := readLongForm(w, r); err != nil {
+		return err
+	}
+	m := cases.Model{Form: cases.ReadForm(r.PostForm)}
+	if m.Source, err = a.event(r.Context(), v, e, m.Form.Event); err != nil {
+		return err
+	}
+	d, faults := m.Form.Draft()
+	switch do := r.PostForm.Get("do"); {
+	case do == "check" || do == "take":
+		return a.tryCase(w, r, v, e, m)
+	case len(faults) > 0:
+		err = hookglass.InvalidFields(faults)
+	default:
+		d.SourceID = &m.Form.Event
+		var c hookglass.ReplayCase
+		if c, err = a.Replays.CreateCase(r.Context(), v.who, string(e.ID), d); err == nil {
+			redirect(w, r, "/endpoints/"+string(e.ID)+"/cases/"+c.ID+"?done=created")
+			return nil
+		}
+	}
+	return a.refuseCase(w, r, v, e, m, err)
+}
+
+func (a *app) showCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	c, err := a.Replays.Case(r.Context(), v.who, string(e.ID), r.PathValue("case"))
+	if err != nil {
+		return err
+	}
+	return a.renderCase(w, r, http.StatusOK, v, e, cases.Model{Case: &c, Form: cases.FormOf(c), Notice: notices[r.URL.Query().Get("done")]})
+}
+
+func (a *app) saveCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := readLongForm(w, r); err != nil {
+		return err
+	}
+	c, err := a.Replays.Case(r.Context(), v.who, string(e.ID), r.PathValue("case"))
+	if err != nil {
+		return err
+	}
+	m := cases.Model{Case: &c, Form: cases.ReadForm(r.PostForm)}
+	d, faults := m.Form.Draft()
+	d.LockVersion = &m.Form.LockVersion
+	switch do := r.PostForm.Get("do"); {
+	case do == "check" || do == "take":
+		return a.tryCase(w, r, v, e, m)
+	case len(faults) > 0:
+		err = hookglass.InvalidFields(faults)
+	default:
+		if _, err = a.Replays.UpdateCase(r.Context(), v.who, string(e.ID), c.ID, d); err == nil {
+			redirect(w, r, "/endpoints/"+string(e.ID)+"/cases/"+c.ID+"?done=saved")
+			return nil
+		}
+	}
+	return a.refuseCase(w, r, v, e, m, err)
+}
+
+// refuseCase shows the form again with what is wrong with it.
+func (a *app) refuseCase(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m cases.Model, err error) error {
+	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
+		return a.renderCase(w, r, http.StatusUnprocessableEntity, v, e, m)
+	}
+	message, status := refused(err)
+	if hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
+		m.Form.Faults = []hookglass.FieldError{{Field: "replay_case.target_url", Message: "may not be reached: outbound protection forbids it"}}
+		return a.renderCase(w, r, status, v, e, m)
+	}
+	if message == "" {
+		return err
+	}
+	if hookglass.Is(err, hookglass.CodeStaleLockVersion) && m.Case != nil {
+		m.Stale = m.Case.LockVersion
+		m.Form.LockVersion = m.Stale // who has read that saves over it
+		return a.renderCase(w, r, status, v, e, m)
+	}
+	m.Problem = message
+	return a.renderCase(w, r, status, v, e, m)
+}
+
+// tryCase shows the form again with what its assertions make of the last answer, without scripts.
+func (a *app) tryCase(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m cases.Model) error {
+	if r.PostForm.Get("do") == "take" {
+		check, err := a.lastAnswer(r.Context(), v, e, r.PathValue("case"), m.Form.Event)
+		if err != nil {
+			return err
+		}
+		if check.Response != nil {
+			m.Form.Take(check.Response)
+		}
+	}
+	_, m.Form.Faults = m.Form.Draft()
+	return a.renderCase(w, r, http.StatusOK, v, e, m)
+}
+
+// checkCase is what the assertions of a form make of the last answer, alone.
+func (a *app) checkCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := readLongForm(w, r); err != nil {
+		return err
+	}
+	f := cases.ReadForm(r.PostForm)
+	check, err := a.lastAnswer(r.Context(), v, e, r.PathValue("case"), f.Event)
+	if err != nil {
+		return err
+	}
+	check.Judge(f)
+	return render(w, r, http.StatusOK, cases.Checked(check))
+}
+
+// lastAnswer finds the newest answer of a case's runs or, where it has none, of the replays of an event.
+func (a *app) lastAnswer(ctx context.Context, v visitor, e hookglass.Endpoint, caseID, eventID string) (c cases.Check, err error) {
+	c.Now = time.Now()
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+		if caseID != "" {
+			runs, err := view.ReplayRuns(string(e.ID), caseID, 0, historySize)
+			if err != nil {
+				return err
+			}
+			for _, run := range runs {
+				if run.Response != nil {
+					c.Response, c.At = run.Response, run.FinishedAt
+					return nil
+				}
+			}
+		}
+		replays, err := view.Replays(string(e.ID), eventID, 0, historySize)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			return nil // the event was deleted
+		}
+		for _, p := range replays {
+			if p.Response != nil {
+				c.Response, c.At = p.Response, p.At
+				return nil
+			}
+		}
+		return err
+	})
+	return c, err
+}
+
+func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v visitor, e hookglass.Endpoint, m cases.Model) (err error) {
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.ReplayCases, fresh.Script, cases.Script); err != nil {
+		return err
+	}
+	id, source := "", m.Form.Event
+	if m.Case != nil {
+		id, source = m.Case.ID, string(m.Case.SourceID)
+		m.Key = "web-" + hookglass.NewSortableID("key", time.Now())
+		if m.Runs, err = a.runsOf(r, v, e, id); err != nil {
+			return err
+		}
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		account, err := view.Account(v.who.Account)
+		if err != nil {
+			return err
+		}
+		m.Plan = messageOf(account.Entitlements().MayRegenerateOrResign())
+		if m.Source == nil {
+			if m.Source, err = view.Event(string(e.ID), source); hookglass.Is(err, hookglass.CodeNotFound) {
+				m.Source, err = nil, nil
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if m.Check, err = a.lastAnswer(r.Context(), v, e, id, source); err != nil {
+		return err
+	}
+	m.Check.Judge(m.Form)
+	return render(w, r, status, cases.Page(m))
+}
+
+// runsOf reads the history of a case, and whole the run that the address names or else the newest.
+func (a *app) runsOf(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h cases.Runs, err error) {
+	q := r.URL.Query()
+	self := url.Values{}
+	for _, name := range []string{"run", "cursor"} {
+		if value := q.Get(name); value != "" {
+			self.Set(name, value)
+		}
+	}
+	h = cases.Runs{Endpoint: e.ID, Case: id, Now: time.Now(), Self: "/endpoints/" + string(e.ID) + "/cases/" + id + "/runs?" + self.Encode()}
+	before, err := place(q.Get("cursor"))
+	if err != nil {
+		return h, err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if h.Runs, err = view.ReplayRuns(string(e.ID), id, before, historySize+1); err != nil {
+			return err
+		}
+		if named := q.Get("run"); named != "" {
+			run, err := view.ReplayRun(string(e.ID), named)
+			if err == nil && run.CaseID == id {
+				h.Open = &run
+			} else if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+	if len(h.Runs) > historySize {
+		h.Runs = h.Runs[:historySize]
+		h.Older = cursor(h.Runs[historySize-1].Num)
+	}
+	if h.Open == nil && len(h.Runs) > 0 {
+		h.Open = &h.Runs[0]
+	}
+	return h, err
+}
+
+// caseRuns is the history alone.
+func (a *app) caseRuns(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	c, err := a.Replays.Case(r.Context(), v.who, string(e.ID), r.PathValue("case"))
+	if err != nil {
+		return err
+	}
+	h, err := a.runsOf(r, v, e, c.ID)
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, cases.History(h))
+}
+
+func (a *app) runCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id := r.PathValue("case")
+	run, err := a.Replays.RunCase(r.Context(), v.who, string(e.ID), id, r.PostForm.Get("key"))
+	if hookglass.Is(err, hookglass.CodeIdempotencyConflict) {
+		c, again := a.Replays.Case(r.Context(), v.who, string(e.ID), id)
+		if again != nil {
+			return again
+		}
+		return a.renderCase(w, r, http.StatusConflict, v, e, cases.Model{
+			Case: &c, Form: cases.FormOf(c), Problem: "The case was changed since this Run was shown, so it was not run. Look at it as it is now, and press Run again.",
+		})
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/cases/"+id+"?run="+run.ID)
+	return nil
+}
+
+func (a *app) deleteCase(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Replays.DeleteCase(r.Context(), v.who, string(e.ID), r.PathValue("case")); err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/cases?done=deleted")
+	return nil
+}
+
+// maxLongForm bounds forms with templates and JSON in them.
+const maxLongForm = 2 << 20
+
+// readLongForm reads such a form, bounded.
+func readLongForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxLongForm)
+	if err := r.ParseForm(); err != nil {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read, or is larger than 2 MiB.")
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Holds the last answer against what is asserted while it is typed.
+
+const form = document.querySelector("form[data-check]");
+let timer = 0;
+let asked = 0;
+
+async function check() {
+  const mine = ++asked;
+  try {
+    const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    if (!answer.ok || mine !== asked) return;
+    const template = document.createElement("template");
+    template.innerHTML = await answer.text();
+    const next = template.content.getElementById("check");
+    const now = document.getElementById("check");
+    if (!next || mine !== asked || next.outerHTML === now.outerHTML) return;
+    const said = now.querySelector("[data-say]")?.dataset.say;
+    now.replaceWith(next);
+    const say = next.querySelector("[data-say]")?.dataset.say;
+    if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
+  } catch {} // the next letter asks again
+}
+
+form?.addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(check, 250);
+});
+
+// Who writes a URL means it.
+form?.elements.namedItem("target_url")?.addEventListener("input", () => {
+  form.querySelector("input[name=target][value=url]").checked = true;
+});

@@ -1,0 +1,178 @@
+package cases
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/internal/replay"
+)
+
+// Form is a case as it is typed.
+type Form struct {
+	Event       string // of a new case
+	Name        string
+	Description string
+	Tunnel      bool
+	URL         string
+	Identity    string
+	Signature   string
+	StatusClass string
+	StatusCode  string
+	Subset      string
+	LockVersion int64
+	Faults      []hookglass.FieldError
+}
+
+// NewForm is the form for a case that is made of an event.
+func NewForm(e *hookglass.Event) Form {
+	return Form{Event: string(e.ID), Name: Title(e), Identity: string(hookglass.IdentityOriginal), Signature: string(hookglass.DefaultSignatureMode), StatusClass: "2xx"}
+}
+
+// FormOf is the form of a case as it stands.
+func FormOf(c hookglass.ReplayCase) Form {
+	f := Form{
+		Event: string(c.SourceID), Name: c.Name, Description: c.Description, Tunnel: c.TargetURL == hookglass.TunnelTarget, Identity: string(c.Options.Identity),
+		Signature: string(c.Options.Signature), StatusClass: c.Assertions.StatusClass, Subset: pretty(c.Assertions.JSONSubset), LockVersion: c.LockVersion,
+	}
+	if !f.Tunnel {
+		f.URL = c.TargetURL
+	}
+	if c.Assertions.StatusCode != 0 {
+		f.StatusCode = strconv.Itoa(c.Assertions.StatusCode)
+	}
+	return f
+}
+
+// ReadForm reads what a browser sends.
+func ReadForm(v url.Values) Form {
+	text := func(name string) string { return strings.ReplaceAll(v.Get(name), "\r\n", "\n") }
+	f := Form{
+		Event: v.Get("event"), Name: strings.TrimSpace(v.Get("name")), Description: text("description"), Tunnel: v.Get("target") == hookglass.TunnelTarget,
+		URL: strings.TrimSpace(v.Get("target_url")), Identity: v.Get("identity_mode"), Signature: v.Get("signature_mode"),
+		StatusClass: v.Get("status_class"), StatusCode: strings.TrimSpace(v.Get("status_code")), Subset: text("json_subset"),
+	}
+	f.LockVersion, _ = strconv.ParseInt(v.Get("lock_version"), 10, 64) // what is no number is no version
+	return f
+}
+
+// Assertions reads what is asserted. Its faults are of the fields below replay_case.
+func (f Form) Assertions() (a hookglass.Assertions, faults []hookglass.FieldError) {
+	fault := func(field, message string) {
+		faults = append(faults, hookglass.FieldError{Field: "replay_case.assertions." + field, Message: message})
+	}
+	a.StatusClass = f.StatusClass
+	if f.StatusCode != "" {
+		code, err := strconv.Atoi(f.StatusCode)
+		if err != nil || code < 100 || code > 599 {
+			fault("status.code", "must be from 100 to 599")
+		}
+		a.StatusCode = code
+	}
+	subset := bytes.TrimSpace([]byte(f.Subset))
+	if len(subset) > 0 {
+		switch why := notJSON(subset); {
+		case why != "":
+			fault("json_subset", why)
+		case subset[0] != '{':
+			fault("json_subset", "must be an object, { … }")
+		case len(bytes.TrimSpace(subset[1:len(subset)-1])) > 0:
+			a.JSONSubset = subset
+		}
+	}
+	return a, faults
+}
+
+// Draft is what the form asks of the case.
+func (f Form) Draft() (replay.CaseDraft, []hookglass.FieldError) {
+	a, faults := f.Assertions()
+	target := f.URL
+	if f.Tunnel {
+		target = hookglass.TunnelTarget
+	}
+	return replay.CaseDraft{
+		Name: &f.Name, Description: &f.Description, TargetURL: &target, Assertions: &a,
+		Options: &replay.CaseOptions{Identity: f.Identity, Signature: f.Signature},
+	}, faults
+}
+
+// notJSON says where a text stops being JSON; empty: it is.
+func notJSON(text []byte) string {
+	var any json.RawMessage
+	err := json.Unmarshal(text, &any)
+	if err == nil {
+		return ""
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		at := text[:min(int(syntax.Offset), len(text))]
+		return fmt.Sprintf("is not JSON: %s, in line %d", syntax.Error(), bytes.Count(at, []byte("\n"))+1)
+	}
+	return "is not JSON"
+}
+
+// pretty indents JSON; what is none stays as it is.
+func pretty(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// maxTaken is how long an answer may be that is taken over as what is wanted, in bytes.
+const maxTaken = 16 << 10
+
+// Take makes an answer what the form wants: its status, and its body where that is a JSON object.
+func (f *Form) Take(r *hookglass.TargetResponse) {
+	f.StatusClass, f.StatusCode = "", strconv.Itoa(r.Status)
+	if text := bytes.TrimSpace(r.Body); len(text) > 0 && len(text) <= maxTaken && !r.Truncated && text[0] == '{' && notJSON(text) == "" {
+		f.Subset = pretty(text)
+	}
+}
+
+// Judge holds the last answer against the form.
+func (c *Check) Judge(f Form) {
+	a, faults := f.Assertions()
+	switch {
+	case len(faults) > 0:
+		c.Fault = sentence(faults[0])
+	case a.StatusClass == "" && a.StatusCode == 0 && a.JSONSubset == nil:
+		c.Fault = "Nothing is asserted yet: name a status or a part of the JSON."
+	case c.Response != nil:
+		c.Results, c.Passed = replay.Judge(a, c.Response)
+	}
+}
+
+var words = map[string]string{
+	"name": "The name", "description": "The description", "target_url": "The target URL", "source_id": "The request", "assertions": "What is asserted",
+	"assertions.status.class": "The status class", "assertions.status.code": "The status code", "assertions.json_subset": "The JSON",
+	"options.identity_mode": "The identity", "options.signature_mode": "The signature",
+}
+
+func sentence(f hookglass.FieldError) string {
+	field := strings.TrimPrefix(f.Field, "replay_case.")
+	name := words[field]
+	if name == "" {
+		name = field
+	}
+	return name + " " + f.Message + "."
+}
+
+// fault says what is wrong with a field.
+func (f Form) fault(field string) string {
+	for _, fault := range f.Faults {
+		if fault.Field == "replay_case."+field {
+			return sentence(fault)
+		}
+	}
+	return ""
+}
