@@ -108,6 +108,7 @@ type Listener struct {
 	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
 	from     time.Time       // and by the server's clock
 	gone     map[string]bool // endpoints that the server does not give
+	gaps     map[string]bool // that were seen
 	commands map[string]bool // replays that were done
 
 	work  sync.WaitGroup // deliveries, replays and recoveries under way
@@ -121,7 +122,7 @@ func New(cfg Config) *Listener {
 	}
 	l := &Listener{
 		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),
-		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), commands: make(map[string]bool),
+		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), commands: make(map[string]bool), gaps: make(map[string]bool),
 		evidence: 64 << 10, enough: func() {}, ended: make(chan struct{}),
 	}
 	if cfg.Chaos != nil {

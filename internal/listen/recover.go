@@ -35,6 +35,7 @@ func (l *Listener) recover(ctx context.Context) {
 		l.failedToRecover(ctx, err)
 		return
 	}
+	l.fresh(gaps)
 	if lost.IsZero() {
 		l.recoverEarlier(ctx, gaps)
 		return
@@ -87,6 +88,31 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.attempted, Delivered: got.succeeded, Failed: got.failed})
 		}
 	}
+}
+
+// recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a while, and
+// until then the server does not know that nobody was connected.
+func (l *Listener) recoverLate(ctx context.Context) {
+	gaps, err := l.cfg.Client.Gaps(ctx, l.ids())
+	if err != nil {
+		return // the next look, or the next connection, finds them
+	}
+	if gaps = l.fresh(gaps); len(gaps) > 0 {
+		l.recoverEarlier(ctx, gaps)
+	}
+}
+
+// fresh are the gaps that were not seen before.
+func (l *Listener) fresh(gaps []api.Gap) (some []api.Gap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range gaps {
+		if !l.gaps[g.ID] {
+			l.gaps[g.ID] = true
+			some = append(some, g)
+		}
+	}
+	return some
 }
 
 // oldest is how far back events are wanted.

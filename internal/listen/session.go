@@ -18,6 +18,10 @@ const (
 	backlogCheck = 100 * time.Millisecond // between looks whether what was left for later can come now
 )
 
+// takeover is when, after connecting, gaps are looked for that were not known before: what a dead node held is taken over within
+// 60 s (decisions, section 14).
+var takeover = []time.Duration{15 * time.Second, 30 * time.Second, 65 * time.Second}
+
 // session is one socket with its subscriptions.
 type session struct {
 	l           *Listener
@@ -76,6 +80,9 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 	defer beat.Stop()
 	defer late.Stop()
 	defer look.Stop()
+	again := time.NewTimer(takeover[0])
+	defer again.Stop()
+	looks := 0
 	defer l.reports.detach()
 	catching := make(chan struct{}, 1) // one recovery at a time
 	for stop := ctx.Done(); ; {
@@ -118,6 +125,21 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 			case catching <- struct{}{}:
 				l.work.Go(func() {
 					l.catchUp(recovery, since)
+					<-catching
+				})
+			default:
+			}
+		case <-again.C:
+			if looks++; looks < len(takeover) {
+				again.Reset(takeover[looks] - takeover[looks-1])
+			}
+			if !online || stop == nil || l.cfg.Recover == RecoverNone {
+				continue
+			}
+			select {
+			case catching <- struct{}{}:
+				l.work.Go(func() {
+					l.recoverLate(recovery)
 					<-catching
 				})
 			default:
