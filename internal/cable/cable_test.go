@@ -1,0 +1,285 @@
+package cable_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/cable"
+	"hookglass/internal/delivery"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+	"hookglass/internal/tunnel"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// site is the socket on a server of its own, with an account's endpoint behind it.
+type site struct {
+	t       *testing.T
+	db      *store.DB
+	url     string
+	tunnels *tunnel.Service
+	who     hookglass.Principal
+	ep      hookglass.Endpoint
+}
+
+func open(t *testing.T) *site {
+	t.Helper()
+	db := storetest.SQLite(t)
+	log := slog.New(slog.DiscardHandler)
+	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+	must(t, err)
+	owner, err := account.New(db, log).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+	must(t, err)
+	s := &site{t: t, db: db, who: hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID, Scopes: hookglass.System.Scopes}}
+	_, token, err := account.New(db, log).CreateToken(t.Context(), hookglass.System, account.TokenRequest{
+		User: owner.User.ID, Account: owner.Account.ID, Level: hookglass.LevelAccount, Scopes: hookglass.System.Scopes,
+	})
+	must(t, err)
+	s.who.Token = token.ID
+	name := "Payments"
+	s.ep, err = endpoint.New(db, keys).Create(t.Context(), s.who, endpoint.Draft{Name: &name})
+	must(t, err)
+	draining := make(chan struct{})
+	s.tunnels = tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: time.Hour, Draining: draining, Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.tunnels.Run(ctx) }()
+	handler := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: "https://hooks.example.com", Log: log})
+	server := httptest.NewServer(httpd.New(httpd.Config{Log: log}).Wrap(handler))
+	t.Cleanup(func() { close(draining); cancel(); <-ended; server.Close() })
+	s.url = server.URL
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) ticket() string {
+	s.t.Helper()
+	g, err := s.tunnels.Connect(s.t.Context(), s.who, string(s.ep.ID), hookglass.TunnelClient{})
+	must(s.t, err)
+	return g.Ticket
+}
+
+// client is the other end of a socket.
+type client struct {
+	t  *testing.T
+	ws *websocket.Conn
+}
+
+func (s *site) dial(ticket string) *client {
+	s.t.Helper()
+	ws, _, err := websocket.Dial(s.t.Context(), s.url+"/cable?ticket="+ticket, &websocket.DialOptions{Subprotocols: []string{"actioncable-v1-json", "actioncable-unsupported"}})
+	must(s.t, err)
+	ws.SetReadLimit(64 << 20)
+	s.t.Cleanup(func() { _ = ws.CloseNow() })
+	return &client{s.t, ws}
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	must(c.t, c.ws.Write(c.t.Context(), websocket.MessageText, []byte(text)))
+}
+
+func (c *client) read() (string, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	_, text, err := c.ws.Read(ctx)
+	return string(text), err
+}
+
+// want reads the next message that is no sign of life.
+func (c *client) want(begins string) string {
+	c.t.Helper()
+	for {
+		text, err := c.read()
+		must(c.t, err)
+		if strings.HasPrefix(text, `{"type":"ping"`) {
+			continue
+		}
+		if !strings.HasPrefix(text, begins) {
+			c.t.Fatalf("got %s, want %s", text, begins)
+		}
+		return text
+	}
+}
+
+func mustParse(t *testing.T, path string) *url.URL {
+	t.Helper()
+	u, err := url.ParseRequestURI(path)
+	if strings.HasPrefix(path, "//") {
+		return &url.URL{Path: path}
+	}
+	must(t, err)
+	return u
+}
+
+func mustRequest(t *testing.T, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	must(t, err)
+	return req
+}
+
+func quote(s string) string {
+	text, _ := json.Marshal(s)
+	return string(text)
+}
+
+// The protocol as its public description has it: identifiers go back as they came, whatever their spelling.
+func TestTheSocketSpeaksActionCable(t *testing.T) {
+	s := open(t)
+	c := s.dial(s.ticket())
+	if c.ws.Subprotocol() != "actioncable-v1-json" {
+		t.Errorf("the subprotocol is %q", c.ws.Subprotocol())
+	}
+	c.want(`{"type":"welcome"}`)
+	key := `{ "endpoint_id":"` + string(s.ep.ID) + `",  "channel":"TunnelChannel", "client_metadata":{"hostname":7}, "é":"\u00e9", "target_url":"http://localhost:3000"}`
+	c.send(`{"command":"subscribe","identifier":` + quote(key) + `}`)
+	c.want(`{"identifier":` + quote(key) + `,"type":"confirm_subscription"}`)
+	for _, bad := range []string{`{"channel":"OtherChannel","endpoint_id":"` + string(s.ep.ID) + `"}`, `{"channel":"TunnelChannel"}`, `no JSON`, ``, `{"channel":"TunnelChannel","endpoint_id":7}`} {
+		c.send(`{"command":"subscribe","identifier":` + quote(bad) + `}`)
+		c.want(`{"identifier":` + quote(bad) + `,"type":"reject_subscription"}`)
+	}
+	for _, noise := range []string{`{}`, `no JSON`, `[1]`, `{"command":"dance"}`, `{"command":"message","identifier":"x","data":"{\"action\":\"heartbeat\"}"}`, `{"command":"message","data":7}`} {
+		c.send(noise)
+	}
+	s.capture("one")
+	var m struct {
+		Identifier string
+		Message    map[string]any
+	}
+	must(t, json.Unmarshal([]byte(c.want(`{"identifier":`)), &m))
+	if m.Identifier != key || m.Message["type"] != "webhook_request" || m.Message["body"] != "b25l" {
+		t.Errorf("%+v", m)
+	}
+	id := m.Message["id"].(string)
+	report := `{"action":"delivery_report","webhook_request_id":"` + id + `","target_url":"http://localhost:3000","status_code":200,"delivery_attempt_id":"a1","more":1}`
+	c.send(`{"command":"message","identifier":` + quote(key) + `,"data":` + quote(report) + `}`)
+	c.want(`{"identifier":` + quote(key) + `,"message":{"type":"delivery_report_ack","delivery_attempt_id":"a1","status":"ok"}}`)
+	c.send(`{"command":"message","identifier":` + quote(key) + `,"data":` + quote(strings.Replace(report, `200`, `"x"`, 1)) + `}`)
+	c.want(`{"identifier":` + quote(key) + `,"message":{"type":"delivery_report_ack","delivery_attempt_id":"a1","status":"refused","error":"validation_failed"}}`)
+	c.send(`{"command":"unsubscribe","identifier":` + quote(key) + `}`)
+	c.send(`{"command":"subscribe","identifier":` + quote(key) + `}`)
+	c.want(`{"identifier":` + quote(key) + `,"type":"confirm_subscription"}`)
+	for { // and there is a sign of life every 3 s
+		text, err := c.read()
+		must(t, err)
+		if strings.HasPrefix(text, `{"type":"ping","message":`) {
+			break
+		}
+	}
+}
+
+func (s *site) capture(body string) {
+	s.t.Helper()
+	now := time.Now().UTC()
+	must(s.t, s.db.Capture(s.t.Context(), s.ep.AccountID, &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: s.ep.Num, EndpointID: s.ep.ID, Type: hookglass.EventWebhook, ReceivedAt: now, Method: "POST", Path: "/",
+		Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, Size: int64(len(body)), Payload: &hookglass.Payload{Body: []byte(body)},
+	}))
+}
+
+func TestATicketThatIsNoneIsToldSo(t *testing.T) {
+	s := open(t)
+	used := s.ticket()
+	s.dial(used).want(`{"type":"welcome"}`)
+	for _, ticket := range []string{"", "junk", used} {
+		c := s.dial(ticket)
+		c.want(`{"type":"disconnect","reason":"unauthorized","reconnect":false}`)
+		if _, err := c.read(); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	twice := s.ticket() // appended to an address that had it
+	s.dial(twice + "?ticket=" + twice).want(`{"type":"welcome"}`)
+}
+
+// Reliability, row 82.
+func TestPagesOfOtherOriginsAreRefusedOnEverySpelling(t *testing.T) {
+	s := open(t)
+	host := strings.TrimPrefix(s.url, "http://")
+	for _, c := range []struct {
+		path, origin string
+		status       int
+	}{
+		{"/cable", "", 101}, {"/cable", "http://" + host, 101}, {"/cable", "https://hooks.example.com", 101}, {"/cable", "https://hooks.example.com:443", 101},
+		{"/cable", "http://evil.test", 403}, {"/cable", "null", 403}, {"/cable", "http://127.0.0.1:1", 403}, {"/cable", "https://" + host, 403}, {"/cable", "http://hooks.example.com", 403},
+		{"/%63able", "http://evil.test", 403}, {"//cable", "http://evil.test", 403}, {"/CABLE", "http://evil.test", 403}, {"/cable/", "http://evil.test", 403}, {"/x/../cable", "http://evil.test", 403},
+		{"/CABLE", "", 404}, {"/cable/", "", 404},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.url, nil)
+		must(t, err)
+		req.URL.Opaque = "//" + host + c.path
+		for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": c.origin} {
+			if value != "" {
+				req.Header.Set(name, value)
+			}
+		}
+		if !cable.Claims(&http.Request{URL: mustParse(t, c.path)}) {
+			t.Errorf("%s is not taken for the socket's", c.path)
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		must(t, err)
+		res.Body.Close()
+		if res.StatusCode != c.status {
+			t.Errorf("%s from %q: %d, want %d", c.path, c.origin, res.StatusCode, c.status)
+		}
+	}
+}
+
+// Reliability, row 90.
+func TestWhatIsNoProtocolEndsTheSocket(t *testing.T) {
+	s := open(t)
+	large := s.dial(s.ticket())
+	large.want(`{"type":"welcome"}`)
+	_ = large.ws.Write(t.Context(), websocket.MessageText, make([]byte, 600<<10))
+	if _, err := large.read(); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("a message too large: %v", err)
+	}
+	binary := s.dial(s.ticket())
+	binary.want(`{"type":"welcome"}`)
+	must(t, binary.ws.Write(t.Context(), websocket.MessageBinary, []byte(`{}`)))
+	if _, err := binary.read(); websocket.CloseStatus(err) != websocket.StatusUnsupportedData {
+		t.Errorf("a binary message: %v", err)
+	}
+	res, err := http.DefaultTransport.RoundTrip(mustRequest(t, s.url+"/cable"))
+	must(t, err)
+	res.Body.Close()
+	if res.StatusCode != http.StatusUpgradeRequired {
+		t.Errorf("no upgrade: %d", res.StatusCode)
+	}
+}
+
+func TestALargeEventGoesThroughWhole(t *testing.T) {
+	s := open(t)
+	c := s.dial(s.ticket())
+	c.want(`{"type":"welcome"}`)
+	c.send(`{"command":"subscribe","identifier":` + quote(`{"channel":"TunnelChannel","endpoint_id":"`+string(s.ep.ID)+`"}`) + `}`)
+	c.want(`{"identifier":`)
+	const size = 8 << 20
+	s.capture(strings.Repeat("x", size))
+	if text := c.want(`{"identifier":`); !strings.Contains(text, `"body_size":8388608`) || len(text) < size*4/3 {
+		t.Errorf("%d bytes came", len(text))
+	}
+}
