@@ -39,6 +39,7 @@ type grammar struct {
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
 	Cases      CasesCmd      `cmd:"" help:"List and run replay cases, and keep them as files."`
 	Trigger    TriggerCmd    `cmd:"" help:"Send a signed sample event of a provider."`
+	MCP        MCPCmd        `cmd:"" name:"mcp" help:"Speak MCP on standard input and output, for agents that start a program."`
 	Version    VersionCmd    `cmd:"" help:"Print the version."`
 	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands and flags in your shell."`
 	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete" passthrough:""`

@@ -1,0 +1,48 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"hookglass"
+)
+
+// maxMessage bounds the answer to a message; tools bound what they return far below.
+const maxMessage = 16 << 20
+
+// Message sends one JSON-RPC message to the server's interface for agents and returns what it answers, which is a JSON-RPC message as
+// well, or nothing for one that asks for nothing. What is answered otherwise, for example to a token that is not valid, is an *[Error].
+func (c *Client) Message(ctx context.Context, message []byte, header http.Header) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.base, "/api/v1")+"/mcp", bytes.NewReader(message))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", "hookglass/"+hookglass.Version)
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusAccepted {
+		return nil, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
+	if err != nil {
+		return nil, fmt.Errorf("the server's answer: %w", err)
+	}
+	if text = bytes.TrimSpace(text); bytes.Contains(text, []byte(`"jsonrpc"`)) && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		return text, nil
+	}
+	res.Body = io.NopCloser(bytes.NewReader(text))
+	return nil, failure(res)
+}

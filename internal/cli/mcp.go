@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// MCPCmd is `hookglass mcp`: for agents that start a program and speak to it by its standard input and output.
+type MCPCmd struct {
+	remote
+}
+
+// maxLine bounds a message; the server takes no longer one.
+const maxLine = 2 << 20
+
+// Run implements the command. It ends when the agent closes its end and what it asked for is answered.
+func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b := &bridge{to: to, out: t.Out, calls: make(map[string]context.CancelFunc)}
+	var calls sync.WaitGroup
+	lines := bufio.NewScanner(t.In)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine+1)
+	for ctx.Err() == nil && lines.Scan() {
+		line := bytes.Clone(bytes.TrimSpace(lines.Bytes()))
+		if len(line) == 0 {
+			continue
+		}
+		m := parseMessage(line)
+		if m.Method == "initialize" || m.ID == nil {
+			b.pass(ctx, m) // what follows builds on it
+			continue
+		}
+		calls.Go(func() { b.pass(ctx, m) })
+	}
+	calls.Wait()
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("a message of more than %d bytes", maxLine)
+	}
+	return lines.Err()
+}
+
+// bridge passes messages on. An answer is one line, as the transport has it.
+type bridge struct {
+	to      *client.Client
+	mu      sync.Mutex
+	out     io.Writer
+	version string // of the protocol, as the handshake settled it; empty: none
+	calls   map[string]context.CancelFunc
+}
+
+// bridged is a message as far as the transport by HTTP must know it.
+type bridged struct {
+	text   []byte
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// parseMessage reads what it can: the server says what is wrong with the rest.
+func parseMessage(text []byte) bridged {
+	m := bridged{}
+	_ = json.Unmarshal(text, &m)
+	m.text = text
+	return m
+}
+
+func (b *bridge) pass(ctx context.Context, m bridged) {
+	if m.Method == "notifications/cancelled" {
+		b.mu.Lock()
+		cancel := b.calls[string(m.Params.RequestID)]
+		b.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
+		return
+	}
+	header := http.Header{}
+	b.mu.Lock()
+	version := b.version
+	if m.ID != nil && m.Method != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		b.calls[string(m.ID)] = cancel
+		defer func() {
+			b.mu.Lock()
+			delete(b.calls, string(m.ID))
+			b.mu.Unlock()
+			cancel()
+		}()
+	}
+	b.mu.Unlock()
+	// Without a handshake each message says its version itself, and headers repeat what it is.
+	if v := m.Params.Meta.Version; v != "" {
+		version = v
+		header.Set("Mcp-Method", m.Method)
+		if m.Params.Name != "" {
+			header.Set("Mcp-Name", m.Params.Name)
+		}
+	}
+	if version != "" && m.Method != "initialize" {
+		header.Set("Mcp-Protocol-Version", version)
+	}
+	answer, err := b.to.Message(ctx, m.text, header)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return // it was cancelled, and is not answered
+	case err != nil && (m.ID != nil || m.Method == ""):
+		answer = unanswered(m.ID, err)
+	case err != nil || answer == nil:
+		return
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, answer) != nil {
+		return
+	}
+	compact.WriteByte('\n')
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.Method == "initialize" {
+		var settled struct {
+			Result struct {
+				Version string `json:"protocolVersion"`
+			} `json:"result"`
+		}
+		if json.Unmarshal(answer, &settled) == nil {
+			b.version = settled.Result.Version
+		}
+	}
+	_, _ = b.out.Write(compact.Bytes()) // an agent that left asks for nothing more
+}
+
+// unanswered is the error of a call that the server did not answer as a message.
+func unanswered(id json.RawMessage, err error) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	text, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": -32603, "message": "hookglass: " + explain(err)},
+	})
+	if err != nil { // the id is no JSON, and so was the message
+		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
+	}
+	return text
+}

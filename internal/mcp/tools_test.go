@@ -1,0 +1,408 @@
+package mcp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+)
+
+// The tools and their scopes, as the specification has them ("MCP interface"), and what each may do.
+var specified = map[string]struct{ scope, hints string }{
+	"list_endpoints":       {"read", "read"},
+	"get_endpoint":         {"read", "read"},
+	"create_endpoint":      {"write", "create"},
+	"delete_endpoint":      {"write", "delete"},
+	"list_requests":        {"read", "read"},
+	"get_request":          {"read", "read"},
+	"delete_request":       {"write", "delete"},
+	"delete_all_requests":  {"write", "delete"},
+	"wait_for_request":     {"read", "read"},
+	"send_test_request":    {"write", "create"},
+	"replay_request":       {"write", "send"},
+	"save_replay_case":     {"write", "create"},
+	"list_replay_cases":    {"read", "read"},
+	"get_replay_case":      {"read", "read"},
+	"run_replay_case":      {"write", "send once"},
+	"get_replay_case_run":  {"read", "read"},
+	"list_actions":         {"read", "read"},
+	"create_action":        {"write", "create, reaching out"},
+	"delete_action":        {"write", "delete"},
+	"get_action_runs":      {"read", "read"},
+	"diagnose_request":     {"read", "read"},
+	"compare_requests":     {"read", "read"},
+	"get_endpoint_metrics": {"read", "read"},
+	"list_alerts":          {"read", "read"},
+	"create_alert":         {"write", "create"},
+}
+
+func TestTheToolsAreThoseOfTheSpecification(t *testing.T) {
+	storetest1(t, func(s *site) {
+		got := s.list()
+		if len(got) != len(specified) {
+			t.Errorf("%d tools, want %d", len(got), len(specified))
+		}
+		for name, want := range specified {
+			d, ok := got[name]
+			if !ok {
+				t.Errorf("%s is missing", name)
+				continue
+			}
+			a := d.Annotations
+			if a.ReadOnlyHint == nil || a.DestructiveHint == nil || a.IdempotentHint == nil || a.OpenWorldHint == nil {
+				t.Errorf("%s: a hint is not set, and its default would hold", name)
+				continue
+			}
+			hints := map[[4]bool]string{
+				{true, false, true, false}: "read", {false, false, false, false}: "create", {false, true, true, false}: "delete",
+				{false, true, false, true}: "send", {false, true, true, true}: "send once", {false, false, false, true}: "create, reaching out",
+			}[[4]bool{*a.ReadOnlyHint, *a.DestructiveHint, *a.IdempotentHint, *a.OpenWorldHint}]
+			if hints != want.hints {
+				t.Errorf("%s: hints of %q, want %q", name, hints, want.hints)
+			}
+			if d.Title == "" || a.Title != d.Title || !strings.HasPrefix(d.Description, "Use this ") {
+				t.Errorf("%s: title %q, description %q; it must say when to use it", name, d.Title, d.Description)
+			}
+			if d.InputSchema["additionalProperties"] != false || d.OutputSchema["type"] != "object" {
+				t.Errorf("%s: the input must be closed and the output described", name)
+			}
+			for argument, schema := range d.InputSchema["properties"].(map[string]any) {
+				if at(schema, "description") == nil {
+					t.Errorf("%s: %s is not described", name, argument)
+				}
+			}
+		}
+	})
+}
+
+// storetest1 runs a test that does not depend on the database on one.
+func storetest1(t *testing.T, test func(s *site)) {
+	t.Helper()
+	done := false
+	each(t, func(t *testing.T, s *site) {
+		if !done {
+			done = true
+			s.t = t
+			test(s)
+		}
+	})
+}
+
+func TestEveryToolDoesWhatItSays(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		tools := s.list()
+		called := map[string]bool{}
+		call := func(tool string, arguments args) map[string]any {
+			t.Helper()
+			called[tool] = true
+			_, got := s.call(tool, arguments)
+			if fault := fits(tools[tool].OutputSchema, got, ""); fault != "" {
+				t.Errorf("%s: its answer does not fit its schema: %s", tool, fault)
+			}
+			return got
+		}
+		made := call("create_endpoint", args{"name": "Payments", "custom_id": "payments", "response": args{"status": 202}})
+		ep := at(made, "data", "id").(string)
+		if got := call("get_endpoint", args{"endpoint_id": "payments"}); at(got, "data", "id") != ep || at(got, "data", "response", "status") != 202.0 {
+			t.Errorf("get_endpoint by custom id: %v", got)
+		}
+		if got := call("list_endpoints", args{}); at(got, "data", 0, "name") != "Payments" || at(got, "data", 0, "response") != nil {
+			t.Errorf("list_endpoints: %v", got)
+		}
+
+		// Requests.
+		first := at(call("send_test_request", args{"endpoint_id": ep, "provider": "github", "event_type": "push"}), "data", "request_id").(string)
+		second := at(call("send_test_request", args{"endpoint_id": ep, "method": "POST", "path": "/orders?page=2", "headers": args{"Content-Type": "application/json"}, "body": `{"id":1,"list":[1,2]}`}), "data", "request_id").(string)
+		third := at(call("send_test_request", args{"endpoint_id": ep, "method": "POST", "path": "/orders?page=3", "headers": args{"Content-Type": "application/json"}, "body": `{"id":2,"list":[1,2]}`}), "data", "request_id").(string)
+		page := call("list_requests", args{"endpoint_id": ep, "limit": 2})
+		if at(page, "data", 0, "id") != third || at(page, "meta", "next_cursor") == nil {
+			t.Errorf("list_requests: %v", page)
+		}
+		rest := call("list_requests", args{"endpoint_id": ep, "limit": 2, "cursor": at(page, "meta", "next_cursor")})
+		if at(rest, "data", 0, "id") != first || at(rest, "meta", "next_cursor") != nil {
+			t.Errorf("list_requests with a cursor: %v", rest)
+		}
+		if got := call("list_requests", args{"endpoint_id": ep, "provider": "github", "event_type": "pu*", "signature_status": "unchecked"}); len(at(got, "data").([]any)) != 1 {
+			t.Errorf("list_requests with filters: %v", got)
+		}
+		delivery := at(call("get_request", args{"endpoint_id": ep, "request_id": first}), "data", "provider_event_data", "delivery_id").(string)
+		for _, word := range []string{first, "latest push", delivery} {
+			if got := call("get_request", args{"endpoint_id": "payments", "request_id": word}); at(got, "data", "id") != first {
+				t.Errorf("get_request %q: %v", word, at(got, "data", "id"))
+			}
+		}
+		if got := call("get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 5}); at(got, "data", "body") != `{"id"` || at(got, "data", "truncated", 0) != "body" {
+			t.Errorf("get_request with max_bytes: %v", got)
+		}
+		parts := call("get_request", args{"request_id": third, "pointers": []string{"/list/1", "/none", "/id"}})
+		if at(parts, "data", "parts", 0, "value") != 2.0 || at(parts, "data", "parts", 1, "found") != false || at(parts, "data", "body") != nil {
+			t.Errorf("get_request with pointers: %v", parts)
+		}
+		differ := call("compare_requests", args{"request_id": second, "other_request_id": third})
+		if at(differ, "data", "body", "changes", 0, "path") != "/id" || at(differ, "data", "query", 0, "right") != "3" {
+			t.Errorf("compare_requests: %v", differ)
+		}
+		if got := call("diagnose_request", args{"endpoint_id": ep, "request_id": "latest"}); at(got, "data", "request_id") != third || len(at(got, "data", "findings").([]any)) == 0 {
+			t.Errorf("diagnose_request: %v", got)
+		}
+		if got := call("wait_for_request", args{"endpoint_id": ep, "after": second}); at(got, "timed_out") != false || at(got, "data", "id") != third {
+			t.Errorf("wait_for_request for what is there: %v", got)
+		}
+		if got := call("get_endpoint_metrics", args{"endpoint_id": ep, "window": "1h"}); at(got, "data", "window") != "1h" {
+			t.Errorf("get_endpoint_metrics: %v", got)
+		}
+
+		// Replay.
+		if got := s.fails(s.token, "replay_request", args{"endpoint_id": ep, "request_id": "latest", "target_url": "http://127.0.0.1:1/"}); !strings.Contains(got, "target_not_allowed") || !strings.Contains(got, "tunnel") {
+			t.Errorf("replay_request to a forbidden address: %s", got)
+		}
+		if got := call("replay_request", args{"endpoint_id": ep, "request_id": "latest", "target_url": "tunnel"}); at(got, "data", "delivered") != false || at(got, "data", "error", "code") != "no_tunnel" {
+			t.Errorf("replay_request to a tunnel that is not there: %v", got)
+		}
+		saved := call("save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "Orders", "target_url": "tunnel", "assertions": args{"status": args{"class": "2xx"}, "json_subset": args{"ok": true}}})
+		id := at(saved, "data", "id")
+		if at(saved, "data", "source_id") != third {
+			t.Errorf("save_replay_case: %v", saved)
+		}
+		if got := call("list_replay_cases", args{"endpoint_id": ep}); at(got, "data", 0, "id") != id {
+			t.Errorf("list_replay_cases: %v", got)
+		}
+		if got := call("get_replay_case", args{"endpoint_id": ep, "case_id": id}); at(got, "data", "assertions", "status", "class") != "2xx" {
+			t.Errorf("get_replay_case: %v", got)
+		}
+		run := call("run_replay_case", args{"endpoint_id": ep, "case_id": id, "idempotency_key": "one"})
+		again := call("run_replay_case", args{"endpoint_id": ep, "case_id": id, "idempotency_key": "one"})
+		if at(run, "data", "id") != at(again, "data", "id") {
+			t.Errorf("run_replay_case twice with one key: %v and %v", at(run, "data", "id"), at(again, "data", "id"))
+		}
+		if got := call("get_replay_case_run", args{"endpoint_id": ep, "run_id": at(run, "data", "id")}); at(got, "data", "idempotency_key") != "one" {
+			t.Errorf("get_replay_case_run: %v", got)
+		}
+
+		// Actions. Both names of a step's type are read and written.
+		act := call("create_action", args{"endpoint_id": ep, "name": "Mark", "steps": []args{{"type": "tag", "config": args{"tag": "seen"}}, {"step_type": "ignore", "config": args{}}}})
+		for i, kind := range []string{"tag", "ignore"} {
+			if at(act, "data", "steps", i, "type") != kind || at(act, "data", "steps", i, "step_type") != kind {
+				t.Errorf("create_action: step %d is %v", i, at(act, "data", "steps", i))
+			}
+		}
+		fourth := s.receive(ep, "/", "application/json", `{}`)
+		s.work(ep, fourth)
+		if got := call("list_actions", args{"endpoint_id": ep}); at(got, "data", 0, "steps", 0, "type") != "tag" {
+			t.Errorf("list_actions: %v", got)
+		}
+		for _, of := range []args{{}, {"action_id": at(act, "data", "id")}, {"request_id": fourth}} {
+			of["endpoint_id"] = ep
+			if got := call("get_action_runs", of); at(got, "data", 0, "status") != "completed" || at(got, "data", 0, "steps", 0, "type") != "tag" {
+				t.Errorf("get_action_runs %v: %v", of, got)
+			}
+		}
+		if got := call("delete_action", args{"endpoint_id": ep, "action_id": at(act, "data", "id")}); at(got, "data", "deleted") != true {
+			t.Errorf("delete_action: %v", got)
+		}
+
+		// Alerts.
+		quiet := call("create_alert", args{"endpoint_id": ep, "name": "Quiet", "kind": "missing_webhook", "config": args{"window_minutes": 60}})
+		if got := call("list_alerts", args{"endpoint_id": ep}); at(got, "data", 0, "id") != at(quiet, "data", "id") {
+			t.Errorf("list_alerts: %v", got)
+		}
+
+		// Deletion.
+		if got := call("delete_request", args{"endpoint_id": ep, "request_id": first}); at(got, "data", "id") != first {
+			t.Errorf("delete_request: %v", got)
+		}
+		if got := call("delete_all_requests", args{"endpoint_id": ep, "confirm": true}); at(got, "data", "deleted") != 3.0 {
+			t.Errorf("delete_all_requests: %v", got)
+		}
+		if got := call("delete_endpoint", args{"endpoint_id": ep}); at(got, "data", "deleted") != true {
+			t.Errorf("delete_endpoint: %v", got)
+		}
+		for name := range specified {
+			if !called[name] {
+				t.Errorf("%s was not called", name)
+			}
+		}
+	})
+}
+
+// work runs the actions of an event, as the job does.
+func (s *site) work(ref, eventID string) {
+	s.t.Helper()
+	var task store.Task
+	err := s.db.View(s.t.Context(), hookglass.System, func(v *store.View) error {
+		e, err := v.Event(ref, eventID)
+		if err == nil {
+			task = store.Task{Kind: store.TaskActions, EndpointNum: e.EndpointNum, EventSeq: e.Seq}
+		}
+		return err
+	})
+	if err == nil {
+		err = s.actions.Work(s.t.Context(), task)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// fits says where a value does not fit a schema, as far as the schemas of tools go.
+func fits(schema map[string]any, v any, path string) string {
+	if kinds, ok := schema["type"]; ok {
+		kind := map[bool]string{true: "null"}[v == nil]
+		switch n := v.(type) {
+		case string:
+			kind = "string"
+		case bool:
+			kind = "boolean"
+		case float64:
+			if kind = "number"; n == float64(int64(n)) {
+				kind = "integer"
+			}
+		case []any:
+			kind = "array"
+		case map[string]any:
+			kind = "object"
+		}
+		allowed, isList := kinds.([]any)
+		if !isList {
+			allowed = []any{kinds}
+		}
+		if !slices.Contains(allowed, any(kind)) && !(kind == "integer" && slices.Contains(allowed, any("number"))) {
+			return fmt.Sprintf("%s is %s, want %v", path, kind, kinds)
+		}
+	}
+	if enum, ok := schema["enum"].([]any); ok && !slices.Contains(enum, v) {
+		return fmt.Sprintf("%s is %v, want one of %v", path, v, enum)
+	}
+	switch v := v.(type) {
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for i, item := range v {
+			if fault := fits(items, item, fmt.Sprintf("%s/%d", path, i)); fault != "" {
+				return fault
+			}
+		}
+	case map[string]any:
+		required, _ := schema["required"].([]any)
+		for _, name := range required {
+			if _, there := v[name.(string)]; !there {
+				return fmt.Sprintf("%s lacks %v", path, name)
+			}
+		}
+		properties, _ := schema["properties"].(map[string]any)
+		more, _ := schema["additionalProperties"].(map[string]any)
+		for name, member := range v {
+			of, _ := properties[name].(map[string]any)
+			if of == nil {
+				if of = more; of == nil {
+					if properties != nil {
+						return path + "/" + name + " is not described"
+					}
+					continue
+				}
+			}
+			if fault := fits(of, member, path+"/"+name); fault != "" {
+				return fault
+			}
+		}
+	}
+	return ""
+}
+
+func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
+	storetest1(t, func(s *site) {
+		ep := s.endpoint("Payments")
+		s.receive(ep, "/", "text/plain", "hello")
+		for _, c := range []struct {
+			tool  string
+			with  args
+			wants []string
+		}{
+			{"get_request", args{"endpoint_id": ep, "requestId": "latest"}, []string{"requestId is not an argument", "endpoint_id, request_id, max_bytes, pointers"}},
+			{"get_request", args{"request_id": "latest"}, []string{"endpoint_id is required"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 0.5}, []string{"max_bytes must be a whole number"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 262145}, []string{"max_bytes must be from 1 to 262144"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []string{"a"}}, []string{"pointers.0"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []string{"/a"}}, []string{"JSON body"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "req_00000000000000000000000000"}, []string{"not_found", "list_requests"}},
+			{"get_request", args{"endpoint_id": "ep_00000000000000000000000000", "request_id": "latest"}, []string{"not_found"}},
+			{"list_requests", args{}, []string{"endpoint_id is required"}},
+			{"list_requests", args{"endpoint_id": ep, "limit": 101}, []string{"limit must be from 1 to 100"}},
+			{"list_requests", args{"endpoint_id": ep, "limit": -1}, []string{"limit must be from 1 to 100"}},
+			{"list_requests", args{"endpoint_id": ep, "cursor": "x"}, []string{"cursor is not the next_cursor"}},
+			{"list_requests", args{"endpoint_id": ep, "signature_status": "bad"}, []string{"verified, failed, unchecked"}},
+			{"list_requests", args{"endpoint_id": 5}, []string{"endpoint_id must be a string"}},
+			{"wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 31}, []string{"timeout_seconds must be from 1 to 30"}},
+			{"wait_for_request", args{"endpoint_id": ep, "after": "yesterday"}, []string{"after must be"}},
+			{"delete_all_requests", args{"endpoint_id": ep}, []string{"confirm is required"}},
+			{"delete_all_requests", args{"endpoint_id": ep, "confirm": false}, []string{"confirm is required"}},
+			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"idempotency_key is required"}},
+			{"get_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"not_found", "list_replay_cases"}},
+			{"save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "n", "target_url": "tunnel", "assertions": args{}}, []string{"assertions"}},
+			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "tag", "config": args{"tagg": "x"}}}}, []string{"config.tag"}},
+			{"create_alert", args{"endpoint_id": ep, "name": "n", "kind": "missing_webhook", "config": args{"window_minutes": 1441}}, []string{"config.window_minutes must be 1 to 1440"}},
+			{"create_endpoint", args{"name": ""}, []string{"name"}},
+			{"create_endpoint", args{"name": "n", "secret": "x"}, []string{"secret is not an argument"}},
+		} {
+			got := s.fails(s.token, c.tool, c.with)
+			for _, want := range c.wants {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s %v: %q, want it to say %q", c.tool, c.with, got, want)
+				}
+			}
+		}
+	})
+}
+
+// A call without arguments at all is one with none.
+func TestArgumentsMayBeLeftOut(t *testing.T) {
+	storetest1(t, func(s *site) {
+		for _, params := range []string{`{"name":"list_endpoints"}`, `{"name":"list_endpoints","arguments":null}`} {
+			_, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":`+params+`}`, nil)
+			if a := parse(t, raw); a.Error != nil || a.Result.IsError || string(a.ID) != `"a"` {
+				t.Errorf("%s: %s", params, raw)
+			}
+		}
+	})
+}
+
+func TestNoToolReturnsASecret(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		const canary = "canary-7f3d2a"
+		ep := s.endpoint("Payments")
+		generic, secret := "generic_hmac", canary+"-signature"
+		if _, err := s.endpoints.CreateSignatureConfig(t.Context(), s.who, ep, endpoint.SignatureDraft{Provider: &generic, Secret: &secret}, false); err != nil {
+			t.Fatal(err)
+		}
+		name, value := "CRM_TOKEN", canary+"-action"
+		if _, err := s.actions.CreateSecret(t.Context(), s.who, s.owner.Workspace.ID, action.SecretDraft{Name: &name, Value: &value}); err != nil {
+			t.Fatal(err)
+		}
+		s.call("create_action", args{"endpoint_id": ep, "name": "CRM", "steps": []args{{"step_type": "http_request", "config": args{
+			"method": "POST", "url": "https://crm.invalid/{{ secrets.CRM_TOKEN }}", "headers": args{"Authorization": "Bearer {{ secrets.CRM_TOKEN }}"}, "body": "{{ secrets.CRM_TOKEN }}",
+		}}}})
+		id := s.receive(ep, "/", "application/json", `{"a":1}`, hookglass.Header{Name: "X-Signature", Value: "sha256=00"})
+		s.work(ep, id)
+		s.call("save_replay_case", args{"endpoint_id": ep, "source_id": id, "name": "c", "target_url": "tunnel", "signature_mode": "strip", "assertions": args{"status": args{"code": 200}}})
+		for tool, arguments := range map[string]args{
+			"list_endpoints": {}, "get_endpoint": {}, "list_requests": {}, "get_request": {"request_id": id}, "diagnose_request": {"request_id": id},
+			"list_actions": {}, "get_action_runs": {}, "list_replay_cases": {}, "list_alerts": {}, "get_endpoint_metrics": {},
+			"replay_request":   {"request_id": id, "target_url": "tunnel", "signature_mode": "resign"},
+			"compare_requests": {"request_id": id, "other_request_id": id},
+		} {
+			if tool != "list_endpoints" {
+				arguments["endpoint_id"] = ep
+			}
+			if text, got := s.call(tool, arguments); strings.Contains(text, canary) || strings.Contains(fmt.Sprint(got), canary) {
+				t.Errorf("%s returns a secret: %s", tool, text)
+			}
+		}
+		if text, _ := s.call("list_actions", args{"endpoint_id": ep}); !strings.Contains(text, "secrets.CRM_TOKEN") {
+			t.Errorf("list_actions does not name the secret: %s", text)
+		}
+	})
+}
