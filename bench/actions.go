@@ -18,7 +18,7 @@ const (
 // benchAction has five steps, two of them transforms, and sends nothing: what is measured is the service.
 const benchAction = `{"endpoint_action":{"name":"bench","conditions":[{"field":"http_method","operator":"equals","value":"POST"}],"steps":[
 	{"step_type":"transform","name":"shape","config":{"source":"request","operations":[{"op":"select","path":"/headers"},{"op":"set","path":"/method","from":"/request/method"},{"op":"wrap","key":"event"}]}},
-	{"step_type":"transform","name":"narrow","config":{"source":"steps.shape","operations":[{"op":"pick","fields":{"method":"/event/method"}}]}},
+	{"step_type":"transform","name":"narrow","config":{"source":"steps.shape","operations":[{"op":"pick","fields":{"method":"/output/event/method"}}]}},
 	{"step_type":"tag","name":"mark","config":{"tag":"bench"}},
 	{"step_type":"tag","name":"again","config":{"tag":"bench"},"conditions":[{"source":"steps.narrow","path":"/output/method","operator":"equals","value":"POST"}]},
 	{"step_type":"tag","name":"never","config":{"tag":"bench"},"conditions":[{"source":"steps.narrow","path":"/output/method","operator":"equals","value":"PUT"}]}]}}`
