@@ -89,6 +89,9 @@ func escape(text []byte) (r rune, size int) {
 
 // spell writes a character as the text of its escape, within a JSON string.
 func spell(out []byte, r rune) []byte {
+	if utf16.IsSurrogate(r) { // one without its other half
+		return fmt.Appendf(out, `\\u%04x`, r)
+	}
 	for _, unit := range utf16.Encode([]rune{r}) {
 		out = fmt.Appendf(out, `\\u%04x`, unit)
 	}
