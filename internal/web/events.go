@@ -40,6 +40,7 @@ func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	if hookglass.Is(err, hookglass.CodeNotFound) && v.signedIn() {
 		if holder, ok := a.keyHolder(r); ok {
 			if e, again := a.endpointFor(r, holder); again == nil {
+				holder.claims = true
 				return holder, e, nil
 			}
 		}
@@ -59,6 +60,7 @@ func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err
 func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint) (inspector.List, error) {
 	l := inspector.List{
 		Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
+		Writes: v.signedIn(),
 	}
 	before, err := place(l.Cursor)
 	if err != nil {
@@ -106,13 +108,25 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := inspector.Model{Endpoint: e, Address: a.address(e)}
-	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js"); err != nil {
+	m := inspector.Model{Endpoint: e, Address: a.address(e), Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js"); err != nil {
 		return err
 	}
 	m.Title = e.Name
 	if m.List, err = a.list(r, v, e); err != nil {
 		return err
+	}
+	if v.signedIn() {
+		err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+			if m.Searches, err = view.SavedSearches(string(e.ID)); err != nil {
+				return err
+			}
+			m.Tags, err = view.Tags(e.WorkspaceID, 0, 100)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	status := http.StatusOK
 	if id := r.PathValue("event"); id != "" {
@@ -120,9 +134,13 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 		switch {
 		case err == nil:
 			m.Detail = inspector.NewDetail(m.List, event)
+			m.Detail.First = inspector.Tab(r.URL.Query().Get("tab"))
+			if err := a.fill(r.Context(), v, e, m.Detail); err != nil {
+				return err
+			}
 			m.Title = event.Method + " " + m.Detail.Title() + " · " + e.Name
 		case hookglass.Is(err, hookglass.CodeNotFound):
-			m.Notice, status = "This request does not exist, or was deleted.", http.StatusNotFound
+			m.Gone, status = "This request does not exist, or was deleted.", http.StatusNotFound
 		default:
 			return err
 		}
@@ -149,7 +167,7 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q")}
+	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
 	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return render(w, r, http.StatusNotFound, inspector.Missing("This request does not exist, or was deleted.", l.Path("")))
@@ -157,7 +175,11 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return render(w, r, http.StatusOK, inspector.Panel(inspector.NewDetail(l, event)))
+	d := inspector.NewDetail(l, event)
+	if err := a.fill(r.Context(), v, e, d); err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, inspector.Panel(d))
 }
 
 // body is what a sender sent, byte for byte, as a download that no browser takes for a page.

@@ -22,7 +22,7 @@ func TestEveryAnswerHasTheStrictPolicy(t *testing.T) {
 		s.page("/requests/" + string(event)), s.page("/requests/" + string(event) + "/panel"), "/nothing-here",
 	} {
 		a := b.do("GET", path, nil)
-		want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+		want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 		if got := a.Header.Get("Content-Security-Policy"); got != want {
 			t.Errorf("%s: policy %q", path, got)
 		}

@@ -24,6 +24,8 @@ const (
 type visitor struct {
 	who  hookglass.Principal
 	user hookglass.User // of a session
+	// claims says that a signed-in user holds the key of the temporary endpoint that they look at as its holder.
+	claims bool
 }
 
 func (v visitor) signedIn() bool  { return v.user.ID != 0 }
@@ -35,7 +37,7 @@ func (a *app) visit(r *http.Request) (visitor, error) {
 		who, user, err := a.Accounts.Resume(r.Context(), secret)
 		if err == nil {
 			httpd.From(r.Context()).Who = who
-			return visitor{who, user}, nil
+			return visitor{who: who, user: user}, nil
 		}
 		if !hookglass.Is(err, hookglass.CodeUnauthorized) {
 			return visitor{}, err

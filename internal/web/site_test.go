@@ -23,6 +23,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/seal"
+	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 	"hookglass/internal/web"
@@ -66,7 +67,7 @@ func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 	s.url = "http://" + s.host
 	deps := web.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
-		Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, Temporary: true, Draining: s.drain,
+		Shares: share.New(db, s.endpoints), Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, Temporary: true, Draining: s.drain,
 	}
 	change(&deps)
 	server.Config.Handler = httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))

@@ -61,6 +61,7 @@ func New(d Deps) http.Handler {
 		a.registerAccount,
 		a.registerEndpoints,
 		a.registerInspector,
+		a.registerRequests,
 		a.registerSecrets,
 		a.registerCases,
 	} {
@@ -88,9 +89,9 @@ func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Reques
 }
 
 // contentPolicy lets a page use what comes from here in files of its own, and nothing else: no inline script
-// or style, no frame, no form to another site.
+// or style, no frame but of a mail's HTML, no form to another site.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	"frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 func policy(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

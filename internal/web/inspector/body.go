@@ -18,6 +18,7 @@ import (
 const (
 	maxText    = 256 << 10
 	maxHex     = 16 << 10
+	maxTextHex = 2 << 10 // of what can be read as text
 	maxDecoded = 4 << 20
 )
 
@@ -27,10 +28,12 @@ type Body struct {
 	Encoding string // that was undone for display; empty: none
 	Tree     *Node  // of JSON
 	Partial  bool   // the tree holds the beginning alone
+	XML      string // indented; empty: it is none
 	Form     []Pair // of a form
+	Parts    []Part // of a multipart body
 	Text     string // of text
-	Hex      string // of anything else
-	Cut      bool   // Text or Hex holds the beginning alone
+	Hex      string // the bytes; all there is of what is no text
+	Cut      bool   // Text, or Hex where there is no Text, holds the beginning alone
 	Exact    bool   // Text is the body and nothing else
 	Fault    string // why a body that claims to be JSON is none
 }
@@ -44,13 +47,16 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	if plain, ok := decode(body, encoding); ok {
 		body, b.Encoding = plain, strings.ToLower(strings.TrimSpace(encoding))
 	}
+	media, _, _ := strings.Cut(contentType, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	if strings.HasPrefix(media, "multipart/") {
+		b.Parts = multiparts(body, contentType)
+	}
 	if !isText(body) {
 		shown := body[:min(len(body), maxHex)]
 		b.Hex, b.Cut = hex.Dump(shown), len(shown) < len(body)
 		return b
 	}
-	media, _, _ := strings.Cut(contentType, ";")
-	media = strings.ToLower(strings.TrimSpace(media))
 	claimsJSON := media == "application/json" || strings.HasSuffix(media, "+json")
 	if first := bytes.TrimLeft(body, " \t\r\n"); claimsJSON || len(first) > 0 && (first[0] == '{' || first[0] == '[') {
 		tree, partial, err := parseTree(body)
@@ -67,6 +73,10 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	}
 	text, cut := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
 	b.Text, b.Cut = show.Text(text), cut
+	b.Hex = hex.Dump(body[:min(len(body), maxTextHex)])
+	if strings.HasSuffix(media, "/xml") || strings.HasSuffix(media, "+xml") {
+		b.XML = indentXML(body)
+	}
 	b.Exact = !cut && b.Text == text && !strings.HasPrefix(text, "\n") && !strings.Contains(text, "\r") // which HTML takes away
 	return b
 }

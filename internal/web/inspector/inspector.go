@@ -15,7 +15,7 @@ import (
 
 // Files are the style and the script.
 //
-//go:embed inspector.css inspector.js
+//go:embed inspector.css inspector.js tree.js search.js
 var Files embed.FS
 
 // Model is what the page shows.
@@ -23,9 +23,13 @@ type Model struct {
 	layout.Frame
 	Endpoint hookglass.Endpoint
 	Address  string // the webhook URL or the email address
+	Notice   string // what a form did
+	Searches []hookglass.SavedSearch
+	Tags     []hookglass.Tag // of the workspace
+	Claims   bool            // who looks is signed in and may take over this temporary endpoint
 	List
 	Detail *Detail // nil: none is open
-	Notice string  // why no detail could be opened
+	Gone   string  // why no detail could be opened
 }
 
 // List is the list of requests, or a part of it.
@@ -39,6 +43,7 @@ type List struct {
 	Newest   string                 // where a live stream goes on after this list
 	Place    func(seq int64) string // the cursor of what follows an event
 	Open     hookglass.EventID      // the one shown in detail
+	Writes   bool                   // who looks may do more than read and delete
 	Now      time.Time
 }
 
@@ -74,6 +79,52 @@ type Detail struct {
 	Query   []Pair
 	Message string // what the signature's status means
 	Now     time.Time
+	Writes  bool // who looks may do more than read and delete
+	First   Tab  // shown at first; empty: what fits the request
+	Copies  []Copy
+	Mail    *Mail // nil for webhooks
+
+	// What a handler reads besides.
+	Signature *Signature // nil: not judged
+	Forwards  []Forward
+	Reports   []*hookglass.DeliveryReport
+	Runs      []hookglass.ActionRun
+	Actions   map[string]string // names of the actions of the runs by id
+	Replays   []*hookglass.Replay
+	Targets   []string        // where replays went before, and forwarding targets
+	Tags      []hookglass.Tag // of the workspace
+	Tunnel    bool            // a local machine is connected
+}
+
+// Tab is a part of the detail.
+type Tab string
+
+// The tabs, by their place in an address.
+const (
+	TabMessage     Tab = "message"
+	TabText        Tab = "text"
+	TabBody        Tab = "body"
+	TabHeaders     Tab = "headers"
+	TabQuery       Tab = "query"
+	TabSignature   Tab = "signature"
+	TabResponse    Tab = "response"
+	TabAttachments Tab = "attachments"
+	TabDeliveries  Tab = "deliveries"
+	TabReplays     Tab = "replays"
+)
+
+// Signature is what can be said of a signature now.
+type Signature struct {
+	Status          hookglass.SignatureStatus
+	Reason, Message string
+	Code, Finding   string // of the finding
+}
+
+// Forward is the delivery to one forwarding target.
+type Forward struct {
+	Target hookglass.ForwardingTarget
+	hookglass.Forward
+	Evidence []hookglass.ForwardEvidence
 }
 
 // Pair is a name and a value, decoded.
@@ -87,10 +138,13 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 	d := &Detail{
 		Event: e, Path: "/endpoints/" + string(l.Endpoint) + "/requests/" + string(e.ID), Back: l.Path(""), Now: l.Now,
 		Body:  NewBody(e.Body, e.ContentType, e.Headers.Get("Content-Encoding")),
-		Query: pairs(e.RawQuery), Message: verdict(e),
+		Query: pairs(e.RawQuery), Message: verdict(e), Writes: l.Writes,
 	}
 	if e.Type == hookglass.EventWebhook {
-		d.Curl = curl(e)
+		d.Copies = copies(e)
+		d.Curl = d.Copies[0].Text
+	} else {
+		d.Mail = newMail(e)
 	}
 	if e.Reply != nil {
 		d.Reply = NewBody(e.Reply.Body, e.Reply.Headers.Get("Content-Type"), "")
@@ -103,6 +157,9 @@ const maxTitle = 300
 
 // Title is the request in a few words.
 func (d *Detail) Title() string { return title(d.Event) }
+
+// Title is a request in a few words.
+func Title(e *hookglass.Event) string { return title(e) }
 
 func title(e *hookglass.Event) string {
 	if e.Type == hookglass.EventEmail {
@@ -195,13 +252,22 @@ func verdict(e *hookglass.Event) string {
 	return "Nothing was checked: no signature is configured for this sender."
 }
 
-// open reports whether the first tab, Body, is the one to begin with.
-func (d *Detail) firstTab() string {
-	if d.Body.Total == 0 && len(d.Query) > 0 {
-		return "query"
+// first is the tab to begin with.
+func (d *Detail) first() Tab {
+	for _, t := range d.tabs() {
+		if t.id == d.First {
+			return d.First
+		}
 	}
-	if d.Body.Total == 0 {
-		return "headers"
+	switch {
+	case d.Mail != nil && d.Mail.HTML != "":
+		return TabMessage
+	case d.Mail != nil:
+		return TabText
+	case d.Body.Total == 0 && len(d.Query) > 0:
+		return TabQuery
+	case d.Body.Total == 0:
+		return TabHeaders
 	}
-	return "body"
+	return TabBody
 }

@@ -13,7 +13,7 @@ const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.
 
 let opening = 0;
 
-async function open(id, { history: entry = "push" } = {}) {
+async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const turn = ++opening;
   mark(id);
   detail.ariaBusy = "true";
@@ -39,8 +39,9 @@ async function open(id, { history: entry = "push" } = {}) {
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";
   root.setAttribute("data-open", "");
   if (narrow) scrollTo(0, 0);
-  const kept = tab && document.getElementById(tab);
-  if (kept && sideBySide()) select(kept);
+  const kept = document.getElementById(wanted ? `tab-${wanted}` : tab);
+  if (kept && (wanted || sideBySide())) select(kept);
+  seen(id);
   title(detail.querySelector("[data-panel]")?.dataset.title);
   const address = `${base}/requests/${id}${location.search}`;
   if (entry === "push") history.pushState({}, "", address);
@@ -93,7 +94,8 @@ addEventListener("popstate", () => {
 
 // ---- Older requests
 
-async function load(link) {
+async function load(link, { focus = true } = {}) {
+  if (link.ariaDisabled === "true") return;
   const item = link.parentElement;
   link.ariaDisabled = "true";
   link.textContent = "Loading…";
@@ -104,12 +106,67 @@ async function load(link) {
     part.innerHTML = await answer.text();
     const first = part.content.querySelector("a");
     item.replaceWith(part.content);
-    first?.focus({ preventScroll: true });
+    if (focus) first?.focus({ preventScroll: true });
+    unread();
+    watch();
   } catch {
     link.textContent = "Could not load. Try again";
     link.ariaDisabled = "false";
   }
 }
+
+// The list goes on by itself where its end comes into sight; the link stays for who walks it by keys.
+const end = new IntersectionObserver((entries) => {
+  for (const e of entries) if (e.isIntersecting) load(e.target, { focus: false });
+}, { rootMargin: "400px" });
+function watch() {
+  end.disconnect();
+  const more = rows.querySelector("a[data-more]");
+  if (more && more.textContent === "Load more") end.observe(more);
+}
+watch();
+
+// ---- What was not looked at yet, as this browser remembers it
+
+const memory = `hookglass:seen:${base}`;
+const known = (() => {
+  try {
+    return JSON.parse(localStorage.getItem(memory)) ?? { upTo: new Date().toISOString(), ids: [] };
+  } catch {
+    return { upTo: new Date().toISOString(), ids: [] };
+  }
+})();
+
+function unread() {
+  for (const item of rows.querySelectorAll(":scope > li[data-received]")) {
+    const fresh = item.dataset.received > known.upTo && !known.ids.includes(item.id);
+    if (fresh === item.hasAttribute("data-unread")) continue;
+    item.toggleAttribute("data-unread", fresh);
+    const row = item.querySelector(".row");
+    if (fresh) {
+      const mark = document.createElement("span");
+      mark.className = "unread-mark";
+      mark.textContent = "unread";
+      row.append(mark);
+    } else row.querySelector(".unread-mark")?.remove();
+  }
+}
+
+function seen(id) {
+  if (!known.ids.includes(id)) known.ids = [...known.ids, id].slice(-500);
+  remember();
+  unread();
+}
+
+function remember() {
+  try {
+    localStorage.setItem(memory, JSON.stringify(known));
+  } catch {} // a browser that keeps nothing
+}
+remember();
+unread();
+const opened = detail.querySelector("[data-panel]")?.dataset.panel;
+if (opened) seen(opened);
 
 // ---- Tabs of the detail
 
@@ -185,12 +242,18 @@ function arrive(html) {
   if (!item || document.getElementById(item.id)) return;
   const first = rows.querySelector("a.row") === null;
   item.classList.add("fresh");
+  if (held !== null) {
+    held.push(html);
+    pausing();
+    return;
+  }
   rows.prepend(item);
   for (const id of ["waiting", "none"]) {
     const empty = document.getElementById(id);
     if (empty) empty.hidden = true;
   }
   trim();
+  unread();
   if (document.hidden) {
     unseen++;
     title();
@@ -227,12 +290,41 @@ function trim() {
 // ---- The stream
 
 const live = document.getElementById("live");
-const words = { connecting: "Connecting", live: "Live", retry: "Reconnecting", ended: "Ended" };
+const words = { connecting: "Connecting", live: "Live", paused: "Paused", retry: "Reconnecting", ended: "Ended" };
+const fresh = document.getElementById("new");
+let held = null; // rows that came while paused; null: not paused
 
 function state(name) {
+  if (name === "live" && held !== null) name = "paused";
   live.dataset.state = name;
   live.textContent = words[name];
+  live.ariaPressed = String(held === null);
 }
+
+function pausing() {
+  fresh.hidden = !held?.length;
+  fresh.textContent = held?.length ? `${held.length} new` : "";
+}
+
+// While paused the stream goes on, so that nothing is missed, and what comes waits.
+function pause(on) {
+  if (!live || live.dataset.state === "ended") return;
+  const waiting = held ?? [];
+  held = on ? [] : null;
+  state(live.dataset.state === "paused" ? "live" : live.dataset.state);
+  for (const html of waiting) arrive(html);
+  pausing();
+  say(on ? "Paused: new requests wait" : "Live");
+}
+live?.addEventListener("click", () => pause(held === null));
+fresh?.addEventListener("click", () => {
+  const waiting = held;
+  held = null;
+  for (const html of waiting) arrive(html);
+  held = [];
+  pausing();
+  rows.querySelector("a.row")?.focus();
+});
 
 // EventSource connects again by itself, except where an answer was refused; and it does not notice a connection
 // that died in silence, as after sleep. Both begin it anew, after the last event seen.
@@ -245,9 +337,9 @@ function follow(address) {
     clearTimeout(watch);
     watch = setTimeout(connect, 40000); // more than two beats
     wait = 1000;
-    if (live.dataset.state !== "live") state("live");
+    if (live.dataset.state !== "live" && live.dataset.state !== "paused") state("live");
   };
-  const seen = (event) => {
+  const heard = (event) => {
     if (event.lastEventId) last = event.lastEventId;
     alive();
   };
@@ -261,11 +353,11 @@ function follow(address) {
     source.addEventListener("hello", alive);
     source.addEventListener("beat", alive);
     source.addEventListener("row", (event) => {
-      seen(event);
+      heard(event);
       arrive(event.data);
     });
     source.addEventListener("count", (event) => {
-      seen(event);
+      heard(event);
       document.getElementById("count").textContent = Number(event.data).toLocaleString("en-US");
     });
     source.addEventListener("end", () => {
@@ -293,7 +385,7 @@ if (root.dataset.stream) follow(root.dataset.stream);
 
 root.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-test]");
-  if (!form || live?.dataset.state !== "live") return;
+  if (!form || !["live", "paused"].includes(live?.dataset.state)) return;
   event.preventDefault();
   const button = form.querySelector("button");
   button.disabled = true;
@@ -306,6 +398,111 @@ root.addEventListener("submit", async (event) => {
     button.disabled = false;
   }
 });
+
+// ---- Forms of the detail: sent without leaving the page, which then shows what became of it
+
+async function refusal(answer) {
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return page.querySelector("[data-problem]")?.textContent.trim() || "That did not work.";
+}
+
+root.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form[data-part]");
+  if (!form) return;
+  event.preventDefault();
+  const id = detail.querySelector("[data-panel]").dataset.panel;
+  const button = event.submitter;
+  const fault = form.querySelector(".fault") ?? document.getElementById("detail-fault");
+  const word = button?.textContent;
+  fault.hidden = true;
+  if (button) button.disabled = true;
+  if (form.dataset.part === "replays" && button) button.textContent = "Sending…";
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+    if (answer.type !== "opaqueredirect") throw new Error(await refusal(answer));
+    form.closest("dialog[open]")?.close();
+    await open(id, { history: "keep", tab: form.dataset.part || undefined });
+    row(id);
+    say(form.dataset.part === "replays" ? "Replayed" : "Done");
+  } catch (e) {
+    fault.textContent = e instanceof TypeError ? "The server could not be reached. Try again." : e.message;
+    fault.hidden = false;
+  } finally {
+    if (button) {
+      button.disabled = false;
+      button.textContent = word;
+    }
+  }
+});
+
+// row shows again what the list says of a request.
+async function row(id) {
+  const item = document.getElementById(id);
+  if (!item) return;
+  const answer = await fetch(`${base}/requests/${id}/row${location.search}`);
+  if (!answer.ok) return;
+  const part = document.createElement("template");
+  part.innerHTML = await answer.text();
+  const renewed = part.content.querySelector("li");
+  if (!renewed) return;
+  if (item.querySelector("[aria-current]")) renewed.querySelector(".row").setAttribute("aria-current", "true");
+  item.replaceWith(renewed);
+  unread();
+}
+
+detail.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-replay]");
+  if (button) {
+    event.preventDefault();
+    showReplay();
+  }
+  if (event.target.closest("[data-close]")) {
+    event.preventDefault();
+    event.target.closest("dialog")?.close();
+  }
+  const link = event.target.closest("[data-copy-link]");
+  if (link) link.dataset.copy = new URL(link.dataset.copyLink, location.href).href;
+}, true);
+
+function showReplay() {
+  const dialog = document.getElementById("replay-form");
+  if (!dialog || dialog.open) return;
+  dialog.showModal();
+  dialog.querySelector("[name=target_url]").focus();
+}
+
+// ---- Several at once
+
+const bulk = document.getElementById("bulk");
+const picked = () => [...bulk.querySelectorAll(".pick:checked")];
+function count() {
+  const n = picked().length;
+  document.getElementById("bulk-count").textContent = `${n} selected`;
+  bulk.toggleAttribute("data-picking", n > 0);
+}
+bulk.addEventListener("change", (event) => event.target.matches(".pick") && count());
+document.getElementById("bulk-none").addEventListener("click", () => {
+  for (const box of picked()) box.checked = false;
+  count();
+});
+bulk.addEventListener("submit", (event) => {
+  if (event.submitter?.dataset.confirm && !confirm(event.submitter.dataset.confirm)) {
+    event.preventDefault();
+    event.stopPropagation();
+  }
+  // A file that is downloaded leaves the page, and its form, where they are.
+  if (event.submitter?.value === "export") setTimeout(() => delete bulk.dataset.sent, 500);
+});
+count();
+
+function pick() {
+  const item = (document.activeElement.closest?.("#rows > li") ?? rows.querySelector("[aria-current]")?.closest("li"));
+  const box = item?.querySelector(".pick");
+  if (!box) return;
+  box.checked = !box.checked;
+  count();
+  say(`${box.checked ? "Selected" : "Not selected"}, ${picked().length} in all`);
+}
 
 // ---- Keyboard
 
@@ -339,6 +536,26 @@ document.addEventListener("hookglass:key", (event) => {
       break;
     case "c":
       detail.querySelector("[data-curl]")?.click();
+      break;
+    case "x":
+      pick();
+      break;
+    case "l":
+      pause(held === null);
+      break;
+    case "r":
+      showReplay();
+      break;
+    case "t": {
+      const several = picked().length > 0;
+      const menu = document.getElementById("more-actions");
+      if (!several) menu?.showPopover();
+      (several ? bulk : menu)?.querySelector('[name="tag"]')?.focus();
+      break;
+    }
+    case "i":
+      if (picked().length > 0) bulk.querySelector('[value="ignore"]')?.click();
+      else detail.querySelector("[data-ignore]")?.click();
       break;
     case "Escape":
       if (!root.hasAttribute("data-open") || blank === null) return;

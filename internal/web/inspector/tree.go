@@ -21,6 +21,7 @@ const (
 // Node is a JSON value with its members in the order sent, duplicates included.
 type Node struct {
 	Name     string // the member's name, as JSON; empty in an array
+	Key      string // the member's name as it is, for pointers
 	Kind     byte   // '{' '[' '"' '0' for a number, 'k' for true, false and null
 	Text     string // of a scalar, as JSON
 	Children []*Node
@@ -88,7 +89,7 @@ func (p *treeParser) value(depth int) (*Node, error) {
 // children reads to the end of an object or array. At a bound it returns with what it has.
 func (p *treeParser) children(n *Node, depth int) error {
 	for p.More() {
-		name := ""
+		name, raw := "", ""
 		if n.Kind == '{' {
 			token, err := p.Token()
 			if err != nil {
@@ -98,11 +99,11 @@ func (p *treeParser) children(n *Node, depth int) error {
 			if !ok {
 				return errors.New("a member has no name")
 			}
-			name = quote(key)
+			name, raw = quote(key), key
 		}
 		child, err := p.value(depth + 1)
 		if child != nil {
-			child.Name = name
+			child.Name, child.Key = name, raw
 			n.Children = append(n.Children, child)
 		}
 		if err != nil {

@@ -1,0 +1,195 @@
+package inspector
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"hookglass"
+)
+
+// Copy is a request in one of the languages that people paste.
+type Copy struct{ Name, Text string }
+
+// copies are the request in each of the languages; the first is curl. Where a body can not be pasted, or is too long, the
+// text reads the file that the download makes.
+func copies(e *hookglass.Event) []Copy {
+	r := newPasted(e)
+	return []Copy{{"curl", curl(e)}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}
+}
+
+// pasted is a request reduced to what can be pasted.
+type pasted struct {
+	method, url string
+	headers     hookglass.Headers
+	body        string
+	file        string // the body is in this file; empty: it is in body
+}
+
+func newPasted(e *hookglass.Event) pasted {
+	r := pasted{method: e.Method, url: printable(e.URL)}
+	for _, h := range e.Headers {
+		if slices.Contains(leftOut, strings.ToLower(h.Name)) || !pasteable(h.Name+h.Value) || strings.ContainsAny(h.Value, "\n\t") {
+			continue
+		}
+		r.headers = append(r.headers, h)
+	}
+	switch {
+	case len(e.Body) == 0:
+	case len(e.Body) <= maxCurl && pasteable(string(e.Body)):
+		r.body = string(e.Body)
+	default:
+		r.file = string(e.ID) + ".bin"
+	}
+	return r
+}
+
+func (r pasted) httpie() string {
+	var b strings.Builder
+	b.WriteString("http " + shell(r.method) + " " + shell(r.url))
+	for _, h := range r.headers {
+		separator := ":"
+		if h.Value == "" {
+			separator = ";"
+		}
+		b.WriteString(" \\\n  " + shell(h.Name+separator+h.Value))
+	}
+	if r.file != "" {
+		b.WriteString(" \\\n  < " + shell(r.file))
+	} else if r.body != "" {
+		b.WriteString(" \\\n  --raw " + shell(r.body))
+	}
+	return b.String()
+}
+
+// literal is a text as a string of JavaScript, Go and Python: what each takes in double quotes in the same way.
+func literal(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c == 0x2028 || c == 0x2029:
+			b.WriteString(`\u` + strconv.FormatInt(int64(c), 16))
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (r pasted) fetch() string {
+	var b strings.Builder
+	if r.file != "" {
+		b.WriteString("import { readFile } from \"node:fs/promises\";\n\n")
+	}
+	b.WriteString("const response = await fetch(" + literal(r.url) + ", {\n  method: " + literal(r.method) + ",\n")
+	if len(r.headers) > 0 {
+		b.WriteString("  headers: [\n")
+		for _, h := range r.headers {
+			b.WriteString("    [" + literal(h.Name) + ", " + literal(h.Value) + "],\n")
+		}
+		b.WriteString("  ],\n")
+	}
+	if r.file != "" {
+		b.WriteString("  body: await readFile(" + literal(r.file) + "),\n")
+	} else if r.body != "" {
+		b.WriteString("  body: " + literal(r.body) + ",\n")
+	}
+	b.WriteString("});\nconsole.log(response.status, await response.text());")
+	return b.String()
+}
+
+func (r pasted) golang() string {
+	var b strings.Builder
+	b.WriteString("package main\n\nimport (\n\t\"fmt\"\n\t\"io\"\n\t\"log\"\n\t\"net/http\"\n")
+	body := "nil"
+	switch {
+	case r.file != "":
+		b.WriteString("\t\"os\"\n")
+		body = "file"
+	case r.body != "":
+		b.WriteString("\t\"strings\"\n")
+		body = "strings.NewReader(" + literal(r.body) + ")"
+	}
+	b.WriteString(")\n\nfunc main() {\n")
+	if r.file != "" {
+		b.WriteString("\tfile, err := os.Open(" + literal(r.file) + ")\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n")
+	}
+	b.WriteString("\treq, err := http.NewRequest(" + literal(r.method) + ", " + literal(r.url) + ", " + body + ")\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n")
+	for _, h := range r.headers {
+		b.WriteString("\treq.Header.Add(" + literal(h.Name) + ", " + literal(h.Value) + ")\n")
+	}
+	b.WriteString("\tres, err := http.DefaultClient.Do(req)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer res.Body.Close()\n" +
+		"\tanswer, err := io.ReadAll(res.Body)\n\tfmt.Println(res.Status, string(answer), err)\n}")
+	return b.String()
+}
+
+func (r pasted) python() string {
+	var b strings.Builder
+	b.WriteString("import requests\n\nresponse = requests.request(\n    " + literal(r.method) + ",\n    " + literal(r.url) + ",\n")
+	if len(r.headers) > 0 {
+		b.WriteString("    headers={\n")
+		for i, h := range r.headers {
+			if slices.ContainsFunc(r.headers[:i], func(o hookglass.Header) bool { return strings.EqualFold(o.Name, h.Name) }) {
+				continue // a dictionary has a name once
+			}
+			b.WriteString("        " + literal(h.Name) + ": " + literal(strings.Join(r.headers.Values(h.Name), ", ")) + ",\n")
+		}
+		b.WriteString("    },\n")
+	}
+	if r.file != "" {
+		b.WriteString("    data=open(" + literal(r.file) + ", \"rb\"),\n")
+	} else if r.body != "" {
+		b.WriteString("    data=" + literal(r.body) + ".encode(),\n")
+	}
+	b.WriteString(")\nprint(response.status_code, response.text)")
+	return b.String()
+}
+
+// Samples are how programs send an endpoint its first request.
+func Samples(url string) []Copy {
+	const body = `{"hello":"world"}`
+	quoted := literal(body)
+	return []Copy{
+		{"curl", "curl -X POST '" + url + "' -H 'Content-Type: application/json' -d '" + body + "'"},
+		{"JavaScript", "await fetch(" + literal(url) + ", {\n  method: \"POST\",\n  headers: { \"Content-Type\": \"application/json\" },\n  body: JSON.stringify({ hello: \"world\" }),\n});"},
+		{"Python", "import requests\n\nrequests.post(" + literal(url) + ", json={\"hello\": \"world\"})"},
+		{"Go", "res, err := http.Post(" + literal(url) + ",\n\t\"application/json\", strings.NewReader(" + quoted + "))"},
+		{"PHP", "$curl = curl_init('" + url + "');\ncurl_setopt($curl, CURLOPT_POSTFIELDS, '" + body + "');\ncurl_setopt($curl, CURLOPT_HTTPHEADER, ['Content-Type: application/json']);\ncurl_exec($curl);"},
+		{"Ruby", "require \"net/http\"\n\nNet::HTTP.post(URI(" + literal(url) + "), '" + body + "',\n  \"Content-Type\" => \"application/json\")"},
+		{"Java", "HttpClient.newHttpClient().send(\n    HttpRequest.newBuilder(URI.create(" + literal(url) + "))\n        .header(\"Content-Type\", \"application/json\")\n        .POST(HttpRequest.BodyPublishers.ofString(" + quoted + ")).build(),\n    HttpResponse.BodyHandlers.ofString());"},
+		{"C#", "using var client = new HttpClient();\nawait client.PostAsync(" + literal(url) + ",\n    new StringContent(" + quoted + ", Encoding.UTF8, \"application/json\"));"},
+	}
+}
+
+// jwt is the JSON Web Token that a header's value is or carries; empty: none.
+func jwt(value string) string {
+	_, token, ok := strings.Cut(value, " ")
+	if !ok {
+		token = value
+	}
+	if strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 && len(token) < 16<<10 {
+		return token
+	}
+	return ""
+}
+
+// EditableHeaders are the headers that a form of a replay shows: those that are written anew, or can not be typed, are left out.
+func EditableHeaders(h hookglass.Headers) hookglass.Headers {
+	var all hookglass.Headers
+	for _, f := range h {
+		if slices.Contains(leftOut, strings.ToLower(f.Name)) || !pasteable(f.Name+f.Value) || strings.ContainsAny(f.Value, "\n\t") {
+			continue
+		}
+		all = append(all, f)
+	}
+	return all
+}

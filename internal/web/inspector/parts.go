@@ -1,0 +1,144 @@
+package inspector
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strings"
+
+	"hookglass/internal/web/show"
+)
+
+// Part is one part of a multipart body.
+type Part struct {
+	Index       int
+	Name        string
+	Filename    string
+	ContentType string
+	Size        int64
+	Text        string // the beginning, where it is text
+	Cut         bool
+}
+
+// Bounds of the parts of a page.
+const (
+	maxParts    = 100
+	maxPartText = 8 << 10
+)
+
+// multiparts reads the parts of a multipart body as far as they can be read.
+func multiparts(body []byte, contentType string) []Part {
+	var all []Part
+	eachPart(body, contentType, func(part *multipart.Part, content []byte) bool {
+		p := Part{Index: len(all), Name: part.FormName(), Filename: part.FileName(), ContentType: part.Header.Get("Content-Type"), Size: int64(len(content))}
+		if isText(content) {
+			text, cut := show.Cut(string(content[:min(len(content), maxPartText+8)]), maxPartText)
+			p.Text, p.Cut = show.Text(text), cut
+		}
+		all = append(all, p)
+		return len(all) < maxParts
+	})
+	return all
+}
+
+// PartOf is the content of the nth part of a multipart body and what it is called.
+func PartOf(body []byte, contentType string, n int) (content []byte, filename string, ok bool) {
+	at := 0
+	eachPart(body, contentType, func(part *multipart.Part, bytes []byte) bool {
+		if at == n {
+			content, filename, ok = bytes, part.FileName(), true
+		}
+		at++
+		return !ok && at < maxParts
+	})
+	if filename == "" {
+		filename = "part"
+	}
+	return content, filename, ok
+}
+
+// eachPart goes through the parts until one is broken or do has enough.
+func eachPart(body []byte, contentType string, do func(*multipart.Part, []byte) bool) {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil || params["boundary"] == "" {
+		return
+	}
+	r := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for {
+		part, err := r.NextRawPart()
+		if err != nil {
+			return
+		}
+		content, err := io.ReadAll(part)
+		if err != nil || !do(part, content) {
+			return
+		}
+	}
+}
+
+// maxXML bounds what is indented.
+const maxXML = 256 << 10
+
+// indentXML is a document with each element on a line of its own; empty for what is too large or no XML. Nothing that a
+// document names is looked up.
+func indentXML(body []byte) string {
+	if len(body) > maxXML {
+		return ""
+	}
+	d := xml.NewDecoder(bytes.NewReader(body))
+	d.Strict = false
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	var b strings.Builder
+	depth, text, opened := 0, false, false
+	line := func() {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(strings.Repeat("  ", min(depth, 40)))
+	}
+	for at := d.InputOffset(); ; at = d.InputOffset() {
+		token, err := d.RawToken()
+		if err == io.EOF {
+			break
+		}
+		if err != nil || b.Len() > 4*maxXML {
+			return ""
+		}
+		raw := string(body[at:d.InputOffset()])
+		switch token.(type) {
+		case xml.StartElement:
+			line()
+			b.WriteString(raw)
+			opened, text = true, false
+			if !strings.HasSuffix(raw, "/>") {
+				depth++
+			}
+		case xml.EndElement:
+			if raw == "" { // of an element that closed itself
+				opened = false
+				continue
+			}
+			depth = max(depth-1, 0)
+			if !text && !opened {
+				line()
+			}
+			b.WriteString(raw)
+			opened, text = false, false
+		case xml.CharData:
+			if trimmed := strings.TrimSpace(raw); trimmed != "" {
+				if !opened {
+					line()
+				}
+				b.WriteString(trimmed)
+				text = true
+			}
+		default:
+			line()
+			b.WriteString(raw)
+			opened, text = false, false
+		}
+	}
+	return show.Text(b.String())
+}

@@ -1,0 +1,181 @@
+// A body to walk through: the JSON tree with its places, search in the whole body, and JSON Web Tokens in headers.
+
+const detail = document.getElementById("detail");
+const say = (text) => document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: text }));
+
+// ---- Places in the tree
+
+const tree = () => detail.querySelector(".tree");
+const nodeOf = (target) => target.closest("[data-n]");
+const children = (node) => node.matches(".tree") ? [...node.children].filter((c) => c.matches("[data-n]"))
+  : [...node.querySelectorAll(":scope > .branch > [data-n]")];
+const parent = (node) => node.parentElement.closest("[data-n]");
+const step = (name) => "/" + name.replaceAll("~", "~0").replaceAll("/", "~1");
+
+function pointer(node) {
+  const up = parent(node);
+  if (!up) return "";
+  return pointer(up) + (up.dataset.n === "[" ? `/${children(up).indexOf(node)}` : step(node.dataset.k));
+}
+
+// The value as JSON, as far as it is shown.
+function value(node, indent = "") {
+  if (node.matches(".leaf")) {
+    const v = node.querySelector("[data-v]");
+    return v ? v.textContent : node.querySelector(".j-mark:last-child").textContent.replace(/,$/, "");
+  }
+  const [open, close] = node.dataset.n === "[" ? ["[", "]"] : ["{", "}"];
+  const inner = children(node).map((c) => {
+    const name = c.querySelector(":scope > .j-name, :scope > summary > .j-name");
+    return `${indent}  ${name ? `${name.textContent}: ` : ""}${value(c, `${indent}  `)}`;
+  });
+  return inner.length ? `${open}\n${inner.join(",\n")}\n${indent}${close}` : open + close;
+}
+
+function choose(node, { focus = false } = {}) {
+  const t = node.closest(".tree");
+  t.querySelector("[data-chosen]")?.removeAttribute("data-chosen");
+  node.setAttribute("data-chosen", "");
+  const place = t.parentElement.querySelector(".tree-place");
+  const at = pointer(node);
+  place.hidden = false;
+  place.querySelector("[data-pointer]").textContent = at === "" ? "(the whole)" : at;
+  place.querySelector("[data-pointer-copy]").dataset.copy = at;
+  place.querySelector("[data-value-copy]").dataset.copy = value(node);
+  const head = node.matches("details") ? node.querySelector("summary") : node;
+  head.scrollIntoView({ block: "nearest" });
+  if (focus) t.focus({ preventScroll: true });
+  return at;
+}
+
+const shown = (t) => [...t.querySelectorAll("[data-n]")].filter((n) => n.checkVisibility());
+
+detail.addEventListener("click", (event) => {
+  const inTree = event.target.closest(".tree") && nodeOf(event.target);
+  if (inTree) choose(inTree);
+  const fold = event.target.closest("[data-tree]");
+  if (fold) {
+    const open = fold.dataset.tree === "open";
+    for (const d of fold.closest(".view-tree").querySelectorAll(".tree details")) d.open = open || !parent(d);
+  }
+  const place = event.target.closest("[data-go-pointer]");
+  if (place) go(place.dataset.goPointer);
+  const token = event.target.closest("[data-jwt]");
+  if (token) decode(token.dataset.jwt);
+});
+
+detail.addEventListener("keydown", (event) => {
+  const t = event.target.closest(".tree");
+  if (!t || event.ctrlKey || event.metaKey || event.altKey) return;
+  const all = shown(t);
+  const at = all.findIndex((n) => n.hasAttribute("data-chosen"));
+  const node = all[at];
+  let next;
+  switch (event.key) {
+    case "ArrowDown": next = all[Math.min(at + 1, all.length - 1)]; break;
+    case "ArrowUp": next = all[Math.max(at - 1, 0)]; break;
+    case "ArrowRight":
+      if (node?.matches("details")) node.open = true;
+      next = node;
+      break;
+    case "ArrowLeft":
+      if (node?.matches("details[open]")) node.open = false;
+      else if (node) next = parent(node);
+      next ??= node;
+      break;
+    case "Enter":
+      if (node?.matches("details")) node.open = !node.open;
+      next = node;
+      break;
+    default: return;
+  }
+  event.preventDefault();
+  event.stopPropagation();
+  if (next) say(choose(next) || "the whole");
+});
+
+// go opens the way to a place and chooses it; one beyond what the tree holds is only named.
+function go(to) {
+  let node = children(tree())[0];
+  for (const part of to.split("/").slice(1)) {
+    if (!node?.matches("details")) return say("This place is beyond what is shown");
+    node.open = true;
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    node = node.dataset.n === "[" ? children(node)[Number(name)] : children(node).find((c) => c.dataset.k === name);
+  }
+  if (!node) return say("This place is beyond what is shown");
+  choose(node, { focus: true });
+}
+
+// ---- Search in the whole body, which the server does
+
+let searching = 0;
+async function search(form) {
+  const turn = ++searching;
+  const text = form.elements.text.value;
+  const found = form.closest(".view-tree").querySelector(".found");
+  if (text === "") return found.replaceChildren();
+  try {
+    const answer = await fetch(`${form.dataset.find}?${new URLSearchParams({ text })}`);
+    if (!answer.ok) throw new Error(String(answer.status));
+    const html = await answer.text();
+    if (turn === searching) found.innerHTML = html; // rendered by this server, which escapes everything
+  } catch {
+    if (turn === searching) found.textContent = "The search failed. Try again.";
+  }
+}
+
+let soon = 0;
+detail.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-find]");
+  if (!form) return;
+  clearTimeout(soon);
+  soon = setTimeout(search, 200, form);
+});
+detail.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-find]");
+  if (!form) return;
+  event.preventDefault();
+  clearTimeout(soon);
+  search(form);
+});
+
+// ---- JSON Web Tokens, read in this browser and sent nowhere
+
+function part(text) {
+  const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+function decode(token) {
+  const dialog = document.createElement("dialog");
+  dialog.className = "confirm wide";
+  dialog.setAttribute("aria-label", "JSON Web Token");
+  const add = (name, text) => {
+    const e = document.createElement(name);
+    e.textContent = text;
+    dialog.append(e);
+    return e;
+  };
+  add("h2", "JSON Web Token");
+  try {
+    const [header, payload] = token.split(".").slice(0, 2).map(part);
+    add("h3", "Header");
+    add("pre", JSON.stringify(header, null, 2)).className = "raw";
+    add("h3", "Payload");
+    add("pre", JSON.stringify(payload, null, 2)).className = "raw";
+    for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
+      const at = new Date(payload[name] * 1000);
+      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString()}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
+    }
+    add("p", "Decoded in this browser. The signature was not verified.").className = "small";
+  } catch {
+    add("p", "This token can not be decoded.");
+  }
+  const close = add("button", "Close");
+  close.type = "button";
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
