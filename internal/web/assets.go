@@ -13,6 +13,7 @@ import (
 
 	"hookglass/internal/web/account"
 	"hookglass/internal/web/cases"
+	"hookglass/internal/web/channels"
 	"hookglass/internal/web/compare"
 	"hookglass/internal/web/endpoints"
 	"hookglass/internal/web/fresh"
@@ -20,6 +21,7 @@ import (
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/secrets"
 	"hookglass/internal/web/signin"
+	"hookglass/internal/web/tags"
 )
 
 // stylesheet is the one style of all pages, put together from theirs in the order of the folders.
@@ -38,7 +40,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, secrets.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, secrets.Files, tags.Files, channels.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

@@ -62,6 +62,8 @@ func New(d Deps) http.Handler {
 		a.registerEndpoints,
 		a.registerInspector,
 		a.registerRequests,
+		a.registerTags,
+		a.registerChannels,
 		a.registerSecrets,
 		a.registerCases,
 	} {

@@ -1,0 +1,140 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/tags"
+)
+
+func (a *app) registerTags() {
+	a.page("GET /tags", a.showTags)
+	a.page("POST /tags", a.createTag)
+	a.page("POST /tags/{tag}", a.changeTag)
+	a.page("POST /tags/{tag}/delete", a.deleteTag)
+}
+
+func (a *app) showTags(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	return a.renderTags(w, r, http.StatusOK, v, tags.Model{Notice: notices[r.URL.Query().Get("done")]})
+}
+
+func (a *app) renderTags(w http.ResponseWriter, r *http.Request, status int, v visitor, m tags.Model) (err error) {
+	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Tags, "Tags"); err != nil {
+		return err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		workspaces, err := view.Workspaces(v.who.Account)
+		for _, ws := range workspaces {
+			if err != nil {
+				return err
+			}
+			in := tags.Workspace{Workspace: ws}
+			in.Tags, err = view.Tags(ws.ID, 0, 0)
+			m.Workspaces = append(m.Workspaces, in)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, status, tags.Page(m))
+}
+
+func (a *app) createTag(w http.ResponseWriter, r *http.Request) error {
+	v, m, err := a.tagForm(w, r)
+	if err != nil {
+		return err
+	}
+	d := endpoint.TagDraft{Name: &m.Form.Name, Color: &m.Form.Color}
+	if m.Form.Workspace, err = workspaceIn(r); err != nil {
+		return err
+	} else if m.Form.Workspace != 0 {
+		d.WorkspaceID = &m.Form.Workspace
+	}
+	_, err = a.Endpoints.CreateTag(r.Context(), v.who, d)
+	return a.tagSet(w, r, v, m, err, "created")
+}
+
+// workspaceIn is the workspace that a form names; 0: it names none.
+func workspaceIn(r *http.Request) (int64, error) {
+	text := r.PostFormValue("workspace")
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id <= 0 {
+		return 0, hookglass.NotFound("workspace")
+	}
+	return id, nil
+}
+
+func (a *app) changeTag(w http.ResponseWriter, r *http.Request) error {
+	v, m, err := a.tagForm(w, r)
+	if err != nil {
+		return err
+	}
+	_, err = a.Endpoints.UpdateTag(r.Context(), v.who, m.Form.Tag, endpoint.TagDraft{Name: &m.Form.Name, Color: &m.Form.Color})
+	return a.tagSet(w, r, v, m, err, "saved")
+}
+
+func (a *app) deleteTag(w http.ResponseWriter, r *http.Request) error {
+	v, m, err := a.tagForm(w, r)
+	if err != nil {
+		return err
+	}
+	return a.tagSet(w, r, v, tags.Model{}, a.Endpoints.DeleteTag(r.Context(), v.who, m.Form.Tag), "deleted")
+}
+
+func (a *app) tagForm(w http.ResponseWriter, r *http.Request) (v visitor, m tags.Model, err error) {
+	if v, err = a.user(r); err != nil {
+		return v, m, err
+	}
+	if text := r.PathValue("tag"); text != "" {
+		if m.Form.Tag, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return v, m, hookglass.NotFound("tag")
+		}
+	}
+	err = readForm(w, r)
+	m.Form.Name, m.Form.Color = strings.TrimSpace(r.PostFormValue("name")), r.PostFormValue("color")
+	return v, m, err
+}
+
+// tagSet goes on after a form: to the list, or to the page with what was refused. What a step uses is named with the step.
+func (a *app) tagSet(w http.ResponseWriter, r *http.Request, v visitor, m tags.Model, err error, done string) error {
+	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
+		return a.renderTags(w, r, http.StatusUnprocessableEntity, v, m)
+	}
+	if message, status := refused(err); message != "" {
+		m.Problem, m.References, m.Form = message, tagReferences(err), tags.Form{}
+		return a.renderTags(w, r, status, v, m)
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/tags?done="+done)
+	return nil
+}
+
+// tagReferences are the steps that a conflict names.
+func tagReferences(err error) (all []tags.Reference) {
+	var e *hookglass.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	found, _ := e.Extra["references"].([]map[string]any) // another conflict names none
+	for _, f := range found {
+		text := func(name string) string { s, _ := f[name].(string); return s }
+		all = append(all, tags.Reference{EndpointID: text("endpoint_id"), ActionID: text("action_id"), ActionName: text("action_name"), Step: text("step")})
+	}
+	return all
+}
