@@ -2,6 +2,7 @@ package action
 
 import (
 	"fmt"
+	"net/mail"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -87,7 +88,11 @@ func (t *Trigger) Evaluate(c *Context) hookglass.TriggerResult {
 		r.Condition = condition
 		values := fieldValues(c.event.ev, condition.Field)
 		r.Absent = len(values) == 0
-		r.Actual = cut(strings.ToValidUTF8(strings.Join(values, ", "), "�"), maxActual)
+		shown := strings.Join(values, ", ")
+		if condition.Field == "sender" {
+			shown = c.event.ev.From
+		}
+		r.Actual = cut(strings.ToValidUTF8(shown, "�"), maxActual)
 		if condition.Field == "provider" && c.event.ev.Provider == hookglass.UnknownProvider && takesNoValue(condition.Operator) {
 			values, r.Absent = nil, true // a provider that nobody recognised is none, though it can be named
 		}
@@ -122,7 +127,7 @@ func fieldValues(ev *hookglass.Event, field string) []string {
 	case "content_type":
 		value = ev.ContentType
 	case "sender":
-		value = ev.From
+		return senders(ev.From)
 	case "email_subject":
 		value = ev.Subject
 	case "has_tag":
@@ -132,6 +137,22 @@ func fieldValues(ev *hookglass.Event, field string) []string {
 		return nil
 	}
 	return []string{value}
+}
+
+// senders are what the From of a mail is compared as: as it is written, and the bare address, which is what people know.
+func senders(from string) []string {
+	if from == "" {
+		return nil
+	}
+	values := []string{from}
+	if list, err := mail.ParseAddressList(from); err == nil {
+		for _, a := range list {
+			if a.Address != from {
+				values = append(values, a.Address)
+			}
+		}
+	}
+	return values
 }
 
 // holds compares the values of a field. The negative operators hold where no value does what the positive one asks, so for

@@ -47,6 +47,8 @@ func TestTriggerConditions(t *testing.T) {
 		{"content_type", web, "json", "n y y n y y n", false, ""},
 		{"content_type", mail, "json", "n y n y n n y", true, ""},
 		{"sender", mail, "@example.com", "n y y n y y n", false, ""},
+		{"sender", mail, "ann@example.com", "y n y n y y n", false, "the bare address"},
+		{"sender", mail, "Ann <ann@example.com>", "y n y n y y n", false, "as it is written"},
 		{"sender", web, "@example.com", "n y n y n n y", true, "a webhook has no sender"},
 		{"email_subject", mail, "Invoice 7", "y n y n y y n", false, ""},
 		{"email_subject", mail, `(?i)^INVOICE \d+$`, "n y n y y y n", false, ""},

@@ -66,10 +66,7 @@ func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, act
 	if err != nil {
 		return p, err
 	}
-	sc, err := pl.scene(event)
-	if err != nil {
-		return p, err
-	}
+	sc := pl.scene(event)
 	return s.rehearse(sc, program), nil
 }
 
@@ -305,10 +302,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		if err != nil {
 			return b, err
 		}
-		sc, err := pl.scene(event)
-		if err != nil {
-			return b, err
-		}
+		sc := pl.scene(event)
 		one := BacktestEvent{Stored: s.rehearse(sc, stored)}
 		if submitted != nil {
 			other := s.rehearse(sc, submitted)

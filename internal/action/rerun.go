@@ -102,10 +102,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	case err != nil || h.Status.Final():
 		return err
 	}
-	sc, err := p.scene(event)
-	if err != nil {
-		return err
-	}
+	sc := p.scene(event)
 	if h.Checkpoint != nil {
 		return s.goOn(ctx, sc, h, false)
 	}

@@ -2,13 +2,11 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"hookglass"
-	"hookglass/internal/delivery"
+	"hookglass/internal/email"
 	"hookglass/internal/store"
 )
 
@@ -35,10 +33,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 			return err
 		}
 	}
-	sc, err := p.scene(event)
-	if err != nil {
-		return err
-	}
+	sc := p.scene(event)
 	begun := make(map[int64]bool)
 	for i := range held {
 		begun[held[i].ActionNum] = true
@@ -159,20 +154,14 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 }
 
 // scene makes ready what the runs on an event need.
-func (p *plan) scene(event *hookglass.Event) (*scene, error) {
+func (p *plan) scene(event *hookglass.Event) *scene {
 	copied := *event
 	sc := &scene{endpoint: p.endpoint, rights: p.rights, event: &copied}
 	var mail *Mail
 	if event.Type == hookglass.EventEmail {
-		var parts struct {
-			Text string `json:"text_body"`
-			HTML string `json:"html_body"`
-		}
-		if err := json.Unmarshal(delivery.MailJSON(event), &parts); err != nil {
-			return nil, fmt.Errorf("the normalised form of %s: %w", event.ID, err)
-		}
-		mail = &Mail{Text: parts.Text, HTML: parts.HTML}
+		m := email.Parse(event.Body)
+		mail = &Mail{Text: m.Text, HTML: m.HTML}
 	}
 	sc.base = NewContext(sc.event, &sc.endpoint, mail)
-	return sc, nil
+	return sc
 }
