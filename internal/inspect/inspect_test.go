@@ -1,0 +1,158 @@
+package inspect_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/inspect"
+)
+
+func event(change func(*hookglass.Event)) *hookglass.Event {
+	e := &hookglass.Event{
+		ID: "req_00000000000000000000000000", EndpointID: "ep_00000000000000000000000000", Type: hookglass.EventWebhook, Method: "POST", Path: "/", Provider: "stripe",
+		SignatureStatus: hookglass.SignatureVerified, ContentType: "application/json",
+		Payload: &hookglass.Payload{Body: []byte(`{"a":1}`), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
+	}
+	if change != nil {
+		change(e)
+	}
+	return e
+}
+
+func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
+	verified := &inspect.Signature{Status: hookglass.SignatureVerified, Code: "verified"}
+	for name, c := range map[string]struct {
+		of       inspect.Case
+		severity hookglass.Severity
+		code     string
+		next     string // of the most useful step
+	}{
+		"all is well": {
+			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "delivered", StatusCode: 204, Attempts: 1}}},
+			hookglass.SeverityOK, "delivered", "",
+		},
+		"nobody got it": {inspect.Case{Event: event(nil), Signature: verified}, hookglass.SeverityInfo, "stored_only", "replay"},
+		"a signature that fails": {
+			inspect.Case{Event: event(func(e *hookglass.Event) { e.SignatureStatus = hookglass.SignatureFailed }), Signature: &inspect.Signature{Status: hookglass.SignatureFailed, Code: "no_variant_matches", Message: "Nothing explains it."}},
+			hookglass.SeverityProblem, "no_variant_matches", "secret",
+		},
+		"a signature that failed then": {
+			inspect.Case{Event: event(func(e *hookglass.Event) { e.SignatureStatus = hookglass.SignatureFailed }), Signature: verified},
+			hookglass.SeverityInfo, "verified_now", "judge them again",
+		},
+		"a target that fails": {
+			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "failed", StatusCode: 500, Attempts: 4}}},
+			hookglass.SeverityProblem, "error_response", "log",
+		},
+		"a target that is not there": {
+			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "tunnel", To: "http://localhost:3000", State: "failed", Failure: &hookglass.Failure{Code: "connection_refused"}, Attempts: 1}}},
+			hookglass.SeverityProblem, "connection_refused", "start the handler",
+		},
+		"a target that is tried again": {
+			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "pending", StatusCode: 503, Attempts: 1}}},
+			hookglass.SeverityInfo, "pending", "next attempt",
+		},
+		"an answer that the sender takes for a failure": {
+			inspect.Case{Event: event(func(e *hookglass.Event) {
+				e.Reply = &hookglass.Reply{Status: 500, Source: hookglass.SourceCustom}
+			}), Signature: verified},
+			hookglass.SeverityWarning, "custom_error", "2xx",
+		},
+		"a slow answer": {
+			inspect.Case{Event: event(func(e *hookglass.Event) { e.Reply.Delay = 3 * time.Second }), Signature: verified},
+			hookglass.SeverityWarning, "slow_answer", "delay_ms",
+		},
+		"a step that failed": {
+			inspect.Case{Event: event(nil), Signature: verified, Runs: []hookglass.ActionRun{{ActionID: "act_1", Status: hookglass.ActionRunStopped, Trace: hookglass.Trace{Steps: []hookglass.StepResult{
+				{ReferenceKey: "shape", Status: hookglass.StepFailed, Failure: &hookglass.Failure{Code: "transform_error", Message: "There is no /a."}},
+			}}}}, Actions: map[string]string{"act_1": "CRM"}},
+			hookglass.SeverityProblem, "transform_error", "preview",
+		},
+		"a mail whose sender is not confirmed": {
+			inspect.Case{Event: event(func(e *hookglass.Event) {
+				e.Type, e.Reply, e.Authentication = hookglass.EventEmail, nil, hookglass.Authentication{SPF: "softfail", DKIM: "none", DMARC: "fail"}
+			})},
+			hookglass.SeverityWarning, "authentication_failed", "records",
+		},
+	} {
+		d := inspect.Diagnose(c.of)
+		found := false
+		for _, f := range d.Findings {
+			found = found || f.Code == c.code
+		}
+		next := strings.Join(d.Next[:min(1, len(d.Next))], "")
+		if d.Severity != c.severity || !found || !strings.Contains(next, c.next) || c.next == "" && next != "" || d.Summary == "" {
+			t.Errorf("%s: %+v, want %s with %s and a next step about %q", name, d, c.severity, c.code, c.next)
+		}
+	}
+}
+
+func TestSendersSayHowTheySendAgain(t *testing.T) {
+	if s := inspect.Sender("stripe"); !strings.Contains(s.Retries, "3 days") || s.Expects == "" {
+		t.Errorf("stripe: %+v", s)
+	}
+	if s := inspect.Sender("nobody"); s.Provider != "nobody" || s.Retries != "" {
+		t.Errorf("nobody: %+v", s)
+	}
+}
+
+func TestEventsAreCompared(t *testing.T) {
+	left := event(func(e *hookglass.Event) {
+		e.RawQuery, e.Headers = "page=1&tag=a&tag=b", hookglass.Headers{{Name: "X-One", Value: "1"}, {Name: "Same", Value: "s"}}
+		e.Body = []byte(`{"b":[1,2],"a":1.0,"long":"` + strings.Repeat("x", 600) + `"}`)
+	})
+	right := event(func(e *hookglass.Event) {
+		e.ID, e.Method, e.RawQuery, e.Headers = "req_00000000000000000000000001", "PUT", "page=2&tag=b&tag=a", hookglass.Headers{{Name: "x-two", Value: "2"}, {Name: "same", Value: "s"}}
+		e.Body = []byte(`{"a":1,"b":[1,3,4]}`)
+	})
+	c := inspect.Compare(left, right)
+	paths := func(changes []hookglass.Change) string {
+		var all []string
+		for _, ch := range changes {
+			all = append(all, ch.Path)
+		}
+		return strings.Join(all, " ")
+	}
+	if got := paths(c.Fields); got != "method" {
+		t.Errorf("fields: %s", got)
+	}
+	if got := paths(c.Headers); got != "x-one x-two" || c.Headers[0].Right != nil || c.Headers[1].Left != nil {
+		t.Errorf("headers: %s", got)
+	}
+	if got := paths(c.Query); got != "page tag" {
+		t.Errorf("query: %s", got)
+	}
+	if got := paths(c.Body.Changes); c.Body.Form != "json" || got != "/b/1 /b/2 /long" { // 1.0 is 1, and the order of members says nothing
+		t.Errorf("body: %s %s", c.Body.Form, got)
+	}
+	if last := c.Body.Changes[2]; !last.Cut || len(*last.Left) != 500 {
+		t.Errorf("a long side is not cut: %d bytes", len(*last.Left))
+	}
+	if c.Same() || !inspect.Compare(left, left).Same() {
+		t.Error("what differs is the same, or the reverse")
+	}
+}
+
+func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
+	for _, c := range []struct{ kind, left, right, form string }{
+		{"text/plain", "a\nb\n", "a\nc\n", "text"},
+		{"application/x-www-form-urlencoded", "a=1&b=2", "a=1&b=3", "form"},
+		{"application/json", `{"a":1}`, `{"a":`, "text"},
+		{"application/octet-stream", "\xff\x00", "\xfe", "bytes"},
+	} {
+		with := func(body string) *hookglass.Event {
+			return event(func(e *hookglass.Event) { e.ContentType, e.Body = c.kind, []byte(body) })
+		}
+		got := inspect.Compare(with(c.left), with(c.right)).Body
+		if got.Form != c.form || got.Identical || c.form == "text" && got.Text == "" || c.form == "form" && len(got.Changes) != 1 {
+			t.Errorf("%s: %+v, want %s", c.kind, got, c.form)
+		}
+	}
+	long := event(func(e *hookglass.Event) { e.Body = []byte(strings.Repeat("left\n", 100_000)) })
+	other := event(func(e *hookglass.Event) { e.Body = []byte(strings.Repeat("right\n", 100_000)) })
+	if got := inspect.Compare(long, other).Body; !got.More || len(got.Text) > 16<<10 {
+		t.Errorf("a long text: %d bytes, more %v", len(got.Text), got.More)
+	}
+}
