@@ -64,6 +64,7 @@ func New(d Deps) http.Handler {
 		a.registerRequests,
 		a.registerTags,
 		a.registerChannels,
+		a.registerAlerts,
 		a.registerSecrets,
 		a.registerCases,
 	} {

@@ -1,0 +1,237 @@
+// Package alerts are the pages of the alerts of an endpoint: the list, and one with its history.
+package alerts
+
+import (
+	"embed"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/alert"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
+)
+
+// Files is the style.
+//
+//go:embed alerts.css
+var Files embed.FS
+
+// List is the alerts of an endpoint, a part that is kept fresh.
+type List struct {
+	Endpoint hookglass.EndpointID
+	Alerts   []hookglass.Alert
+	Channels []hookglass.Channel // of its workspace
+	Now      time.Time
+}
+
+// Model is what the list's page shows.
+type Model struct {
+	layout.Frame
+	List   List
+	Notice string
+	Form   Form
+}
+
+// EditModel is what the page of one alert shows.
+type EditModel struct {
+	layout.Frame
+	Alert    hookglass.Alert
+	Channels []hookglass.Channel
+	History  History
+	Notice   string
+	Form     Form
+}
+
+// History is the incidents of an alert, newest first, a part that is kept fresh.
+type History struct {
+	Self      string // its address
+	Alert     hookglass.Alert
+	Incidents []hookglass.Incident
+	Older     string // the address of what follows; empty: nothing does
+	Now       time.Time
+}
+
+// Form is what was typed, and what is wrong with it.
+type Form struct {
+	Name                                                string
+	Kind                                                hookglass.AlertKind
+	Enabled                                             bool
+	ChannelIDs                                          []string
+	Window, Threshold, Keyword, Field, Factor, MinCount string
+	Refused                                             string
+	Faults                                              []hookglass.FieldError
+}
+
+// Blank is the form of a new alert.
+func Blank() Form {
+	return Form{Kind: hookglass.AlertMissingWebhook, Enabled: true, Window: "60", Threshold: "5", Field: hookglass.KeywordAny, Factor: "3", MinCount: "10"}
+}
+
+// NewForm is the form of an alert as it is.
+func NewForm(a hookglass.Alert) Form {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return Form{
+		Name: a.Name, Kind: a.Kind, Enabled: a.Enabled, ChannelIDs: a.ChannelIDs, Window: number(a.Config.WindowMinutes), Threshold: number(a.Config.Threshold),
+		Keyword: a.Config.Keyword, Field: a.Config.Field, Factor: strconv.FormatFloat(a.Config.Factor, 'f', -1, 64), MinCount: number(a.Config.MinCount),
+	}
+}
+
+// ReadForm is what was typed; an alert that exists keeps its kind.
+func ReadForm(v url.Values, kind hookglass.AlertKind) Form {
+	get := func(name string) string { return strings.TrimSpace(v.Get(name)) }
+	return Form{
+		Name: get("name"), Kind: kind, Enabled: v.Get("enabled") == "true", ChannelIDs: v["channels"], Window: get("window_minutes"), Threshold: get("threshold"),
+		Keyword: v.Get("keyword"), Field: get("field"), Factor: get("factor"), MinCount: get("min_count"),
+	}
+}
+
+// Draft is what the form sets. Numbers that are none are faults.
+func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
+	number := func(field, text string) *int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			faults = append(faults, hookglass.FieldError{Field: "alert.config." + field, Message: "must be a whole number"})
+		}
+		return &n
+	}
+	ids := append([]string{}, f.ChannelIDs...)
+	d = alert.Draft{Name: &f.Name, Kind: &f.Kind, Enabled: &f.Enabled, ChannelIDs: &ids, Config: &alert.Settings{}}
+	if f.Kind != hookglass.AlertKeywordMatch {
+		d.Config.WindowMinutes = number("window_minutes", f.Window)
+	}
+	switch f.Kind {
+	case hookglass.AlertErrorResponse:
+		d.Config.Threshold = number("threshold", f.Threshold)
+	case hookglass.AlertKeywordMatch:
+		d.Config.Keyword = &f.Keyword
+		if f.Field != "" {
+			d.Config.Field = &f.Field
+		}
+	case hookglass.AlertVolumeSpike:
+		factor, err := strconv.ParseFloat(f.Factor, 64)
+		if err != nil {
+			faults = append(faults, hookglass.FieldError{Field: "alert.config.factor", Message: "must be a number"})
+		}
+		d.Config.Factor, d.Config.MinCount = &factor, number("min_count", f.MinCount)
+	}
+	return d, faults
+}
+
+// fault says what is wrong with a field.
+func (f Form) fault(field string) string {
+	for _, x := range f.Faults {
+		name := strings.TrimPrefix(strings.TrimPrefix(x.Field, "alert."), "config.")
+		first, _, _ := strings.Cut(name, ".")
+		if first == field {
+			return words[field] + " " + x.Message + "."
+		}
+	}
+	return ""
+}
+
+var words = map[string]string{
+	"name": "The name", "kind": "The kind", "window_minutes": "The window", "threshold": "The number", "keyword": "The keyword", "field": "The place", "factor": "The factor",
+	"min_count": "The least number", "channel_ids": "A channel", "alert": "The alert",
+}
+
+func (f Form) tells(channel string) bool { return slices.Contains(f.ChannelIDs, channel) }
+
+// kindName is how a kind is called.
+func kindName(k hookglass.AlertKind) string {
+	switch k {
+	case hookglass.AlertMissingWebhook:
+		return "Missing webhook"
+	case hookglass.AlertErrorResponse:
+		return "Error responses"
+	case hookglass.AlertKeywordMatch:
+		return "Keyword match"
+	}
+	return "Volume spike"
+}
+
+// Watches says in a sentence what an alert watches for.
+func Watches(a hookglass.Alert) string {
+	c := a.Config
+	switch a.Kind {
+	case hookglass.AlertMissingWebhook:
+		return "Nothing arrives for " + show.Plural(c.WindowMinutes, "minute") + "."
+	case hookglass.AlertErrorResponse:
+		return deliveries(c.Threshold) + " or more within " + show.Plural(c.WindowMinutes, "minute") + " fail or are answered with 400 or more."
+	case hookglass.AlertKeywordMatch:
+		where := "anywhere"
+		if c.Field != hookglass.KeywordAny {
+			where = "in " + c.Field
+		}
+		return fmt.Sprintf("%q is found %s.", show.Line(c.Keyword), show.Line(where))
+	}
+	return fmt.Sprintf("%s arrive within %s, and more than %s times the average before.",
+		show.Plural(c.MinCount, "request"), show.Plural(c.WindowMinutes, "minute"), strconv.FormatFloat(c.Factor, 'f', -1, 64))
+}
+
+// state is where an alert is, and how its mark looks.
+func state(a hookglass.Alert) (word, class string) {
+	switch {
+	case !a.Enabled:
+		return "disabled", "badge"
+	case a.State == hookglass.AlertTriggered:
+		return "triggered", "badge bad"
+	}
+	return "ok", "badge good"
+}
+
+// told are the names of the channels that an alert tells.
+func told(a hookglass.Alert, channels []hookglass.Channel) string {
+	var names []string
+	for _, c := range channels {
+		if slices.Contains(a.ChannelIDs, c.ID) {
+			names = append(names, show.Line(c.Name))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (l List) path(below string) string { return "/endpoints/" + string(l.Endpoint) + "/alerts" + below }
+
+func path(a hookglass.Alert, below string) string {
+	return "/endpoints/" + string(a.EndpointID) + "/alerts/" + a.ID + below
+}
+
+// lasted is how long an incident went on.
+func lasted(i hookglass.Incident) string {
+	d := i.ResolvedAt.Sub(i.StartedAt)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// say is what is announced when it changes: which alerts are triggered.
+func (l List) say() string {
+	var names []string
+	for _, a := range l.Alerts {
+		if a.Enabled && a.State == hookglass.AlertTriggered {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "No alert is triggered"
+	}
+	return "Triggered: " + show.Line(strings.Join(names, ", "))
+}
+
+func deliveries(n int64) string {
+	if n == 1 {
+		return "1 delivery"
+	}
+	return show.Count(n) + " deliveries"
+}
