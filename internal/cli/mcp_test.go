@@ -1,0 +1,82 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"hookglass/internal/cli"
+)
+
+func TestMCPPassesMessagesOn(t *testing.T) {
+	a := running(t)
+	in, out := io.Pipe()
+	var answers, notes bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- cli.Main(t.Context(), []string{"mcp", "--server", a.server, "--token", a.reading}, in, &answers, &notes)
+	}()
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		``,
+		`{"jsonrpc":"2.0","id":"two","method":"tools/list"}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_endpoint","arguments":{"name":"x"}}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"nothing"}`,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"list_endpoints","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`no message`,
+	} {
+		if _, err := io.WriteString(out, m+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Close()
+	if code := <-done; code != 0 || notes.Len() > 0 {
+		t.Fatalf("exit %d: %s", code, notes.String())
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(answers.String()) {
+		var m struct {
+			ID     json.RawMessage
+			Result json.RawMessage
+			Error  *struct {
+				Code    int
+				Message string
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("not a message: %s", line)
+		}
+		got[string(m.ID)] = string(m.Result)
+		if m.Error != nil {
+			got[string(m.ID)] = m.Error.Message
+		}
+	}
+	for id, want := range map[string]string{
+		"1": `"protocolVersion":"2025-11-25"`, `"two"`: `"list_endpoints"`, "3": "scope write", "4": "Method not found", "5": `"structuredContent"`, "null": "Parse error",
+	} {
+		if !strings.Contains(got[id], want) {
+			t.Errorf("answer to %s: %.200s, want %s", id, got[id], want)
+		}
+	}
+	if len(got) != 6 {
+		t.Errorf("%d answers: %v", len(got), answers.String())
+	}
+}
+
+func TestMCPSaysWhatIsWrongWithTheServer(t *testing.T) {
+	a := running(t)
+	fails(t, 3, "not signed in", "mcp", "--server", a.server)
+	var answers, notes bytes.Buffer
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
+	if code := cli.Main(t.Context(), []string{"mcp", "--server", a.server, "--token", "hg_wrong"}, in, &answers, &notes); code != 0 || !strings.Contains(answers.String(), `"id":1`) || !strings.Contains(answers.String(), "token") {
+		t.Errorf("a token that is wrong: exit %d, %s%s", code, answers.String(), notes.String())
+	}
+	answers.Reset()
+	in = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
+	if code := cli.Main(t.Context(), []string{"mcp", "--server", "http://127.0.0.1:1", "--token", "hg_x"}, in, &answers, &notes); code != 0 || !strings.Contains(answers.String(), `"error"`) {
+		t.Errorf("a server that is not there: exit %d, %s", code, answers.String())
+	}
+}
