@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hookglass/internal/web/account"
+	"hookglass/internal/web/actions"
 	"hookglass/internal/web/alerts"
 	"hookglass/internal/web/cases"
 	"hookglass/internal/web/channels"
@@ -41,7 +42,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, secrets.Files, tags.Files, channels.Files, alerts.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, secrets.Files, tags.Files, channels.Files, alerts.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

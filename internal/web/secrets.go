@@ -143,7 +143,9 @@ func (a *app) secretSet(w http.ResponseWriter, r *http.Request, v visitor, m sec
 }
 
 // lines is a field of several lines as it was typed: a browser sends each with CRLF.
-func lines(form url.Values, name string) string { return strings.ReplaceAll(form.Get(name), "\r\n", "\n") }
+func lines(form url.Values, name string) string {
+	return strings.ReplaceAll(form.Get(name), "\r\n", "\n")
+}
 
 // messageOf is the sentence for a person.
 func messageOf(err error) string {

@@ -67,6 +67,7 @@ func New(d Deps) http.Handler {
 		a.registerAlerts,
 		a.registerSecrets,
 		a.registerCases,
+		a.registerActions,
 	} {
 		register()
 	}

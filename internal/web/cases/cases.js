@@ -26,6 +26,11 @@ form?.addEventListener("input", () => {
   timer = setTimeout(check, 250);
 });
 
+// A run that has ended brought another answer.
+document.addEventListener("hookglass:fresh", (event) => {
+  if (event.detail === "runs" && form) check();
+});
+
 // Who writes a URL means it.
 form?.elements.namedItem("target_url")?.addEventListener("input", () => {
   form.querySelector("input[name=target][value=url]").checked = true;

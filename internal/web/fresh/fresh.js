@@ -23,6 +23,7 @@ function put(part, text) {
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   const say = next.querySelector("[data-say]")?.dataset.say;
   if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
+  document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: next.id }));
   return next;
 }
 

@@ -1,0 +1,89 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Try answers what Create, or Update of the action that is named, would find wrong with a draft; and, where an event is named, what the
+// action that the draft makes would do with it. Nothing is sent, and nothing is stored. It answers not_found, plan_required,
+// subscription_required and validation_failed.
+func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string, d Draft) (p PreviewResult, err error) {
+	if err := mayManage(who); err != nil {
+		return p, err
+	}
+	a := hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, time.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
+	var pl plan
+	var event *hookglass.Event
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
+			return err
+		}
+		if actionID != "" {
+			if a, err = v.Action(ref, actionID); err != nil {
+				return err
+			}
+		}
+		before := a.Steps
+		def := s.define(d, &a)
+		if a.Name == "" && len(def.faults) == 0 {
+			def.fault("name", "is required")
+		}
+		if err := missing(v, pl.endpoint, &def); err != nil {
+			return err
+		}
+		if err := def.fails(); err != nil {
+			return err
+		}
+		if err := mayHave(pl.rights, a.Steps, before); err != nil {
+			return err
+		}
+		if eventID != "" {
+			event, err = v.Event(ref, eventID)
+		}
+		return err
+	})
+	if err != nil || event == nil {
+		return p, err
+	}
+	program, err := compile(a)
+	if err != nil {
+		return p, err
+	}
+	sc := pl.scene(event)
+	return s.rehearse(sc, program), nil
+}
+
+// missing faults secrets and channels that the workspace does not have. A tag that it does not have is made when the action is stored.
+func missing(v *store.View, e hookglass.Endpoint, def *definition) error {
+	names := make([]string, 0, len(def.secrets))
+	for _, m := range def.secrets {
+		names = append(names, m.name)
+	}
+	found, err := v.NamedActionSecrets(e.WorkspaceID, names)
+	if err != nil {
+		return err
+	}
+	fault := func(m mention, message string) {
+		def.faults = append(def.faults, hookglass.FieldError{Field: "endpoint_action." + m.field, Message: message})
+	}
+	for _, m := range def.secrets {
+		if !slices.ContainsFunc(found, func(s hookglass.ActionSecret) bool { return s.Name == m.name }) {
+			fault(m, fmt.Sprintf("names the secret %s, which the workspace does not have", m.name))
+		}
+	}
+	for _, m := range def.channels {
+		_, err := v.ChannelIn(e.WorkspaceID, m.name)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			fault(m, "is no notification channel of the workspace")
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}

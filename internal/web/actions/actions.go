@@ -1,0 +1,260 @@
+// Package actions is the pages of an endpoint's actions: the list, the builder, trying an action out, and its runs.
+//
+// The builder is a form whose every button works without scripts: the server does the edit and answers with the form. Where scripts
+// run, the same answer takes the form's place, and what is wrong is told while one types.
+package actions
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
+)
+
+// Files are the style and the script.
+//
+//go:embed actions.css actions.js
+var Files embed.FS
+
+// Script is the module of the builder.
+const Script = "actions.js"
+
+// ListModel is what the page of all actions shows.
+type ListModel struct {
+	layout.Frame
+	Actions []hookglass.Action // by position
+	Runs    Runs
+	Plan    string // why the account may have none; empty: it may
+	Notice  string
+	Problem string
+}
+
+// Runs are runs of one action or of all, newest first: a part that is kept fresh.
+type Runs struct {
+	Endpoint hookglass.EndpointID
+	Action   string            // empty: of all
+	Names    map[string]string // of actions, by id
+	Runs     []hookglass.ActionRun
+	Open     *hookglass.ActionRun // the one that is shown whole
+	Older    string               // the cursor of the rest; empty: none
+	Self     string               // the address of the part
+	Now      time.Time
+}
+
+// Model is what the page of one action shows.
+type Model struct {
+	layout.Frame
+	Action   *hookglass.Action // nil: a new one
+	Form     Form
+	Recent   []*hookglass.Event // to try it on
+	Channels []hookglass.Channel
+	Tags     []hookglass.Tag
+	Secrets  []string // names
+	Tried    Tried
+	Backtest *action.Backtest // nil: not asked for
+	Runs     Runs
+	Notice   string
+	Problem  string
+	Title    func(*hookglass.Event) string
+	Now      time.Time
+}
+
+// Tried is what came of trying the form: what is wrong, or what it would do with an event.
+type Tried struct {
+	Faults  []Fault
+	Problem string
+	Result  *action.PreviewResult // nil: no event was chosen
+}
+
+func (m ListModel) path(below string) string {
+	return "/endpoints/" + string(m.Frame.Current) + "/actions" + below
+}
+
+func (m Model) base() string { return "/endpoints/" + string(m.Frame.Current) + "/actions" }
+
+// self is the address of the builder.
+func (m Model) self() string {
+	if m.Action == nil {
+		return m.base() + "/new"
+	}
+	return m.base() + "/" + m.Action.ID
+}
+
+func (r Runs) path(below string) string {
+	path := "/endpoints/" + string(r.Endpoint) + "/actions"
+	if r.Action != "" {
+		path += "/" + r.Action
+	}
+	return path + below
+}
+
+func (r Runs) every() string {
+	for _, run := range r.Runs {
+		if !run.Status.Final() {
+			return "700"
+		}
+	}
+	return "5000"
+}
+
+func (r Runs) name(id string) string {
+	if name := r.Names[id]; name != "" {
+		return name
+	}
+	return "a deleted action"
+}
+
+// titles are what step types are called.
+var titles = map[string]string{
+	"forward": "Forward", "http_request": "HTTP Request", "transform": "Transform", "notify": "Notify", "tag": "Tag", "ignore": "Ignore",
+}
+
+func title(kind string) string { return titles[kind] }
+
+var means = map[string]string{
+	"forward": "Sends the request on as it came.", "http_request": "Sends a request of your own, filled in from templates. It may have effects elsewhere.",
+	"transform": "Makes a value that later steps use.", "notify": "Tells a notification channel.", "tag": "Marks the request.",
+	"ignore": "Hides the request from the list and from figures.",
+}
+
+var fieldTitles = map[string]string{
+	"provider": "Provider", "event_type": "Event Type", "signature_status": "Signature Status", "http_method": "HTTP Method", "request_path": "Request Path",
+	"content_type": "Content Type", "sender": "Sender (From)", "email_subject": "Email Subject", "has_tag": "Has Tag",
+}
+
+func operator(o string) string { return strings.ReplaceAll(o, "_", " ") }
+
+func policyOf(p string) string {
+	if p == string(hookglass.FailureStop) {
+		return "stop"
+	}
+	return "go on"
+}
+
+// summary is an action's conditions in a line.
+func summary(a hookglass.Action) string {
+	if len(a.Conditions) == 0 {
+		return "every request"
+	}
+	parts := make([]string, len(a.Conditions))
+	for i, c := range a.Conditions {
+		parts[i] = strings.TrimSpace(fieldTitles[c.Field] + " " + operator(c.Operator) + " " + c.Value)
+	}
+	short, cut := show.Cut(show.Line(strings.Join(parts, " and ")), 160)
+	if cut {
+		short += "…"
+	}
+	return short
+}
+
+func runTone(s hookglass.RunStatus) string {
+	switch s {
+	case hookglass.ActionRunCompleted:
+		return "good"
+	case hookglass.ActionRunFailed, hookglass.ActionRunStopped:
+		return "bad"
+	}
+	return "busy"
+}
+
+func stepTone(s hookglass.StepStatus) string {
+	switch s {
+	case hookglass.StepCompleted:
+		return "good"
+	case hookglass.StepFailed:
+		return "bad"
+	case hookglass.StepStopped:
+		return "warn"
+	case hookglass.StepRunning:
+		return "busy"
+	}
+	return ""
+}
+
+func reason(text string) string { return strings.ReplaceAll(text, "_", " ") }
+
+func took(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < 10*time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+func duration(r hookglass.ActionRun) string {
+	if r.StartedAt.IsZero() || r.FinishedAt.IsZero() {
+		return ""
+	}
+	return took(r.FinishedAt.Sub(r.StartedAt))
+}
+
+// maxShown is how much of a JSON text a page shows.
+const maxShown = 24 << 10
+
+// pretty indents JSON for a person.
+func pretty(text []byte) string {
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		b.Reset()
+		b.Write(text)
+	}
+	short, cut := show.Cut(show.Text(b.String()), maxShown)
+	if cut {
+		short += "\n…"
+	}
+	return short
+}
+
+// sources are what a transform and a condition may read before a step.
+func (f Form) sources(before int, also ...string) []string {
+	all := slices.Clone(also)
+	for i, s := range f.Steps {
+		if i < before && s.Key != "" {
+			all = append(all, "steps."+s.Key)
+		}
+	}
+	return all
+}
+
+func matched(b *action.Backtest) (n, other int) {
+	for _, e := range b.Events {
+		if e.Stored.Trigger.Matched {
+			n++
+		}
+		if e.Submitted != nil && e.Submitted.Trigger.Matched {
+			other++
+		}
+	}
+	return n, other
+}
+
+func compared(b *action.Backtest) bool { return len(b.Events) > 0 && b.Events[0].Submitted != nil }
+
+func jsonOrNone(text []byte) string {
+	if text == nil {
+		return "(none)"
+	}
+	short, cut := show.Cut(show.Line(string(text)), 300)
+	if cut {
+		short += "…"
+	}
+	return short
+}
+
+func channelChosen(c hookglass.Channel, value string) bool { return c.ID == value || c.Name == value }
+
+func (m Model) foreignChannel(value string) bool {
+	return value != "" && !slices.ContainsFunc(m.Channels, func(c hookglass.Channel) bool { return channelChosen(c, value) })
+}

@@ -1,0 +1,115 @@
+// The builder: what its buttons do is done by the server without leaving the page, and what is wrong is told while one types.
+
+let timer = 0;
+let asked = 0;
+let touched = new Set(); // fields that someone has been in: only they are blamed
+
+const form = () => document.getElementById("builder");
+
+function parse(text) {
+  return new DOMParser().parseFromString(text, "text/html");
+}
+
+// A value is of no use with exists and not_exists.
+function values() {
+  for (const operator of form().querySelectorAll("select[name$='.operator']")) {
+    const value = form().elements.namedItem(operator.name.replace(/operator$/, "value"));
+    const none = operator.value === "exists" || operator.value === "not_exists";
+    value.disabled = none;
+    value.closest(".field").classList.toggle("unused", none);
+  }
+}
+
+function blame(result) {
+  const faults = new Map();
+  for (const item of result.querySelectorAll("[data-field]")) {
+    if (!faults.has(item.dataset.field)) faults.set(item.dataset.field, item.dataset.text);
+  }
+  for (const slot of form().querySelectorAll("[data-fault]")) {
+    const name = slot.dataset.fault;
+    const field = form().elements.namedItem(name);
+    const text = !field?.name || touched.has(name) ? (faults.get(name) ?? "") : "";
+    if (slot.textContent !== text) slot.textContent = text;
+    slot.hidden = text === "";
+    if (text) field?.setAttribute?.("aria-invalid", "true");
+    else field?.removeAttribute?.("aria-invalid");
+  }
+}
+
+async function check() {
+  const mine = ++asked;
+  try {
+    const answer = await fetch(form().dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form())) });
+    if (!answer.ok || mine !== asked) return;
+    const next = parse(await answer.text()).getElementById("tried");
+    if (!next || mine !== asked) return;
+    const now = document.getElementById("tried");
+    blame(next);
+    if (next.outerHTML === now.outerHTML) return;
+    const said = now.querySelector("[data-say]")?.dataset.say;
+    now.replaceWith(next);
+    const say = next.querySelector("[data-say]")?.dataset.say;
+    if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
+  } catch {} // the next letter asks again
+}
+
+function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(check, 350);
+}
+
+async function edit(button) {
+  asked++;
+  button.setAttribute("aria-busy", "true");
+  const data = new URLSearchParams(new FormData(form(), button));
+  const answer = await fetch(form().action, { method: "POST", body: data });
+  const page = parse(await answer.text());
+  const next = page.getElementById("builder");
+  if (!next) throw new Error(answer.status);
+  const keep = scrollY;
+  form().replaceWith(next);
+  const tests = page.getElementById("backtest");
+  if (tests) document.getElementById("backtest").replaceWith(tests);
+  touched = new Set();
+  begin();
+  scrollTo(0, keep);
+  next.querySelector("[autofocus]")?.focus();
+}
+
+function begin() {
+  values();
+  form().addEventListener("submit", async (event) => {
+    const button = event.submitter;
+    if (!button?.matches("[data-edit]")) return;
+    event.preventDefault();
+    try {
+      await edit(button);
+    } catch {
+      button.removeAttribute("aria-busy");
+      document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: "That did not work. Are you offline?" }));
+    }
+  });
+}
+
+if (form()) {
+  begin();
+  document.addEventListener("input", (event) => {
+    if (event.target.form !== form() || !event.target.name) return;
+    touched.add(event.target.name);
+    if (event.target.name.endsWith(".operator")) values();
+    soon();
+  });
+  document.addEventListener("focusout", (event) => {
+    if (event.target.form === form() && event.target.name && event.target.value) touched.add(event.target.name);
+  });
+  // A fault leads to its field.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest(".faults a");
+    if (!link) return;
+    event.preventDefault();
+    const field = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    touched.add(field?.name);
+    field?.scrollIntoView({ block: "center" });
+    (field?.matches("fieldset") ? field.querySelector("input:not([type=hidden])") : field)?.focus();
+  });
+}
