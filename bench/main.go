@@ -52,6 +52,7 @@ type peer struct{ name, url string }
 const (
 	partCapture = "capture"
 	partRead    = "read"
+	partAgents  = "agents"
 	partStart   = "start"
 	partMemory  = "memory"
 	partForward = "forward"
@@ -95,7 +96,7 @@ func parse(args []string) (*plan, error) {
 	fs.StringVar(&p.out, "out", "docs/performance.md", "file whose part between the markers is written; empty for none")
 	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
 	databases := fs.String("databases", "sqlite,postgres", "which to measure")
-	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
+	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partAgents, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture part; medians are reported")
@@ -147,7 +148,7 @@ func parse(args []string) (*plan, error) {
 		}
 	}
 	for _, part := range p.parts {
-		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partRead, partStart, partMemory}, part) {
+		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partAgents, partRead, partStart, partMemory}, part) {
 			return nil, fmt.Errorf("-parts: no part %q", part)
 		}
 	}
@@ -215,6 +216,13 @@ func (p *plan) run(ctx context.Context) (string, error) {
 	if slices.Contains(p.parts, partMail) {
 		if err := p.measureMail(ctx, dir, &r); err != nil {
 			return "", fmt.Errorf("mail: %w", err)
+		}
+	}
+	if slices.Contains(p.parts, partAgents) {
+		for _, database := range p.databases {
+			if err := p.measureAgents(ctx, dir, database, &r); err != nil {
+				return "", fmt.Errorf("agents on %s: %w", database, err)
+			}
 		}
 	}
 	if slices.Contains(p.parts, partRead) || slices.Contains(p.parts, partStart) || slices.Contains(p.parts, partMemory) {

@@ -30,6 +30,7 @@ type report struct {
 	memories []memoryRow
 	forwards []forwardRow
 	mails    []mailRow
+	agents   []agentRow
 
 	mailPeerMissing bool
 }
@@ -43,6 +44,7 @@ func (r *report) String() string {
 	r.writeForwards(&b)
 	r.writeActions(&b)
 	r.writeMails(&b)
+	r.writeAgents(&b)
 	r.writeReads(&b)
 	r.writeStarts(&b)
 	r.writeMemories(&b)
