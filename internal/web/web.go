@@ -65,6 +65,7 @@ func New(d Deps) http.Handler {
 		a.registerTags,
 		a.registerChannels,
 		a.registerAlerts,
+		a.registerMetrics,
 		a.registerSecrets,
 		a.registerCases,
 		a.registerActions,

@@ -195,7 +195,9 @@ func told(a hookglass.Alert, channels []hookglass.Channel) string {
 	return strings.Join(names, ", ")
 }
 
-func (l List) path(below string) string { return "/endpoints/" + string(l.Endpoint) + "/alerts" + below }
+func (l List) path(below string) string {
+	return "/endpoints/" + string(l.Endpoint) + "/alerts" + below
+}
 
 func path(a hookglass.Alert, below string) string {
 	return "/endpoints/" + string(a.EndpointID) + "/alerts/" + a.ID + below

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/store"
+	"hookglass/internal/web/fresh"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/metrics"
+)
+
+func (a *app) registerMetrics() {
+	a.page("GET /endpoints/{endpoint}/metrics", a.showMetrics)
+	a.page("GET /endpoints/{endpoint}/metrics/figures", a.metricsFigures)
+}
+
+func (a *app) showMetrics(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	m := metrics.Model{Asked: window(r)}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics, fresh.Script); err != nil {
+		return err
+	}
+	status := http.StatusOK
+	m.Part, err = a.figuresOf(r, v, e)
+	if faults := faultsOf(err); faults != nil {
+		status, m.Fault = http.StatusUnprocessableEntity, "The "+faults[0].Field+" "+faults[0].Message+"."
+	} else if err != nil {
+		return err
+	}
+	return render(w, r, status, metrics.Page(m))
+}
+
+// window is the window that is asked for.
+func window(r *http.Request) string {
+	if asked := r.URL.Query().Get("window"); asked != "" {
+		return asked
+	}
+	return metrics.DefaultWindow
+}
+
+// metricsFigures is the figures alone.
+func (a *app) metricsFigures(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	p, err := a.figuresOf(r, v, e)
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, metrics.Figures(p))
+}
+
+func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p metrics.Part, err error) {
+	asked := window(r)
+	span, err := hookglass.ParseWindow(asked, r.URL.Query().Get("step"), time.Now())
+	if err != nil {
+		return p, err
+	}
+	p.Self = "/endpoints/" + string(e.ID) + "/metrics/figures?window=" + escape(asked)
+	if step := r.URL.Query().Get("step"); step != "" {
+		p.Self += "&step=" + escape(step)
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		steps, err := view.FiguresByStep(e.Num, span.From, span.To, span.Each)
+		if err != nil {
+			return err
+		}
+		actions, err := view.ActionTotals(string(e.ID), span.From, span.To.Add(-time.Second))
+		p.Metrics = api.FromFigures(e, span.Length, span.Step, span.From, span.To, span.Each, steps, actions)
+		return err
+	})
+	return p, err
+}
