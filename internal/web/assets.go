@@ -13,6 +13,7 @@ import (
 
 	"hookglass/internal/web/account"
 	"hookglass/internal/web/actions"
+	"hookglass/internal/web/activity"
 	"hookglass/internal/web/alerts"
 	"hookglass/internal/web/cases"
 	"hookglass/internal/web/channels"
@@ -23,6 +24,7 @@ import (
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/metrics"
 	"hookglass/internal/web/secrets"
+	"hookglass/internal/web/setup"
 	"hookglass/internal/web/signin"
 	"hookglass/internal/web/tags"
 )
@@ -43,7 +45,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, activity.Files, setup.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

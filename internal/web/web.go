@@ -66,6 +66,8 @@ func New(d Deps) http.Handler {
 		a.registerChannels,
 		a.registerAlerts,
 		a.registerMetrics,
+		a.registerActivity,
+		a.registerSetup,
 		a.registerSecrets,
 		a.registerCases,
 		a.registerActions,

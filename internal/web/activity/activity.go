@@ -1,0 +1,150 @@
+// Package activity is the page of the account's feed.
+package activity
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
+)
+
+// Files is the style.
+//
+//go:embed activity.css
+var Files embed.FS
+
+// Model is what the page shows.
+type Model struct {
+	layout.Frame
+	Filter Filter
+	Fault  string // why it can not be shown; then there is no feed
+	Feed   Feed
+}
+
+// Filter is what a visitor asked for, as they spelled it.
+type Filter struct{ Since, Limit, Type string }
+
+// Feed is the newest lines, a part that is kept fresh.
+type Feed struct {
+	Self      string // its address
+	Lines     []hookglass.Activity
+	Names     map[hookglass.EndpointID]string // of endpoints
+	Limit     int
+	Now       time.Time
+	NextOlder bool // as many as were asked for: there may be more
+}
+
+// Choice is what a filter offers, and what it is called.
+type Choice struct{ Value, Name string }
+
+// Since, Limits and Types are what the filters offer. The first of each is taken when none is asked for.
+var (
+	Since  = []Choice{{"24h", "Last 24 hours"}, {"1h", "Last hour"}, {"7d", "Last 7 days"}, {"30d", "Last 30 days"}}
+	Limits = []Choice{{"50", "50"}, {"25", "25"}, {"100", "100"}, {"200", "200"}}
+	Types  = []Choice{
+		{"", "Everything"}, {string(hookglass.ActivityWebhookReceived), "Webhook received"}, {string(hookglass.ActivityEmailReceived), "Email received"},
+		{string(hookglass.ActivityForwardingFailed), "Forwarding failed"}, {string(hookglass.ActivityAlertTriggered), "Alert triggered"},
+	}
+)
+
+// offered are the choices, with the one that was made, which may be another.
+func offered(all []Choice, made string) []Choice {
+	for _, c := range all {
+		if c.Value == made {
+			return all
+		}
+	}
+	return append([]Choice{{made, show.Line(made)}}, all...)
+}
+
+func (f Feed) name(id hookglass.EndpointID) string {
+	if name := f.Names[id]; name != "" {
+		return show.Line(name)
+	}
+	return string(id)
+}
+
+// title is what happened, in a word or two, and how its mark looks.
+func title(t hookglass.ActivityType) (words, class string) {
+	switch t {
+	case hookglass.ActivityWebhookReceived:
+		return "Webhook", "badge good"
+	case hookglass.ActivityEmailReceived:
+		return "Email", "badge activity-mail"
+	case hookglass.ActivityForwardingFailed:
+		return "Forwarding failed", "badge bad"
+	case hookglass.ActivityAlertTriggered:
+		return "Alert triggered", "badge activity-alert"
+	}
+	return string(t), "badge"
+}
+
+// tells is a line in a sentence. Everything in it may be a sender's.
+func tells(a hookglass.Activity) string {
+	text := func(name string) string { return words(a.Data[name]) }
+	switch a.Type {
+	case hookglass.ActivityWebhookReceived:
+		return show.Line(text("method") + " " + text("path"))
+	case hookglass.ActivityEmailReceived:
+		subject := text("subject")
+		if subject == "" {
+			subject = "(no subject)"
+		}
+		return show.Line(subject + " from " + text("from"))
+	case hookglass.ActivityForwardingFailed:
+		why := "it answered " + text("status_code")
+		if e, ok := a.Data["error"].(map[string]any); ok {
+			why = words(e["message"])
+		}
+		return show.Line(fmt.Sprintf("To %s, after %s: %s", text("url_host"), attempts(text("attempts")), why))
+	case hookglass.ActivityAlertTriggered:
+		return show.Line(text("name") + ": " + text("summary"))
+	}
+	return ""
+}
+
+func attempts(n string) string {
+	if n == "1" {
+		return "1 attempt"
+	}
+	return n + " attempts"
+}
+
+// words is a member of a line's data as text. Those that were stored come from JSON, others as they are.
+func words(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []string:
+		return strings.Join(v, ", ")
+	}
+	return fmt.Sprint(value)
+}
+
+// leads is where a line leads: its request, its alert, or its endpoint.
+func leads(a hookglass.Activity) string {
+	base := "/endpoints/" + string(a.EndpointID)
+	if a.EventID != "" {
+		return base + "/requests/" + string(a.EventID)
+	}
+	if id := words(a.Data["alert_id"]); id != "" {
+		return base + "/alerts/" + id
+	}
+	return base
+}
+
+// say is what is announced when it changes: the newest line.
+func (f Feed) say() string {
+	if len(f.Lines) == 0 {
+		return "Nothing happened"
+	}
+	newest := f.Lines[0]
+	what, _ := title(newest.Type)
+	return what + ": " + tells(newest)
+}
