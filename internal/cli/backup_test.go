@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -232,12 +233,27 @@ func TestADamagedBackupIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	for n := 1; n < len(good); n += 97 {
 		try("cut off", good[:n])
 	}
+	whole, err := unzipped(good)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := 10; n < len(good); n += 101 { // behind gzip's head, whose time and system mean nothing
 		turned := bytes.Clone(good)
 		turned[n] ^= 0x10
+		if text, err := unzipped(turned); err == nil && bytes.Equal(text, whole) {
+			continue // a bit that fills up a byte, and means nothing
+		}
 		try("a bit turned", turned)
 	}
 	fails(t, 1, "no such file", target.args("restore", filepath.Join(dir, "none"))...)
+}
+
+func unzipped(b []byte) ([]byte, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(zip)
 }
 
 func TestABackupWithoutKeysNeedsTheKeysetThatItWasMadeWith(t *testing.T) {
