@@ -24,6 +24,7 @@ import (
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/metrics"
 	"hookglass/internal/web/secrets"
+	"hookglass/internal/web/settings"
 	"hookglass/internal/web/setup"
 	"hookglass/internal/web/signin"
 	"hookglass/internal/web/tags"
@@ -45,7 +46,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, activity.Files, setup.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, activity.Files, setup.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -11,7 +12,6 @@ import (
 	"hookglass/internal/store"
 	"hookglass/internal/web/endpoints"
 	"hookglass/internal/web/layout"
-	"hookglass/internal/web/settings"
 )
 
 // maxRail bounds the endpoints that a page lists.
@@ -20,8 +20,6 @@ const maxRail = 200
 func (a *app) registerEndpoints() {
 	a.page("GET /endpoints", a.listEndpoints)
 	a.page("POST /endpoints", a.createEndpoint)
-	a.page("GET /endpoints/{endpoint}/settings", a.showSettings)
-	a.page("POST /endpoints/{endpoint}/settings", a.saveSettings)
 	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
 }
 
@@ -57,7 +55,43 @@ func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int
 	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Endpoints, "Endpoints"); err != nil {
 		return err
 	}
+	if holder, ok := a.keyHolder(r); ok {
+		m.Temporary = holder.who.Endpoint
+	}
+	if m.Activity, err = a.activityOf(r.Context(), v, m.Frame.Endpoints); err != nil {
+		return err
+	}
 	return render(w, r, status, endpoints.Page(m))
+}
+
+// maxSparklines bounds how many endpoints of a list show their last day.
+const maxSparklines = 50
+
+// activityOf counts what each endpoint caught in each hour of the last day, the oldest first.
+func (a *app) activityOf(ctx context.Context, v visitor, all []hookglass.Endpoint) (counts map[hookglass.EndpointID][]int64, err error) {
+	to := a.DB.Now().Truncate(time.Hour).Add(time.Hour)
+	from := to.Add(-24 * time.Hour)
+	counts = make(map[hookglass.EndpointID][]int64, len(all))
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+		for _, e := range all[:min(len(all), maxSparklines)] {
+			if e.LastEventAt.Before(from) {
+				continue
+			}
+			figures, err := view.FiguresByStep(e.Num, from, to, time.Hour)
+			if err != nil {
+				return err
+			}
+			hours := make([]int64, 24)
+			for at, f := range figures {
+				if n := int(at.Sub(from) / time.Hour); n >= 0 && n < len(hours) {
+					hours[n] = f.Events
+				}
+			}
+			counts[e.ID] = hours
+		}
+		return nil
+	})
+	return counts, err
 }
 
 func (a *app) createEndpoint(w http.ResponseWriter, r *http.Request) error {
@@ -66,10 +100,20 @@ func (a *app) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	name, kind := r.PostFormValue("name"), hookglass.EndpointKind(r.PostFormValue("kind"))
-	e, err := a.Endpoints.Create(r.Context(), v.who, endpoint.Draft{Name: &name, Kind: &kind})
-	if faults := faultsOf(err); faults != nil {
-		return a.renderEndpoints(w, r, http.StatusUnprocessableEntity, v, endpoints.Model{Name: name, Kind: kind, Faults: faults})
+	m := endpoints.Model{
+		Name: r.PostFormValue("name"), Kind: hookglass.EndpointKind(r.PostFormValue("kind")), Provider: r.PostFormValue("provider"),
+		LocalPart: strings.TrimSpace(r.PostFormValue("email_local_part")), CustomID: strings.TrimSpace(r.PostFormValue("custom_id")),
+	}
+	d := endpoint.Draft{Name: &m.Name, Kind: &m.Kind}
+	if m.Kind == hookglass.KindEmail {
+		d.EmailLocalPart = given(m.LocalPart)
+	} else {
+		d.Provider = given(m.Provider)
+	}
+	d.CustomID = given(m.CustomID)
+	e, err := a.Endpoints.Create(r.Context(), v.who, d)
+	if m.Faults = faultsOf(err); m.Faults != nil {
+		return a.renderEndpoints(w, r, http.StatusUnprocessableEntity, v, m)
 	}
 	if err != nil {
 		return err
@@ -78,64 +122,20 @@ func (a *app) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// given is a field of a form that was filled in; nil when it was left empty.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
 // faultsOf are the fields at fault, nil when the error is of another kind.
 func faultsOf(err error) []hookglass.FieldError {
 	var e *hookglass.Error
 	if errors.As(err, &e) && e.Code == hookglass.CodeValidationFailed {
 		return e.Details
 	}
-	return nil
-}
-
-func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
-	if err != nil {
-		return err
-	}
-	var e hookglass.Endpoint
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		e, err = view.Endpoint(r.PathValue("endpoint"))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return a.renderSettings(w, r, http.StatusOK, v, settings.Model{Endpoint: e, Name: e.Name, Enabled: e.Enabled, Saved: r.URL.Query().Has("saved")})
-}
-
-func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int, v visitor, m settings.Model) error {
-	m.Address = a.address(m.Endpoint)
-	var err error
-	if m.Frame, err = a.endpointFrame(r.Context(), v, m.Endpoint, layout.Settings); err != nil {
-		return err
-	}
-	return render(w, r, status, settings.Page(m))
-}
-
-func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
-	if err != nil {
-		return err
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	name, enabled := r.PostFormValue("name"), r.PostFormValue("enabled") == "true"
-	e, err := a.Endpoints.Update(r.Context(), v.who, r.PathValue("endpoint"), endpoint.Draft{Name: &name, Enabled: &enabled})
-	if faults := faultsOf(err); faults != nil {
-		before := hookglass.Endpoint{}
-		err := a.DB.View(r.Context(), v.who, func(view *store.View) (err error) {
-			before, err = view.Endpoint(r.PathValue("endpoint"))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		fault := "The name " + faults[0].Message + "."
-		return a.renderSettings(w, r, http.StatusUnprocessableEntity, v, settings.Model{Endpoint: before, Name: name, Enabled: enabled, Fault: fault})
-	}
-	if err != nil {
-		return err
-	}
-	redirect(w, r, "/endpoints/"+string(e.ID)+"/settings?saved")
 	return nil
 }
 

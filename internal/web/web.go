@@ -60,6 +60,7 @@ func New(d Deps) http.Handler {
 		a.registerSessions,
 		a.registerAccount,
 		a.registerEndpoints,
+		a.registerSettings,
 		a.registerInspector,
 		a.registerRequests,
 		a.registerTags,

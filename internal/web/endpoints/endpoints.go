@@ -3,6 +3,7 @@ package endpoints
 
 import (
 	"embed"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -20,16 +21,22 @@ type Model struct {
 	Address func(hookglass.Endpoint) string // the webhook URL or the email address
 	Now     time.Time
 
+	Temporary hookglass.EndpointID             // of this browser, that can be kept; empty: none
+	Activity  map[hookglass.EndpointID][]int64 // requests by hour of the last day, oldest first
+
 	// What was typed before, and what is wrong with it.
-	Name   string
-	Kind   hookglass.EndpointKind
-	Faults []hookglass.FieldError
+	Name      string
+	Kind      hookglass.EndpointKind
+	Provider  string
+	LocalPart string
+	CustomID  string
+	Faults    []hookglass.FieldError
 }
 
 func (m Model) fault(field string) string {
 	for _, f := range m.Faults {
 		if f.Field == field {
-			return "The " + f.Field[len("endpoint."):] + " " + f.Message + "."
+			return "The " + strings.ReplaceAll(f.Field[len("endpoint."):], "_", " ") + " " + f.Message + "."
 		}
 	}
 	return ""

@@ -1,20 +1,128 @@
-// Package settings is the page on which an endpoint is changed and deleted.
+// Package settings is the page on which an endpoint is changed and deleted: what it is called, what its senders are
+// answered, which signatures are checked, where its events go on to.
 package settings
 
 import (
+	"embed"
+	"strings"
+	"time"
+
 	"hookglass"
+	"hookglass/internal/provider"
 	"hookglass/internal/web/layout"
 )
+
+// Files is the style.
+//
+//go:embed settings.css
+var Files embed.FS
 
 // Model is what the page shows.
 type Model struct {
 	layout.Frame
 	Endpoint hookglass.Endpoint
 	Address  string
-	Name     string // as typed, or as it is
-	Enabled  bool
-	Saved    bool
-	Fault    string // what is wrong with the name
+	Notice   string // what was done
+	General  General
+	Answer   Answer
+	Preview  *Preview // nil: none was asked for
+	Configs  []hookglass.SignatureConfig
+	Config   NewConfig
+	Targets  []Target
+	Target   NewTarget
+	Faults   []hookglass.FieldError
+	FaultAt  string // which form the faults are of
+	Now      time.Time
 }
 
+// General is the first form, as it is or as it was typed.
+type General struct {
+	Name, CustomID, Provider string
+	Enabled, Handshake       bool
+	Tunnel                   bool // the answer comes from the connected local machine
+}
+
+// GeneralOf is the form of an endpoint as it is.
+func GeneralOf(e hookglass.Endpoint) General {
+	return General{e.Name, e.CustomID, e.Provider, e.Enabled, e.ProviderConfig.Handshakes(), e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel}
+}
+
+// Answer is the form of the endpoint's own answer.
+type Answer struct {
+	Custom                       bool
+	Status, Headers, Body, Delay string
+}
+
+// AnswerOf is the form of an answer as it is; of none, what to begin with.
+func AnswerOf(r *hookglass.Response) Answer {
+	if r == nil {
+		return Answer{Status: "200", Headers: "Content-Type: application/json\n", Body: "{\"received\":true}", Delay: "0"}
+	}
+	var headers strings.Builder
+	for _, name := range sorted(r.Headers) {
+		headers.WriteString(name + ": " + r.Headers[name] + "\n")
+	}
+	return Answer{true, itoa(int64(r.Status)), headers.String(), r.Body, itoa(r.Delay.Milliseconds())}
+}
+
+// Preview is an answer as a sender would get it.
+type Preview struct {
+	Reply *hookglass.Reply
+	To    string // the request that it answers
+}
+
+// NewConfig is the form of a new signature config, as typed. The secret is never shown again.
+type NewConfig struct{ Provider string }
+
+// Target is a forwarding target with its last deliveries.
+type Target struct {
+	hookglass.ForwardingTarget
+	Deliveries []hookglass.Forward
+}
+
+// NewTarget is the form of a new forwarding target, as typed.
+type NewTarget struct{ Name, URL, Timeout, Retries string }
+
 func (m Model) path(below string) string { return "/endpoints/" + string(m.Endpoint.ID) + below }
+
+// fault says what is wrong with a field of a form.
+func (m Model) fault(form, field string) string {
+	if m.FaultAt != form {
+		return ""
+	}
+	for _, f := range m.Faults {
+		if f.Field == field || strings.HasSuffix(f.Field, "."+field) {
+			return "The " + strings.ReplaceAll(field, "_", " ") + " " + f.Message + "."
+		}
+	}
+	return ""
+}
+
+// rest says what is wrong with a form apart from the fields that say it themselves.
+func (m Model) rest(form string, fields ...string) string {
+	if m.FaultAt != form {
+		return ""
+	}
+	for _, f := range m.Faults {
+		known := false
+		for _, field := range fields {
+			known = known || f.Field == field || strings.HasSuffix(f.Field, "."+field)
+		}
+		if !known {
+			name := f.Field[strings.LastIndexByte(f.Field, '.')+1:]
+			return "The " + strings.ReplaceAll(name, "_", " ") + " " + f.Message + "."
+		}
+	}
+	return ""
+}
+
+// verifiable are the providers whose signatures can be checked.
+func verifiable() []provider.Info {
+	var all []provider.Info
+	for _, p := range provider.Providers() {
+		if p.Verifiable {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,361 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/settings"
+)
+
+func (a *app) registerSettings() {
+	const base = "/endpoints/{endpoint}"
+	a.page("GET "+base+"/settings", a.showSettings)
+	a.page("POST "+base+"/settings", a.saveSettings)
+	a.page("POST "+base+"/response", a.saveResponse)
+	a.page("POST "+base+"/signatures", a.createConfig)
+	a.page("POST "+base+"/signatures/{config}/{do}", a.changeConfig)
+	a.page("POST "+base+"/targets", a.createTarget)
+	a.page("POST "+base+"/targets/{target}", a.saveTarget)
+	a.page("POST "+base+"/targets/{target}/delete", a.deleteTarget)
+	a.page("POST "+base+"/clear", a.clearEndpoint)
+}
+
+// shownDeliveries bounds the deliveries that a target shows.
+const shownDeliveries = 10
+
+func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
+	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) { m.Notice = notices[r.URL.Query().Get("done")] })
+}
+
+// renderSettings shows the page with what change puts over what is stored.
+func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int, change func(*settings.Model)) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	m := settings.Model{
+		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Now: time.Now(),
+		Target: settings.NewTarget{Timeout: "30", Retries: "3"},
+	}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
+		return err
+	}
+	if e.Kind == hookglass.KindWebhook {
+		if m.Configs, err = a.Endpoints.SignatureConfigs(r.Context(), v.who, string(e.ID)); err != nil {
+			return err
+		}
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		targets, err := view.ForwardingTargets(string(e.ID), 0, 0)
+		if err != nil {
+			return err
+		}
+		for _, t := range targets {
+			deliveries, err := view.Forwards(string(e.ID), t.ID, 0, shownDeliveries)
+			if err != nil {
+				return err
+			}
+			m.Targets = append(m.Targets, settings.Target{ForwardingTarget: t, Deliveries: deliveries})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	change(&m)
+	return render(w, r, status, settings.Page(m))
+}
+
+// settled is the signed-in visitor and the endpoint that is theirs.
+func (a *app) settled(r *http.Request) (visitor, hookglass.Endpoint, error) {
+	v, err := a.user(r)
+	if err != nil {
+		return v, hookglass.Endpoint{}, err
+	}
+	e, err := a.endpointFor(r, v)
+	return v, e, err
+}
+
+// settle finishes a form of the page: back to it with what was done, or the page again with what is wrong.
+func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, part string, typed func(*settings.Model)) error {
+	if faults := faultsOf(err); faults != nil {
+		return a.renderSettings(w, r, http.StatusUnprocessableEntity, func(m *settings.Model) {
+			m.Faults, m.FaultAt = faults, part
+			if typed != nil {
+				typed(m)
+			}
+		})
+	}
+	if hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
+		return a.settle(w, r, hookglass.Invalid("url", "may not be reached: %s", strings.TrimSuffix(err.Error(), ".")), done, part, typed)
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+r.PathValue("endpoint")+"/settings?done="+done+"#"+part)
+	return nil
+}
+
+func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	g := settings.General{
+		Name: r.PostFormValue("name"), CustomID: strings.TrimSpace(r.PostFormValue("custom_id")), Provider: r.PostFormValue("provider"),
+		Enabled: r.PostFormValue("enabled") == "true", Handshake: r.PostFormValue("handshake") == "true", Tunnel: r.PostFormValue("tunnel") == "true",
+	}
+	d := endpoint.Draft{Name: &g.Name, Enabled: &g.Enabled}
+	if r.PostForm.Has("complete") {
+		d.CustomID = &g.CustomID
+		if e.Kind == hookglass.KindWebhook {
+			mode := hookglass.ResponseStatic
+			if g.Tunnel {
+				mode = hookglass.ResponseTunnel
+			}
+			d.Provider, d.ProviderConfig = &g.Provider, &hookglass.ProviderConfig{Handshake: &g.Handshake, ResponseMode: mode}
+		}
+	}
+	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), d)
+	return a.settle(w, r, err, "saved", "general", func(m *settings.Model) { m.General = g })
+}
+
+func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	typed := settings.Answer{
+		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: r.PostFormValue("headers"), Body: strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n"), Delay: r.PostFormValue("delay_ms"),
+	}
+	var response *hookglass.Response
+	if r.PostFormValue("do") != "default" {
+		if response, err = readResponse(typed); err != nil {
+			return a.settle(w, r, err, "", "response", func(m *settings.Model) { m.Answer = typed })
+		}
+	}
+	if r.PostFormValue("do") == "preview" {
+		return a.previewResponse(w, r, v, e, response, typed)
+	}
+	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{Response: &response})
+	return a.settle(w, r, err, "saved", "response", func(m *settings.Model) { m.Answer = typed })
+}
+
+// readResponse reads the form of an answer. What its values may be is the endpoint's to judge.
+func readResponse(t settings.Answer) (*hookglass.Response, error) {
+	status, err := strconv.Atoi(strings.TrimSpace(t.Status))
+	if err != nil {
+		return nil, hookglass.Invalid("status", "must be a number")
+	}
+	delay := 0
+	if d := strings.TrimSpace(t.Delay); d != "" {
+		if delay, err = strconv.Atoi(d); err != nil {
+			return nil, hookglass.Invalid("delay_ms", "must be a number of milliseconds")
+		}
+	}
+	response := &hookglass.Response{Status: status, Headers: map[string]string{}, Body: t.Body, Delay: time.Duration(delay) * time.Millisecond}
+	for line := range strings.Lines(t.Headers) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return nil, hookglass.Invalid("headers", "must be lines as Name: value")
+		}
+		response.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return response, nil
+}
+
+// previewResponse shows what the newest request would have been answered, or a made-up one where there is none.
+func (a *app) previewResponse(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, response *hookglass.Response, typed settings.Answer) error {
+	event, to, err := a.newest(r.Context(), v, e)
+	if err != nil {
+		return err
+	}
+	reply := capture.PreviewResponse(response, event)
+	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) {
+		m.Answer, m.Preview = typed, &settings.Preview{Reply: reply, To: to}
+	})
+}
+
+func (a *app) newest(ctx context.Context, v visitor, e hookglass.Endpoint) (event *hookglass.Event, name string, err error) {
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+		page, err := view.Events(string(e.ID), store.EventList{Limit: 1})
+		if err != nil || len(page.Events) == 0 {
+			return err
+		}
+		event, err = view.Event(string(e.ID), string(page.Events[0].ID))
+		return err
+	})
+	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+		return nil, "", err
+	}
+	if event != nil {
+		return event, "the newest request", nil
+	}
+	now := time.Now()
+	return &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, now), Type: hookglass.EventWebhook, Method: http.MethodPost, Path: "/", ReceivedAt: now,
+		Payload: &hookglass.Payload{Body: []byte("{}")},
+	}, "an empty POST request", nil
+}
+
+func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, secret := r.PostFormValue("provider"), r.PostFormValue("secret")
+	d := endpoint.SignatureDraft{Provider: &id, Secret: &secret}
+	if id == "generic_hmac" {
+		d.Options = &hookglass.GenericOptions{
+			Header: r.PostFormValue("header"), Algorithm: r.PostFormValue("algorithm"), Encoding: r.PostFormValue("encoding"), Prefix: r.PostFormValue("prefix"),
+			PayloadTemplate: r.PostFormValue("payload_template"), TimestampHeader: r.PostFormValue("timestamp_header"),
+		}
+	}
+	_, err = a.Endpoints.CreateSignatureConfig(r.Context(), v.who, string(e.ID), d, false)
+	if hookglass.Is(err, hookglass.CodeSignatureConfigExists) {
+		err = hookglass.Invalid("provider", "has a secret here already; replace it above")
+	}
+	return a.settle(w, r, err, "created", "signature", func(m *settings.Model) { m.Config.Provider = id })
+}
+
+func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("config"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("signature config")
+	}
+	ref, done := string(e.ID), "saved"
+	switch r.PathValue("do") {
+	case "toggle":
+		enabled := r.PostFormValue("enabled") == "true"
+		_, err = a.Endpoints.UpdateSignatureConfig(r.Context(), v.who, ref, id, endpoint.SignatureDraft{Enabled: &enabled})
+	case "secret":
+		secret := r.PostFormValue("secret")
+		_, err = a.Endpoints.UpdateSignatureConfig(r.Context(), v.who, ref, id, endpoint.SignatureDraft{Secret: &secret, KeepPrevious: r.PostFormValue("keep") == "true"})
+		done = "replaced"
+	case "rejudge":
+		_, err = a.Captures.Rejudge(r.Context(), v.who, ref, id)
+		done = "rejudged"
+	case "delete":
+		err = a.Endpoints.DeleteSignatureConfig(r.Context(), v.who, ref, id)
+		done = "deleted"
+	default:
+		return hookglass.NotFound("page")
+	}
+	return a.settle(w, r, err, done, "signature", nil)
+}
+
+func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
+	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count")}
+	if r.PostForm.Has("name") {
+		d.Name = &t.Name
+	}
+	if r.PostForm.Has("url") {
+		d.URL = &t.URL
+	}
+	if r.PostForm.Has("enabled") {
+		enabled := r.PostFormValue("enabled") == "true"
+		d.Enabled = &enabled
+	}
+	for _, f := range []struct {
+		name, text string
+		to         **int64
+	}{{"timeout_seconds", t.Timeout, &d.TimeoutSeconds}, {"retry_count", t.Retries, &d.RetryCount}} {
+		if f.text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(f.text, 10, 64)
+		if err != nil {
+			return t, d, hookglass.Invalid(f.name, "must be a number")
+		}
+		*f.to = &n
+	}
+	return t, d, nil
+}
+
+func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	typed, d, err := readTarget(r)
+	if err == nil {
+		_, err = a.Endpoints.CreateForwardingTarget(r.Context(), v.who, string(e.ID), d)
+	}
+	return a.settle(w, r, err, "created", "target", func(m *settings.Model) { m.Target = typed })
+}
+
+func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("forwarding target")
+	}
+	_, d, err := readTarget(r)
+	if err == nil {
+		_, err = a.Endpoints.UpdateForwardingTarget(r.Context(), v.who, string(e.ID), id, d)
+	}
+	return a.settle(w, r, err, "saved", "target", nil)
+}
+
+func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("forwarding target")
+	}
+	err = a.Endpoints.DeleteForwardingTarget(r.Context(), v.who, string(e.ID), id)
+	return a.settle(w, r, err, "deleted", "target", nil)
+}
+
+// clearEndpoint deletes all requests of an endpoint.
+func (a *app) clearEndpoint(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Captures.DeleteRange(r.Context(), v.who, string(e.ID), time.Time{}, time.Time{}); err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"?done=delete")
+	return nil
+}
