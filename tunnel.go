@@ -66,6 +66,16 @@ type TunnelSubscription struct {
 	Replays     bool // the client says that it can replay
 }
 
+// TunnelConnection is a subscription with the session that it belongs to, for who looks at it.
+type TunnelConnection struct {
+	Session   TunnelSession // its ID, Client and ConnectedAt
+	Since     time.Time
+	TargetURL string
+	Hostname  string
+	Reports   bool // it says what became of each event
+	Replays   bool // it can make requests for replays
+}
+
 // DeliveryReport is what a client says of one delivery to its local machine.
 type DeliveryReport struct {
 	Num             int64 // the row; never shown

@@ -28,6 +28,7 @@ import (
 	"hookglass/internal/web/setup"
 	"hookglass/internal/web/signin"
 	"hookglass/internal/web/tags"
+	"hookglass/internal/web/tunnel"
 )
 
 // stylesheet is the one style of all pages, put together from theirs in the order of the folders.
@@ -46,7 +47,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, activity.Files, setup.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, activity.Files, setup.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

@@ -72,6 +72,7 @@ func New(d Deps) http.Handler {
 		a.registerSecrets,
 		a.registerCases,
 		a.registerActions,
+		a.registerTunnel,
 	} {
 		register()
 	}

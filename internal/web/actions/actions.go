@@ -240,6 +240,19 @@ func matched(b *action.Backtest) (n, other int) {
 	return n, other
 }
 
+// verdict is what a back-test found, in a sentence.
+func verdict(b *action.Backtest) string {
+	n, other := matched(b)
+	text := fmt.Sprintf("%s: as saved it matches %d", show.Plural(int64(len(b.Events)), "request"), n)
+	if compared(b) {
+		text += fmt.Sprintf(", as typed %d", other)
+	}
+	if !b.Complete {
+		text += ". The time for it ended before all were tried"
+	}
+	return text + "."
+}
+
 func compared(b *action.Backtest) bool { return len(b.Events) > 0 && b.Events[0].Submitted != nil }
 
 func jsonOrNone(text []byte) string {

@@ -66,6 +66,8 @@ async function edit(button) {
   const page = parse(await answer.text());
   const next = page.getElementById("builder");
   if (!next) throw new Error(answer.status);
+  const focus = next.querySelector("[autofocus]");
+  focus?.removeAttribute("autofocus");
   const keep = scrollY;
   form().replaceWith(next);
   const tests = page.getElementById("backtest");
@@ -73,7 +75,7 @@ async function edit(button) {
   touched = new Set();
   begin();
   scrollTo(0, keep);
-  next.querySelector("[autofocus]")?.focus();
+  focus?.focus();
 }
 
 function begin() {

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"hookglass"
+)
+
+// maxConnections bounds a list of open subscriptions: more could not be read by anyone.
+const maxConnections = 200
+
+// TunnelConnections lists who is connected to an endpoint, the oldest first. It answers not_found.
+func (v *View) TunnelConnections(ref string) ([]hookglass.TunnelConnection, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(v, func(scan func(...any) error) (c hookglass.TunnelConnection, err error) {
+		var client []byte
+		var connected, subscribed, reports, replays int64
+		if err = scan(&c.Session.ID, &client, &connected, &subscribed, &c.TargetURL, &c.Hostname, &reports, &replays); err != nil {
+			return c, err
+		}
+		c.Session.ConnectedAt, c.Since = time.UnixMicro(connected).UTC(), time.UnixMicro(subscribed).UTC()
+		c.Reports, c.Replays = reports != 0, replays != 0
+		return c, json.Unmarshal(client, &c.Session.Client)
+	}, `SELECT s.id, s.client, s.connected_at, t.subscribed_at, t.target_url, t.hostname, t.reports, t.replays
+		FROM tunnel_subscriptions t JOIN tunnel_sessions s ON s.num = t.session WHERE t.endpoint = $1 ORDER BY t.num LIMIT $2`, e.Num, maxConnections)
+}
+
+// GapHistory lists the outages of an endpoint in every state, the newest first. It answers not_found.
+func (v *View) GapHistory(ref string, limit int) ([]hookglass.Gap, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 ORDER BY g.num DESC LIMIT $2", e.Num, limit)
+	for i := range gaps {
+		if err == nil {
+			err = v.countGap(&gaps[i])
+		}
+	}
+	return gaps, err
+}

@@ -1,0 +1,124 @@
+// Package tunnel is the page of an endpoint's tunnel: who is connected, how to connect, and the outages with what became of the
+// requests that fell into them.
+package tunnel
+
+import (
+	"cmp"
+	"embed"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
+)
+
+// Files is the style.
+//
+//go:embed tunnel.css
+var Files embed.FS
+
+// Model is what the page shows.
+type Model struct {
+	layout.Frame
+	State  State
+	Server string // the address that clients reach
+	Notice string
+}
+
+// State is who is connected, and the outages: a part that is kept fresh.
+type State struct {
+	Endpoint    hookglass.EndpointID
+	Connections []hookglass.TunnelConnection
+	Gaps        []hookglass.Gap // newest first
+	Chosen      string          // the gap whose requests are listed; empty: none
+	Missing     []*hookglass.Event
+	More        bool // there are more of them
+	Title       func(*hookglass.Event) string
+	Now         time.Time
+}
+
+func (s State) path(below string) string { return "/endpoints/" + string(s.Endpoint) + "/tunnel" + below }
+
+func (s State) self() string {
+	if s.Chosen == "" {
+		return s.path("/state")
+	}
+	return s.path("/state?gap=" + url.QueryEscape(s.Chosen))
+}
+
+func (s State) say() string {
+	if len(s.Connections) == 0 {
+		return "No machine is connected"
+	}
+	return show.Plural(int64(len(s.Connections)), "machine") + " connected"
+}
+
+// ref is how the command line names the endpoint.
+func (m Model) ref() string { return cmp.Or(m.Frame.Endpoint.CustomID, string(m.Frame.Current)) }
+
+func (m Model) listen() string { return "hookglass listen 3000 -e " + m.ref() }
+
+func (m Model) login() string { return "hookglass login --server " + m.Server }
+
+func who(c hookglass.TunnelConnection) string {
+	name := cmp.Or(c.Hostname, c.Session.Client.Hostname, c.Session.Client.Name, "a machine without a name")
+	return show.Line(name)
+}
+
+func machine(c hookglass.TunnelClient) string {
+	parts := slices.DeleteFunc([]string{show.Line(c.Name), show.Line(strings.Trim(c.OS+"/"+c.Arch, "/"))}, func(s string) bool { return s == "" })
+	return strings.Join(parts, ", ")
+}
+
+func can(c hookglass.TunnelConnection) string {
+	var parts []string
+	if c.Reports {
+		parts = append(parts, "reports deliveries")
+	}
+	if c.Replays {
+		parts = append(parts, "takes replays")
+	}
+	return cmp.Or(strings.Join(parts, ", "), "receives only")
+}
+
+func tone(s hookglass.GapState) string {
+	switch s {
+	case hookglass.GapOpen:
+		return "bad"
+	case hookglass.GapRecovered:
+		return "good"
+	}
+	return "warn"
+}
+
+func meaning(g hookglass.Gap) string {
+	switch g.State {
+	case hookglass.GapOpen:
+		return "No machine is connected. What arrives is kept and waits."
+	case hookglass.GapReconnected:
+		return "A machine is back, and has not yet said what it caught up on."
+	case hookglass.GapPartial:
+		return "Some of its requests are still undelivered."
+	}
+	return "All of its requests were delivered."
+}
+
+// lasted is how long an outage took.
+func lasted(g hookglass.Gap, now time.Time) string {
+	end := g.ReconnectedAt
+	if end.IsZero() {
+		end = now
+	}
+	d := end.Sub(g.StartedAt).Round(time.Second)
+	if d < time.Second {
+		return "under 1s"
+	}
+	text := d.String()
+	if d >= time.Hour {
+		text = strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return text
+}
