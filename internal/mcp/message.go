@@ -133,9 +133,13 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // (Host; DNS rebinding).
 func (s *service) admitted(r *http.Request) error {
 	known := httpd.From(r.Context())
+	public, err := url.Parse(s.Addresses.PublicURL)
+	if err != nil {
+		return err
+	}
 	if origins := r.Header["Origin"]; len(origins) > 0 {
 		own := known.Scheme + "://" + known.Host
-		if len(origins) > 1 || !strings.EqualFold(origins[0], own) && !strings.EqualFold(origins[0], s.Addresses.PublicURL) {
+		if len(origins) > 1 || !strings.EqualFold(origins[0], own) && !strings.EqualFold(origins[0], public.Scheme+"://"+public.Host) {
 			return hookglass.Errorf(hookglass.CodeForbidden, "Requests from pages of other sites are refused.")
 		}
 	}
@@ -143,11 +147,8 @@ func (s *service) admitted(r *http.Request) error {
 	if !ok || !loopback(local.String()) || loopback(known.Host) {
 		return nil
 	}
-	if public, err := url.Parse(s.Addresses.PublicURL); err == nil && strings.EqualFold(public.Hostname(), hostname(known.Host)) {
+	if strings.EqualFold(public.Hostname(), hostname(known.Host)) || known.Host != r.Host { // the latter: a trusted proxy says so
 		return nil
-	}
-	if known.Host != r.Host {
-		return nil // a trusted proxy says so
 	}
 	return hookglass.Errorf(hookglass.CodeForbidden, "This service is not known by the name in Host. Behind a proxy, start it with --public-url, or name the proxy in --trusted-proxies and have it send X-Forwarded-Host.")
 }

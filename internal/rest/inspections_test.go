@@ -1,0 +1,37 @@
+package rest_test
+
+import (
+	"testing"
+
+	"hookglass/api"
+)
+
+func TestAnEventIsExplainedAndComparedWithAnother(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var e api.One[api.Endpoint]
+		s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"Payments"}}`, &e)
+		at := "/endpoints/" + e.Data.ID
+		send := func(body string) string {
+			t.Helper()
+			var sent api.One[api.SentTestRequest]
+			s.want(201, "POST", at+"/test_requests", body, &sent)
+			return sent.Data.RequestID
+		}
+		one := send(`{"provider":"stripe"}`)
+		other := send(`{"method":"PUT","path":"/x","headers":{"Content-Type":"application/json"},"body":"{}"}`)
+		s.want(201, "POST", at+"/signature_configs", `{"signature_config":{"provider":"stripe","secret":"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}}`, nil)
+
+		var d api.One[api.Diagnosis]
+		s.want(200, "GET", at+"/requests/"+one+"/diagnosis", "", &d)
+		if d.Data.RequestID != one || d.Data.Severity != "problem" || d.Data.Findings[0].Area != "signature" || d.Data.Sender.Retries == nil || len(d.Data.NextSteps) == 0 {
+			t.Errorf("a stripe event without its signature: %+v", d.Data)
+		}
+		var c api.One[api.Comparison]
+		s.want(200, "GET", at+"/requests/"+one+"/comparison?other_request_id="+other, "", &c)
+		if c.Data.Same || c.Data.Body.ComparedAs != "json" || len(c.Data.Fields) == 0 || c.Data.OtherRequestID != other {
+			t.Errorf("two events: %+v", c.Data)
+		}
+		s.want(404, "GET", at+"/requests/"+one+"/comparison?other_request_id=req_00000000000000000000000000", "", nil)
+		s.want(422, "GET", at+"/requests/"+one+"/comparison", "", nil)
+	})
+}
