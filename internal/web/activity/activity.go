@@ -4,6 +4,7 @@ package activity
 import (
 	"embed"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,6 +138,11 @@ func leads(a hookglass.Activity) string {
 		return base + "/alerts/" + id
 	}
 	return base
+}
+
+// mark tells a line from the others, so that the focus stays on it when newer ones come.
+func mark(a hookglass.Activity) string {
+	return strings.ReplaceAll(string(a.Type), ".", "-") + "-" + strconv.FormatInt(a.OccurredAt.UnixMicro(), 36) + "-" + string(a.EventID)
 }
 
 // say is what is announced when it changes: the newest line.

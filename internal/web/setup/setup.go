@@ -55,13 +55,17 @@ func (m Model) cursor() string {
 }`
 }
 
+// vscode asks for the token, and keeps it out of the file.
 func (m Model) vscode() string {
 	return `{
+  "inputs": [
+    { "type": "promptString", "id": "hookglass", "description": "hookglass token", "password": true }
+  ],
   "servers": {
     "hookglass": {
       "type": "http",
       "url": "` + m.MCP + `",
-      "headers": { "Authorization": "Bearer ` + token + `" }
+      "headers": { "Authorization": "Bearer ${input:hookglass}" }
     }
   }
 }`
@@ -73,11 +77,27 @@ url = "` + m.MCP + `"
 bearer_token_env_var = "HOOKGLASS_TOKEN"`
 }
 
-// local is for clients that start a program: the command line passes messages on, with the token of its login.
+// zed is the part of its settings.
+func (m Model) zed() string {
+	return `{
+  "context_servers": {
+    "hookglass": {
+      "url": "` + m.MCP + `",
+      "headers": { "Authorization": "Bearer ` + token + `" }
+    }
+  }
+}`
+}
+
+// local is for clients that start a program: the command line passes messages on.
 func (m Model) local() string {
 	return `{
   "mcpServers": {
-    "hookglass": { "command": "hookglass", "args": ["mcp", "--server", "` + m.URL + `"] }
+    "hookglass": {
+      "command": "hookglass",
+      "args": ["mcp"],
+      "env": { "HOOKGLASS_SERVER": "` + m.URL + `", "HOOKGLASS_TOKEN": "` + token + `" }
+    }
   }
 }`
 }
