@@ -241,7 +241,7 @@ func TestTheKeyOfATemporaryEndpointIsThatEndpointAlone(t *testing.T) {
 				continue
 			}
 			if err != nil || who.Endpoint != id || who.Account != 0 || who.System ||
-				who.May(hookglass.ScopeRead) != nil || who.May(hookglass.ScopeWrite) != nil || who.May(hookglass.ScopeTunnel) == nil {
+				who.May(hookglass.ScopeRead) != nil || who.May(hookglass.ScopeWrite) != nil || who.May(hookglass.ScopeTunnel) != nil {
 				t.Errorf("%s: %+v, %v", c.name, who, err)
 			}
 			_, _, err = s.Verify(t.Context(), who)
