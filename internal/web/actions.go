@@ -216,7 +216,7 @@ func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
 func (a *app) refuseAction(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m actions.Model, err error) error {
 	if m.Form.Refuse(err) {
 		m.Tried.Faults = m.Form.Faults
-		m.Problem = "It was not saved: something is missing or wrong."
+		m.Problem = "Something is missing or wrong, so nothing was done."
 		return a.renderAction(w, r, http.StatusUnprocessableEntity, v, e, m)
 	}
 	message, status := refused(err)

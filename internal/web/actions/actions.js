@@ -76,6 +76,7 @@ async function edit(button) {
   begin();
   scrollTo(0, keep);
   focus?.focus();
+  if (form().elements.namedItem("event")?.value) soon();
 }
 
 function begin() {

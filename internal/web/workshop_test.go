@@ -1,0 +1,504 @@
+package web_test
+
+import (
+	"context"
+	encoding "encoding/json"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/delivery"
+	"hookglass/internal/outbound"
+	"hookglass/internal/replay"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
+	"hookglass/internal/web"
+)
+
+// target answers everything that replays and actions send.
+type target struct {
+	mu     sync.Mutex
+	status int
+	body   string
+	seen   []outbound.Request
+}
+
+func (t *target) Check(field, rawURL string) error {
+	return outbound.New(outbound.Config{}).Check(field, rawURL)
+}
+
+func (t *target) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen = append(t.seen, r)
+	return &outbound.Response{Status: t.status, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}, Body: []byte(t.body)}, nil
+}
+
+func (t *target) answer(status int, body string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.status, t.body = status, body
+}
+
+// workshop is a site with replays, actions and tunnels. Nothing in it runs by itself.
+type workshop struct {
+	*site
+	target  *target
+	replays *replay.Service
+	actions *action.Service
+}
+
+func newWorkshop(t *testing.T) *workshop {
+	t.Helper()
+	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workshop{target: &target{status: 200, body: `{"status":"ok","count":3}`}}
+	log := slog.New(slog.DiscardHandler)
+	w.site = newSiteWith(t, func(d *web.Deps) {
+		w.replays = replay.New(d.DB, replay.Config{Client: w.target, Verifiers: d.Endpoints, Sealer: keys, Log: log, Retention: time.Hour})
+		w.actions = action.New(d.DB, action.Config{Client: w.target, Sealer: keys, Log: log})
+		d.Replays, d.Actions = w.replays, w.actions
+		d.Tunnels = tunnel.New(d.DB, tunnel.Config{Mail: delivery.MailJSON, Retention: time.Hour, Draining: d.Draining, Log: log})
+	})
+	return w
+}
+
+// below is the path of a page of the endpoint.
+func (w *workshop) below(path string) string { return "/endpoints/" + string(w.endpoint.ID) + path }
+
+// execute does the run that an address ends with.
+func (w *workshop) execute(address string) {
+	w.t.Helper()
+	_, id, _ := strings.Cut(address, "run=")
+	var err error
+	if strings.HasPrefix(id, hookglass.PrefixReplayCaseRun) {
+		err = w.replays.ExecuteRun(w.t.Context(), id)
+	} else {
+		err = w.actions.ExecuteRun(w.t.Context(), id)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *workshop) view(read func(*store.View) error) {
+	w.t.Helper()
+	if err := w.db.View(w.t.Context(), w.who, read); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *workshop) onlyAction() (a hookglass.Action) {
+	w.t.Helper()
+	w.view(func(v *store.View) error {
+		all, err := v.Actions(string(w.endpoint.ID), 0, 0)
+		if err == nil && len(all) != 1 {
+			w.t.Fatalf("%d actions", len(all))
+		}
+		a = all[0]
+		return err
+	})
+	return a
+}
+
+func caseForm(event hookglass.EventID, change ...string) url.Values {
+	f := url.Values{
+		"event": {string(event)}, "name": {"Orders are taken"}, "target": {"url"}, "target_url": {"https://shop.example.com/hooks"}, "identity_mode": {"original"},
+		"signature_mode": {"preserve"}, "status_class": {"2xx"}, "json_subset": {"{\r\n \"status\": \"ok\"\r\n}"}, "do": {"save"},
+	}
+	for i := 0; i+1 < len(change); i += 2 {
+		f.Set(change[i], change[i+1])
+	}
+	return f
+}
+
+func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
+	w := newWorkshop(t)
+	event := w.hook(sent{target: "/orders", body: `{"id":7}`})
+	b, base := w.signedIn(), w.below("/cases")
+	b.want(200, "GET", base, nil).holds(t, "No replay cases yet.", string(event))
+	b.want(200, "GET", base+"/new?event="+string(event), nil).holds(t, "POST /orders", "There is no answer to try them on yet")
+	b.want(303, "GET", base+"/new", nil)
+
+	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "What is asserted must hold at least one")
+	b.want(422, "POST", base, caseForm(event, "json_subset", "{\n\"a\": }")).holds(t, "The JSON is not JSON: ", "in line 2", "Orders are taken")
+	b.want(422, "POST", base, caseForm(event, "json_subset", "{")).holds(t, "The JSON is not JSON: ")
+	b.want(422, "POST", base, caseForm(event, "status_code", "9000")).holds(t, "The status code must be from 100 to 599.")
+	b.want(422, "POST", base, caseForm(event, "target_url", "http://127.0.0.1/")).holds(t, "outbound protection forbids it")
+	b.want(404, "POST", base, caseForm("req_nothing"))
+
+	one := b.want(303, "POST", base, caseForm(event)).Header.Get("Location")
+	one, _, _ = strings.Cut(one, "?")
+	page := b.want(200, "GET", one, nil)
+	page.holds(t, "Orders are taken", "It was not run yet.", `value="https://shop.example.com/hooks"`)
+
+	key := url.Values{"key": {page.found(t, `name="key" value="([^"]+)"`)}}
+	ran := b.want(303, "POST", one+"/run", key).Header.Get("Location")
+	if again := b.want(303, "POST", one+"/run", key).Header.Get("Location"); again != ran {
+		t.Errorf("the same form ran again: %s and %s", ran, again)
+	}
+	b.want(200, "GET", ran, nil).holds(t, "queued", `data-every="700"`)
+	w.execute(ran)
+	b.want(200, "GET", ran, nil).holds(t, "passed", "✓ passed", "/status", "would pass", `data-every="6000"`)
+
+	w.target.answer(500, `{"status":"down"}`)
+	ran = b.want(303, "POST", one+"/run", url.Values{"key": {"another"}}).Header.Get("Location")
+	w.execute(ran)
+	b.want(200, "GET", ran, nil).holds(t, "assertion failed", "✗ failed", "&#34;down&#34;", "would fail")
+	check := b.want(200, "POST", one+"/check", caseForm(event, "status_class", "5xx", "json_subset", ""))
+	check.holds(t, "would pass")
+	check.lacks(t, "<html")
+	b.want(200, "POST", one, caseForm(event, "do", "take")).holds(t, `value="500"`, "&#34;down&#34;")
+
+	b.want(409, "POST", one, caseForm(event, "lock_version", "7", "name", "Mine")).holds(t, "Somebody else changed this case", `value="Mine"`, `name="lock_version" value="1"`)
+	b.want(303, "POST", one, caseForm(event, "lock_version", "1", "name", "Orders, still", "target", "tunnel"))
+	b.want(200, "GET", one+"?done=saved", nil).holds(t, "Saved.", "Orders, still", `value="tunnel" checked`)
+	b.want(409, "POST", one+"/run", url.Values{"key": {"another"}}).holds(t, "was changed since this Run was shown")
+	b.want(200, "GET", base+"/rows", nil).holds(t, "Orders, still", "assertion failed", "the connected machine (tunnel)")
+
+	eve := w.stranger()
+	for _, path := range []string{base, base + "/rows", base + "/new?event=" + string(event), one, one + "/runs"} {
+		eve.want(404, "GET", path, nil)
+	}
+	for _, path := range []string{base, base + "/check", one, one + "/check", one + "/run", one + "/delete"} {
+		eve.want(404, "POST", path, caseForm(event, "lock_version", "2"))
+	}
+	b.want(303, "POST", one+"/delete", url.Values{})
+	b.want(404, "GET", one, nil)
+}
+
+func TestACaseIsRunAndJudgedLive(t *testing.T) {
+	w := newWorkshop(t)
+	event := w.hook(json(`{"id":7}`))
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/cases/new?event=" + string(event)))
+	c.do(chromedp.SendKeys(`[name=target_url]`, "https://shop.example.com/hooks"), chromedp.SendKeys(`[name=json_subset]`, `{"count": 4}`))
+	c.click(".form-end .primary")
+	c.until(`document.querySelector(".head-action button")?.textContent === "Run"`)
+	c.click(".head-action button")
+	c.until(`document.querySelector("#run .badge")?.textContent === "queued"`)
+	w.execute(eval[string](c, `location.href`))
+	c.until(`document.querySelector("#run .badge").textContent === "assertion failed"`)
+	c.until(`document.querySelector("#announce").textContent.includes("would fail") || document.querySelector("#announce").textContent.includes("assertion failed")`)
+	c.until(`document.querySelector("#check .badge.bad")`)
+	eval[any](c, `(() => { const f = document.querySelector("[name=json_subset]"); f.value = '{"count": 3}'; f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+	c.until(`document.querySelector("#check .badge.good")?.textContent === "would pass"`)
+	c.silent()
+}
+
+// tricky is an action with everything that a form could lose.
+const tricky = `[
+	{"reference_key":"shape","step_type":"transform","name":"Shape","config":{"source":"request","operations":[
+		{"op":"select","path":"/body"},{"op":"set","path":"/a","value":"true"},{"op":"set","path":"/b","value":1.50},{"op":"set","path":"/c","value":{"x":[null,"7"]}},
+		{"op":"set","path":"/d","value":"plain text"},{"op":"set","path":"/e","from":"/provider/event_type"},{"op":"set","path":"/f","template":"{{request.method}} x"},
+		{"op":"set","path":"/g","value":""},{"op":"rename","from":"/a","to":"/h"},{"op":"pick","fields":{"h":"/h","b":"/b"}},{"op":"remove","path":"/b"},{"op":"wrap","key":"event"}]}},
+	{"reference_key":"send","step_type":"http_request","name":"Send","failure_policy":"stop","config":{"method":"PUT","url":"https://crm.example.com/{{ request.id }}",
+		"headers":{"Authorization":"Bearer {{ secrets.CRM }}","X-Time":"a: b"},"body":"{\n  \"v\": {{ steps.shape.output }}\n}\n","timeout_seconds":9},
+		"conditions":[{"source":"steps.shape","path":"/status","operator":"equals","value":"completed"},{"source":"request","path":"/body/n","operator":"equals","value":7},
+		{"source":"request","path":"/body/s","operator":"equals","value":"7"},{"source":"request","path":"/body","operator":"exists"}]},
+	{"reference_key":"on","step_type":"forward","name":"On","config":{"url":"https://app.example.com/in","timeout_seconds":5,"retry_count":0,"append_path":true,"append_query":false}},
+	{"reference_key":"mark","step_type":"tag","name":"Mark","config":{"tag":"vip"}},
+	{"reference_key":"hide","step_type":"ignore","name":"Hide","config":{"reason":"test"}}]`
+
+// makeTricky stores it.
+func (w *workshop) makeTricky() hookglass.Action {
+	w.t.Helper()
+	name, value := "CRM", "swordfish"
+	if _, err := w.actions.CreateSecret(w.t.Context(), w.who, w.endpoint.WorkspaceID, action.SecretDraft{Name: &name, Value: &value}); err != nil {
+		w.t.Fatal(err)
+	}
+	var sent []struct {
+		ReferenceKey  string              `json:"reference_key"`
+		Type          string              `json:"step_type"`
+		Name          string              `json:"name"`
+		FailurePolicy *string             `json:"failure_policy"`
+		Config        encoding.RawMessage `json:"config"`
+		Conditions    []struct {
+			Source, Path, Operator string
+			Value                  encoding.RawMessage
+		} `json:"conditions"`
+	}
+	if err := encoding.Unmarshal([]byte(tricky), &sent); err != nil {
+		w.t.Fatal(err)
+	}
+	var steps []action.StepDraft
+	for _, s := range sent {
+		d := action.StepDraft{ReferenceKey: &s.ReferenceKey, Type: s.Type, Name: &s.Name, FailurePolicy: s.FailurePolicy, Config: s.Config}
+		for _, c := range s.Conditions {
+			d.Conditions = append(d.Conditions, action.StepConditionDraft{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: c.Value})
+		}
+		steps = append(steps, d)
+	}
+	label, push := `Tell <b>"everyone"</b>`, "push"
+	conditions := []action.ConditionDraft{{Field: "event_type", Operator: "equals", Value: &push}, {Field: "has_tag", Operator: "not_exists"}}
+	a, err := w.actions.Create(w.t.Context(), w.who, string(w.endpoint.ID), action.Draft{Name: &label, Conditions: &conditions, Steps: &steps})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func TestSavingAnActionAsItStandsChangesNothing(t *testing.T) {
+	w := newWorkshop(t)
+	before := w.makeTricky()
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/actions/" + before.ID))
+	c.click(".builder-end .primary")
+	c.until(`document.querySelector(".saved")?.textContent === "Saved."`)
+	after := w.onlyAction()
+	before.UpdatedAt, after.UpdatedAt = time.Time{}, time.Time{}
+	before.CreatedAt, after.CreatedAt = time.Time{}, time.Time{}
+	if !reflect.DeepEqual(before, after) {
+		for i := range after.Steps {
+			if !reflect.DeepEqual(before.Steps[i], after.Steps[i]) {
+				t.Errorf("step %d was\n%s %+v\nand is\n%s %+v", i, before.Steps[i].Config, before.Steps[i].Conditions, after.Steps[i].Config, after.Steps[i].Conditions)
+			}
+		}
+		t.Errorf("%+v\n%+v", before, after)
+	}
+	c.silent()
+}
+
+func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
+	w := newWorkshop(t)
+	w.hook(w.github("push", "5f7c1a0e-2f6d-11f0-9d41-0242ac120002", `{"ref":"main"}`, "x"))
+	event := w.hook(json(`{"n":7}`))
+	b, base := w.signedIn(), w.below("/actions")
+	b.want(200, "GET", base, nil).holds(t, "No actions yet.", "No runs yet.")
+	f := url.Values{"name": {"Mark pushes"}, "enabled": {"true"}, "failure_policy": {"continue"}}
+	press := func(status int, do string, change ...string) answer {
+		t.Helper()
+		for i := 0; i+1 < len(change); i += 2 {
+			f.Set(change[i], change[i+1])
+		}
+		f.Set("do", do)
+		return b.want(status, "POST", base+"/new", f)
+	}
+	press(200, "add-condition").holds(t, `name="conditions[0].field"`, "autofocus", `value="Mark pushes"`)
+	f.Set("conditions[0].field", "event_type")
+	press(200, "add-step", "conditions[0].operator", "equals", "conditions[0].value", "push", "add_step", "tag").holds(t, `name="steps[0].config.tag"`, `value="push"`)
+	press(200, "add-step", "steps[0].step_type", "tag", "steps[0].name", "Mark", "add_step", "http_request").holds(t, `name="steps[1].config.headers"`)
+	press(422, "save", "steps[1].step_type", "http_request", "steps[1].config.url", "{{ nothing").holds(t, "nothing was done", "Step 1, tag", "Is required.", "Step 2, URL", `aria-invalid="true"`)
+	press(200, "up-step 1").holds(t, `name="steps[0].config.url"`, `name="steps[1].config.tag"`)
+	press(200, "remove-step 1").lacks(t, `name="steps[1].step_type"`)
+	f.Del("steps[1].step_type")
+	press(200, "check", "steps[0].config.tag", "vip", "event", string(event)).holds(t, "would not run", "not matched", "&#34;tag&#34;: &#34;vip&#34;")
+	press(200, "remove-condition 7") // a button of another page
+	made := press(303, "save").Header.Get("Location")
+	one, _, _ := strings.Cut(made, "?")
+	if a := w.onlyAction(); len(a.Conditions) != 1 || len(a.Steps) != 1 || a.Steps[0].Type != hookglass.StepTag || !a.Enabled {
+		t.Fatalf("%+v", a)
+	}
+
+	b.want(200, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {""}, "limit": {"25"}}).holds(t, "2 requests: as saved it matches 1, as typed 2.", "1 difference", "(none)")
+	b.want(422, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {`"`}}).holds(t, "The query can not be read")
+	ran := b.want(303, "POST", one+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location")
+	b.want(200, "GET", ran, nil).holds(t, "queued", `data-every="700"`)
+	w.execute(ran)
+	b.want(200, "GET", ran, nil).holds(t, "completed", "rerun", "not matched", "Mark", "What it did")
+	b.want(200, "GET", base+"/runs", nil).holds(t, "Mark pushes", "completed")
+	_, run, _ := strings.Cut(ran, "run=")
+	again := b.want(303, "POST", one+"/rerun", url.Values{"run": {run}}).Header.Get("Location")
+	b.want(200, "GET", again, nil).holds(t, "repeats an earlier run")
+
+	b.want(303, "POST", one+"/enable", url.Values{"enabled": {"false"}})
+	b.want(200, "GET", base, nil).holds(t, "disabled", "Enable Mark pushes")
+	press(303, "save", "name", "Second")
+	b.want(303, "POST", base+"/"+one[strings.LastIndexByte(one, '/')+1:]+"/move", url.Values{"to": {"2"}})
+	if page := b.want(200, "GET", base, nil); strings.Index(page.body, "Second") > strings.Index(page.body, "Mark pushes") {
+		t.Error("the moved action is still the first")
+	}
+
+	eve := w.stranger()
+	for _, path := range []string{base, base + "/runs", base + "/new", one, one + "/runs"} {
+		eve.want(404, "GET", path, nil)
+	}
+	for _, path := range []string{base + "/new", base + "/new/check", one, one + "/check", one + "/enable", one + "/move", one + "/rerun", one + "/delete"} {
+		eve.want(404, "POST", path, url.Values{"name": {"x"}, "to": {"1"}, "do": {"save"}, "event": {string(event)}})
+	}
+	b.want(303, "POST", one+"/delete", url.Values{})
+	b.want(404, "GET", one, nil)
+	b.want(200, "GET", base, nil).holds(t, "a deleted action")
+}
+
+func TestTheBuilderIsAlive(t *testing.T) {
+	w := newWorkshop(t)
+	w.makeTricky()
+	w.hook(json(`{"n":7,"password":"hunter2"}`))
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/actions/new"))
+	eval[any](c, `window.same = true`)
+	set := func(name, value string) {
+		t.Helper()
+		c.until(`document.getElementsByName("` + name + `")[0]`)
+		eval[any](c, `(() => { const f = document.getElementsByName("`+name+`")[0]; f.value = `+"`"+value+"`"+`; f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+	}
+	set("name", "Send it on")
+	set("add_step", "http_request")
+	c.click(`[value=add-step]`)
+	c.until(`document.activeElement.name === "steps[0].name" && window.same`)
+	set("steps[0].config.url", "https://crm.example.com/{{ request.id")
+	c.until(`document.querySelector("[data-fault='steps[0].config.url']").checkVisibility() && document.getElementsByName("steps[0].config.url")[0].ariaInvalid === "true"`)
+	set("steps[0].config.url", "https://crm.example.com/{{ request.method }}")
+	c.until(`!document.querySelector("[data-fault='steps[0].config.url']").checkVisibility()`)
+	set("steps[0].config.headers", "Authorization: Bearer {{ secrets.NONE }}")
+	c.until(`document.querySelector("#tried .faults a")?.textContent === "Step 1, headers"`)
+	c.click("#tried .faults a")
+	c.until(`document.activeElement.name === "steps[0].config.headers"`)
+	set("steps[0].config.headers", "Authorization: Bearer {{ secrets.CRM }}")
+	set("steps[0].config.body", "{{ request.body }}")
+	eval[any](c, `(() => { const f = document.querySelector("#builder [name=event]"); f.selectedIndex = 1; f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+	c.until(`document.querySelector("#tried .badge.good")?.textContent === "would run"`)
+	c.until(`document.querySelector("#tried").textContent.includes("{{secrets.CRM}}") && document.querySelector("#tried").textContent.includes("Blotted out here") && !document.querySelector("#tried").textContent.includes("hunter2")`)
+	c.click(".builder-end .primary")
+	c.until(`location.search === "?done=created" && document.querySelector(".saved")`)
+	c.silent()
+}
+
+func TestSecretsAreSetReplacedAndDeletedAndNeverShown(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	page := b.want(200, "GET", "/secrets", nil)
+	page.holds(t, "No secrets yet.")
+	workspace := page.found(t, `name="workspace" value="(\d+)"`)
+	form := func(name, value string) url.Values {
+		return url.Values{"workspace": {workspace}, "name": {name}, "secret_value": {value}, "description": {"The CRM's <b>token</b>"}}
+	}
+	b.want(422, "POST", "/secrets", form("no name", "swordfish")).holds(t, "The name must be 1 to 64", `value="no name"`)
+	b.want(422, "POST", "/secrets", form("EMPTY", "")).holds(t, "The value must have 1 to 16,384 bytes")
+	b.want(303, "POST", "/secrets", form("BILLING_KEY", "swordfish"))
+	page = b.want(200, "GET", "/secrets", nil)
+	page.holds(t, "BILLING_KEY", "never used", "&lt;b&gt;token")
+	page.lacks(t, "swordfish")
+	b.want(422, "POST", "/secrets", form("BILLING_KEY", "again")).lacks(t, "again<")
+	one := page.found(t, `action="(/secrets/\d+/asec_[^/"]+)"`)
+	b.want(303, "POST", one, url.Values{"secret_value": {"-----BEGIN\r\nEND"}, "description": {"new"}})
+	b.want(200, "GET", "/secrets?done=replaced", nil).holds(t, "The secret was replaced.", "new")
+
+	w.makeTricky()
+	used := b.want(200, "GET", "/secrets", nil).found(t, `(?s)<code>CRM</code>.*?action="(/secrets/\d+/asec_[^/"]+)"`)
+	b.want(409, "POST", used+"/delete", url.Values{}).holds(t, "The secret is in use", "/actions/act_", "· send")
+
+	eve := w.stranger()
+	eve.want(200, "GET", "/secrets", nil).lacks(t, "BILLING_KEY")
+	eve.want(404, "POST", "/secrets", form("MINE", "x"))
+	eve.want(404, "POST", one, url.Values{"secret_value": {"x"}})
+	eve.want(404, "POST", one+"/delete", url.Values{})
+	b.want(303, "POST", one+"/delete", url.Values{})
+	b.want(200, "GET", "/secrets", nil).lacks(t, "BILLING_KEY")
+}
+
+// connected opens a session of the endpoint; lost ends it as if its machine had died.
+func (w *workshop) connected() (lost func()) {
+	w.t.Helper()
+	s := hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, time.Now()), Node: "node", Client: hookglass.TunnelClient{ID: "tcl_1", Name: "hookglass", OS: "linux", Arch: "arm64"}}
+	w.update(func(tx *store.Tx) error {
+		if err := tx.CreateTunnelSession(&s); err != nil {
+			return err
+		}
+		_, err := tx.SubscribeTunnel(string(w.endpoint.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: "http://localhost:3000", Hostname: "laptop<b>", Reports: true, Replays: true})
+		return err
+	})
+	return func() {
+		w.t.Helper()
+		w.update(func(tx *store.Tx) error {
+			return tx.EndTunnelSessions([]int64{s.Num}, store.TunnelEnd{Lost: true, Since: time.Now().Add(-time.Minute)})
+		})
+	}
+}
+
+func (w *workshop) update(do func(*store.Tx) error) {
+	w.t.Helper()
+	if err := w.db.Update(w.t.Context(), hookglass.System, do); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
+	w := newWorkshop(t)
+	b, base := w.signedIn(), w.below("/tunnel")
+	b.want(200, "GET", base, nil).holds(t, "No machine is connected", "No outages.", "hookglass listen 3000 -e "+string(w.endpoint.ID), "hookglass login --server "+w.url, "The endpoint, at once.")
+	lost := w.connected()
+	b.want(200, "GET", base+"/state", nil).holds(t, "1 machine connected", "laptop&lt;b&gt;", "http://localhost:3000", "reports deliveries, takes replays", "linux/arm64")
+	lost()
+	missed := w.hook(sent{target: "/missed"})
+	page := b.want(200, "GET", base, nil)
+	page.holds(t, "No machine is connected", "open", "<strong>1</strong> missed", "<strong>1</strong> pending")
+	gap := page.found(t, `\?gap=(tgap_[^"#]+)`)
+	b.want(200, "GET", base+"?gap="+gap, nil).holds(t, "POST /missed", "/requests/"+string(missed))
+	w.connected()
+	b.want(200, "GET", base, nil).holds(t, "reconnected", "Check again")
+	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
+	b.want(200, "GET", base+"?checked", nil).holds(t, "counted again", "partial")
+
+	eve := w.stranger()
+	eve.want(404, "GET", base, nil)
+	eve.want(404, "GET", base+"/state", nil)
+	eve.want(404, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
+}
+
+func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	event := w.hook(w.github("push", "5f7c1a0e-2f6d-11f0-9d41-0242ac120002", `{"ref":"`+strings.Repeat("unbroken", 40)+`"}`, "x"))
+	one, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), caseForm(event, "json_subset", `{"status":"`+strings.Repeat("long", 60)+`"}`, "name", strings.Repeat("long", 40))).Header.Get("Location"), "?")
+	w.execute(b.want(303, "POST", one+"/run", url.Values{"key": {"k"}}).Header.Get("Location"))
+	made := w.below("/actions/" + w.makeTricky().ID)
+	w.execute(b.want(303, "POST", made+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location"))
+	w.connected()()
+	w.hook(sent{target: "/missed/" + strings.Repeat("deep/", 30)})
+	w.connected()
+	gap := b.want(200, "GET", w.below("/tunnel"), nil).found(t, `\?gap=(tgap_[^"#]+)`)
+	for _, look := range []struct {
+		name          string
+		width, height int64
+		scheme        string
+	}{{"light-1440", 1440, 900, "light"}, {"dark-390", 390, 844, "dark"}} {
+		t.Run(look.name, func(t *testing.T) {
+			outer := w.site.t
+			w.site.t = t
+			defer func() { w.site.t = outer }()
+			c := w.chrome(look.width, look.height)
+			c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+				_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+				})
+				return err
+			}))
+			c.open(w.link())
+			for _, page := range []struct{ name, path string }{
+				{"cases", w.below("/cases")}, {"case", one}, {"actions", w.below("/actions")}, {"action", made + "?event=" + string(event)}, {"secrets", "/secrets"},
+				{"tunnel", w.below("/tunnel?gap=" + gap)},
+			} {
+				c.open(w.url + page.path)
+				if wide := eval[int](c, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+					t.Errorf("%s: %d pixels stand out at the side", page.name, wide)
+				}
+				for rule, expression := range map[string]string{"targets below 24 pixels (WCAG 2.5.8)": tooSmall, "text below a contrast of 4.5 (WCAG 1.4.3)": tooPale, "controls without a name (WCAG 4.1.2)": withoutName} {
+					if offenders := eval[string](c, expression); offenders != "" {
+						t.Errorf("%s: %s: %s", page.name, rule, offenders)
+					}
+				}
+				c.picture("workshop-" + page.name + "-" + look.name)
+			}
+			c.silent()
+		})
+	}
+}
