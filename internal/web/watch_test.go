@@ -18,6 +18,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/outbound"
 	"hookglass/internal/seal"
@@ -42,7 +43,8 @@ func (chats) Do(_ context.Context, r outbound.Request) (*outbound.Response, erro
 // watched is a site whose endpoints can be watched.
 type watched struct {
 	*site
-	alerts *alert.Service
+	alerts  *alert.Service
+	actions *action.Service
 }
 
 func newWatched(t *testing.T) *watched {
@@ -54,7 +56,8 @@ func newWatched(t *testing.T) *watched {
 	}
 	w.site = newSiteWith(t, func(d *web.Deps) {
 		w.alerts = alert.New(d.DB, alert.Config{Client: chats{}, Sealer: keys, Log: slog.New(slog.DiscardHandler)})
-		d.Alerts = w.alerts
+		w.actions = action.New(d.DB, action.Config{Client: chats{}, Sealer: keys, Log: slog.New(slog.DiscardHandler)})
+		d.Alerts, d.Actions = w.alerts, w.actions
 	})
 	return w
 }
@@ -134,6 +137,25 @@ func TestTagsAreMadeRenamedColouredAndDeleted(t *testing.T) {
 	b.want(200, "GET", "/tags", nil).holds(t, "No tags yet.")
 	b.want(404, "POST", "/tags/"+tag+"/delete", url.Values{})
 	b.want(404, "POST", "/tags/nothing", url.Values{})
+}
+
+func TestATagThatAStepUsesStaysAndThePageSaysWhere(t *testing.T) {
+	w := newWatched(t)
+	b := w.signedIn()
+	b.want(303, "POST", "/tags", url.Values{"name": {"needs a look"}})
+	tag := b.want(200, "GET", "/tags", nil).found(t, `action="/tags/(\d+)"`)
+	name := "Mark <b>it</b>"
+	made, err := w.actions.Create(t.Context(), w.who, string(w.endpoint.ID), action.Draft{
+		Name: &name, Steps: &[]action.StepDraft{{Type: "tag", Config: []byte(`{"tag":"needs a look"}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := `href="/endpoints/` + string(w.endpoint.ID) + "/actions/" + made.ID + `"`
+	b.want(409, "POST", "/tags/"+tag+"/delete", url.Values{}).holds(t, `role="alert"`, "can not be deleted: steps of actions use it", used, "Mark &lt;b&gt;it&lt;/b&gt;")
+	b.want(409, "POST", "/tags/"+tag, url.Values{"name": {"seen"}}).holds(t, "can not be renamed", used)
+	b.want(303, "POST", "/tags/"+tag, url.Values{"name": {"needs a look"}, "color": {"tomato"}})
+	b.want(200, "GET", "/tags", nil).holds(t, "needs a look", `fill="tomato"`)
 }
 
 func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *testing.T) {
