@@ -46,7 +46,9 @@ func (tx *Tx) closeGap(endpointNum, to int64) error {
 		return err
 	}
 	g := open[0]
-	g.To = max(to, g.From)
+	// At least 1: 0 says that it is open. Where all its events were erased there may be none to tell how far it went, and what comes later has
+	// a greater seq than all of them.
+	g.To = max(to, g.From, 1)
 	if err := tx.countGap(&g); err != nil {
 		return err
 	}
