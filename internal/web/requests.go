@@ -276,14 +276,15 @@ func (a *app) mailHTML(w http.ResponseWriter, r *http.Request) error {
 		return hookglass.NotFound("message")
 	}
 	remote := ""
-	if r.FormValue("remote") == "1" {
+	loads := r.FormValue("remote") == "1"
+	if loads {
 		remote = " https: http:"
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; script-src 'none'; style-src 'unsafe-inline'"+remote+"; img-src data:"+remote+
 		"; font-src data:"+remote+"; form-action 'none'; base-uri 'none'; frame-ancestors 'self'")
-	_, _ = w.Write([]byte(inspector.MailHTML(event.Body))) // nobody is left to tell
+	_, _ = w.Write([]byte(inspector.MailHTML(event.Body, loads))) // nobody is left to tell
 	return nil
 }
 

@@ -107,6 +107,12 @@ func (a *app) registerSessions() {
 func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.visit(r)
 	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		if a.Temporary && arrives(r) {
+			// Who is in a hurry has had enough of them, and gets the page that offers one.
+			if err := a.giveTemporary(w, r); !hookglass.Is(err, hookglass.CodeRateLimited) {
+				return err
+			}
+		}
 		return a.renderSignIn(w, r, http.StatusOK, signin.Model{})
 	}
 	if err != nil {
@@ -122,6 +128,12 @@ func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, "/endpoints/"+string(all[0].ID))
 	}
 	return nil
+}
+
+// arrives reports whether a person has come here by themselves, rather than a program or a browser that looks ahead.
+func arrives(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
+		r.Header.Get("Sec-Purpose") == "" && r.Header.Get("Purpose") == ""
 }
 
 func (a *app) showSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -245,6 +257,10 @@ func (a *app) createTemporary(w http.ResponseWriter, r *http.Request) error {
 	if !a.Temporary {
 		return hookglass.NotFound("page")
 	}
+	return a.giveTemporary(w, r)
+}
+
+func (a *app) giveTemporary(w http.ResponseWriter, r *http.Request) error {
 	if err := a.DB.Allow(r.Context(), temporaryBucket+httpd.From(r.Context()).Caller(), temporaryLimit, time.Minute); err != nil {
 		return err
 	}

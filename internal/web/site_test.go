@@ -22,6 +22,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
+	"hookglass/internal/replay"
 	"hookglass/internal/seal"
 	"hookglass/internal/share"
 	"hookglass/internal/store"
@@ -67,7 +68,8 @@ func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 	s.url = "http://" + s.host
 	deps := web.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
-		Shares: share.New(db, s.endpoints), Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, Temporary: true, Draining: s.drain,
+		Replays: replay.New(db, replay.Config{Client: echo{}, Verifiers: s.endpoints, Sealer: keys, Log: log}),
+		Shares:  share.New(db, s.endpoints), Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, Temporary: true, Draining: s.drain,
 	}
 	change(&deps)
 	server.Config.Handler = httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))

@@ -48,23 +48,25 @@ func TestWhatABodyIsShownAs(t *testing.T) {
 	for name, c := range map[string]struct {
 		body, contentType, encoding string
 		tree, form, text, hex       bool
-		fault                       string
+		fault, xml                  string
 	}{
 		"nothing":                    {body: ""},
-		"JSON by its type":           {body: `"a string"`, contentType: "application/problem+json; charset=utf-8", tree: true, text: true},
-		"JSON by its look":           {body: `[1]`, contentType: "text/plain", tree: true, text: true},
-		"JSON that ends too early":   {body: `{"a":`, contentType: "application/json", text: true, fault: "the JSON ends too early, near byte 5"},
-		"two JSON values":            {body: `{} {}`, contentType: "application/json", text: true, fault: "something follows the JSON value, near byte 4"},
-		"what only looks like JSON":  {body: `{not json`, contentType: "text/plain", text: true},
-		"a form":                     {body: "a=b", contentType: "application/x-www-form-urlencoded", form: true, text: true},
-		"text":                       {body: "hello", text: true},
+		"JSON by its type":           {body: `"a string"`, contentType: "application/problem+json; charset=utf-8", tree: true, text: true, hex: true},
+		"JSON by its look":           {body: `[1]`, contentType: "text/plain", tree: true, text: true, hex: true},
+		"JSON that ends too early":   {body: `{"a":`, contentType: "application/json", text: true, hex: true, fault: "the JSON ends too early, near byte 5"},
+		"two JSON values":            {body: `{} {}`, contentType: "application/json", text: true, hex: true, fault: "something follows the JSON value, near byte 4"},
+		"what only looks like JSON":  {body: `{not json`, contentType: "text/plain", text: true, hex: true},
+		"XML":                        {body: `<a><b x="1">t</b><c/></a>`, contentType: "application/xml", text: true, hex: true, xml: "<a>\n  <b x=\"1\">t</b>\n  <c/>\n</a>"},
+		"what is no XML":             {body: `<a <`, contentType: "application/xml", text: true, hex: true},
+		"a form":                     {body: "a=b", contentType: "application/x-www-form-urlencoded", form: true, text: true, hex: true},
+		"text":                       {body: "hello", text: true, hex: true},
 		"bytes":                      {body: "\xff\xfe", contentType: "application/json", hex: true},
 		"text with a zero":           {body: "a\x00b", hex: true},
-		"JSON that is compressed":    {body: packed.String(), contentType: "application/json", encoding: "gzip", tree: true, text: true},
-		"what is no compressed JSON": {body: `{"a":1}`, contentType: "application/json", encoding: "gzip", tree: true, text: true},
+		"JSON that is compressed":    {body: packed.String(), contentType: "application/json", encoding: "gzip", tree: true, text: true, hex: true},
+		"what is no compressed JSON": {body: `{"a":1}`, contentType: "application/json", encoding: "gzip", tree: true, text: true, hex: true},
 	} {
 		b := inspector.NewBody([]byte(c.body), c.contentType, c.encoding)
-		if (b.Tree != nil) != c.tree || (b.Form != nil) != c.form || (b.Text != "") != c.text || (b.Hex != "") != c.hex || !strings.Contains(b.Fault, c.fault) || (b.Fault == "") != (c.fault == "") {
+		if (b.Tree != nil) != c.tree || (b.Form != nil) != c.form || (b.Text != "") != c.text || (b.Hex != "") != c.hex || b.XML != c.xml || !strings.Contains(b.Fault, c.fault) || (b.Fault == "") != (c.fault == "") {
 			t.Errorf("%s: %+v", name, b)
 		}
 	}
@@ -196,4 +198,23 @@ func FuzzDetail(f *testing.F) {
 			t.Errorf("markup of a sender's: %s", page)
 		}
 	})
+}
+
+func TestPartsOfAFormAreReadAndTaken(t *testing.T) {
+	const contentType = "multipart/form-data; boundary=x"
+	body := []byte("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nhello\r\n--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"../n.bin\"\r\nContent-Type: image/png\r\n\r\n\xff\x00\r\n--x--\r\n")
+	b := inspector.NewBody(body, contentType, "")
+	if len(b.Parts) != 2 || b.Parts[0].Name != "a" || b.Parts[0].Text != "hello" || b.Parts[1].Text != "" || b.Parts[1].Size != 2 {
+		t.Fatalf("%+v", b.Parts)
+	}
+	content, name, ok := inspector.PartOf(body, contentType, 1)
+	if string(content) != "\xff\x00" || name != "n.bin" || !ok {
+		t.Errorf("%q %q %v", content, name, ok)
+	}
+	if _, _, ok := inspector.PartOf(body, contentType, 2); ok {
+		t.Error("there is a third part")
+	}
+	if b := inspector.NewBody([]byte("--x\r\nbroken"), contentType, ""); len(b.Parts) != 0 {
+		t.Errorf("%+v", b.Parts)
+	}
 }

@@ -4,7 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
+
+	"golang.org/x/net/html"
 
 	"hookglass"
 	"hookglass/internal/email"
@@ -42,10 +45,11 @@ var cidPattern = regexp.MustCompile(`(?i)cid:[^"'\s)>]+`)
 // maxInline bounds the bytes of the images that are put into a mail's HTML.
 const maxInline = 8 << 20
 
-// MailHTML is the HTML of a raw mail with the images that it carries itself put into it. It is as the sender wrote it, to be
-// shown in a sandbox alone.
-func MailHTML(raw []byte) string {
+// MailHTML is the HTML of a raw mail with the images that it carries itself put into it, to be shown in a sandbox alone. What
+// the sandbox would refuse anyway is taken out: scripts, and unless remote is allowed what is loaded from elsewhere.
+func MailHTML(raw []byte, remote bool) string {
 	m := email.Parse(raw)
+	m.HTML = tamed(m.HTML, remote)
 	room := maxInline
 	return cidPattern.ReplaceAllStringFunc(m.HTML, func(ref string) string {
 		file, ok := m.InlineByCID(ref)
@@ -59,4 +63,70 @@ func MailHTML(raw []byte) string {
 		room -= len(content)
 		return "data:" + file.ContentType + ";base64," + base64.StdEncoding.EncodeToString(content)
 	})
+}
+
+// away are the attributes by which a page loads something without being asked.
+var away = []string{"src", "srcset", "background", "poster", "data", "action", "formaction", "ping"}
+
+// tamed is HTML without scripts and handlers and, unless remote is allowed, without what is loaded from elsewhere. It makes
+// nothing safe: the sandbox does. It spares a reader what the browser would complain about.
+func tamed(text string, remote bool) string {
+	var b strings.Builder
+	z := html.NewTokenizer(strings.NewReader(text))
+	z.SetMaxBuf(1 << 20)
+	inScript := false
+	for {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			return b.String()
+		}
+		token := z.Token()
+		if token.Data == "script" && kind != html.TextToken {
+			inScript = kind == html.StartTagToken
+			continue
+		}
+		if inScript {
+			continue
+		}
+		switch kind {
+		case html.StartTagToken, html.SelfClosingTagToken:
+			if token.Data == "base" || token.Data == "meta" || !remote && token.Data == "link" || slices.Contains([]string{"iframe", "object", "embed", "frame"}, token.Data) {
+				continue
+			}
+			kept := token.Attr[:0]
+			for _, a := range token.Attr {
+				name := strings.ToLower(a.Key)
+				switch {
+				case strings.HasPrefix(name, "on"):
+					continue
+				case !remote && slices.Contains(away, name) && elsewhere(a.Val):
+					a.Key = "data-" + name
+				case !remote && name == "style":
+					a.Val = urlPattern.ReplaceAllString(a.Val, "none")
+				}
+				kept = append(kept, a)
+			}
+			token.Attr = kept
+			b.WriteString(token.String())
+		case html.TextToken:
+			if remote {
+				b.Write(z.Raw())
+			} else {
+				b.WriteString(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none"))
+			}
+		case html.EndTagToken:
+			b.WriteString(token.String())
+		}
+	}
+}
+
+var (
+	urlPattern    = regexp.MustCompile(`(?i)url\(\s*["']?\s*(?:https?:)?//[^)]*\)`)
+	importPattern = regexp.MustCompile(`(?i)@import[^;]*;`)
+)
+
+// elsewhere reports whether an address is neither within the mail nor in itself.
+func elsewhere(address string) bool {
+	address = strings.ToLower(strings.TrimSpace(address))
+	return !strings.HasPrefix(address, "cid:") && !strings.HasPrefix(address, "data:")
 }

@@ -220,5 +220,5 @@ document.addEventListener("hookglass:announce", (event) => announce(event.detail
 
 // A question that opens takes the focus, to its harmless answer.
 document.addEventListener("toggle", (event) => {
-  if (event.newState === "open" && event.target.matches?.("[popover]")) event.target.querySelector("[data-first], button")?.focus();
+  if (event.newState === "open" && event.target.matches?.("[popover]") && !event.target.contains(document.activeElement)) event.target.querySelector("[data-first], button")?.focus();
 }, true);

@@ -1,0 +1,388 @@
+package web_test
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/outbound"
+	"hookglass/internal/web"
+)
+
+// echo is a network in which every target answers with what it was sent: with 200, and at /broken with 500.
+type echo struct{}
+
+func (echo) Check(field, rawURL string) error {
+	return outbound.New(outbound.Config{}).Check(field, rawURL)
+}
+
+func (echo) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
+	status := 200
+	if strings.HasSuffix(r.URL, "/broken") {
+		status = 500
+	}
+	return &outbound.Response{Status: status, Body: r.Body, RequestHeaders: r.Headers}, nil
+}
+
+func TestARequestIsReplayedAndEditedFromItsPage(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{"amount":1}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(isLive)
+	again := func(target, edit string) {
+		t.Helper()
+		c.press("r")
+		c.until(`document.querySelector("#replay-form").open && document.activeElement.name === "target_url"`)
+		eval[any](c, `document.activeElement.value = "`+target+`"; `+edit)
+		c.click("#replay-form [type=submit]")
+	}
+	again("https://app.example.com/broken", "0")
+	c.until(`document.querySelector("#part-replays[data-shown] .outcome .badge.bad")?.textContent.trim() === "500"`)
+	again("https://app.example.com/hook", "0")
+	c.until(`document.querySelectorAll("#part-replays .outcome").length === 2 && document.querySelector("#part-replays .outcome .badge.good")?.textContent.trim() === "200"`)
+	again("https://app.example.com/broken", `document.querySelector("#replay-form [name=body]").value = '{"amount":2}'`)
+	c.until(`document.querySelectorAll("#part-replays .outcome").length === 3 && document.querySelector("#part-replays .outcome .raw").textContent === '{"amount":2}'`)
+	if !strings.Contains(eval[string](c, `document.querySelector("#part-replays .outcome").textContent`), "still failing") {
+		t.Error("the replay is not compared with the one before")
+	}
+	again("ftp://nowhere", "0")
+	c.until(`document.querySelector("#replay-form .fault").checkVisibility()`)
+	c.console = nil // of the refusal
+}
+
+func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(isLive)
+	c.press("t")
+	c.until(`document.activeElement.name === "tag"`)
+	c.press("billing\r")
+	c.until(lists(event) + `.querySelector(".tag")?.textContent.trim() === "billing" && document.querySelector(".facts .tag")`)
+	c.press("i")
+	c.until(lists(event) + `.textContent.includes("ignored")`)
+	c.press("i")
+	c.until(`!` + lists(event) + `.textContent.includes("ignored")`)
+	c.silent()
+}
+
+func TestWhilePausedRequestsWait(t *testing.T) {
+	s := newSite(t)
+	s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.press("l")
+	c.until(`document.querySelector("#live").textContent === "Paused"`)
+	second, third := s.hook(json(`{}`)), s.hook(json(`{}`))
+	c.until(`document.querySelector("#new").textContent === "2 new"`)
+	if eval[bool](c, lists(second)+` !== null`) {
+		t.Error("a request came into a list that is paused")
+	}
+	c.click("#live")
+	c.until(lists(second) + ` && ` + lists(third) + ` && !document.querySelector("#new").checkVisibility() && document.querySelector("#live").textContent === "Live"`)
+	c.silent()
+}
+
+func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
+	s := newSite(t)
+	first, second := s.hook(json(`{"n":1,"same":true}`)), s.hook(json(`{"n":2,"same":true}`))
+	b := s.signedIn()
+	both := url.Values{"id": {string(second), string(first)}}
+	do := func(what string, more ...string) url.Values {
+		form := url.Values{"id": both["id"], "do": {what}}
+		for i := 0; i+1 < len(more); i += 2 {
+			form.Set(more[i], more[i+1])
+		}
+		return form
+	}
+	b.want(303, "POST", s.page("/bulk"), do("tag", "tag", "noise"))
+	b.want(200, "GET", s.page("?q=tag%3Anoise"), nil).holds(t, string(first), string(second))
+	b.want(200, "GET", b.want(303, "POST", s.page("/bulk"), do("compare")).Header.Get("Location"), nil).holds(t, "/n", "<del>1</del>", "<ins>2</ins>")
+	a := b.want(200, "POST", s.page("/bulk"), do("export"))
+	if strings.Count(a.body, "\n") != 2 || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("exported %v\n%s", a.Header, a.body)
+	}
+	b.want(303, "POST", s.page("/bulk"), do("ignore"))
+	if body := b.want(200, "GET", s.page(""), nil).body; strings.Contains(body, string(first)) {
+		t.Error("an ignored request is listed")
+	}
+	b.want(303, "POST", s.page("/bulk"), do("replay", "target_url", "https://app.example.com/"))
+	b.want(200, "GET", s.page("/requests/"+string(first)+"?tab=replays"), nil).holds(t, "https://app.example.com/")
+	b.want(303, "POST", s.page("/bulk"), do("delete"))
+	b.want(404, "GET", s.page("/requests/"+string(first)), nil)
+	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
+}
+
+func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
+	s := newSite(t)
+	s.secret("github", "swordfish-swordfish")
+	event := s.hook(sent{target: "/pay?token=t0psecret", body: `{"password":"hunter2","total":5,"echo":"swordfish-swordfish"}`, headers: hookglass.Headers{
+		{Name: "Content-Type", Value: "application/json"}, {Name: "Authorization", Value: "Bearer abcdefgh"}, {Name: "X-Kept", Value: "kept"},
+	}})
+	b := s.signedIn()
+	page := b.want(201, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"1h"}})
+	link := regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1]
+	stranger := s.visitor()
+	a := stranger.want(200, "GET", link, nil)
+	a.holds(t, "kept", "total", "[redacted]")
+	for _, secret := range []string{"abcdefgh", "hunter2", "swordfish", "t0psecret", string(s.endpoint.ID)} {
+		if strings.Contains(a.body, secret) {
+			t.Errorf("a stranger reads %q", secret)
+		}
+	}
+	if found := regexp.MustCompile(`<form[^>]*>`).FindString(a.body); found != "" {
+		t.Errorf("a stranger is offered %s", found)
+	}
+	revoke := regexp.MustCompile(`action="([^"]+/revoke)"`).FindStringSubmatch(page.body)[1]
+	stranger.want(303, "GET", s.page("/requests/"+string(event)+"/share"), nil)
+	b.want(303, "POST", revoke, url.Values{})
+	stranger.want(404, "GET", link, nil)
+	b.want(422, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"8760h"}})
+}
+
+func TestSearchesAreSavedUnderNames(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(303, "POST", s.page("/searches"), url.Values{"name": {"Failures <b>"}, "q": {"sig:failed"}})
+	page := b.want(200, "GET", s.page(""), nil)
+	page.holds(t, "Failures &lt;b&gt;", "?q=sig%3Afailed")
+	b.want(422, "POST", s.page("/searches"), url.Values{"name": {"Wrong"}, "q": {"sig:sometimes"}})
+	gone := regexp.MustCompile(`action="([^"]+/searches/\d+/delete)"`).FindStringSubmatch(page.body)[1]
+	b.want(303, "POST", gone, url.Values{})
+	b.want(404, "POST", gone, url.Values{})
+}
+
+func TestAVisitorKeepsATemporaryEndpointAfterSigningIn(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	home := b.want(303, "POST", "/temporary", url.Values{}).Header.Get("Location")
+	event := s.capture(hookglass.Endpoint{ID: hookglass.EndpointID(strings.TrimPrefix(home, "/endpoints/"))}, json(`{}`))
+	b.want(200, "GET", home, nil).holds(t, "Sign in to keep it")
+	for _, path := range []string{"/bulk", "/searches", "/requests/" + string(event) + "/replay", "/requests/" + string(event) + "/tags", "/requests/" + string(event) + "/share"} {
+		b.want(403, "POST", home+path, url.Values{"id": {string(event)}, "do": {"tag"}, "tag": {"x"}, "expires": {"1h"}})
+	}
+	b.want(303, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {password}})
+	b.want(200, "GET", home, nil).holds(t, "Keep this endpoint")
+	b.want(200, "GET", "/endpoints", nil).holds(t, "Your temporary endpoint")
+	b.want(303, "POST", home+"/claim", url.Values{})
+	b.want(200, "GET", home+"/requests/"+string(event), nil).holds(t, "Save as replay case")
+	b.want(404, "POST", home+"/claim", url.Values{})
+}
+
+func TestAWideBodyIsUsable(t *testing.T) {
+	s := newSite(t)
+	var body strings.Builder
+	body.WriteString(`{"rows":[`)
+	for body.Len() < 10<<20 {
+		body.WriteString(`{"id":12345678,"name":"a row like any other","more":[true,null,1.5e3]},`)
+	}
+	body.WriteString(`{"needle":"found me"}]}`)
+	event := s.hook(json(body.String()))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	began := time.Now()
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event) + ` && document.querySelector(".tree [data-n]")`)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("10 MiB in one line took %v", took)
+	}
+	eval[any](c, `document.querySelector(".tree-search input").value = "found me"; document.querySelector(".tree-search input").dispatchEvent(new Event("input", { bubbles: true }))`)
+	c.until(`document.querySelector(".found-place")?.textContent.endsWith("/needle")`)
+	c.silent()
+}
+
+func TestATreeTellsPointersAndValues(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{"a/b":[{"x":1.50},{"y~":"text"}]}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(`document.querySelector(".tree")`)
+	eval[any](c, `[...document.querySelectorAll(".tree .j-name")].find((e) => e.textContent.includes("y~")).click()`)
+	c.until(`document.querySelector("[data-pointer-copy]").dataset.copy === "/a~1b/1/y~0"`)
+	if got := eval[string](c, `document.querySelector("[data-value-copy]").dataset.copy`); got != `"text"` {
+		t.Errorf("the value is %s", got)
+	}
+	eval[any](c, `document.querySelector(".tree").focus()`)
+	c.press(kb.ArrowUp + kb.ArrowUp)
+	c.until(`document.querySelector("[data-pointer-copy]").dataset.copy === "/a~1b/0/x"`)
+	if got := eval[string](c, `document.querySelector("[data-value-copy]").dataset.copy`); got != "1.50" {
+		t.Errorf("the number is %s", got)
+	}
+	c.silent()
+}
+
+func TestMailIsShownInASandbox(t *testing.T) {
+	s := newSite(t)
+	inbox := s.create("inbox", hookglass.KindEmail)
+	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := strings.ReplaceAll(`From: Shop <shop@example.com>
+To: in@mail.test
+Subject: Your code
+Message-ID: <1@example.com>
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/html
+
+<h1>Hello</h1><p>Your verification code is 482913</p><script>top.document.title='x'</script><img src="https://tracker.test/x.png" onerror="alert(1)"><a href="https://example.com/verify?c=1">Verify</a>
+--b
+Content-Type: text/plain
+Content-Disposition: attachment; filename="note.txt"
+
+a note
+--b--
+`, "\n", "\r\n")
+	stored := s.captures.CaptureMail(t.Context(), &capture.Mail{From: "shop@example.com", To: []capture.Recipient{{Address: "in@mail.test", Target: target}}, Protocol: "ESMTP", Raw: []byte(raw), At: time.Now()})
+	if stored[0].Err != nil {
+		t.Fatal(stored[0].Err)
+	}
+	base := s.url + "/endpoints/" + string(inbox.ID) + "/requests/" + string(stored[0].Event)
+	b := s.signedIn()
+	a := b.want(200, "GET", base+"/html", nil)
+	a.holds(t, "Hello")
+	for header, want := range map[string]string{"Content-Security-Policy": "sandbox; default-src 'none'", "Content-Type": "text/html"} {
+		if !strings.HasPrefix(a.Header.Get(header), want) {
+			t.Errorf("%s: %s", header, a.Header.Get(header))
+		}
+	}
+	if strings.Contains(a.body, "<script") || strings.Contains(a.body, ` src="https://tracker.test`) {
+		t.Errorf("the HTML is\n%s", a.body)
+	}
+	b.want(200, "GET", base+"/html?remote=1", nil).holds(t, `src="https://tracker.test/x.png"`)
+	if a := b.want(200, "GET", base+"/attachments/0", nil); a.body != "a note" || !strings.Contains(a.Header.Get("Content-Disposition"), "note.txt") {
+		t.Errorf("the attachment is %q, %v", a.body, a.Header)
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(base)
+	c.until(isLive)
+	for _, text := range []string{"482913", "https://example.com/verify?c=1", "note.txt"} {
+		if !strings.Contains(eval[string](c, `document.querySelector("#detail").textContent`), text) {
+			t.Errorf("the page does not name %s", text)
+		}
+	}
+	c.silent()
+}
+
+func TestThePaletteAndLettersGoToPages(t *testing.T) {
+	s := newSite(t)
+	s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `document.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }))`)
+	c.until(`document.querySelector("#palette").open`)
+	c.press("settings\r")
+	c.until(`location.pathname.endsWith("/settings") && document.readyState === "complete"`)
+	c.press("ge")
+	c.until(`location.pathname === "/endpoints" && document.readyState === "complete"`)
+	c.press("?")
+	c.until(`document.querySelector("#keys").open`)
+	c.press(kb.Escape)
+	eval[any](c, `document.querySelector("[name=name]").focus()`)
+	c.press("ge?") // text in a field
+	if got := eval[string](c, `document.querySelector("[name=name]").value`); got != "ge?" {
+		t.Errorf("typed %q", got)
+	}
+	c.silent()
+}
+
+func TestASignUpIsOpenWhereItIsSaid(t *testing.T) {
+	s := newSite(t)
+	s.visitor().want(404, "GET", "/sign-up", nil)
+	s = newSiteWith(t, func(d *web.Deps) { d.Signup = true })
+	b := s.visitor()
+	b.want(200, "GET", "/sign-in", nil).holds(t, "Create an account")
+	b.want(422, "POST", "/sign-up", url.Values{"email": {"ada@example.com"}, "password": {"long enough"}}).holds(t, "Email is in use already")
+	b.want(422, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"short"}}).holds(t, "Password must have")
+	b.want(303, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"long enough"}})
+	b.want(200, "GET", "/account", nil).holds(t, "grace@example.com", "Business")
+}
+
+func TestTokensSessionsAndThePasswordAreOnesOwn(t *testing.T) {
+	s := newSite(t)
+	b, other := s.signedIn(), s.signedIn()
+	page := b.want(201, "POST", "/account/tokens", url.Values{"name": {"CI"}, "scopes": {"read"}, "level": {"workspace"}, "expires": {"30"}})
+	token := regexp.MustCompile(`id="made-token">([^<]+)<`).FindStringSubmatch(page.body)[1]
+	who, err := s.accounts.Authenticate(t.Context(), token)
+	if err != nil || who.Workspace == 0 || len(who.Scopes) != 1 {
+		t.Fatalf("the token is %+v, %v", who, err)
+	}
+	list := b.want(200, "GET", "/account/tokens", nil)
+	if strings.Contains(list.body, token) {
+		t.Error("the token is shown again")
+	}
+	b.want(422, "POST", "/account/tokens", url.Values{"name": {"none"}, "level": {"account"}}).holds(t, "Scopes must name")
+	revoke := regexp.MustCompile(`action="(/account/tokens/\d+/revoke)"`).FindStringSubmatch(list.body)[1]
+	b.want(303, "POST", revoke, url.Values{})
+	if _, err := s.accounts.Authenticate(t.Context(), token); !hookglass.Is(err, hookglass.CodeUnauthorized) {
+		t.Errorf("a revoked token: %v", err)
+	}
+	b.want(200, "GET", "/account/sessions", nil).holds(t, "this browser", "End all other sessions")
+	b.want(303, "POST", "/account/sessions/end", url.Values{})
+	other.want(303, "GET", "/account", nil)
+	b.want(200, "GET", "/account", nil)
+	b.want(422, "POST", "/account/password", url.Values{"current_password": {"wrong"}, "password": {"another password"}}).holds(t, "Current password is not your password")
+	b.want(303, "POST", "/account/password", url.Values{"current_password": {password}, "password": {"another password"}})
+	b.want(200, "GET", "/account/password?done=password", nil).holds(t, "The password was saved.")
+	s.visitor().want(303, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {"another password"}})
+	b.want(303, "POST", "/account/workspaces", url.Values{"name": {"Staging"}})
+	b.want(200, "GET", "/account/workspaces", nil).holds(t, "Staging", "ada@example.com")
+}
+
+func TestAnEndpointIsSettledWhole(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(303, "POST", s.page("/settings"), url.Values{"complete": {"1"}, "name": {"Orders"}, "custom_id": {"orders"}, "provider": {"github"}, "enabled": {"true"}, "tunnel": {"true"}})
+	page := b.want(200, "GET", s.page("/settings"), nil)
+	page.holds(t, `value="orders"`, `<option value="github" selected>`)
+	b.want(422, "POST", s.page("/settings"), url.Values{"complete": {"1"}, "name": {"Orders"}, "custom_id": {"Not this"}}).holds(t, "The custom id must be", `value="Not this"`)
+
+	answer := url.Values{"status": {"202"}, "headers": {"X-Id: {{request.header.x-id}}\r\nContent-Type: text/plain"}, "body": {"Got {{request.body/n}}"}, "delay_ms": {"0"}}
+	s.hook(sent{body: `{"n":7}`, headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Id", Value: "abc"}}})
+	answer.Set("do", "preview")
+	b.want(200, "POST", s.page("/response"), answer).holds(t, "Got 7", "X-Id: abc", "Nothing is saved yet")
+	answer.Del("do")
+	b.want(303, "POST", s.page("/response"), answer)
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, "Got {{request.body/n}}", "Use the default")
+	b.want(422, "POST", s.page("/response"), url.Values{"status": {"42"}}).holds(t, "The status must be")
+	b.want(303, "POST", s.page("/response"), url.Values{"do": {"default"}})
+
+	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
+	page = b.want(200, "GET", s.page("/settings"), nil)
+	if strings.Contains(page.body, "swordfish") {
+		t.Error("a secret is shown")
+	}
+	b.want(422, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}}).holds(t, "has a secret here already")
+	config := regexp.MustCompile(`action="([^"]+/signatures/\d+)/delete"`).FindStringSubmatch(page.body)[1]
+	for _, do := range []string{"toggle", "rejudge", "secret", "delete"} {
+		b.want(303, "POST", config+"/"+do, url.Values{"secret": {"another"}})
+	}
+
+	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}, "timeout_seconds": {"5"}, "retry_count": {"0"}})
+	b.want(422, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"http://127.0.0.1/"}})
+	page = b.want(200, "GET", s.page("/settings"), nil)
+	page.holds(t, "https://app.example.com/hook")
+	target := regexp.MustCompile(`action="([^"]+/targets/\d+)/delete"`).FindStringSubmatch(page.body)[1]
+	b.want(303, "POST", target, url.Values{"enabled": {"false"}})
+	b.want(303, "POST", target+"/delete", url.Values{})
+	b.want(303, "POST", s.page("/clear"), url.Values{})
+	b.want(200, "GET", s.page(""), nil).holds(t, "Waiting for the first request")
+}
