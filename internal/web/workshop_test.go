@@ -454,6 +454,39 @@ func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 	eve.want(404, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
 }
 
+func TestWhatASenderWroteIsNoMarkupWhereItIsReplayedOrActedOn(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	hostile := strings.Join(corpus, " ")
+	w.target.answer(200, hostile)
+	plain := strings.Map(printable, hostile)
+	event := w.hook(sent{target: "/" + hostile + "?" + hostile, body: hostile, headers: hookglass.Headers{{Name: "X-GitHub-Event", Value: plain}, {Name: "X-GitHub-Delivery", Value: plain}}})
+	form := caseForm(event, "description", plain, "json_subset", `{"a":"<script>document.documentElement.dataset.ran=1</script>"}`)
+	one, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), form).Header.Get("Location"), "?")
+	w.execute(b.want(303, "POST", one+"/run", url.Values{"key": {"k"}}).Header.Get("Location"))
+	made := b.want(303, "POST", w.below("/actions/new"), url.Values{
+		"name": {plain[:150]}, "failure_policy": {"continue"}, "enabled": {"true"}, "conditions[0].field": {"event_type"}, "conditions[0].operator": {"contains"}, "conditions[0].value": {"<script>"},
+		"steps[0].step_type": {"http_request"}, "steps[0].config.method": {"POST"}, "steps[0].config.url": {"https://a.example.com/"}, "steps[0].config.body": {"{{ request.body }}"}, "do": {"save"},
+	}).Header.Get("Location")
+	action, _, _ := strings.Cut(made, "?")
+	w.execute(b.want(303, "POST", action+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location"))
+	pages := []string{w.below("/cases"), w.below("/cases/new?event=" + string(event)), one, w.below("/actions"), action, "/secrets", w.below("/tunnel")}
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	for _, path := range pages {
+		c.open(w.url + path)
+		if path == action {
+			eval[any](c, `(() => { const f = document.querySelector("#builder [name=event]"); f.selectedIndex = 1; f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+			c.until(`document.querySelector("#tried .steps-trace")`)
+		}
+		eval[any](c, `document.querySelectorAll("details").forEach((e) => e.open = true)`)
+		if eval[bool](c, `document.documentElement.hasAttribute("data-ran") || document.querySelector("main iframe, main img, main script, main style, main meta, main link, main [onerror], main [onload]") !== null`) {
+			t.Errorf("%s: something became markup", path)
+		}
+	}
+	c.silent()
+}
+
 func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 	w := newWorkshop(t)
 	b := w.signedIn()
@@ -488,6 +521,9 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 				{"tunnel", w.below("/tunnel?gap=" + gap)},
 			} {
 				c.open(w.url + page.path)
+				if found := inline.FindString(b.want(200, "GET", page.path, nil).body); found != "" {
+					t.Errorf("%s holds %q", page.name, found)
+				}
 				if wide := eval[int](c, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 					t.Errorf("%s: %d pixels stand out at the side", page.name, wide)
 				}

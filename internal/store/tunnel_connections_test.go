@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestConnectionsOfAnEndpointAreItsOpenSubscriptions(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		s := hookglass.TunnelSession{ID: "tsess_1", Node: "node", Client: hookglass.TunnelClient{ID: "tcl_1", Name: "cli", OS: "linux"}}
+		update := func(do func(*store.Tx) error) {
+			t.Helper()
+			if err := db.Update(t.Context(), hookglass.System, do); err != nil {
+				t.Fatal(err)
+			}
+		}
+		update(func(tx *store.Tx) error {
+			if err := tx.CreateTunnelSession(&s); err != nil {
+				return err
+			}
+			_, err := tx.SubscribeTunnel(string(e.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: "http://localhost:3000", Hostname: "laptop", Replays: true})
+			return err
+		})
+		read := func(ref hookglass.EndpointID) (all []hookglass.TunnelConnection, gaps []hookglass.Gap) {
+			t.Helper()
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+				if all, err = v.TunnelConnections(string(ref)); err != nil {
+					return err
+				}
+				gaps, err = v.GapHistory(string(ref), 10)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all, gaps
+		}
+		all, _ := read(e.ID)
+		if len(all) != 1 || all[0].Session.ID != s.ID || all[0].Session.Client.Name != "cli" || all[0].Hostname != "laptop" || !all[0].Replays || all[0].Reports || all[0].Since.IsZero() {
+			t.Errorf("%+v", all)
+		}
+		if all, gaps := read(other.ID); len(all)+len(gaps) > 0 {
+			t.Errorf("of another endpoint: %+v %+v", all, gaps)
+		}
+		update(func(tx *store.Tx) error {
+			return tx.EndTunnelSessions([]int64{s.Num}, store.TunnelEnd{Lost: true, Since: time.Now()})
+		})
+		if all, gaps := read(e.ID); len(all) > 0 || len(gaps) != 1 || gaps[0].State != hookglass.GapOpen || gaps[0].Hostname != "laptop" {
+			t.Errorf("after it was lost: %+v %+v", all, gaps)
+		}
+		stranger := hookglass.Principal{Account: 4711, Scopes: hookglass.System.Scopes}
+		for _, look := range []func(*store.View) error{
+			func(v *store.View) error { _, err := v.TunnelConnections(string(e.ID)); return err },
+			func(v *store.View) error { _, err := v.GapHistory(string(e.ID), 10); return err },
+		} {
+			if err := db.View(t.Context(), stranger, look); !hookglass.Is(err, hookglass.CodeNotFound) {
+				t.Errorf("a stranger: %v", err)
+			}
+		}
+	})
+}
