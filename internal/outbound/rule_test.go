@@ -73,7 +73,7 @@ func TestRulesOpenWhatTheySayAndNothingElse(t *testing.T) {
 			[]string{"http://127.0.0.1:9000/", "http://127.9.9.9:9001/"},
 			[]string{"http://127.0.0.1:8999/", "http://127.0.0.1:9002/"}},
 		{"127.0.0.0/8",
-			[]string{"http://127.0.0.1/", "http://127.255.255.254:1024/", "http://localhost:3000"},
+			[]string{"http://127.0.0.1/", "http://127.255.255.254:1024/", "http://localhost:3000", "http://127.0.0.1:1/", "http://127.0.0.1:9/"},
 			[]string{"http://127.0.0.1:22/", "http://127.0.0.1:5432/", "http://127.0.0.1:6379/", "http://10.0.0.1/", "http://localhost:6379/"}},
 		{"127.0.0.1:6379", []string{"http://127.0.0.1:6379/", "http://localhost:6379/", "http://db.example.com:6379/"}, []string{"http://127.0.0.2:6379/", "http://8.8.8.8:6379/", "http://db.example.com:5432/"}},
 		{"::1/128", []string{"http://[::1]/", "http://localhost/", "http://[0:0:0:0:0:0:0:1]:81/"}, []string{"http://127.0.0.1/", "http://[::2]/", "http://[::1%25lo]/"}},
