@@ -270,9 +270,9 @@ func (g *guard) holds(c *Context) (bool, error) {
 	case hookglass.OperatorNotExists:
 		return !found, nil
 	case hookglass.OperatorEquals:
-		return found && jsondoc.Same(v, g.value), nil
+		return found && g.equals(v), nil
 	case hookglass.OperatorNotEquals:
-		return !found || !jsondoc.Same(v, g.value), nil
+		return !found || !g.equals(v), nil
 	}
 	var texts []string
 	switch {
@@ -287,6 +287,15 @@ func (g *guard) holds(c *Context) (bool, error) {
 		}
 	}
 	return holds(g.operator, texts, g.value.Text(), g.pattern, &c.patterns)
+}
+
+// equals compares by value. A text is also equal to the number or truth value that it spells, because the conditions of an
+// action, which people know first, are all text.
+func (g *guard) equals(v jsondoc.Value) bool {
+	if jsondoc.Same(v, g.value) {
+		return true
+	}
+	return g.value.Kind() == jsondoc.String && v.Scalar() && v.Kind() != jsondoc.Null && v.Text() == g.value.Text()
 }
 
 // sentence makes an error's text one for a person.
