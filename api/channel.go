@@ -76,7 +76,7 @@ type ChannelSettings struct {
 	ChatID     Optional[ChatID]   `json:"chat_id,omitzero" doc:"telegram: the chat's number, or @name."`
 	To         Optional[[]string] `json:"to,omitzero" doc:"email: 1 to 20 addresses."`
 	URL        Optional[string]   `json:"url,omitzero" doc:"webhook: where messages are posted to."`
-	Secret     Optional[string]   `json:"secret,omitzero" doc:"webhook: what messages are signed with (Standard Webhooks): whsec_ and base64 of 24 to 64 bytes, or any text of 8 characters or more. Without one it is made and shown once. Write-only."`
+	Secret     Optional[string]   `json:"secret,omitzero" doc:"webhook: what messages are signed with (Standard Webhooks): whsec_ and base64 of 24 to 64 bytes, or any other text. Without one it is made and shown once. Write-only."`
 	Events     Optional[[]string] `json:"events,omitzero" doc:"webhook: activity that is pushed to it: webhook.received, email.received, forwarding.failed, alert.triggered."`
 }
 

@@ -280,7 +280,7 @@ func settings(kind hookglass.ChannelKind) []string {
 }
 
 var (
-	botToken = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+	botToken = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`) // what can stand in the path of a URL; whether it is a bot's, Telegram says
 	chatID   = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z0-9_]{3,64})$`)
 )
 

@@ -18,7 +18,7 @@ func TestSecretsAreReadAsTheLibrariesDo(t *testing.T) {
 	key := strings.Repeat("k", 24)
 	encoded := base64.StdEncoding.EncodeToString([]byte(key))
 	for given, want := range map[string]string{
-		"whsec_" + encoded: key, encoded: key, "eight ch": "eight ch", "whsec_": "", "whsec_abc": "", "whsec_" + encoded[:20]: "", "seven c": "", "": "",
+		"whsec_" + encoded: key, encoded: key, "eight ch": "eight ch", "whsec_": "", "whsec_abc": "", "whsec_" + encoded[:20]: "", "shh": "shh", "": "",
 		"whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 65))): "",
 	} {
 		got, err := alert.SigningKey(given)

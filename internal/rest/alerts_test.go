@@ -146,6 +146,7 @@ func TestChannelsAreJudged(t *testing.T) {
 			slack(`{"webhook_url":"https://a.example.com","x":1}`), slack(`null`), `{"notification_channel":{"name":"x","kind":"fax","config":{}}}`,
 			`{"notification_channel":{"name":"x","kind":"email","config":{"to":[]}}}`, `{"notification_channel":{"name":"x","kind":"email","config":{"to":["nobody"]}}}`,
 			`{"notification_channel":{"name":"x","kind":"telegram","config":{"bot_token":"1:a","chat_id":"x y"}}}`,
+			`{"notification_channel":{"name":"x","kind":"telegram","config":{"bot_token":"1:a/../b","chat_id":"7"}}}`,
 			`{"notification_channel":{"name":"x","kind":"webhook","config":{"url":"https://a.example.com","events":["nothing"]}}}`,
 			`{"notification_channel":{"name":"x","kind":"webhook","config":{"url":"https://a.example.com","secret":"whsec_short"}}}`,
 			`{"notification_channel":{"name":"x","kind":"webhook","config":{"url":"https://user:canary@a.example.com"}}}`,
