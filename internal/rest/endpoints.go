@@ -145,6 +145,14 @@ func draft(e *api.NewEndpoint) (endpoint.Draft, error) {
 		Enabled:        given(&faults, "endpoint.enabled", e.Enabled, false),
 		WorkspaceID:    given(&faults, "endpoint.workspace_id", e.WorkspaceID, true),
 	}
+	for _, f := range []struct {
+		field string
+		value api.Optional[string]
+	}{{"endpoint.custom_id", e.CustomID}, {"endpoint.email_local_part", e.EmailLocalPart}} {
+		if f.value.Set && !f.value.Null && f.value.Value == "" { // null is how one says none
+			faults = append(faults, hookglass.FieldError{Field: f.field, Message: "may not be empty"})
+		}
+	}
 	if kind := given(&faults, "endpoint.kind", e.Kind, false); kind != nil {
 		d.Kind = (*hookglass.EndpointKind)(kind)
 	}

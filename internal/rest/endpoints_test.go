@@ -79,6 +79,23 @@ func TestAnEndpointIsChangedByWhatTheBodyNames(t *testing.T) {
 	})
 }
 
+// Decisions, section 5, and the specification's rule for local parts: the empty text is neither, and null is none.
+func TestEmptyNamesOfEndpointsAreRefused(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for field, call := range map[string][3]string{
+			"endpoint.custom_id":        {"PATCH", "/endpoints/" + e.ID, `{"endpoint":{"custom_id":""}}`},
+			"endpoint.email_local_part": {"POST", "/endpoints", `{"endpoint":{"name":"M","kind":"email","email_local_part":""}}`},
+		} {
+			var refused api.Error
+			s.want(422, call[0], call[1], call[2], &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Field != field {
+				t.Errorf("%s: %+v", field, refused)
+			}
+		}
+	})
+}
+
 // Decisions, section 4: a custom answer has four members, also where the caller named fewer.
 func TestACustomAnswerIsShownWhole(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +168,7 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 		hop := &huma.Operation{
 			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.text,
 			Tags: []string{op.tag}, DefaultStatus: max(op.status, http.StatusOK), Responses: op.responses(media),
-			Security: op.security(), Middlewares: huma.Middlewares{admit}, RejectUnknownQueryParameters: op.strict,
+			Security: op.security(), Middlewares: huma.Middlewares{admit, numbered[In]}, RejectUnknownQueryParameters: op.strict,
 		}
 		if i > 0 {
 			hop.OperationID += "-" + strconv.Itoa(i+1)
@@ -181,6 +182,21 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 		kept.RequestBody = body
 		t.operations = append(t.operations, kept)
 	}
+}
+
+// numbered answers not_found where the path has something else in the place of a numeric id: no resource has it. To the
+// framework it would be a wrong parameter.
+func numbered[In any](hc huma.Context, next func(huma.Context)) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
+		if name := f.Tag.Get("path"); name != "" && f.Type.Kind() == reflect.Int64 {
+			if _, err := strconv.ParseInt(hc.Param(name), 10, 64); err != nil {
+				r, w := humago.Unwrap(hc)
+				httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
+				return
+			}
+		}
+	}
+	next(hc)
 }
 
 func (t *table) find(method, path string) *huma.Operation {

@@ -124,3 +124,18 @@ func FuzzBody(f *testing.F) {
 		}
 	})
 }
+
+// Decisions, section 3: numeric ids are integers, so a path with anything else names nothing.
+func TestAPathWithoutANumberForAnIDNamesNothing(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for _, path := range []string{
+			"/endpoints/" + e.ID + "/forwarding_targets/x", "/endpoints/" + e.ID + "/signature_configs/1.5", "/tags/99999999999999999999", "/workspaces/main/action_secrets",
+		} {
+			s.wantError(404, "not_found", "GET", path, "")
+		}
+		if res, text := s.call("", "GET", "/tags/x", ""); res.StatusCode != 401 {
+			t.Errorf("without a token %d %s", res.StatusCode, text)
+		}
+	})
+}
