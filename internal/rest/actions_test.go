@@ -197,6 +197,11 @@ func TestRunsOverREST(t *testing.T) {
 		}
 		s.want(200, "DELETE", base+"/actions/"+a.ID, "", nil)
 		s.want(200, "GET", base+"/action_runs/"+first.ID, "", nil) // deleting preserves run history
+		var kept api.List[api.ActionRun]
+		s.want(200, "GET", base+"/actions/"+a.ID+"/runs", "", &kept)
+		if len(kept.Data) == 0 {
+			t.Error("the runs of the deleted action are gone")
+		}
 		s.want(200, "GET", base+"/action_runs", "", &page)
 		if len(page.Data) != 2 {
 			t.Errorf("the endpoint has the runs %+v", page.Data)

@@ -34,14 +34,22 @@ func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
 	return r, nil
 }
 
-// ActionRuns lists the runs of an action, newest first, those with a Num below before where it is not 0. It answers not_found.
+// ActionRuns lists the runs of an action, also of one that is deleted, newest first, those with a Num below before where it is not 0. It answers not_found.
 func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hookglass.ActionRun, error) {
-	action, err := v.Action(ref, actionID)
+	e, err := v.Endpoint(ref)
 	if err != nil {
 		return nil, err
 	}
+	var num int64
+	if action, err := v.action(e.Num, actionID); err == nil {
+		num = action.Num
+	} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+		return nil, err
+	} else if err := v.queryRow("action", "SELECT action FROM action_runs WHERE endpoint = $1 AND action_id = $2 LIMIT 1", []any{e.Num, actionID}, &num); err != nil {
+		return nil, err
+	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(action.Num)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num)
 	if before > 0 {
 		query += " AND r.num < " + a.add(before)
 	}
