@@ -288,6 +288,7 @@ func (a *app) renderAction(w http.ResponseWriter, r *http.Request, status int, v
 		return err
 	}
 	if m.Action != nil {
+		m.Frame.Title = m.Action.Name + " · " + e.Name
 		if m.Runs, err = a.runsOfActions(r, v, e, m.Action.ID); err != nil {
 			return err
 		}

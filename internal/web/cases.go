@@ -279,6 +279,7 @@ func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v v
 	id, source := "", m.Form.Event
 	if m.Case != nil {
 		id, source = m.Case.ID, string(m.Case.SourceID)
+		m.Frame.Title = m.Case.Name + " · " + e.Name
 		m.Key = "web-" + hookglass.NewSortableID("key", time.Now())
 		if m.Runs, err = a.runsOf(r, v, e, id); err != nil {
 			return err

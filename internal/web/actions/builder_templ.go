@@ -139,7 +139,7 @@ func Page(m Model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = remove("delete-action", show.Line(m.Action.Name), m.self()+"/delete").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = remove("delete-action", "Delete", show.Line(m.Action.Name), m.self()+"/delete").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
