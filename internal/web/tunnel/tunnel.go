@@ -40,7 +40,9 @@ type State struct {
 	Now         time.Time
 }
 
-func (s State) path(below string) string { return "/endpoints/" + string(s.Endpoint) + "/tunnel" + below }
+func (s State) path(below string) string {
+	return "/endpoints/" + string(s.Endpoint) + "/tunnel" + below
+}
 
 func (s State) self() string {
 	if s.Chosen == "" {
