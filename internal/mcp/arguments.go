@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
 )
@@ -24,9 +25,14 @@ func decode(text []byte, into any) error {
 	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {
 		return refused(err, fields)
 	}
+	var given map[string]jsontext.Value
+	if err := json.Unmarshal(text, &given); err != nil {
+		return refused(err, fields)
+	}
 	var faults []hookglass.FieldError
 	for _, f := range fields {
-		if message := f.check(v.FieldByIndex(f.index)); message != "" {
+		value := given[f.name]
+		if message := f.check(v.FieldByIndex(f.index), len(value) > 0 && value.Kind() != 'n'); message != "" {
 			faults = append(faults, hookglass.FieldError{Field: f.name, Message: message})
 		}
 	}
@@ -37,8 +43,8 @@ func decode(text []byte, into any) error {
 }
 
 // check gives a field that was left out its default, and says what is wrong with one that was not.
-func (f field) check(v reflect.Value) string {
-	if v.IsZero() {
+func (f field) check(v reflect.Value, given bool) string {
+	if v.IsZero() && (!given || !v.CanInt()) {
 		if f.tag.Get("required") == "true" {
 			return "is required"
 		}

@@ -333,6 +333,8 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"list_requests", args{}, []string{"endpoint_id is required"}},
 			{"list_requests", args{"endpoint_id": ep, "limit": 101}, []string{"limit must be from 1 to 100"}},
 			{"list_requests", args{"endpoint_id": ep, "limit": -1}, []string{"limit must be from 1 to 100"}},
+			{"list_requests", args{"endpoint_id": ep, "limit": 0}, []string{"limit must be from 1 to 100"}},
+			{"wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 0}, []string{"timeout_seconds must be from 1 to 30"}},
 			{"list_requests", args{"endpoint_id": ep, "cursor": "x"}, []string{"cursor is not the next_cursor"}},
 			{"list_requests", args{"endpoint_id": ep, "signature_status": "bad"}, []string{"verified, failed, unchecked"}},
 			{"list_requests", args{"endpoint_id": 5}, []string{"endpoint_id must be a string"}},
@@ -361,7 +363,7 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 // A call without arguments at all is one with none.
 func TestArgumentsMayBeLeftOut(t *testing.T) {
 	storetest1(t, func(s *site) {
-		for _, params := range []string{`{"name":"list_endpoints"}`, `{"name":"list_endpoints","arguments":null}`} {
+		for _, params := range []string{`{"name":"list_endpoints"}`, `{"name":"list_endpoints","arguments":null}`, `{"name":"list_endpoints","arguments":{"limit":null}}`} {
 			_, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":`+params+`}`, nil)
 			if a := parse(t, raw); a.Error != nil || a.Result.IsError || string(a.ID) != `"a"` {
 				t.Errorf("%s: %s", params, raw)
