@@ -67,8 +67,8 @@ func (c *ListenCmd) Validate() error {
 		return errors.New("--new makes an endpoint of its own; leave --endpoint and --all out")
 	case c.Key != "" && (c.All || c.New || len(c.Endpoint) > 0):
 		return errors.New("--key names its endpoint by itself; leave --endpoint, --all and --new out")
-	case c.Key != "" && !hookglass.IsTunnelKey(c.Key):
-		return errors.New("--key is the key of a temporary endpoint, tk_ and 26 characters")
+	case c.Key != "" && !strings.HasPrefix(c.Key, hookglass.PrefixTunnelKey+"_"): // a wrong one is for the server to refuse
+		return errors.New("--key is the key of a temporary endpoint, which begins with tk_")
 	case c.Config != "" && (c.All || c.New || c.Key != ""):
 		return errors.New("--config names the endpoints; leave --all, --new and --key out")
 	case c.ExitAfter < 0:

@@ -172,6 +172,7 @@ func TestListenNeedsNoAccount(t *testing.T) {
 		t.Errorf("printed %s, %v", g.out, err)
 	}
 	fails(t, 3, "", "listen", "--key", "tk_"+strings.Repeat("0", 26))
+	fails(t, 3, "", "listen", "--key", "tk_short")
 }
 
 func TestListenToEndpointsOfAnAccount(t *testing.T) {
@@ -236,7 +237,7 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range [][]string{
 		{"0"}, {"70000"}, {"ftp://x"}, {"3000", "--route", "x"}, {"3000", "--header", "x"}, {"3000", "--header", "a b: c"}, {"3000", "--recover", "some"}, {"3000", "--output", "xml"},
-		{"3000", "--exit-after", "-1"}, {"3000", "--timeout", "-1s"}, {"3000", "--chaos", "drop=2"}, {"3000", "--all", "-e", "x"}, {"3000", "--new", "--all"}, {"3000", "--key", "tk_short"},
+		{"3000", "--exit-after", "-1"}, {"3000", "--timeout", "-1s"}, {"3000", "--chaos", "drop=2"}, {"3000", "--all", "-e", "x"}, {"3000", "--new", "--all"}, {"3000", "--key", "short"},
 		{"3000", "--key", "tk_" + strings.Repeat("0", 26), "-e", "x"},
 	} {
 		fails(t, 2, "--help", append([]string{"listen"}, args...)...)
