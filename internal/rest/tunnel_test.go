@@ -157,6 +157,8 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 				t.Errorf("%s: %d %s, want %d", name, res.StatusCode, text, c.status)
 			}
 		}
+		s.want(200, "POST", path, `{"endpoint_id":"`+e.ID+`","webhook_request_id":"`+s.arrive(e.ID, nil)+
+			`","target_url":"http://x.test/","status_code":200,"report_version":2,"body":"é","body_encoding":"UTF-8"}`, nil) // what others call it
 		var ticket api.TunnelTicket
 		s.want(200, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, &ticket)
 		mine := `,"tunnel_client_id":"` + ticket.TunnelClientID + `","tunnel_client_credential":"` + ticket.TunnelClientCredential + `"`

@@ -196,8 +196,8 @@ func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	if len(e.Headers) > maxFields || size > maxFieldsIn {
 		f.add("response_headers", "may have %d fields and %d bytes at most", maxFields, maxFieldsIn)
 	}
-	switch in.BodyEncoding {
-	case "", "utf8":
+	switch strings.ToLower(in.BodyEncoding) {
+	case "", "utf8", "utf-8":
 		e.Body = []byte(in.Body)
 	case "base64":
 		var err error
