@@ -12,6 +12,7 @@ const (
 	// heapLimit is where the collector begins to work harder. Bodies under way take up to 160 MiB (ingest), and
 	// what copies and the embedded database's own memory add has to stay below 512 MB together with it.
 	heapLimit = 320 << 20
+	startTime = 2 * time.Second // after which what starting took is given back
 	quietTime = 20 * time.Second
 	quietHeap = 64 << 20 // what a quiet process may keep
 )
@@ -29,8 +30,15 @@ func tuneMemory() {
 }
 
 // returnMemory gives back to the system what a burst of large bodies has left behind, until ctx ends. The runtime
-// waits with that for its next collection, and a process in which little happens has none for two minutes.
+// waits with that for its next collection, and a process in which little happens has none for two minutes. What starting took goes first.
 func returnMemory(ctx context.Context) error {
+	select {
+	case <-time.After(startTime):
+	case <-ctx.Done():
+		return nil
+	}
+	runtime.GC() // once more than FreeOSMemory does: a pool survives the first collection
+	debug.FreeOSMemory()
 	tick := time.NewTicker(quietTime)
 	defer tick.Stop()
 	var m runtime.MemStats
