@@ -40,6 +40,8 @@ type plan struct {
 	bodies    int
 	bodyBytes int
 	settle    time.Duration
+	tunnels   int // idle ones
+	quiet     time.Duration
 	peers     []peer
 	mailPeers []peer // by address, not URL
 	log       func(format string, args ...any)
@@ -57,6 +59,7 @@ const (
 	partMemory  = "memory"
 	partForward = "forward"
 	partMail    = "mail"
+	partTunnel  = "tunnel"
 	partActions = "actions"
 )
 
@@ -96,7 +99,7 @@ func parse(args []string) (*plan, error) {
 	fs.StringVar(&p.out, "out", "docs/performance.md", "file whose part between the markers is written; empty for none")
 	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
 	databases := fs.String("databases", "sqlite,postgres", "which to measure")
-	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partAgents, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
+	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture part; medians are reported")
@@ -125,6 +128,7 @@ func parse(args []string) (*plan, error) {
 		return nil, fmt.Errorf("unexpected %q", fs.Arg(0))
 	}
 	p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 200, 5, 100, 10<<20, 5*time.Second
+	p.tunnels, p.quiet = 5000, 50*time.Second
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if *short {
@@ -140,6 +144,7 @@ func parse(args []string) (*plan, error) {
 		shorten("time", func() { p.time = 300 * time.Millisecond })
 		shorten("warm", func() { p.warm = 100 * time.Millisecond })
 		p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 10, 1, 8, 1<<20, 200*time.Millisecond
+		p.tunnels, p.quiet = 20, p.settle
 	}
 	p.databases, p.parts = strings.Split(*databases, ","), strings.Split(*parts, ",")
 	for _, d := range p.databases {
@@ -148,7 +153,7 @@ func parse(args []string) (*plan, error) {
 		}
 	}
 	for _, part := range p.parts {
-		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partAgents, partRead, partStart, partMemory}, part) {
+		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partRead, partStart, partMemory}, part) {
 			return nil, fmt.Errorf("-parts: no part %q", part)
 		}
 	}
@@ -222,6 +227,13 @@ func (p *plan) run(ctx context.Context) (string, error) {
 		for _, database := range p.databases {
 			if err := p.measureAgents(ctx, dir, database, &r); err != nil {
 				return "", fmt.Errorf("agents on %s: %w", database, err)
+			}
+		}
+	}
+	if slices.Contains(p.parts, partTunnel) {
+		for _, database := range p.databases {
+			if err := p.measureTunnel(ctx, dir, database, &r); err != nil {
+				return "", fmt.Errorf("tunnel on %s: %w", database, err)
 			}
 		}
 	}

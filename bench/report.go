@@ -31,6 +31,7 @@ type report struct {
 	forwards []forwardRow
 	mails    []mailRow
 	agents   []agentRow
+	tunnels  []tunnelRow
 
 	mailPeerMissing bool
 }
@@ -45,6 +46,7 @@ func (r *report) String() string {
 	r.writeActions(&b)
 	r.writeMails(&b)
 	r.writeAgents(&b)
+	r.writeTunnels(&b)
 	r.writeReads(&b)
 	r.writeStarts(&b)
 	r.writeMemories(&b)

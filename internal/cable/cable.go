@@ -2,10 +2,11 @@
 // (actioncable-v1-json). It hides the frames, the commands and the words of both protocols; what is sent on a subscription, and when,
 // is decided by package tunnel.
 //
-// Each socket has two goroutines: that of its request reads commands, and that of its session writes.
+// Each socket has two goroutines: one reads commands, and that of its session writes. [tunnel.Service.Run] waits for both.
 package cable
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -65,22 +66,32 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // it was answered
 	}
-	defer ws.CloseNow()
 	ws.SetReadLimit(maxCommand)
 	c := &conn{ws: ws, net: guarded.conn}
-	// The request's context ends with this function, and so with the socket.
-	session, err := e.Tunnels.Open(r.Context(), ticket(r), c)
+	given, id := ticket(r), httpd.From(r.Context()).ID
+	// What net/http holds for a request is a multiple of what an idle socket takes: it goes when this function returns.
+	if !e.Tunnels.Hold(func() { e.serve(c, given, id) }) {
+		c.disconnect(tunnel.ReasonRestart, true)
+	}
+}
+
+// serve is a socket from its ticket to its end.
+func (e *edge) serve(c *conn, ticket, request string) {
+	defer c.Abort()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	session, err := e.Tunnels.Open(ctx, ticket, c)
 	if err != nil {
 		c.refuse(err)
 		if code := hookglass.CodeOf(err); code == hookglass.CodeInternal || code == hookglass.CodeUnavailable {
-			e.Log.Warn("a tunnel could not be opened", "error", err, "request", httpd.From(r.Context()).ID)
+			e.Log.Warn("a tunnel could not be opened", "error", err, "request", request)
 		}
 		return
 	}
 	own := false
 	defer func() { session.End(own) }()
-	if c.send(r.Context(), `{"type":"welcome"}`) == nil {
-		own = ownEnd(c.serve(r.Context(), session))
+	if c.send(ctx, `{"type":"welcome"}`) == nil {
+		own = ownEnd(c.serve(ctx, session))
 	}
 }
 

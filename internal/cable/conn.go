@@ -2,6 +2,7 @@ package cable
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,15 +40,31 @@ func (g *guard) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nc, brw, err
 	}
 	_ = nc.SetDeadline(time.Time{}) // what the server set for requests
-	g.conn = &steady{Conn: nc}
-	brw.Writer.Reset(g.conn)
-	return g.conn, brw, nil
+	early, _ := brw.Reader.Peek(brw.Reader.Buffered())
+	g.conn = &steady{Conn: nc, early: bytes.Clone(early)}
+	return g.conn, bufio.NewReadWriter(bufio.NewReaderSize(g.conn, readBuffer), bufio.NewWriterSize(g.conn, writeBuffer)), nil
 }
+
+// Buffers of a socket. Clients say little; what they are sent mostly fits and goes in one piece.
+const (
+	readBuffer  = 512
+	writeBuffer = 1 << 10
+)
 
 // steady writes with a deadline for each piece.
 type steady struct {
 	net.Conn
+	early []byte       // came with the request
 	moved atomic.Int64 // when the last piece of a large message was taken, in nanoseconds
+}
+
+func (s *steady) Read(p []byte) (int, error) {
+	if len(s.early) > 0 {
+		n := copy(p, s.early)
+		s.early = s.early[n:]
+		return n, nil
+	}
+	return s.Conn.Read(p)
 }
 
 func (s *steady) Write(p []byte) (n int, err error) {

@@ -145,10 +145,12 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 
 // sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may have it.
 func (x *Session) sendCommands() error {
-	var waiting []hookglass.TunnelCommand
-	err := x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
-		waiting, err = v.WaitingTunnelCommands(x.record.Num, time.Now())
-		return err
+	waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
+		err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
+			waiting, err = v.WaitingTunnelCommands(x.record.Num, time.Now())
+			return err
+		})
+		return waiting, err
 	})
 	if err != nil {
 		x.command.Store(true)

@@ -8,5 +8,8 @@ func (s *Service) SetLease(d time.Duration) { s.lease = d }
 // SetTicketLife makes tickets of another life.
 func (s *Service) SetTicketLife(d time.Duration) { s.life = d }
 
+// Share lets two nodes use one embedded database, which no two programs can. It must be called before Run.
+func (s *Service) Share() { s.alone = false }
+
 // Local is where a request goes below the address that a client named.
 var Local = local

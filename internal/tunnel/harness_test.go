@@ -98,6 +98,7 @@ func (b *bench) node(i int, lease time.Duration) *node {
 	s := tunnel.New(b.dbs[i%len(b.dbs)], tunnel.Config{
 		Mail: delivery.MailJSON, Retention: time.Hour, Draining: draining, Log: slog.New(slog.DiscardHandler),
 	})
+	s.Share()
 	if lease > 0 {
 		s.SetLease(lease)
 	}

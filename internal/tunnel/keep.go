@@ -18,7 +18,7 @@ func (s *Service) keep(ctx context.Context) {
 		if err == nil && first {
 			first = false
 			close(s.held)
-			err = s.sweep(ctx, !s.db.Postgres())
+			err = s.sweep(ctx, s.alone)
 		} else if err == nil {
 			err = s.sweep(ctx, false)
 		}

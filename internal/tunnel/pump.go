@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"encoding/json"
+	"sync"
 	"time"
 
 	"hookglass"
@@ -9,17 +10,16 @@ import (
 	"hookglass/internal/store"
 )
 
-// flow is what a pump knows of its socket.
+// flow is how far a session has come. It belongs to the round that is under way.
 type flow struct {
 	sent, confirmed int // events
 	bytes, arrived  int // of messages
 	pinged          time.Time
-	pinging         bool
-	answers         chan mark // one ping at a time is under way
+	pinging         bool // one ping at a time is under way
 	beat            time.Time
 }
 
-// mark is how far a session had come when a ping went out.
+// mark is how far a session had come when a ping went out, and what became of the ping.
 type mark struct {
 	err           error
 	events, bytes int
@@ -30,56 +30,93 @@ func (f *flow) full() bool {
 	return f.sent-f.confirmed >= windowEvents || f.bytes-f.arrived >= windowBytes
 }
 
-// pump sends until the session ends: events as they are captured, commands, and signs of life. It is the only one that writes, but for
-// answers to the client's own commands.
-func (x *Session) pump() {
-	defer close(x.pumped)
-	if err := x.run(); err != nil && x.ctx.Err() == nil {
-		x.conn.Abort()
+// pump is who may send on a session: a goroutine that is there while there is something to do. Thousands of idle sessions have none.
+type pump struct {
+	mu             sync.Mutex
+	running, again bool
+	over           bool
+	done           chan struct{} // closed when the last round has ended after over was set
+	timer          *time.Timer
+}
+
+// nudge makes the session look. It returns at once.
+func (x *Session) nudge() {
+	p := &x.pump
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.over:
+	case p.running:
+		p.again = true
+	default:
+		p.running = true
+		go x.rounds()
 	}
 }
 
-func (x *Session) run() error {
-	f := flow{answers: make(chan mark, 1), pinged: time.Now(), beat: time.Now()}
-	timer := time.NewTimer(beatEvery)
-	defer timer.Stop()
+// rounds sends until nothing waits: events as they are captured, commands, and signs of life. It is the only one that writes, but for
+// answers to the client's own commands.
+func (x *Session) rounds() {
+	p := &x.pump
 	for {
-		busy, err := x.sendAll(&f)
+		busy, err := x.round(time.Now())
 		if err != nil {
-			return err
+			x.conn.Abort() // the reader notices, and ends the session
 		}
-		now := time.Now()
-		if now.Sub(f.beat) >= beatEvery {
-			if err := x.conn.Beat(x.ctx); err != nil {
-				return err
-			}
-			f.beat = now
-		}
-		x.ping(&f, now)
-		timer.Reset(f.next(now))
-		if busy {
-			select {
-			case m := <-f.answers:
-				if err := x.answered(&f, m); err != nil {
-					return err
-				}
-			case <-x.ctx.Done():
-				return nil
-			default:
-			}
+		p.mu.Lock()
+		if err == nil && !p.over && (busy || p.again) {
+			p.again = false
+			p.mu.Unlock()
 			continue
 		}
-		select {
-		case <-x.wake:
-		case <-timer.C:
-		case m := <-f.answers:
-			if err := x.answered(&f, m); err != nil {
-				return err
-			}
-		case <-x.ctx.Done():
-			return nil
+		p.running = false
+		switch {
+		case p.over:
+			close(p.done)
+		case err == nil:
+			p.timer.Reset(x.flow.next(time.Now()))
+		default:
+			p.over = true
+			close(p.done)
+		}
+		p.mu.Unlock()
+		return
+	}
+}
+
+// halt lets nothing more be sent, and waits until nothing is.
+func (x *Session) halt() {
+	p := &x.pump
+	p.mu.Lock()
+	if !p.over && !p.running {
+		close(p.done)
+	}
+	p.over = true
+	p.timer.Stop()
+	p.mu.Unlock()
+	<-p.done
+	x.pings.Wait()
+}
+
+// round sends some of what waits. It reports whether more can go at once.
+func (x *Session) round(now time.Time) (busy bool, err error) {
+	f := &x.flow
+	if m := x.answer.Swap(nil); m != nil {
+		if err := x.answered(f, *m); err != nil {
+			return false, err
 		}
 	}
+	if busy, err = x.sendAll(f); err != nil {
+		return false, err
+	}
+	if now.Sub(f.beat) >= beatEvery {
+		if err := x.conn.Beat(x.ctx); err != nil {
+			return false, err
+		}
+		f.beat = now
+	}
+	x.ping(f, now)
+	return busy, nil
 }
 
 // next is when there is something to do without being told.
@@ -109,10 +146,11 @@ func (x *Session) ping(f *flow, now time.Time) {
 		m.cursors[sub] = sub.cursor
 	}
 	f.pinging, f.pinged = true, now
-	go func() {
+	x.pings.Go(func() {
 		m.err = x.conn.Ping(x.ctx)
-		f.answers <- m // one has room
-	}()
+		x.answer.Store(&m)
+		x.nudge()
+	})
 }
 
 func (x *Session) answered(f *flow, m mark) error {
@@ -159,11 +197,16 @@ func (x *Session) sendAll(f *flow) (busy bool, err error) {
 
 // send sends what may be read together of one subscription, and reports whether more may wait. Trouble in the storage waits for the next look.
 func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
-	var e hookglass.Endpoint
-	var events []*hookglass.Event
-	err = x.s.db.View(x.ctx, x.who, func(v *store.View) (err error) {
-		e, events, err = v.TunnelEvents(sub.EndpointNum, sub.cursor)
-		return err
+	type batch struct {
+		e      hookglass.Endpoint
+		events []*hookglass.Event
+	}
+	b, err := aside(func() (b batch, err error) {
+		err = x.s.db.View(x.ctx, x.who, func(v *store.View) (err error) {
+			b.e, b.events, err = v.TunnelEvents(sub.EndpointNum, sub.cursor)
+			return err
+		})
+		return b, err
 	})
 	if err != nil {
 		if !hookglass.Is(err, hookglass.CodeNotFound) { // what is gone, the watcher ends
@@ -171,8 +214,8 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 		}
 		return false, nil
 	}
-	for _, ev := range events {
-		message, err := json.Marshal(x.s.message(e, ev))
+	for _, ev := range b.events {
+		message, err := json.Marshal(x.s.message(b.e, ev))
 		if err != nil {
 			return false, err
 		}
@@ -183,7 +226,7 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 		f.sent++
 		f.bytes += len(message)
 	}
-	return len(events) > 0, nil
+	return len(b.events) > 0, nil
 }
 
 // message is an event as a client is sent it when it was captured just now.

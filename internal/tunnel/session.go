@@ -24,18 +24,20 @@ type Session struct {
 	record  hookglass.TunnelSession
 	ctx     context.Context
 	cancel  context.CancelFunc
-	wake    chan struct{}
-	pumped  chan struct{} // closed when the pump has ended
-	heard   atomic.Int64  // when the other side last showed that it is there, in microseconds
-	told    atomic.Bool   // the server ended it
-	silent  atomic.Bool   // the other side did not answer a ping
-	command atomic.Bool   // a command may wait
+	pump    pump
+	flow    flow
+	answer  atomic.Pointer[mark] // of a ping
+	pings   sync.WaitGroup
+	heard   atomic.Int64 // when the other side last showed that it is there, in microseconds
+	told    atomic.Bool  // the server ended it
+	silent  atomic.Bool  // the other side did not answer a ping
+	command atomic.Bool  // a command may wait
 
 	mu   sync.Mutex
 	subs []*subscription
 }
 
-// subscription is what a session is sent of one endpoint. Besides what is named otherwise, only the pump touches it once it is live.
+// subscription is what a session is sent of one endpoint. Besides what is named otherwise, only a round touches it once it is live.
 type subscription struct {
 	hookglass.TunnelSubscription
 	key      string
@@ -54,32 +56,30 @@ func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session,
 	case <-ctx.Done():
 		return nil, &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is starting.", Err: ctx.Err()}
 	}
-	t, err := s.redeem(ctx, ticket)
-	if err != nil {
-		return nil, err
-	}
 	x := &Session{
-		s: s, conn: conn, who: t.Who, home: t.EndpointNum, wake: make(chan struct{}, 1), pumped: make(chan struct{}),
-		record: hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, time.Now()), Node: s.node, Client: t.Client},
+		s: s, conn: conn,
+		record: hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, time.Now()), Node: s.node},
 	}
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelSession(&x.record) })
+	t, err := aside(func() (hookglass.TunnelTicket, error) { return s.redeem(ctx, ticket, &x.record) })
 	if err != nil {
 		return nil, err
 	}
+	x.who, x.home = t.Who, t.EndpointNum
 	x.ctx, x.cancel = context.WithCancel(context.Background())
+	x.flow.pinged, x.flow.beat = time.Now(), time.Now()
+	x.pump.done, x.pump.timer = make(chan struct{}), time.AfterFunc(beatEvery, x.nudge)
 	x.Heard()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		x.cancel()
-		close(x.pumped)
+		x.halt()
 		s.end(ending{session: x.record.Num})
 		return nil, &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is stopping."}
 	}
 	s.sessions[x] = struct{}{}
 	s.open.Add(1)
 	s.mu.Unlock()
-	go x.pump()
 	s.Log.Debug("tunnel opened", "session", x.record.ID, "client", x.record.Client.Name)
 	return x, nil
 }
@@ -101,7 +101,7 @@ func (x *Session) Subscribe(key string, w Wish) error {
 	if x.find(key) != nil {
 		return nil
 	}
-	sub, err := x.subscribe(key, w)
+	sub, err := aside(func() (*subscription, error) { return x.subscribe(key, w) })
 	if err != nil {
 		if code := hookglass.CodeOf(err); code == hookglass.CodeInternal || code == hookglass.CodeUnavailable {
 			x.s.Log.Warn("a subscription to a tunnel failed", "session", x.record.ID, "error", err)
@@ -149,20 +149,21 @@ func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
 func (x *Session) Unsubscribe(key string) {
 	x.Heard()
 	if sub := x.remove(key); sub != nil {
-		x.s.end(ending{subscription: sub.Num})
+		_, _ = aside(func() (struct{}, error) { x.s.end(ending{subscription: sub.Num}); return struct{}{}, nil })
 	}
 }
 
 // remove takes a subscription out of the session.
 func (x *Session) remove(key string) *subscription {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	i := slices.IndexFunc(x.subs, func(s *subscription) bool { return s.key == key })
 	if i < 0 {
+		x.mu.Unlock()
 		return nil
 	}
 	sub := x.subs[i]
-	x.subs = slices.Concat(x.subs[:i], x.subs[i+1:]) // the pump may be going through the old ones
+	x.subs = slices.Concat(x.subs[:i], x.subs[i+1:]) // a round may be going through the old ones
+	x.mu.Unlock()
 	sub.close()
 	return sub
 }
@@ -187,14 +188,6 @@ func (x *Session) list() []*subscription {
 	return x.subs
 }
 
-// nudge makes the pump look.
-func (x *Session) nudge() {
-	select {
-	case x.wake <- struct{}{}:
-	default:
-	}
-}
-
 // disconnect ends the socket from this side.
 func (x *Session) disconnect(reason string, reconnect bool) {
 	if !x.told.Swap(true) {
@@ -207,15 +200,18 @@ func (x *Session) disconnect(reason string, reconnect bool) {
 func (x *Session) End(own bool) {
 	now := time.Now()
 	x.cancel()
-	<-x.pumped
+	x.halt()
 	x.mu.Lock()
-	e := ending{session: x.record.Num, received: make(map[int64]int64, len(x.subs))}
-	for _, sub := range x.subs {
-		sub.close()
+	subs := x.subs
+	x.subs = nil
+	e := ending{session: x.record.Num, received: make(map[int64]int64, len(subs))}
+	for _, sub := range subs {
 		e.received[sub.Num] = sub.received
 	}
-	x.subs = nil
 	x.mu.Unlock()
+	for _, sub := range subs {
+		sub.close()
+	}
 	e.lost = !own || x.told.Load()
 	e.since = now
 	if x.silent.Load() {

@@ -78,9 +78,9 @@ func word(s string) bool {
 	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// redeem takes a ticket, and returns as whom its bearer acts. It answers unauthorized for one that is none, was used, or has expired, and where
+// redeem takes a ticket, stores the session that it opens, and returns as whom its bearer acts. It answers unauthorized for one that is none, was used, or has expired, and where
 // the right that it was made by has ended.
-func (s *Service) redeem(ctx context.Context, ticket string) (t hookglass.TunnelTicket, err error) {
+func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.TunnelSession) (t hookglass.TunnelTicket, err error) {
 	none := hookglass.Errorf(hookglass.CodeUnauthorized, "The ticket is not valid.")
 	if len(ticket) > maxWord {
 		return t, none
@@ -110,11 +110,18 @@ func (s *Service) redeem(ctx context.Context, ticket string) (t hookglass.Tunnel
 		if t.Who.Token == 0 {
 			t.Who.Endpoint = e.ID
 			known = e.AccountID == 0 // a key ends when its endpoint is claimed
+		} else {
+			usable, err := tx.UsableTokens([]int64{t.Who.Token}, tx.Now)
+			if err != nil {
+				return err
+			}
+			known = usable[t.Who.Token]
+		}
+		if !known {
 			return nil
 		}
-		usable, err := tx.UsableTokens([]int64{t.Who.Token}, tx.Now)
-		known = usable[t.Who.Token]
-		return err
+		session.Client = t.Client
+		return tx.CreateTunnelSession(session)
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && !known {
 		return t, none

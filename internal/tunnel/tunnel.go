@@ -11,14 +11,15 @@
 //
 // # Concurrency
 //
-// A Service is safe for concurrent use. Each [Session] has one goroutine that writes to its Conn; its other methods are called by the
-// one that reads from it.
+// A Service is safe for concurrent use. The methods of a [Session] are called by the one goroutine that reads from its Conn; another, which is there
+// while there is something to send, writes to it.
 package tunnel
 
 import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -95,6 +96,7 @@ type Service struct {
 	node  string
 	lease time.Duration
 	life  time.Duration // of tickets
+	alone bool          // no other node can be alive when this one starts: an embedded database has one
 	held  chan struct{} // closed when the node has its lease
 
 	mu       sync.Mutex
@@ -107,7 +109,7 @@ type Service struct {
 // New returns the service. Sockets are served while [Service.Run] runs.
 func New(db *store.DB, cfg Config) *Service {
 	return &Service{
-		Config: cfg, db: db, node: hookglass.NewRandomID("node"), lease: leaseFor, life: TicketLife, held: make(chan struct{}), sessions: make(map[*Session]struct{}),
+		Config: cfg, db: db, node: hookglass.NewRandomID("node"), lease: leaseFor, life: TicketLife, alone: !db.Postgres(), held: make(chan struct{}), sessions: make(map[*Session]struct{}),
 	}
 }
 
@@ -147,6 +149,49 @@ func (s *Service) disconnectAll() {
 			x.conn.Abort()
 		}
 	})
+}
+
+// Hold runs fn on a goroutine of its own, for which Run waits: a socket is served there from before its session begins until after it has ended. It reports
+// false, and runs nothing, when the server stops.
+func (s *Service) Hold(fn func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.open.Go(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				s.Log.Error("panic in a socket", "panic", r, "stack", string(debug.Stack()))
+			}
+		}()
+		fn()
+	})
+	return true
+}
+
+// aside runs fn on another goroutine and waits for it. What asks a database needs a deep stack, and a goroutine that lives as long as a socket
+// would keep it for nothing.
+func aside[T any](fn func() (T, error)) (T, error) {
+	type outcome struct {
+		v     T
+		err   error
+		panic any
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			o.panic = recover()
+			done <- o
+		}()
+		o.v, o.err = fn()
+	}()
+	o := <-done
+	if o.panic != nil {
+		panic(o.panic)
+	}
+	return o.v, o.err
 }
 
 // leave forgets the node, so that nobody waits for its lease to end.
