@@ -23,7 +23,9 @@ func TestAMailIsPendingUntilItsVerdict(t *testing.T) {
 		capture(t, db, mail, other)
 		results := hookglass.Authentication{SPF: "pass", DKIM: "none", DMARC: "temperror"}
 		verdict := `{"spf":{"result":"pass"}}`
-		writing(t, db, func(tx *store.Tx) error { return tx.SetVerdicts([]store.Verdict{{EndpointNum: e.Num, EventSeq: mail.Seq, Results: results, Details: []byte(verdict)}}) })
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.SetVerdicts([]store.Verdict{{EndpointNum: e.Num, EventSeq: mail.Seq, Results: results, Details: []byte(verdict)}})
+		})
 		reading(t, db, func(v *store.View) error {
 			got, err := v.Event(string(e.ID), string(mail.ID))
 			if err != nil {
@@ -49,7 +51,9 @@ func TestAVerdictGoesWithItsMail(t *testing.T) {
 		e := newEndpoint(t, db)
 		mail := mailEvent(e)
 		capture(t, db, mail)
-		verdict := func(tx *store.Tx) error { return tx.SetVerdicts([]store.Verdict{{EndpointNum: e.Num, EventSeq: mail.Seq, Results: hookglass.Authentication{SPF: "none"}, Details: []byte("{}")}}) }
+		verdict := func(tx *store.Tx) error {
+			return tx.SetVerdicts([]store.Verdict{{EndpointNum: e.Num, EventSeq: mail.Seq, Results: hookglass.Authentication{SPF: "none"}, Details: []byte("{}")}})
+		}
 		writing(t, db, verdict)
 		writing(t, db, verdict) // a task may be done twice
 		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(mail.ID)) })

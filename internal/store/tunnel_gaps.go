@@ -39,6 +39,40 @@ func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Tim
 	return err
 }
 
+// addPastGap notes an outage that is found out about when it is over already: whoever is subscribed now began behind what the lost subscription
+// received. Nothing is noted where another had it all, or came while the lost one was still heard of.
+func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, since time.Time) error {
+	var to, back int64
+	err := tx.queryRow("subscription", "SELECT begins, subscribed_at FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY begins, num LIMIT 1", []any{s.EndpointNum}, &to, &back)
+	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && to <= from {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if since.IsZero() || since.UnixMicro() >= back {
+		return nil
+	}
+	id := hookglass.NewSortableID(hookglass.PrefixTunnelGap, tx.Now)
+	_, err = tx.exec(`INSERT INTO tunnel_gaps (id, endpoint, state, from_seq, to_seq, started_at, detected_at, reconnected_at, target_url, hostname, recovered_gone, expired_gone)
+		VALUES ($1, $2, 'reconnected', $3, $4, $5, $6, $7, $8, $9, 0, 0)`,
+		id, s.EndpointNum, from, to, since.UnixMicro(), tx.Now.UnixMicro(), back, s.TargetURL, s.Hostname)
+	if err != nil {
+		return err
+	}
+	added, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.id = $1", id)
+	if err != nil || len(added) == 0 {
+		return err
+	}
+	if err := tx.countGap(&added[0]); err != nil {
+		return err
+	}
+	if added[0].Counts.Total == 0 {
+		_, err = tx.exec("DELETE FROM tunnel_gaps WHERE num = $1", added[0].Num)
+	}
+	return err
+}
+
 // closeGap ends the outage of an endpoint at a seq. One that no event fell into is dropped.
 func (tx *Tx) closeGap(endpointNum, to int64) error {
 	open, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 AND g.state = 'open'"+tx.dialect.forUpdateOf("g"), endpointNum)

@@ -180,7 +180,7 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 		return err
 	}
 	n, err := tx.exec("DELETE FROM tunnel_subscriptions WHERE num = $1", s.Num)
-	if err != nil || n == 0 || all > 1 {
+	if err != nil || n == 0 || all > 1 && !end.Lost {
 		return err
 	}
 	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System}
@@ -191,7 +191,9 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 	if err != nil {
 		return err
 	}
-	tx.announceEndpoint(&e)
+	if all == 1 {
+		tx.announceEndpoint(&e)
+	}
 	if !end.Lost {
 		return nil
 	}
@@ -200,7 +202,10 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 	if err != nil {
 		return err
 	}
-	return tx.openGap(s, from, end.Since)
+	if all == 1 {
+		return tx.openGap(s, from, end.Since)
+	}
+	return tx.addPastGap(s, from, end.Since)
 }
 
 // looksBack bounds how many of the events that a client had received are looked at for those that it never reported.

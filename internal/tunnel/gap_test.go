@@ -178,6 +178,33 @@ func TestTheSessionsOfADeadNodeAreEndedByAnother(t *testing.T) {
 	})
 }
 
+// A client is back, on another node, before anybody has found out that its node died: the events in between were nobody's.
+func TestAnOutageThatIsOverBeforeItIsFoundIsAGapToo(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		var e hookglass.Endpoint
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+			if _, err := tx.RenewTunnelNode("node_dead", tx.Now.Add(2*time.Second)); err != nil {
+				return err
+			}
+			s := hookglass.TunnelSession{ID: "tsess_dead", Node: "node_dead"}
+			if err := tx.CreateTunnelSession(&s); err != nil {
+				return err
+			}
+			e, err = tx.SubscribeTunnel(string(b.ep.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: "http://localhost:3000"})
+			return err
+		}))
+		b.capture(0, e, 2)
+		n := b.node(1, 300*time.Millisecond)
+		c := b.connect(n, b.who, string(e.ID), hookglass.TunnelClient{})
+		c.subscribe(e)
+		b.capture(0, e, 1)
+		eventually(t, "the gap", func() bool { return len(b.gaps(n, e)) == 1 })
+		if g := b.gaps(n, e)[0]; g.State != hookglass.GapReconnected || g.Counts.Total != 2 || g.Counts.Pending != 2 || g.ReconnectedAt.IsZero() || !b.active(e) {
+			t.Errorf("%+v, tunnel_active %t", g, b.active(e))
+		}
+	})
+}
+
 func TestWhatIsErasedIsExpiredUnlessItWasDelivered(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		n := b.node(0, 0)
