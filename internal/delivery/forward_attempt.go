@@ -49,13 +49,7 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 	return r, nil
 }
 
-// attemptForward sends a request and tells what came of it, and how long the target asks to be left alone.
-func attemptForward(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration) {
-	a, _, retryAfter = attemptKept(ctx, c, key, timeout, r, now)
-	return a, retryAfter
-}
-
-// attemptKept is attemptForward that keeps what was sent and what was answered.
+// attemptKept sends a request and tells what came of it, how long the target asks to be left alone, and what was sent and answered.
 func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	a.At, r.MaxResponse = now().UTC(), readBody
 	out := Send(ctx, c, key, timeout, r)

@@ -51,11 +51,6 @@ func (s *site) newGap(endpoint string) (id string) {
 	return id
 }
 
-// filled puts the names of things into a body or a query.
-func (g target) filled(text string) string {
-	return strings.NewReplacer("{event}", g.event, "{endpoint}", g.endpoint, "{key}", g.key, "{key_event}", g.keyEvent).Replace(text)
-}
-
 func TestConnectGivesATicketWithoutAnEnvelope(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint(`,"custom_id":"payments"`)

@@ -132,13 +132,6 @@ var fieldTitles = map[string]string{
 
 func operator(o string) string { return strings.ReplaceAll(o, "_", " ") }
 
-func policyOf(p string) string {
-	if p == string(hookglass.FailureStop) {
-		return "stop"
-	}
-	return "go on"
-}
-
 // summary is an action's conditions in a line.
 func summary(a hookglass.Action) string {
 	if len(a.Conditions) == 0 {
