@@ -150,3 +150,22 @@ func (a *app) deleteEndpoint(w http.ResponseWriter, r *http.Request) error {
 	redirect(w, r, "/endpoints")
 	return nil
 }
+
+// claim makes the temporary endpoint of this browser the signed-in user's.
+func (a *app) claim(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	holder, ok := a.keyHolder(r)
+	if !ok || string(holder.who.Endpoint) != r.PathValue("endpoint") {
+		return hookglass.NotFound("endpoint")
+	}
+	e, err := a.Endpoints.Claim(r.Context(), v.who, holder.who, nil, nil)
+	if err != nil {
+		return err
+	}
+	a.setCookie(w, r, temporaryCookie, "", time.Unix(0, 0))
+	redirect(w, r, "/endpoints/"+string(e.ID)+"?done=claimed")
+	return nil
+}

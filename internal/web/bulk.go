@@ -1,0 +1,148 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/query"
+	"hookglass/internal/replay"
+)
+
+// maxPicked bounds how many requests a form can name.
+const maxPicked = 1000
+
+// maxReplays bounds how many requests one form replays, and replaysWithin how long that may take.
+const (
+	maxReplays    = 20
+	replaysWithin = time.Minute
+)
+
+func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	ref, ids, do := string(e.ID), r.PostForm["id"], r.PostFormValue("do")
+	if len(ids) == 0 || len(ids) > maxPicked {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "Select 1 to 1,000 requests first.")
+	}
+	if do != "delete" && do != "export" && !v.signedIn() {
+		return hookglass.Errorf(hookglass.CodeForbidden, "Sign in and keep this endpoint to do that.")
+	}
+	switch do {
+	case "export":
+		return a.exportPicked(w, r, v, e, ids)
+	case "compare":
+		if len(ids) != 2 {
+			return hookglass.Errorf(hookglass.CodeValidationFailed, "Select two requests to compare them.")
+		}
+		redirect(w, r, "/endpoints/"+ref+"/compare?"+url.Values{"left": {ids[1]}, "right": {ids[0]}}.Encode())
+		return nil
+	case "replay":
+		if len(ids) > maxReplays {
+			return hookglass.Errorf(hookglass.CodeValidationFailed, "Select at most 20 requests to replay them.")
+		}
+		slices.Sort(ids) // oldest first
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), replaysWithin)
+	defer cancel()
+	for _, id := range ids {
+		switch do {
+		case "tag":
+			_, err = a.Captures.Tag(ctx, v.who, ref, id, strings.TrimSpace(r.PostFormValue("tag")))
+		case "ignore":
+			err = a.Captures.Ignore(ctx, v.who, ref, id, "")
+		case "delete":
+			err = a.Captures.Delete(ctx, v.who, ref, id)
+		case "replay":
+			_, err = a.Replays.Replay(ctx, v.who, ref, id, replay.Request{TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
+		default:
+			return hookglass.Invalid("do", "is nothing that can be done")
+		}
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if do == "replay" {
+		redirect(w, r, "/endpoints/"+ref+"/requests/"+ids[len(ids)-1]+"?tab=replays")
+		return nil
+	}
+	redirect(w, r, "/endpoints/"+ref+"?done="+do)
+	return nil
+}
+
+// export gives what a search finds as a file.
+func (a *app) export(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	q, err := query.Filter{Q: r.FormValue("q")}.Parse(time.Now())
+	if err != nil {
+		return err
+	}
+	return a.writeExport(w, r, e, func(add func(*hookglass.Event) error) error {
+		return a.DB.EachEvent(r.Context(), v.who, string(e.ID), q, add)
+	})
+}
+
+func (a *app) exportPicked(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, ids []string) error {
+	return a.writeExport(w, r, e, func(add func(*hookglass.Event) error) error {
+		for _, id := range ids {
+			event, err := a.event(r.Context(), v, e, id)
+			if hookglass.Is(err, hookglass.CodeNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := add(event); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeExport writes the file while it reads. What fails when a part is out breaks the connection, so that the file does
+// not look whole.
+func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.Endpoint, each func(func(*hookglass.Event) error) error) error {
+	format := r.FormValue("format")
+	if format == "" {
+		format = "ndjson"
+	}
+	out := bufio.NewWriterSize(w, 64<<10)
+	file, err := capture.NewExport(format, out, func(e *hookglass.Event) any { return capture.Detail(e) })
+	if err != nil {
+		return err
+	}
+	download(w, file.MediaType(), string(e.ID)+"."+format)
+	control := http.NewResponseController(w)
+	err = each(func(event *hookglass.Event) error {
+		_ = control.SetWriteDeadline(time.Now().Add(writeLimit)) // not every writer has deadlines, as in tests
+		return file.Add(event)
+	})
+	if err == nil {
+		err = file.Close()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/inspector"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/share"
+)
+
+func (a *app) showShares(w http.ResponseWriter, r *http.Request) error {
+	return a.renderShares(w, r, http.StatusOK, "", "")
+}
+
+func (a *app) renderShares(w http.ResponseWriter, r *http.Request, status int, link, fault string) error {
+	v, e, err := a.owner(r)
+	if err != nil {
+		return err
+	}
+	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	if err != nil {
+		return err
+	}
+	path := "/endpoints/" + string(e.ID) + "/requests/" + string(event.ID)
+	m := share.Model{Path: path, Title: event.Method + " " + inspector.Title(event), Link: link, Fault: fault, Notice: notices[r.URL.Query().Get("done")], Now: time.Now()}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests); err != nil {
+		return err
+	}
+	m.Frame.Title = "Share · " + e.Name
+	if m.Shares, err = a.Shares.List(r.Context(), v.who, string(e.ID), string(event.ID)); err != nil {
+		return err
+	}
+	return render(w, r, status, share.Page(m))
+}
+
+func (a *app) createShare(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.owner(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	life, err := time.ParseDuration(r.PostFormValue("expires"))
+	if err != nil {
+		return a.renderShares(w, r, http.StatusUnprocessableEntity, "", "Choose when the link expires.")
+	}
+	secret, _, err := a.Shares.Create(r.Context(), v.who, string(e.ID), r.PathValue("event"), life)
+	if faults := faultsOf(err); faults != nil {
+		return a.renderShares(w, r, http.StatusUnprocessableEntity, "", "The life of a link "+faults[0].Message+".")
+	}
+	if err != nil {
+		return err
+	}
+	return a.renderShares(w, r, http.StatusCreated, strings.TrimRight(a.Addresses.PublicURL, "/")+"/shared/"+secret, "")
+}
+
+func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.owner(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("share"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("share")
+	}
+	if err := a.Shares.Revoke(r.Context(), v.who, string(e.ID), id); err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+r.PathValue("event")+"/share?done=deleted")
+	return nil
+}
+
+// shared is what anybody with a link sees.
+func (a *app) shared(w http.ResponseWriter, r *http.Request) error {
+	event, link, err := a.Shares.Open(r.Context(), r.PathValue("secret"))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("X-Robots-Tag", "noindex")
+	d := inspector.NewDetail(inspector.List{Place: cursor, Now: time.Now()}, event)
+	return render(w, r, http.StatusOK, share.Shared(share.SharedModel{Frame: a.frame(visitor{}, event.Method+" "+d.Title()), Detail: d, Share: link}))
+}
