@@ -194,5 +194,8 @@ func shown(raw []byte) []byte {
 }
 
 func escape(name string) string {
+	if !strings.ContainsAny(name, "~/") {
+		return name
+	}
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -1,0 +1,194 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Languages are those that [Schema.Code] writes.
+var Languages = []string{"go", "ts"}
+
+// Code writes types of a language for bodies of this schema; name is that of the outermost. The language is one of [Languages].
+func (s *Schema) Code(language, name string) string {
+	w := &writer{used: map[string]bool{}, golang: language == "go"}
+	root := w.kind(s.Root, w.unique(identifier(name)))
+	if len(w.made) == 0 || !s.Root.structured() {
+		if w.golang {
+			w.made = append(w.made, fmt.Sprintf("type %s %s\n", identifier(name), root))
+		} else {
+			w.made = append(w.made, fmt.Sprintf("export type %s = %s;\n", identifier(name), root))
+		}
+	}
+	slices.Reverse(w.made) // the outermost first
+	return strings.Join(w.made, "\n")
+}
+
+// structured reports whether it is an object with members of its own and nothing else.
+func (n *Node) structured() bool {
+	all := n.types()
+	return len(all) == 1 && all[0] == Object && len(n.Members) > 0
+}
+
+type writer struct {
+	golang bool
+	used   map[string]bool
+	made   []string
+}
+
+func (w *writer) unique(name string) string {
+	made := name
+	for i := 2; w.used[made]; i++ {
+		made = fmt.Sprintf("%s%d", name, i)
+	}
+	w.used[made] = true
+	return made
+}
+
+// kind is the type of a place; name is for the one that it takes if it is an object.
+func (w *writer) kind(n *Node, name string) string {
+	if n == nil || n.N == 0 {
+		return w.pick("any", "unknown")
+	}
+	var kinds []string
+	null := false
+	for _, t := range n.types() {
+		switch t {
+		case Null:
+			null = true
+		case Object:
+			kinds = append(kinds, w.object(n, name))
+		case Array:
+			item := w.kind(n.Items, w.unique(name+"Item"))
+			if !w.golang && strings.Contains(item, "|") {
+				item = "(" + item + ")"
+			}
+			kinds = append(kinds, w.pick("[]"+item, item+"[]"))
+		case String:
+			kinds = append(kinds, w.text(n))
+		case Number:
+			kinds = append(kinds, w.pick("float64", "number"))
+		case Integer:
+			kinds = append(kinds, w.pick("int64", "number"))
+		case Boolean:
+			kinds = append(kinds, w.pick("bool", "boolean"))
+		}
+	}
+	if !w.golang {
+		if null || len(kinds) == 0 {
+			kinds = append(kinds, "null")
+		}
+		return strings.Join(kinds, " | ")
+	}
+	switch {
+	case len(kinds) != 1:
+		return "any"
+	case null && !strings.HasPrefix(kinds[0], "[]") && !strings.HasPrefix(kinds[0], "map["):
+		return "*" + kinds[0]
+	}
+	return kinds[0]
+}
+
+func (w *writer) pick(golang, ts string) string {
+	if w.golang {
+		return golang
+	}
+	return ts
+}
+
+func (w *writer) text(n *Node) string {
+	if w.golang {
+		if n.format() == "date-time" {
+			return "time.Time"
+		}
+		return "string"
+	}
+	if words := n.closed(); words != nil {
+		quoted := make([]string, len(words))
+		for i, word := range words {
+			quoted[i] = fmt.Sprintf("%q", word)
+		}
+		return strings.Join(quoted, " | ")
+	}
+	return "string"
+}
+
+func (w *writer) object(n *Node, name string) string {
+	if len(n.Members) == 0 {
+		return w.pick("map[string]", "Record<string, ") + w.kind(n.Rest, w.unique(name+"Value")) + w.pick("", ">")
+	}
+	var b strings.Builder
+	b.WriteString(w.pick("type "+name+" struct {\n", "export interface "+name+" {\n"))
+	fields := map[string]bool{}
+	for _, key := range sortedNames(n.Members) {
+		m := n.Members[key]
+		if m.N == 0 {
+			continue
+		}
+		part := identifier(key)
+		kind := w.kind(m, w.unique(name+part))
+		if !w.golang {
+			b.WriteString("  " + property(key))
+			if !n.always(m) {
+				b.WriteString("?")
+			}
+			b.WriteString(": " + kind + ";\n")
+			continue
+		}
+		for i := 2; fields[part]; i++ {
+			part = fmt.Sprintf("%s%d", identifier(key), i)
+		}
+		fields[part] = true
+		omit := ""
+		if !n.always(m) {
+			omit = ",omitempty"
+		}
+		if strings.ContainsAny(key, "`\",\\") {
+			b.WriteString("\t// a member with a name that no tag can hold is left out\n")
+			continue
+		}
+		b.WriteString("\t" + part + " " + kind + " `json:\"" + key + omit + "\"`\n")
+	}
+	if !w.golang && n.Rest != nil && n.Rest.N > 0 {
+		b.WriteString("  [name: string]: unknown;\n")
+	}
+	b.WriteString("}\n")
+	w.made = append(w.made, b.String())
+	return name
+}
+
+// property is a member's name in TypeScript.
+func property(key string) string {
+	for i, r := range key {
+		if !(r == '_' || r == '$' || r < 0x80 && unicode.IsLetter(r) || i > 0 && r >= '0' && r <= '9') {
+			quoted, err := json.Marshal(key)
+			if err != nil {
+				return `""` // a string can always be written
+			}
+			return string(quoted)
+		}
+	}
+	return key
+}
+
+// initialisms are spelled in capitals in Go.
+var initialisms = []string{"api", "html", "http", "https", "id", "ip", "json", "sha", "url", "uri", "uuid"}
+
+// identifier makes an exported name of any text.
+func identifier(text string) string {
+	var b strings.Builder
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r >= 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if slices.Contains(initialisms, strings.ToLower(part)) {
+			b.WriteString(strings.ToUpper(part))
+			continue
+		}
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	name := b.String()
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "X" + name
+	}
+	return name
+}

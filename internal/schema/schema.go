@@ -1,0 +1,278 @@
+// Package schema infers what JSON bodies are made of: the types at each place, which members are always there, what strings look
+// like. A schema grows by one body after another, can be merged, compared with an accepted one, and written as JSON Schema or as types
+// of a language. It hides how places are bounded: names that are data (ids, dates) share one place, written "*", as array items do.
+//
+// It keeps no values but short words of small sets, and is not safe for concurrent use.
+package schema
+
+import (
+	"encoding/json"
+	"strings"
+
+	"hookglass/internal/jsondoc"
+)
+
+// Bounds, so that no sender makes a schema large: it is read and written for each event.
+const (
+	MaxNodes  = 1000 // places
+	MaxDepth  = 24
+	MaxNames  = 64     // members of one object; with more of them their names are data
+	MaxName   = 100    // bytes; a longer name is data
+	MaxItems  = 200    // of one array that are looked at
+	MaxVisits = 20_000 // values of one body
+	MaxValues = 12     // words of a set
+	MaxWord   = 40     // characters of a word
+)
+
+// The types of JSON Schema. A number without a fraction is an integer.
+const (
+	Null    = "null"
+	Boolean = "boolean"
+	Integer = "integer"
+	Number  = "number"
+	String  = "string"
+	Object  = "object"
+	Array   = "array"
+)
+
+// types in the order in which they are shown.
+var types = []string{Object, Array, String, Number, Integer, Boolean, Null}
+
+// Schema is what bodies were made of.
+type Schema struct {
+	Events    int64 `json:"n"`           // bodies it was inferred from
+	Truncated bool  `json:"t,omitempty"` // something was left out for the bounds
+	Nodes     int   `json:"c"`           // places it has
+	Root      *Node `json:"r"`
+}
+
+// Seen is how often something was, and in which event first.
+type Seen struct {
+	N     int64  `json:"n,omitempty"`
+	First string `json:"f,omitempty"`
+}
+
+func (s *Seen) see(event string) {
+	if s.N++; s.First == "" {
+		s.First = event
+	}
+}
+
+func (s *Seen) add(o Seen) {
+	if s.N += o.N; s.First == "" {
+		s.First = o.First
+	}
+}
+
+// Node is a place.
+type Node struct {
+	Seen
+	Types     map[string]*Seen `json:"t,omitempty"`
+	Members   map[string]*Node `json:"m,omitempty"` // of objects, by name
+	Collapsed bool             `json:"x,omitempty"` // there were so many names that all count as data
+	Rest      *Node            `json:"*,omitempty"` // members whose names are data
+	Items     *Node            `json:"i,omitempty"`
+	Absent    Seen             `json:"a,omitzero"` // objects without this member, since it is known
+	Formats   map[string]int64 `json:"s,omitempty"`
+	Words     map[string]*Seen `json:"w,omitempty"` // strings, while they are few words
+	Many      bool             `json:"v,omitempty"` // strings that are no small set of words
+}
+
+// New returns an empty schema.
+func New() *Schema { return &Schema{Nodes: 1, Root: &Node{}} }
+
+// Observe adds a body. event names it; two bodies of the same event count twice. A body with too many values adds nothing.
+func (s *Schema) Observe(body jsondoc.Value, event string) {
+	s.Events++
+	if left := MaxVisits; !affordable(body, 0, &left) {
+		s.Truncated = true
+		return
+	}
+	o := &observer{s: s, event: event}
+	o.value(s.Root, body, 0)
+}
+
+// affordable reports whether a body has no more values than are left. Half of a body would make members seem optional that are not.
+func affordable(v jsondoc.Value, depth int, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	if depth == MaxDepth {
+		return true
+	}
+	i := 0
+	for _, child := range v.All() {
+		if i++; v.Kind() == jsondoc.Array && i > MaxItems {
+			break
+		}
+		if !affordable(child, depth+1, left) {
+			return false
+		}
+	}
+	return true
+}
+
+type observer struct {
+	s     *Schema
+	event string
+}
+
+// grow makes a place, or returns nil where there are enough.
+func (s *Schema) grow() *Node {
+	if s.Nodes >= MaxNodes {
+		s.Truncated = true
+		return nil
+	}
+	s.Nodes++
+	return &Node{}
+}
+
+func (o *observer) value(n *Node, v jsondoc.Value, depth int) {
+	n.see(o.event)
+	kind := typeOf(v)
+	if n.Types == nil {
+		n.Types = make(map[string]*Seen, 1)
+	}
+	if n.Types[kind] == nil {
+		n.Types[kind] = &Seen{}
+	}
+	n.Types[kind].see(o.event)
+	switch kind {
+	case String:
+		n.word(v.Text(), o.event)
+	case Object:
+		o.object(n, v, depth)
+	case Array:
+		if depth == MaxDepth && v.Len() > 0 {
+			o.s.Truncated = true
+			return
+		}
+		i := 0
+		for _, item := range v.All() {
+			if i++; i > MaxItems {
+				o.s.Truncated = true
+				return
+			}
+			if n.Items == nil {
+				if n.Items = o.s.grow(); n.Items == nil {
+					return
+				}
+			}
+			o.value(n.Items, item, depth+1)
+		}
+	}
+}
+
+func (o *observer) object(n *Node, v jsondoc.Value, depth int) {
+	if depth == MaxDepth {
+		o.s.Truncated = o.s.Truncated || v.Len() > 0
+		return
+	}
+	met := make(map[string]struct{}, v.Len())
+	for name, member := range v.All() {
+		if !n.Collapsed && n.Members[name] == nil && !IsData(name) && len(n.Members) == MaxNames {
+			o.s.collapse(n)
+		}
+		if n.Collapsed || IsData(name) {
+			if n.Rest == nil {
+				if n.Rest = o.s.grow(); n.Rest == nil {
+					continue
+				}
+			}
+			o.value(n.Rest, member, depth+1)
+			continue
+		}
+		if n.Members[name] == nil {
+			child := o.s.grow()
+			if child == nil {
+				continue
+			}
+			if n.Members == nil {
+				n.Members = make(map[string]*Node, v.Len())
+			}
+			n.Members[name] = child
+		}
+		met[name] = struct{}{}
+		o.value(n.Members[name], member, depth+1)
+	}
+	if len(met) < len(n.Members) {
+		for name, child := range n.Members {
+			if _, ok := met[name]; !ok {
+				child.Absent.see(o.event)
+			}
+		}
+	}
+}
+
+// collapse has all members of an object share one place.
+func (s *Schema) collapse(n *Node) {
+	n.Collapsed = true
+	rest := n.Rest
+	for _, name := range sortedNames(n.Members) {
+		if rest == nil {
+			rest = &Node{}
+		}
+		rest.merge(n.Members[name])
+	}
+	n.Members, n.Rest = nil, rest
+	if rest != nil {
+		rest.Absent = Seen{}
+	}
+	s.Nodes = s.Root.size()
+}
+
+func (n *Node) size() int {
+	if n == nil {
+		return 0
+	}
+	size := 1 + n.Rest.size() + n.Items.size()
+	for _, m := range n.Members {
+		size += m.size()
+	}
+	return size
+}
+
+// objects is how many objects were seen here.
+func (n *Node) objects() int64 {
+	if s := n.Types[Object]; s != nil {
+		return s.N
+	}
+	return 0
+}
+
+// always reports whether a member was in every object.
+func (n *Node) always(m *Node) bool { return m.N > 0 && m.N >= n.objects() }
+
+func typeOf(v jsondoc.Value) string {
+	switch v.Kind() {
+	case jsondoc.Null:
+		return Null
+	case jsondoc.False, jsondoc.True:
+		return Boolean
+	case jsondoc.Number:
+		if strings.ContainsAny(v.Text(), ".eE") {
+			return Number
+		}
+		return Integer
+	case jsondoc.String:
+		return String
+	case jsondoc.Array:
+		return Array
+	}
+	return Object
+}
+
+// Encode writes a schema for [Decode].
+func (s *Schema) Encode() ([]byte, error) { return json.Marshal(s) }
+
+// Decode reads what Encode wrote.
+func Decode(text []byte) (*Schema, error) {
+	s := New()
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, err
+	}
+	if s.Root == nil {
+		s.Root = &Node{}
+	}
+	return s, nil
+}
