@@ -10,6 +10,13 @@ type Places struct {
 	total, perTenant int
 	taken            int
 	tenants          map[string]*tenant
+	turn             int // which line the next Share begins with
+}
+
+// Line is one that takes places: a tenant's, with a number that no other line has.
+type Line struct {
+	Tenant string
+	Num    int64
 }
 
 type tenant struct {
@@ -36,6 +43,27 @@ func (p *Places) Take(of string, line int64) bool {
 	t.taken++
 	t.lines[line]++
 	return true
+}
+
+// Share takes places for lines that wait for some, one each in turn until no more are to be had, and begins with another line each time. It returns
+// how many each got by its number, and whether one got none.
+func (p *Places) Share(lines []Line) (places map[int64]int, starved bool) {
+	places = make(map[int64]int)
+	full := make(map[int64]bool)
+	for len(full) < len(lines) {
+		for i := range lines {
+			l := lines[(i+p.turn)%len(lines)]
+			switch {
+			case full[l.Num]:
+			case p.Take(l.Tenant, l.Num):
+				places[l.Num]++
+			default:
+				full[l.Num] = true
+			}
+		}
+	}
+	p.turn++
+	return places, len(places) < len(lines)
 }
 
 // Give returns a place.

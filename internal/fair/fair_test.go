@@ -24,6 +24,34 @@ func TestALineGetsHalfOfWhatItsTenantHasLeft(t *testing.T) {
 	}
 }
 
+func TestPlacesAreSharedInTurn(t *testing.T) {
+	s := fair.NewPlaces(4, 4)
+	lines := []fair.Line{{Tenant: "a", Num: 1}, {Tenant: "b", Num: 2}, {Tenant: "c", Num: 3}}
+	got, starved := s.Share(lines)
+	if fmt.Sprint(got) != "map[1:1 2:1 3:1]" || starved {
+		t.Errorf("%v, starved %t", got, starved)
+	}
+	got, starved = s.Share(lines) // one is left, for someone who has none
+	if len(got) != 0 || !starved {
+		t.Errorf("%v, starved %t", got, starved)
+	}
+	for _, l := range lines {
+		s.Give(l.Tenant, l.Num)
+	}
+	s = fair.NewPlaces(2, 2)
+	first := map[int64]bool{}
+	for range lines {
+		got, _ := s.Share(lines)
+		for num := range got {
+			first[num] = true
+			s.Give(lines[num-1].Tenant, num)
+		}
+	}
+	if len(first) != len(lines) {
+		t.Errorf("only %v ever got a place", first)
+	}
+}
+
 func TestTenantsThatNeverLetGoLeavePlacesForOthers(t *testing.T) {
 	s := fair.NewPlaces(192, 64)
 	for i := range 40 { // each with so many targets that it takes all that a tenant may

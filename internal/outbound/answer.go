@@ -25,6 +25,8 @@ type answer struct {
 	in    *bufio.Reader
 	bytes int // of heads, left
 	lines int // of heads, left
+
+	delimited bool // once it is read: it said where its body ends
 }
 
 func (a *answer) read(method string, maxBody int64) (*Response, error) {
@@ -131,6 +133,7 @@ func trimEnd(line []byte) []byte {
 // body reads the content, up to max bytes of it.
 func (a *answer) body(r *Response, method string, max int64) error {
 	if method == "HEAD" || r.Status == 204 || r.Status == 304 {
+		a.delimited = true
 		return nil
 	}
 	length := int64(-1)
@@ -153,6 +156,7 @@ func (a *answer) body(r *Response, method string, max int64) error {
 			}
 		}
 	}
+	a.delimited = chunked != (length >= 0) // both at once are read differently by different readers
 	var err error
 	switch {
 	case chunked: // and a length beside it does not count (RFC 9112, section 6.3)

@@ -7,7 +7,8 @@
 // everything that is not a public unicast address, unless the operator opened it with a Rule; the addresses at which
 // clouds hand out credentials stay shut even then. There is no proxy, no redirect and no environment.
 //
-// The exchange. A connection serves one request, so that a request is never sent twice. Headers go out in their order,
+// The exchange. A connection serves one request, unless a caller says that what it sends may arrive twice; even then nothing is sent again by
+// itself. Headers go out in their order,
 // spelling and number; only framing (Host, Content-Length, Connection) is computed and hop-by-hop fields are left out.
 // Nothing is added, nothing is decompressed, and the answer is bounded in lines, bytes and time.
 //

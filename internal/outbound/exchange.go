@@ -1,7 +1,6 @@
 package outbound
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,11 +27,12 @@ type message struct {
 	head    []byte            // on the wire
 	body    []byte
 	maxBody int64
+	keep    bool
 }
 
 // compose makes the head of a request.
 func compose(r Request, t target) (message, *hookglass.Error) {
-	m := message{method: r.Method, body: r.Body, maxBody: r.MaxResponseBytes}
+	m := message{method: r.Method, body: r.Body, maxBody: r.MaxResponseBytes, keep: r.Keep}
 	if !isToken(r.Method) || r.Method == "CONNECT" {
 		return m, hookglass.Invalid("method", "can not be sent")
 	}
@@ -50,7 +50,9 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH" { // RFC 9110, section 8.6
 		m.headers = append(m.headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
 	}
-	m.headers = append(m.headers, hookglass.Header{Name: "Connection", Value: "close"})
+	if !r.Keep { // without it a connection lasts (RFC 9112, section 9.3)
+		m.headers = append(m.headers, hookglass.Header{Name: "Connection", Value: "close"})
+	}
 
 	size := len(r.Method) + len(t.path) + 16
 	for _, f := range m.headers {
@@ -73,42 +75,42 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	return m, nil
 }
 
-// exchange sends the request over a new connection to the target, and reads the answer. It owns and closes the connection.
-func (c *Client) exchange(ctx context.Context, began time.Time, conn net.Conn, t target, m message) (*Response, *Failure) {
-	defer conn.Close()
+// exchange sends the request over a line, and reads the answer. It owns the line, and closes it or keeps it for another request.
+func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m message) (*Response, *Failure) {
+	defer func() {
+		if l != nil {
+			l.conn.Close()
+		}
+	}()
+	conn := l.conn
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	wire := &meter{Conn: conn}
-	stream := net.Conn(wire)
-	if t.tls {
-		secured := tls.Client(wire, c.tlsConfig(t.host))
-		if err := secured.HandshakeContext(ctx); err != nil {
-			if f := interrupted(ctx); f != nil {
-				return nil, f
-			}
-			return nil, failed(CodeTLSError, tlsReason(err))
-		}
-		stream = secured
-	}
 	if f := interrupted(ctx); f != nil {
 		return nil, f
 	}
 
 	// The request is written while the answer is read: a target may answer, and close, before it has read everything.
-	before := wire.written.Load()
+	before := l.wire.written.Load()
 	done := make(chan struct{})
+	whole := false // once done is closed: all of it was written
 	go func() {
 		defer close(done)
-		if _, err := stream.Write(m.head); err == nil && len(m.body) > 0 {
-			_, _ = stream.Write(m.body) // what fails here shows in the answer that does not come
+		_, err := l.stream.Write(m.head)
+		if err == nil && len(m.body) > 0 {
+			_, err = l.stream.Write(m.body) // what fails here shows in the answer that does not come
 		}
+		whole = err == nil
 	}()
-	a := answer{in: bufio.NewReaderSize(stream, 4<<10), lines: maxHeadLines, bytes: maxHeadBytes}
+	a := answer{in: l.in, lines: maxHeadLines, bytes: maxHeadBytes}
 	resp, err := a.read(m.method, m.maxBody)
 	if err == nil {
 		resp.Duration = time.Since(began)
 		resp.RequestHeaders = m.headers
-		finish(ctx, done)
+		if finish(ctx, done) && whole && m.keep && a.delimited && lasting(resp) && l.in.Buffered() == 0 && stop() {
+			c.kept.put(l)
+			l = nil
+			return resp, nil
+		}
 	}
 	conn.Close()
 	<-done
@@ -121,21 +123,23 @@ func (c *Client) exchange(ctx context.Context, began time.Time, conn net.Conn, t
 			f = failed(CodeReset, "The target closed the connection before its answer was complete.")
 		}
 	}
-	if wire.written.Load() > before {
+	if l.wire.written.Load() > before {
 		f.Sent = MaybeSent
 	}
 	return nil, f
 }
 
-// finish gives the rest of a request that was answered early a moment to get through.
-func finish(ctx context.Context, written <-chan struct{}) {
+// finish gives the rest of a request that was answered early a moment to get through, and reports whether it did.
+func finish(ctx context.Context, written <-chan struct{}) bool {
 	moment := time.NewTimer(afterAnswer)
 	defer moment.Stop()
 	select {
 	case <-written:
+		return true
 	case <-moment.C:
 	case <-ctx.Done():
 	}
+	return false
 }
 
 func (c *Client) tlsConfig(h host) *tls.Config {

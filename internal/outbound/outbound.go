@@ -47,6 +47,9 @@ type Request struct {
 	Timeout          time.Duration // for everything, from the call of Do to the last byte of the answer; 0: DefaultTimeout
 	MaxResponseBytes int64         // of the body, which is cut there; 0: DefaultMaxResponseBytes
 	Key              string        // the tenant, whose requests at the same time are bounded
+	// Keep lets the connection serve further requests of this Key to the same target that have it set. It is for what may arrive more than once:
+	// a target that closes a connection in the moment in which a request comes may have worked it, and the request fails, as any may. It is never sent again.
+	Keep bool
 }
 
 // Response is a complete answer, whatever its status.
@@ -64,6 +67,7 @@ type Response struct {
 type Client struct {
 	dialer
 	turns *turns
+	kept  kept
 	roots *x509.CertPool
 }
 
@@ -75,6 +79,7 @@ func New(cfg Config) *Client {
 	return &Client{
 		dialer: dialer{guard{cfg.Allow, cfg.Own}, cfg.Resolver, connectTCP},
 		turns:  newTurns(cmp.Or(cfg.MaxInFlight, 256), cmp.Or(cfg.MaxInFlightPerKey, 64)),
+		kept:   kept{lines: make(map[lineKey][]*line)},
 		roots:  cfg.RootCAs,
 	}
 }
@@ -123,11 +128,21 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 	}
 	defer c.turns.give(r.Key)
 	began := time.Now()
-	conn, failure := c.dial(ctx, t.host, t.port, 0, false)
-	if failure != nil {
-		return nil, failure
+	key := t.lineKey(r.Key)
+	var l *line
+	if r.Keep {
+		l = c.kept.take(key)
 	}
-	return c.exchange(ctx, began, conn, t, m)
+	if l == nil {
+		conn, failure := c.dial(ctx, t.host, t.port, 0, false)
+		if failure != nil {
+			return nil, failure
+		}
+		if l, failure = c.open(ctx, conn, t, key); failure != nil {
+			return nil, failure
+		}
+	}
+	return c.exchange(ctx, began, l, m)
 }
 
 // DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is tcp,
