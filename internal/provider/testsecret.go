@@ -1,0 +1,76 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"hookglass"
+)
+
+// testSecret is the text that all published test secrets are made of. It protects nothing: it is written here, in the
+// documentation, and in every bundle that was signed with it.
+const testSecret = "hookglass-published-test-secret"
+
+// Published is the config by which a delivery that is given away is signed anew: the sender's own where it can be signed here,
+// else the endpoint's generic_hmac, and in place of the secrets the published test secret in the form that it takes. It is not ok where
+// nothing can be signed.
+func Published(d Detection, configs []Config) (c Config, ok bool) {
+	s := table().byID[d.Provider]
+	if s == nil || len(s.Signatures) == 0 && s.check == nil {
+		i := slices.IndexFunc(configs, func(c Config) bool { return c.Provider == GenericHMAC })
+		if i < 0 {
+			return c, false
+		}
+		c.Provider, c.Options = GenericHMAC, configs[i].Options
+	} else if c.Provider = d.Provider; !s.signable() {
+		return Config{}, false
+	}
+	c.Secrets = []string{c.testSecret()}
+	return c, true
+}
+
+// testSecret is the published secret in the form in which the config's provider has its secrets.
+func (c Config) testSecret() string {
+	sum := sha256.Sum256([]byte(testSecret))
+	form := c.Options.SecretEncoding
+	if s := table().byID[c.Provider]; len(s.Signatures) > 0 {
+		form = s.Signatures[0].Key
+		if s.Signatures[0].Kind == "adyen" {
+			form = keyHex
+		}
+	}
+	switch {
+	case c.Provider == "stripe": // which uses it whole, its prefix included
+		return standardPrefix + hex.EncodeToString(sum[:16])
+	case form == keyHex:
+		return hex.EncodeToString(sum[:])
+	case form == keyBase64:
+		return base64.StdEncoding.EncodeToString(sum[:])
+	case form == keyStandard, form == keyStandardOrUTF8:
+		return standardPrefix + base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return testSecret
+}
+
+// SignAlone signs o like Sign, and leaves no signature header of another making. An error leaves o without any.
+func SignAlone(o Outgoing, d Detection, configs []Config, c Config, at time.Time) (Outgoing, error) {
+	kept := Strip(d, o.Headers, append(slices.Clone(configs), c)...)
+	emptied := func(h hookglass.Header) bool { return h.Value == "" && !kept.Has(h.Name) }
+	signed := o
+	signed.Headers = slices.Clone(o.Headers)
+	for i, h := range signed.Headers {
+		if !kept.Has(h.Name) {
+			signed.Headers[i].Value = "" // its place tells Sign which of them were there
+		}
+	}
+	signed, err := Sign(signed, c, at)
+	if err != nil {
+		o.Headers = kept
+		return o, err
+	}
+	signed.Headers = slices.DeleteFunc(slices.Clone(signed.Headers), emptied)
+	return signed, nil
+}
