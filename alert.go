@@ -11,10 +11,11 @@ const (
 	AlertErrorResponse  AlertKind = "error_response"
 	AlertKeywordMatch   AlertKind = "keyword_match"
 	AlertVolumeSpike    AlertKind = "volume_spike"
+	AlertSchemaDrift    AlertKind = "schema_drift" // additive to section 11
 )
 
 // AlertKinds lists the kinds.
-var AlertKinds = []AlertKind{AlertMissingWebhook, AlertErrorResponse, AlertKeywordMatch, AlertVolumeSpike}
+var AlertKinds = []AlertKind{AlertMissingWebhook, AlertErrorResponse, AlertKeywordMatch, AlertVolumeSpike, AlertSchemaDrift}
 
 // AlertConfig is how an alert watches. Each kind has its own fields; the others are zero.
 type AlertConfig struct {
@@ -24,6 +25,7 @@ type AlertConfig struct {
 	Field         string  `json:",omitempty"` // keyword_match: one of KeywordFields, or an RFC 6901 pointer into the body
 	Factor        float64 `json:",omitempty"` // volume_spike: times the average before
 	MinCount      int64   `json:",omitempty"` // volume_spike: fewer events are no spike
+	EventType     string  `json:",omitempty"` // schema_drift: of this event type alone; empty: of any
 }
 
 // Bounds of an alert (decisions, section 13, "Alerts").

@@ -26,11 +26,11 @@ const module = "hookglass"
 var layers = map[string]int{
 	module: 1,
 
-	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "query": 2, "intake": 2, "fair": 2, module + "/api": 2,
+	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "schema": 2, "query": 2, "intake": 2, "fair": 2, "endpointsfile": 2, "bundle": 2, "timeshift": 2, module + "/api": 2,
 
 	"store": 3,
 
-	"account": 4, "endpoint": 4, "capture": 4, "tunnel": 4, "alert": 4, "action": 4, "replay": 4, "delivery": 4, "diagnosis": 4, "share": 4,
+	"account": 4, "endpoint": 4, "capture": 4, "tunnel": 4, "alert": 4, "action": 4, "replay": 4, "delivery": 4, "diagnosis": 4, "retries": 4, "drift": 4, "share": 4, "ledger": 4, "flow": 4, "move": 4, "draft": 4, "declare": 4,
 
 	"httpd": 5, "cable": 5, "ingest": 5, "smtpd": 5, "rest": 5, "mcp": 5, "web": 5, "job": 5,
 
@@ -46,12 +46,18 @@ const testSupport = "store/storetest"
 
 // siblings are the imports within one layer that are allowed.
 var siblings = map[string][]string{
+	"draft":           {"endpoint", "action", "alert"},          // whose drafts it makes
+	"declare":         {"draft", "endpoint", "action", "alert"}, // a file names all of them, and one transaction holds what it changes
+	"endpointsfile":   {module + "/api"},                        // a file is the contract's structs, spelled in YAML
 	"provider":        {"jsondoc"},
+	"bundle":          {"jsondoc", "provider"},
+	"timeshift":       {"jsondoc", "provider"},
 	"inspect":         {"jsondoc"},
+	"schema":          {"jsondoc"},
 	"query":           {"email"},
 	"action":          {"delivery"},
 	"replay":          {"delivery"},
-	"share":           {"action"},
+	"share":           {"action", "delivery"},
 	"cable":           {"httpd"},
 	"ingest":          {"httpd"},
 	"smtpd":           {"httpd"},

@@ -57,6 +57,8 @@ type Endpoint struct {
 	EmailLocalPart string
 	Enabled        bool
 	Response       *Response
+	ResponseScript string // as [ParseResponseScript] reads it; empty: none
+	SchemaTracking bool   // schemas are inferred of what it captures
 	TunnelActive   bool
 	EventCount     int64
 	RefusedCount   int64     // arrivals refused for their size

@@ -44,13 +44,16 @@ const UnknownProvider = "unknown"
 
 // Reply is the exact answer that the sender of a webhook was given.
 type Reply struct {
-	Status  int
+	Status  int // 0: none was given
 	Headers Headers
 	Body    []byte
 	Source  ResponseSource
 	Delay   time.Duration // waited before it is sent
 	Awaits  *Event        // nil, or the event whose answer by a local machine is waited for; this is what is sent where none comes
 }
+
+// Unanswered reports whether the sender is given no answer at all: its connection is reset when the delay is over.
+func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCustom }
 
 // Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8.
 type Event struct {

@@ -54,6 +54,9 @@ type Figures struct {
 	Signatures map[string]int64      `json:"g,omitempty"`
 	Forged     int64                 `json:"f,omitempty"` // events that are not ignored and whose signature failed
 	Deliveries map[string]Deliveries `json:"d,omitempty"` // by OutcomeSource, of events that are not ignored
+	Erased     int64                 `json:"x,omitempty"` // of Events: rows that are gone, by the time at which they arrived
+	Expired    int64                 `json:"y,omitempty"` // of Erased: those that a tunnel missed and never delivered
+	Refused    map[string]int64      `json:"r,omitempty"` // arrivals that were answered an error and not stored, by its code
 }
 
 // Deliveries count attempts of one source.
@@ -119,16 +122,21 @@ func (f *Figures) AddOutcome(o Outcome, by int64) {
 	f.Deliveries[string(o.Source)] = d
 }
 
+// AddRefused counts arrivals that were answered an error and not stored.
+func (f *Figures) AddRefused(code Code, n int64) { bump(&f.Refused, string(code), n) }
+
 // Add adds other figures.
 func (f *Figures) Add(o Figures) {
 	f.Events += o.Events
 	f.Bytes += o.Bytes
 	f.Ignored += o.Ignored
 	f.Forged += o.Forged
+	f.Erased += o.Erased
+	f.Expired += o.Expired
 	for _, m := range []struct {
 		to   *map[string]int64
 		from map[string]int64
-	}{{&f.Types, o.Types}, {&f.Providers, o.Providers}, {&f.EventTypes, o.EventTypes}, {&f.Statuses, o.Statuses}, {&f.Signatures, o.Signatures}} {
+	}{{&f.Types, o.Types}, {&f.Providers, o.Providers}, {&f.EventTypes, o.EventTypes}, {&f.Statuses, o.Statuses}, {&f.Signatures, o.Signatures}, {&f.Refused, o.Refused}} {
 		for name, n := range m.from {
 			bump(m.to, name, n)
 		}

@@ -50,8 +50,9 @@ type Attempted struct {
 // SenderFacts are what is known of how a provider sends, in its own documentation's terms.
 type SenderFacts struct {
 	Provider string
-	Expects  string // which answer; empty: not known
-	Retries  string // what it does without that answer; empty: not known
+	Expects  string  // which answer; empty: not known
+	Retries  string  // what it does without that answer; empty: not known
+	Schedule []int64 // seconds between the attempts, where it says so exactly; nil: it does not
 }
 
 // Diagnosis explains what became of one event.

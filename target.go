@@ -60,9 +60,10 @@ type Forward struct {
 
 // ForwardEvidence is what one attempt of a delivery sent and what was answered: credentials redacted, bodies cut.
 type ForwardEvidence struct {
-	Attempt  int // from 1, in the order of Attempts
-	Request  SentRequest
-	Response *TargetResponse // nil: there was no complete answer
+	Attempt   int // from 1, in the order of Attempts
+	Request   SentRequest
+	EventBody int             // so many first bytes of the event's body are the request's; they are kept with the event alone
+	Response  *TargetResponse // nil: there was no complete answer
 }
 
 // ForwardAttempt is one request of a delivery and what came of it. Exactly one of StatusCode and Failure is set.

@@ -7,7 +7,7 @@ type Alert struct {
 	ID             string    `json:"id" example:"alrt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	EndpointID     string    `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	Name           string    `json:"name" example:"Deliveries fail"`
-	Kind           string    `json:"kind" enum:"missing_webhook,error_response,keyword_match,volume_spike" example:"error_response"`
+	Kind           string    `json:"kind" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" example:"error_response"`
 	Enabled        bool      `json:"enabled" example:"true"`
 	Config         AlertView `json:"config"`
 	ChannelIDs     []string  `json:"channel_ids" doc:"Notification channels that are told when it is triggered, and when it is resolved."`
@@ -25,6 +25,7 @@ type AlertView struct {
 	Field         string  `json:"field,omitempty"`
 	Factor        float64 `json:"factor,omitempty"`
 	MinCount      int64   `json:"min_count,omitempty"`
+	EventType     string  `json:"event_type,omitempty"`
 }
 
 // CreateAlert is the body of POST /endpoints/{endpoint_id}/alerts.
@@ -37,7 +38,7 @@ type CreateAlert struct {
 type NewAlert struct {
 	_          struct{}                `additionalProperties:"false"`
 	Name       Optional[string]        `json:"name,omitzero" required:"true" example:"Deliveries fail"`
-	Kind       Optional[string]        `json:"kind,omitzero" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike" example:"error_response"`
+	Kind       Optional[string]        `json:"kind,omitzero" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" example:"error_response"`
 	Enabled    Optional[bool]          `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Config     Optional[AlertSettings] `json:"config,omitzero" required:"true"`
 	ChannelIDs Optional[[]string]      `json:"channel_ids,omitzero" doc:"Notification channels of the endpoint's workspace that are told; 20 at most."`
@@ -68,6 +69,7 @@ type AlertSettings struct {
 	Field         Optional[string]  `json:"field,omitzero" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
 	Factor        Optional[float64] `json:"factor,omitzero" doc:"volume_spike: more than 1; how many times the average of the 24 windows before."`
 	MinCount      Optional[int64]   `json:"min_count,omitzero" doc:"volume_spike: fewer events in the window are no spike; default 10."`
+	EventType     Optional[string]  `json:"event_type,omitzero" doc:"schema_drift: of this event type alone; of any when it is not given."`
 }
 
 // Incident is one time in which an alert was triggered.

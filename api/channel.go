@@ -85,12 +85,18 @@ type ChatID string
 
 // UnmarshalJSONFrom implements the decoder's interface.
 func (c *ChatID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	text, err := textOrNumber(dec)
+	*c = ChatID(text)
+	return err
+}
+
+// textOrNumber reads text, or a number as text.
+func textOrNumber(dec *jsontext.Decoder) (string, error) {
 	if k := dec.PeekKind(); k != '"' && k != '0' {
-		return errors.New("neither text nor a number")
+		return "", errors.New("neither text nor a number")
 	}
 	token, err := dec.ReadToken()
-	*c = ChatID(token.String())
-	return err
+	return token.String(), err
 }
 
 // ChannelTest is what came of a test message.

@@ -20,6 +20,8 @@ type Endpoint struct {
 	TunnelActive   bool           `json:"tunnel_active" doc:"Whether a local machine is connected." example:"false"`
 	Enabled        bool           `json:"enabled" doc:"A disabled endpoint answers 410." example:"true"`
 	Response       *Response      `json:"response" doc:"The custom answer to senders; null for the default one."`
+	ResponseScript *string        `json:"response_script" doc:"What the attempts of each delivery are answered one after another; null where all are answered the same." example:"500*3,timeout,200"`
+	SchemaTracking bool           `json:"schema_tracking" doc:"Whether schemas are inferred of what arrives." example:"false"`
 	WorkspaceID    *int64         `json:"workspace_id" doc:"Null for a temporary endpoint." example:"1"`
 	EventCount     int64          `json:"event_count" doc:"Events that are stored." example:"42"`
 	RefusedCount   int64          `json:"refused_count" doc:"Requests refused because their body was too large." example:"0"`
@@ -62,6 +64,8 @@ type NewEndpoint struct {
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Unique in the installation." example:"payments"`
 	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero"`
 	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders."`
+	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Null ends it." example:"500*3,timeout,200"`
+	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	WorkspaceID    Optional[int64]          `json:"workspace_id,omitzero" null:"true" doc:"Where to create it; default the token's workspace, or the account's oldest."`
 }
@@ -80,6 +84,8 @@ type EndpointChange struct {
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Null clears it." example:"payments-live"`
 	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero" doc:"Replaces the whole object."`
 	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"Null brings back the default answer."`
+	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Null ends it." example:"500*3,timeout,200"`
+	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" example:"true"`
 }
 
@@ -88,7 +94,8 @@ func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 	out := Endpoint{
 		ID: string(e.ID), Name: e.Name, Kind: string(e.Kind), CustomID: nonzero(e.CustomID), Provider: nonzero(e.Provider),
 		ProviderConfig: ProviderConfig{Handshake: e.ProviderConfig.Handshake, ResponseMode: string(e.ProviderConfig.ResponseMode)},
-		TunnelActive:   e.TunnelActive, Enabled: e.Enabled, WorkspaceID: nonzero(e.WorkspaceID),
+		ResponseScript: nonzero(e.ResponseScript), SchemaTracking: e.SchemaTracking,
+		TunnelActive: e.TunnelActive, Enabled: e.Enabled, WorkspaceID: nonzero(e.WorkspaceID),
 		EventCount: e.EventCount, RefusedCount: e.RefusedCount, LastEventAt: at(e.LastEventAt), ExpiresAt: at(e.ExpiresAt),
 		CreatedAt: Time{e.CreatedAt}, UpdatedAt: Time{e.UpdatedAt},
 	}

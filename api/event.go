@@ -143,7 +143,10 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	}
 	body, encoding := bodyOf(e.Body)
 	out.Body, out.BodyEncoding = &body, encoding
-	if r := e.Reply; r != nil {
+	if r := e.Reply; r != nil && r.Unanswered() {
+		delay := r.Delay.Milliseconds()
+		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
+	} else if r != nil {
 		sent := r.Headers
 		if r.Status != 204 && r.Status != 304 { // which have no length (RFC 9110, sections 15.3.5 and 15.4.5)
 			sent = append(sent[:len(sent):len(sent)], hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})

@@ -2,6 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
 )
@@ -13,6 +16,28 @@ type ReplayRequest struct {
 	IdentityMode  string     `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original. Webhooks only; regenerate needs a JSON body and a payment method." example:"original"`
 	SignatureMode string     `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve. Webhooks only; resign needs a signature config and a payment method." example:"preserve"`
 	Overrides     *Overrides `json:"overrides,omitempty" doc:"Changes to a copy of the event."`
+	TimeShift     TimeShift  `json:"time_shift,omitempty" doc:"Moves every time in headers and body by one amount: now (as old as it was when it came), a duration with its sign such as +3h or -2d, or a number of milliseconds. Without a signature_mode the request is signed anew where that is possible." example:"now"`
+	DryRun        bool       `json:"dry_run,omitempty" doc:"Send nothing; answer what would be sent." example:"false"`
+}
+
+// TimeShift says how far times are moved: text, or a number of milliseconds, which is taken as text.
+type TimeShift string
+
+// UnmarshalJSONFrom implements the decoder's interface.
+func (s *TimeShift) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	text, err := textOrNumber(dec)
+	if *s = TimeShift(text); err == nil && text == "" {
+		return errors.New("empty")
+	}
+	return err
+}
+
+// TimeChange is a time that was moved. One of pointer and header says where it stands.
+type TimeChange struct {
+	Pointer string `json:"pointer,omitempty" doc:"Into the body, RFC 6901. What follows a ! stands in JSON within the text before it." example:"/data/created"`
+	Header  string `json:"header,omitempty" example:"Date"`
+	From    string `json:"from" example:"1700000000"`
+	To      string `json:"to" example:"1763633730"`
 }
 
 // Overrides change a copy of the event before it is sent; what is absent stays.
@@ -46,6 +71,8 @@ type Replay struct {
 	Verdict              *string           `json:"verdict" enum:"fixed,regressed,still_failing,still_passing" doc:"Compared with the attempt before at the same target; an attempt passes with a 2xx. Null for the first." example:"fixed"`
 	Warnings             []string          `json:"warnings" example:"[]"`
 	BatchID              *string           `json:"batch_id" doc:"The bulk replay that it is part of."`
+	TimeChanges          []TimeChange      `json:"time_changes,omitzero" doc:"With time_shift: each time that was moved. Not kept."`
+	DryRun               bool              `json:"dry_run,omitempty" doc:"Nothing was sent." example:"false"`
 }
 
 // Failure says why there is no complete answer.
@@ -72,6 +99,13 @@ func FromReplay(r *hookglass.Replay) Replay {
 		NewDeliveryID: nonzero(r.NewDeliveryID), Verdict: nonzero(string(r.Verdict)), Warnings: append([]string{}, r.Warnings...), BatchID: nonzero(r.BatchID),
 		ResponseHeaders: map[string]string{}, ResponseBodyEncoding: "utf8",
 	}
+	if r.TimeShifted {
+		out.TimeChanges = make([]TimeChange, len(r.TimeChanges))
+		for i, c := range r.TimeChanges {
+			out.TimeChanges[i] = TimeChange(c)
+		}
+	}
+	out.DryRun = r.DryRun
 	out.RequestHeadersSent, _ = headersOf(r.Request.Headers)
 	if res := r.Response; res != nil {
 		body, encoding := bodyOf(res.Body)
@@ -279,6 +313,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 type CreateReplayBatch struct {
 	_             struct{} `additionalProperties:"false"`
 	Query         string   `json:"query,omitempty" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
+	RequestIDs    []string `json:"request_ids,omitempty" maxItems:"1000" doc:"These events, in place of a query."`
 	TargetURL     string   `json:"target_url,omitempty" required:"true" example:"https://app.example.com/webhooks"`
 	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`
 	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`

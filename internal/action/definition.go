@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -58,7 +57,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 	if err := mayManage(who); err != nil {
 		return a, err
 	}
-	a = hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, time.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
+	a = hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
 	def := s.define(d, &a)
 	if d.Name == nil {
 		def.fault("name", "is required")

@@ -40,7 +40,7 @@ func (sc *scene) tenant() string { return fmt.Sprintf("actions of account %d", s
 
 // left is how much of a time the run's deadline leaves.
 func (r *run) left(most time.Duration) time.Duration {
-	return max(time.Second, min(most, time.Until(r.held.StartedAt.Add(hookglass.ActionDeadline))))
+	return max(time.Second, min(most, r.held.StartedAt.Add(hookglass.ActionDeadline).Sub(r.s.db.Now())))
 }
 
 // tag marks the event. A tag that it has already changes nothing.
@@ -66,9 +66,12 @@ func (r *run) ignore(st *step) outcome {
 // notify queues a message in the transaction that writes the run, so once; the channel's own delivery is not the step's.
 func (r *run) notify(ctx context.Context, st *step) outcome {
 	var channel hookglass.Channel
-	err := r.s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		channel, err = v.ChannelIn(r.endpoint.WorkspaceID, st.notify.Channel)
-		return err
+	var err error
+	r.s.saver.away(func() {
+		err = r.s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			channel, err = v.ChannelIn(r.endpoint.WorkspaceID, st.notify.Channel)
+			return err
+		})
 	})
 	switch {
 	case hookglass.Is(err, hookglass.CodeNotFound):
@@ -132,7 +135,7 @@ const useEvery = time.Minute
 
 // use notes that the secrets of a step were used.
 func (r *run) use(st *step) {
-	now := time.Now().UTC()
+	now := r.s.db.Now()
 	for _, name := range st.secrets {
 		if secret, ok := r.secrets[name]; ok && now.Sub(secret.LastUsedAt) > useEvery {
 			secret.LastUsedAt = now
@@ -160,18 +163,27 @@ func (st *step) forwardURL(e *hookglass.Event) string {
 // forward sends the event on, at least once. An attempt that is to be made again waits in the table.
 func (r *run) forward(ctx context.Context, st *step) outcome {
 	timeout := r.left(time.Duration(st.forward.TimeoutSeconds) * time.Second)
+	if err := r.s.settled(ctx, r.scene, nil); err != nil {
+		return outcome{err: err}
+	}
 	if r.stored {
-		if err := r.hold(ctx, timeout+holdSlack); err != nil {
+		if err := r.save(ctx, timeout+holdSlack); err != nil {
 			return outcome{err: err}
 		}
 	}
-	a, retryAfter, made := delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, st.forwardURL(r.event), r.s.Proxied, r.redactor().Body)
+	var a hookglass.ForwardAttempt
+	var retryAfter time.Duration
+	var made bool
+	redactor := r.redactor()
+	r.s.saver.away(func() {
+		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, st.forwardURL(r.event), r.s.Proxied, redactor.Body, r.s.db.Now)
+	})
 	if !made {
 		return outcome{wait: again}
 	}
 	r.tries = append(r.tries, a)
 	state, wait := delivery.JudgeForward(a, len(r.tries), st.forward.RetryCount, retryAfter, r.s.Delay)
-	retry := state == hookglass.ForwardPending && time.Now().Add(wait).Before(r.held.StartedAt.Add(hookglass.ActionDeadline))
+	retry := state == hookglass.ForwardPending && r.s.db.Now().Add(wait).Before(r.held.StartedAt.Add(hookglass.ActionDeadline))
 	if state == hookglass.ForwardPending && !retry {
 		state = hookglass.ForwardFailed
 	}
@@ -290,12 +302,16 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	if err != nil {
 		return failed(string(outbound.CodeLoopDetected), "The event came here by requests of actions too often already, so this looks like a loop.")
 	}
-	timeout := r.left(time.Duration(st.request.TimeoutSeconds) * time.Second)
-	r.sent = true
-	if err := r.hold(ctx, timeout+holdSlack); err != nil {
+	if err := r.s.settled(ctx, r.scene, nil); err != nil {
 		return outcome{err: err}
 	}
-	got := delivery.Send(ctx, r.s.Client, r.tenant(), timeout, message)
+	timeout := r.left(time.Duration(st.request.TimeoutSeconds) * time.Second)
+	r.sent = true
+	if err := r.save(ctx, timeout+holdSlack); err != nil {
+		return outcome{err: err}
+	}
+	var got delivery.Outcome
+	r.s.saver.away(func() { got = delivery.Send(ctx, r.s.Client, r.tenant(), timeout, message) })
 	host, _ := r.redactor().Text(hostOf(q.url.Text))
 	s := sum(named("method", jsondoc.Text(q.method)), named("url_host", jsondoc.Text(host)), named("request_bytes", jsondoc.Int(int64(len(q.body.Text)))),
 		named("duration_ms", jsondoc.Int(got.Duration.Milliseconds())))

@@ -3,13 +3,21 @@ package action
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // fragments finds longer parts of secrets: a target may answer with one in pieces, or an answer may end within it. A part is a
 // run of windows of eight bytes, each of which is in a spelling of a secret.
 type fragments struct {
-	windows map[uint64]int // to the shortest run that counts
+	spellings []string
+	index     func() *windows // made when it is first needed: most texts are short
+}
+
+// windows are those of the spellings.
+type windows struct {
+	least   map[uint64]int // the shortest run that counts
 	present [1024]uint64   // a bit for each hash of a window: most text is passed over by it
 }
 
@@ -17,6 +25,8 @@ const (
 	window       = 8
 	maxFragment  = 24       // a run of so many bytes always counts
 	maxFragments = 64 << 10 // bytes of spellings that are kept; a longer secret is found whole
+	// shortText is the length up to which a text is searched for each spelling: to index them costs more.
+	shortText = 64
 )
 
 // add makes the parts of a secret known. A short secret has none: its halves are anybody's words.
@@ -24,28 +34,31 @@ func (f *fragments) add(secret string) {
 	if len(secret) < 2*window {
 		return
 	}
-	if f.windows == nil {
-		f.windows = make(map[uint64]int, min(6*len(secret), maxFragments))
-	}
-	spellings := []string{secret, hex.EncodeToString([]byte(secret))}
+	f.spellings = append(f.spellings, secret, hex.EncodeToString([]byte(secret)))
 	for before := range 3 {
 		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret...))
-		spellings = append(spellings, text[(before*8+5)/6:(before+len(secret))*8/6])
+		f.spellings = append(f.spellings, text[(before*8+5)/6:(before+len(secret))*8/6])
 	}
+	f.index = sync.OnceValue(func() *windows { return indexWindows(f.spellings) })
+}
+
+func indexWindows(spellings []string) *windows {
+	ws := &windows{least: make(map[uint64]int)}
 	for _, s := range spellings {
-		if len(f.windows)+len(s) > maxFragments {
-			return
+		if len(ws.least)+len(s) > maxFragments {
+			continue
 		}
 		least := min(max(window, len(s)/3), maxFragment)
 		for i := 0; i+window <= len(s); i++ {
 			w := windowAt(s, i)
-			if known, ok := f.windows[w]; !ok || least < known {
-				f.windows[w] = least
+			if known, ok := ws.least[w]; !ok || least < known {
+				ws.least[w] = least
 			}
 			bit := hash(w)
-			f.present[bit/64] |= 1 << (bit % 64)
+			ws.present[bit/64] |= 1 << (bit % 64)
 		}
 	}
+	return ws
 }
 
 func windowAt(s string, i int) uint64 {
@@ -55,29 +68,41 @@ func windowAt(s string, i int) uint64 {
 
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> 48 }
 
-// least is the shortest run that counts and begins with the window, 0 when the window is in no secret.
-func (f *fragments) least(w uint64) int {
-	if bit := hash(w); f.present[bit/64]&(1<<(bit%64)) == 0 {
+// from is the shortest run that counts and begins with the window, 0 when the window is in no secret.
+func (ws *windows) from(w uint64) int {
+	if bit := hash(w); ws.present[bit/64]&(1<<(bit%64)) == 0 {
 		return 0
 	}
-	return f.windows[w]
+	return ws.least[w]
+}
+
+// mayHold reports whether a window of a short text is in a spelling.
+func (f *fragments) mayHold(s string) bool {
+	for i := 0; i+window <= len(s); i++ {
+		w := s[i : i+window]
+		if slices.ContainsFunc(f.spellings, func(spelling string) bool { return strings.Contains(spelling, w) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // hide blots the parts out.
 func (f *fragments) hide(s string) string {
-	if len(f.windows) == 0 || len(s) < window {
+	if len(f.spellings) == 0 || len(s) < window || len(s) <= shortText && !f.mayHold(s) {
 		return s
 	}
+	ws := f.index()
 	var b strings.Builder
 	from := 0
 	for i := 0; i+window <= len(s); {
-		least := f.least(windowAt(s, i))
+		least := ws.from(windowAt(s, i))
 		if least == 0 {
 			i++
 			continue
 		}
 		end := i + window
-		for end < len(s) && f.least(windowAt(s, end-window+1)) > 0 {
+		for end < len(s) && ws.from(windowAt(s, end-window+1)) > 0 {
 			end++
 		}
 		if end-i < least {

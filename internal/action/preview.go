@@ -248,7 +248,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	if limit < 1 || limit > MaxBacktest {
 		return b, hookglass.Invalid("limit", "must be 1 to %d", MaxBacktest)
 	}
-	q, err := query.Filter{Q: text, Ignored: "any"}.Parse(time.Now())
+	q, err := query.Filter{Q: text, Ignored: "any"}.Parse(s.db.Now())
 	if err != nil {
 		return b, err
 	}

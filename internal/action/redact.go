@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,9 +27,9 @@ type Mask struct{ Value, Shown string }
 // Redactor blots secrets out of what a run records and answers: the values themselves, their usual encodings, longer parts of
 // them, and what stands under a name that tells of a credential. It is safe for concurrent use.
 type Redactor struct {
-	forms     []Mask       // of at least shortSecret bytes, longest first
-	starts    [1024]uint64 // a bit for each hash of the first bytes of a form: most text is passed over by it
-	words     []Mask       // too short to be looked for inside words
+	forms     []Mask               // of at least shortSecret bytes, longest first
+	starts    func() *[1024]uint64 // a bit for each hash of the first bytes of a form: most text is passed over by it
+	words     []Mask               // too short to be looked for inside words
 	fragments fragments
 }
 
@@ -53,14 +54,20 @@ func NewRedactor(masks ...Mask) *Redactor {
 				if !known[form] {
 					known[form] = true
 					r.forms = append(r.forms, Mask{form, m.Shown})
-					bit := startOf(form, 0)
-					r.starts[bit/64] |= 1 << (bit % 64)
 				}
 			}
 			r.fragments.add(m.Value)
 		}
 	}
 	slices.SortFunc(r.forms, func(a, b Mask) int { return len(b.Value) - len(a.Value) })
+	r.starts = sync.OnceValue(func() *[1024]uint64 {
+		starts := new([1024]uint64)
+		for _, form := range r.forms {
+			bit := startOf(form.Value, 0)
+			starts[bit/64] |= 1 << (bit % 64)
+		}
+		return starts
+	})
 	return r
 }
 
@@ -149,14 +156,15 @@ func (r *Redactor) secrets(s string) string {
 
 // whole replaces the forms, of two that begin at one place the longer.
 func (r *Redactor) whole(s string) string {
-	if len(r.forms) == 0 {
+	if len(r.forms) == 0 || len(s) <= shortText && !slices.ContainsFunc(r.forms, func(m Mask) bool { return strings.Contains(s, m.Value) }) {
 		return s
 	}
+	starts := r.starts()
 	var b strings.Builder
 	from := 0
 	for i := 0; i+shortSecret <= len(s); {
 		bit := startOf(s, i)
-		if r.starts[bit/64]&(1<<(bit%64)) == 0 {
+		if starts[bit/64]&(1<<(bit%64)) == 0 {
 			i++
 			continue
 		}

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hookglass"
@@ -102,9 +103,14 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	case err != nil || h.Status.Final():
 		return err
 	}
+	s.saver.enter()
+	defer s.saver.leave()
 	sc := p.scene(event)
 	if h.Checkpoint != nil {
-		return s.goOn(ctx, sc, h, false)
+		if err := s.goOn(ctx, sc, h, false); err != nil {
+			return err
+		}
+		return s.rerunEnded(ctx, sc)
 	}
 	var ours bool
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -127,7 +133,19 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	trigger, started := r.held.Trigger, r.held.StartedAt
 	r.held, r.stored = h, true
 	r.held.Trigger, r.held.StartedAt, r.held.Status = trigger, started, hookglass.ActionRunRunning
-	return s.run(ctx, r)
+	if err := s.run(ctx, r); err != nil {
+		return err
+	}
+	return s.rerunEnded(ctx, sc)
+}
+
+// rerunEnded stores how a rerun ended, unless somebody else has it by now.
+func (s *Service) rerunEnded(ctx context.Context, sc *scene) error {
+	err := s.settled(ctx, sc, nil)
+	if errors.Is(err, errElsewhere) {
+		return later(again)
+	}
+	return err
 }
 
 // sweep gives reruns that nobody has another job, and ends first runs whose task is gone.

@@ -18,8 +18,11 @@ import (
 type scene struct {
 	endpoint hookglass.Endpoint
 	rights   hookglass.Entitlements
+	actions  []*program       // enabled, by position
 	event    *hookglass.Event // with its payload
 	base     *Context         // shared by its runs, one after another
+	had      []string         // the event's tags when it was read
+	ended    []*store.RunSave // runs that have ended and are not stored yet
 }
 
 // run is one run under way. It serves one goroutine.
@@ -109,7 +112,7 @@ func failedBy(err error) outcome {
 
 // start makes a run of a program on an event. It is not stored yet.
 func (s *Service) start(sc *scene, p *program, trigger hookglass.TriggerResult) *run {
-	now := time.Now().UTC().Truncate(time.Microsecond)
+	now := s.db.Now()
 	r := &run{scene: sc, s: s, policy: p.FailurePolicy, steps: p.steps, doc: sc.base.Fresh()}
 	r.held.ActionRun = hookglass.ActionRun{
 		ID: hookglass.NewSortableID(hookglass.PrefixActionRun, now), EndpointNum: sc.endpoint.Num, EndpointID: sc.endpoint.ID, ActionNum: p.Num, ActionID: p.ID,
@@ -217,20 +220,21 @@ func (r *run) proceed(ctx context.Context) (wait time.Duration, err error) {
 		case out.err != nil:
 			return 0, out.err
 		case out.wait > 0:
-			return out.wait, r.park(out.wait)
+			return out.wait, r.save(ctx, out.wait)
 		}
 		halted = r.settle(st, result, out)
 		r.next++
 		r.sent, r.tries = false, nil
 	}
-	return 0, r.finish()
+	r.finish()
+	return 0, nil
 }
 
 // begin notes that a step is at work, unless it was already.
 func (r *run) begin(st *step) *hookglass.StepResult {
 	if len(r.held.Steps) <= r.next {
 		r.held.Steps = append(r.held.Steps, hookglass.StepResult{
-			ReferenceKey: st.ReferenceKey, Type: st.Type, Name: st.Name, Status: hookglass.StepRunning, StartedAt: time.Now().UTC().Truncate(time.Microsecond),
+			ReferenceKey: st.ReferenceKey, Type: st.Type, Name: st.Name, Status: hookglass.StepRunning, StartedAt: r.s.db.Now(),
 		})
 	}
 	return &r.held.Steps[r.next]
@@ -239,7 +243,7 @@ func (r *run) begin(st *step) *hookglass.StepResult {
 // settle notes what became of a step, and reports whether the rest does not run.
 func (r *run) settle(st *step, result *hookglass.StepResult, out outcome) (halted bool) {
 	result.Status, result.Reason, result.Summary, result.Truncated, result.Failure = out.status, out.reason, out.summary, out.truncated, out.failure
-	result.Duration = time.Since(result.StartedAt)
+	result.Duration = max(0, r.s.db.Now().Sub(result.StartedAt))
 	r.doc.SetStep(st.ReferenceKey, out.status, out.output)
 	done := outcomeOf{Key: st.ReferenceKey, Status: out.status}
 	if out.hasOutput {
@@ -262,7 +266,7 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 			out = failed(hookglass.FailureInternal, "The step failed inside the service.")
 		}
 	}()
-	if time.Now().After(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
+	if r.s.db.Now().After(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
 		return failed(hookglass.FailureDeadline, "The action took longer than 10 minutes.")
 	}
 	if len(r.tries) == 0 && !r.sent { // otherwise they were evaluated already
@@ -280,14 +284,8 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 	return r.execute(ctx, st)
 }
 
-// park stores the run to go on with it after a while.
-func (r *run) park(wait time.Duration) error { return r.save(context.Background(), wait) }
-
-// hold stores that the run is at work for a while, with the checkpoint as it is.
-func (r *run) hold(ctx context.Context, lease time.Duration) error { return r.save(ctx, lease) }
-
-// finish stores how the run ended.
-func (r *run) finish() error {
+// finish notes how the run ended. It is stored with what ends beside it: see [Service.conclude].
+func (r *run) finish() {
 	r.held.Status = hookglass.ActionRunCompleted
 	for _, st := range r.held.Steps {
 		if st.Status == hookglass.StepFailed {
@@ -301,60 +299,55 @@ func (r *run) finish() error {
 	if n := r.next; n > 0 && n == len(r.steps) && r.held.Steps[n-1].Status == hookglass.StepFailed && r.steps[n-1].policy == hookglass.FailureStop {
 		r.held.Status = hookglass.ActionRunStopped // the last step halted it, though nothing was behind it
 	}
-	r.held.FinishedAt = time.Now().UTC().Truncate(time.Microsecond)
-	if err := r.save(context.Background(), 0); err != nil {
-		return err
-	}
-	r.s.totals.add(&r.held.ActionRun)
-	return nil
+	r.held.FinishedAt = r.s.db.Now()
+	r.ended = append(r.ended, r.toSave(0))
 }
 
-// save writes the run down with what its steps change, also when the process stops meanwhile.
-func (r *run) save(ctx context.Context, lease time.Duration) error {
-	if !r.held.Status.Final() {
-		c := checkpoint{Policy: r.policy, Next: r.next, Sent: r.sent, Tries: r.tries, Done: r.done}
-		for i := range r.steps {
-			c.Steps = append(c.Steps, r.steps[i].Step)
-		}
-		plain, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if r.held.Checkpoint, err = r.s.Sealer.Seal(plain, checkpointOf(r.held.ID)); err != nil {
-			return err
-		}
+// toSave is the run as it is, with what its steps have changed since it was stored.
+func (r *run) toSave(lease time.Duration) *store.RunSave {
+	return &store.RunSave{
+		HeldRun: &r.held, New: !r.stored, Lease: lease, Effects: r.effects,
+		Mark: store.EventMark{Endpoint: r.endpoint, Seq: r.event.Seq, Had: r.had, Tags: r.tags, Ignore: r.ignored},
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-	defer cancel()
-	err := r.s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		for _, effect := range r.effects {
-			if err := effect(tx); err != nil {
-				return err
-			}
-		}
-		write := tx.SaveActionRun
-		if !r.stored {
-			write = tx.InsertActionRun
-		}
-		if ours, err := write(&r.held, lease); err != nil {
-			return err
-		} else if !ours {
-			return errElsewhere
-		}
-		if len(r.tags) == 0 && r.ignored == "" {
-			return nil
-		}
-		return tx.MarkEvent(r.endpoint, r.event.Seq, r.tags, r.ignored) // locks the counters, so last
-	})
+}
+
+// save stores a run that has not ended, with the checkpoint as it is, and holds it for a while.
+func (r *run) save(ctx context.Context, lease time.Duration) error {
+	c := checkpoint{Policy: r.policy, Next: r.next, Sent: r.sent, Tries: r.tries, Done: r.done}
+	for i := range r.steps {
+		c.Steps = append(c.Steps, r.steps[i].Step)
+	}
+	plain, err := json.Marshal(c)
 	if err != nil {
+		return err
+	}
+	if r.held.Checkpoint, err = r.s.Sealer.Seal(plain, checkpointOf(r.held.ID)); err != nil {
+		return err
+	}
+	if err := r.s.saver.save(ctx, nil, r.toSave(lease)); err != nil {
 		return err
 	}
 	r.stored, r.effects, r.tags, r.ignored = true, nil, nil, ""
 	return nil
 }
 
-// saveTimeout is for writing down what was sent.
-const saveTimeout = 15 * time.Second
-
 // afterwards adds a change that is written with the run.
 func (r *run) afterwards(effect func(*store.Tx) error) { r.effects = append(r.effects, effect) }
+
+// settled stores the runs that have ended on an event, and the end of its task where that is given. It answers errElsewhere as [saver.save] does.
+func (s *Service) settled(ctx context.Context, sc *scene, task *store.Task) error {
+	ended := sc.ended
+	if len(ended) == 0 {
+		return nil
+	}
+	sc.ended = nil
+	err := s.saver.save(ctx, task, ended...)
+	if err == nil || errors.Is(err, errElsewhere) {
+		for _, e := range ended {
+			if e.Ours {
+				s.totals.add(&e.ActionRun)
+			}
+		}
+	}
+	return err
+}

@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,7 +21,7 @@ func valueOf(secretID string) string { return "action_secrets:value:" + secretID
 
 // CreateSecret stores a secret of a workspace. It answers not_found for a workspace of others, plan_required and validation_failed.
 func (s *Service) CreateSecret(ctx context.Context, who hookglass.Principal, workspaceID int64, d SecretDraft) (hookglass.ActionSecret, error) {
-	secret := hookglass.ActionSecret{ID: hookglass.NewSortableID(hookglass.PrefixActionSecret, time.Now()), WorkspaceID: workspaceID}
+	secret := hookglass.ActionSecret{ID: hookglass.NewSortableID(hookglass.PrefixActionSecret, s.db.Now()), WorkspaceID: workspaceID}
 	faults := d.faults()
 	if d.Name == nil {
 		faults = append(faults, secretFault("name", "is required"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -17,7 +16,7 @@ func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionI
 	if err := mayManage(who); err != nil {
 		return p, err
 	}
-	a := hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, time.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
+	a := hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
 	var pl plan
 	var event *hookglass.Event
 	err = s.db.View(ctx, who, func(v *store.View) (err error) {

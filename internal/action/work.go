@@ -13,12 +13,40 @@ import (
 // Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there are: those that
 // ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again, not_found where the event is gone.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
-	p, err := s.plans.find(ctx, t.EndpointNum)
+	sc, held, err := s.stage(ctx, t)
 	if err != nil {
 		return err
 	}
+	s.saver.enter()
+	defer s.saver.leave()
+	if err := s.play(ctx, sc, held); err != nil {
+		if e := s.settled(ctx, sc, nil); e != nil && !errors.Is(e, errElsewhere) {
+			return errors.Join(e, err)
+		}
+		return err
+	}
+	var ending *store.Task
+	if len(sc.ended) > 0 && t.Ended != nil {
+		ending = &t
+	}
+	switch err := s.settled(ctx, sc, ending); {
+	case errors.Is(err, errElsewhere):
+		return later(again) // whoever has it ends it; then it is found to have ended
+	case err != nil:
+		return err
+	case ending != nil:
+		t.Ended()
+	}
+	return nil
+}
+
+// stage makes ready what the runs on a task's event need, and finds those that are held.
+func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []store.HeldRun, err error) {
+	p, err := s.plans.find(ctx, t.EndpointNum)
+	if err != nil {
+		return nil, nil, err
+	}
 	event := t.Event
-	var held []store.HeldRun
 	if t.Claim > 1 || event == nil || event.Payload == nil {
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			if t.Claim > 1 {
@@ -30,10 +58,14 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	sc := p.scene(event)
+	return p.scene(event), held, nil
+}
+
+// play goes on with the runs that are held and has the other actions run.
+func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) error {
 	begun := make(map[int64]bool)
 	for i := range held {
 		begun[held[i].ActionNum] = true
@@ -48,7 +80,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 	if sc.rights.MayUseActions() != nil {
 		return nil
 	}
-	for _, a := range p.actions {
+	for _, a := range sc.actions {
 		if begun[a.Num] {
 			continue
 		}
@@ -56,8 +88,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 		if !trigger.Matched {
 			continue
 		}
-		r := s.start(sc, a, trigger)
-		if err := s.run(ctx, r); err != nil {
+		if err := s.run(ctx, s.start(sc, a, trigger)); err != nil {
 			return err
 		}
 	}
@@ -83,7 +114,9 @@ func loadEvent(v *store.View, e hookglass.Endpoint, t store.Task) (*hookglass.Ev
 func (s *Service) run(ctx context.Context, r *run) error {
 	for i := range r.steps {
 		if len(r.steps[i].secrets) > 0 {
-			if err := s.db.View(ctx, hookglass.System, r.loadSecrets); err != nil {
+			var err error
+			s.saver.away(func() { err = s.db.View(ctx, hookglass.System, r.loadSecrets) })
+			if err != nil {
 				return err
 			}
 			break
@@ -134,13 +167,13 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 
 // abandon ends a run that nobody can go on with. The step that was at work failed, and what is behind it does not run.
 func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message string) error {
-	h.Status, h.FinishedAt = hookglass.ActionRunFailed, time.Now().UTC().Truncate(time.Microsecond)
+	h.Status, h.FinishedAt = hookglass.ActionRunFailed, s.db.Now()
 	if h.StartedAt.IsZero() {
 		h.StartedAt = h.FinishedAt
 	}
 	for i := range h.Steps {
 		if st := &h.Steps[i]; st.Status == hookglass.StepRunning {
-			st.Status, st.Failure, st.Duration = hookglass.StepFailed, &hookglass.Failure{Code: code, Message: message}, time.Since(st.StartedAt)
+			st.Status, st.Failure, st.Duration = hookglass.StepFailed, &hookglass.Failure{Code: code, Message: message}, max(0, h.FinishedAt.Sub(st.StartedAt))
 		}
 	}
 	err := s.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
@@ -156,7 +189,7 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 // scene makes ready what the runs on an event need.
 func (p *plan) scene(event *hookglass.Event) *scene {
 	copied := *event
-	sc := &scene{endpoint: p.endpoint, rights: p.rights, event: &copied}
+	sc := &scene{endpoint: p.endpoint, rights: p.rights, actions: p.actions, event: &copied, had: event.Tags}
 	var mail *Mail
 	if event.Type == hookglass.EventEmail {
 		m := email.Parse(event.Body)

@@ -80,7 +80,7 @@ type Service struct {
 // New returns the service. Nothing is sent without [Service.Run], and nothing is judged without [Service.Evaluate].
 func New(db *store.DB, cfg Config) *Service {
 	if cfg.Now == nil {
-		cfg.Now = time.Now
+		cfg.Now = db.Now
 	}
 	if cfg.Delay == nil {
 		cfg.Delay = mathrand.N[time.Duration]

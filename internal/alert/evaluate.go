@@ -97,7 +97,7 @@ type verdict struct {
 	eventID   hookglass.EventID
 }
 
-// judge decides on the state of an alert that watches figures.
+// judge decides on the state of an alert that watches figures or schemas.
 func judge(v *store.View, a hookglass.Alert, now time.Time) (verdict, error) {
 	window := time.Duration(a.Config.WindowMinutes) * time.Minute
 	switch a.Kind {
@@ -117,8 +117,28 @@ func judge(v *store.View, a hookglass.Alert, now time.Time) (verdict, error) {
 		return judgeErrors(a, n), err
 	case hookglass.AlertVolumeSpike:
 		return judgeSpike(v, a, now, window)
+	case hookglass.AlertSchemaDrift:
+		found, err := v.SchemaDrifts(a.EndpointNum, a.Config.EventType)
+		return judgeDrift(found), err
 	}
 	return verdict{}, fmt.Errorf("an alert of kind %q", a.Kind)
+}
+
+// judgeDrift tells of places and types alone: what was captured stays with the events.
+func judgeDrift(found []store.SchemaDrift) verdict {
+	if len(found) == 0 {
+		return verdict{summary: "What arrives is as it was accepted."}
+	}
+	first := found[0]
+	name := first.EventType
+	if name == "" {
+		name = "requests without an event type"
+	}
+	summary := fmt.Sprintf("The schema of %s (%s) has changed: %s.", name, first.Provider, first.Summary)
+	if more := len(found) - 1; more > 0 {
+		summary += fmt.Sprintf(" So have %d other event types.", more)
+	}
+	return verdict{triggered: true, summary: summary, eventID: first.EventID}
 }
 
 func judgeMissing(a hookglass.Alert, received bool) verdict {

@@ -24,7 +24,7 @@ type Draft struct {
 // Settings are how an alert watches, as a caller spells it. A nil field is not named.
 type Settings struct {
 	WindowMinutes, Threshold, MinCount *int64
-	Keyword, Field                     *string
+	Keyword, Field, EventType          *string
 	Factor                             *float64
 }
 
@@ -55,7 +55,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 			return hookglass.InvalidFields(faults)
 		}
 		if a.Kind = *d.Kind; !slices.Contains(hookglass.AlertKinds, a.Kind) {
-			return hookglass.Invalid("alert.kind", "must be missing_webhook, error_response, keyword_match or volume_spike")
+			return hookglass.Invalid("alert.kind", "must be missing_webhook, error_response, keyword_match, volume_spike or schema_drift")
 		}
 		if n, err := tx.CountAlerts(e.Num); err != nil {
 			return err
@@ -161,13 +161,14 @@ func (d Settings) apply(kind hookglass.AlertKind, c *hookglass.AlertConfig) (fau
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, alertFault("config."+field, fmt.Sprintf(format, args...)))
 	}
-	window := kind != hookglass.AlertKeywordMatch
+	window := kind != hookglass.AlertKeywordMatch && kind != hookglass.AlertSchemaDrift
 	set(d.WindowMinutes, &c.WindowMinutes, window, "window_minutes", kind, fault)
 	set(d.Threshold, &c.Threshold, kind == hookglass.AlertErrorResponse, "threshold", kind, fault)
 	set(d.Keyword, &c.Keyword, kind == hookglass.AlertKeywordMatch, "keyword", kind, fault)
 	set(d.Field, &c.Field, kind == hookglass.AlertKeywordMatch, "field", kind, fault)
 	set(d.Factor, &c.Factor, kind == hookglass.AlertVolumeSpike, "factor", kind, fault)
 	set(d.MinCount, &c.MinCount, kind == hookglass.AlertVolumeSpike, "min_count", kind, fault)
+	set(d.EventType, &c.EventType, kind == hookglass.AlertSchemaDrift, "event_type", kind, fault)
 	if window && (c.WindowMinutes < 1 || c.WindowMinutes > hookglass.MaxAlertWindow) {
 		fault("window_minutes", "must be 1 to %d", hookglass.MaxAlertWindow)
 	}
@@ -195,6 +196,10 @@ func (d Settings) apply(kind hookglass.AlertKind, c *hookglass.AlertConfig) (fau
 		}
 		if c.MinCount < 1 || c.MinCount > hookglass.MaxThreshold {
 			fault("min_count", "must be 1 to %d", hookglass.MaxThreshold)
+		}
+	case hookglass.AlertSchemaDrift:
+		if utf8.RuneCountInString(c.EventType) > hookglass.MaxKeyword || !utf8.ValidString(c.EventType) {
+			fault("event_type", "may have %d characters at most", hookglass.MaxKeyword)
 		}
 	}
 	return faults

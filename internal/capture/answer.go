@@ -17,9 +17,9 @@ type Tunnel interface {
 }
 
 // awaiting is the reply to the sender of a stored event: one that awaits where a local machine's answer shall be given (decisions, section 5,
-// response_mode). A provider's handshake is answered by itself.
+// response_mode). A provider's handshake is answered by itself, and a script goes before the tunnel.
 func awaiting(t Target, ev *hookglass.Event) *hookglass.Reply {
-	if t.Endpoint.ProviderConfig.ResponseMode != hookglass.ResponseTunnel || ev.Reply.Source == hookglass.SourceHandshake {
+	if t.Endpoint.ProviderConfig.ResponseMode != hookglass.ResponseTunnel || ev.Reply.Source == hookglass.SourceHandshake || t.known.script != nil {
 		return ev.Reply
 	}
 	r := *ev.Reply

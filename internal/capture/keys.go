@@ -178,7 +178,7 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	if verdict.Needs != nil {
 		err := s.keys.fetch(ctx, *verdict.Needs)
 		switch {
-		case hookglass.Is(err, hookglass.CodeRateLimited) && time.Since(ev.ReceivedAt) < keyPatience, ctx.Err() != nil:
+		case hookglass.Is(err, hookglass.CodeRateLimited) && s.db.Now().Sub(ev.ReceivedAt) < keyPatience, ctx.Err() != nil:
 			return err
 		case err == nil:
 			verdict = s.verify(req, found, configs)

@@ -78,7 +78,8 @@ func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 	return delivered
 }
 
-func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) error {
+func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) (err error) {
+	defer func() { s.refused.add(t.Endpoint.Num, err) }()
 	if t.known.underWay.Add(1) > perEndpoint {
 		t.known.underWay.Add(-1)
 		return tooMany()
@@ -99,6 +100,7 @@ func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) e
 func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	posted, err := email.FromPost(a.Headers.Get("Content-Type"), a.Body)
 	if err != nil {
+		s.refused.add(t.Endpoint.Num, err)
 		return nil, err
 	}
 	own := Recipient{Address: t.Endpoint.EmailLocalPart + "@" + s.cfg.MailDomain, Target: t}
@@ -115,7 +117,7 @@ func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hoo
 func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 	parsed := email.Parse(m.Raw)
 	found := email.Detect(parsed, m.envelope())
-	now := time.Now()
+	at := s.db.Stamp(m.At).UTC().Truncate(time.Microsecond)
 	byEndpoint := make(map[int64]int, 1)
 	for _, r := range m.To {
 		e := &r.Target.Endpoint
@@ -127,8 +129,8 @@ func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 		}
 		of[len(of)-1], byEndpoint[e.Num] = len(events), len(events)
 		ev := &hookglass.Event{
-			ID: hookglass.NewEventID(hookglass.EventEmail, now), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventEmail,
-			ReceivedAt: s.db.Stamp(m.At).UTC().Truncate(time.Microsecond), Method: "EMAIL", Path: strings.ToLower(r.Address), IP: addrText(m.Client),
+			ID: hookglass.NewEventID(hookglass.EventEmail, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventEmail,
+			ReceivedAt: at, Method: "EMAIL", Path: strings.ToLower(r.Address), IP: addrText(m.Client),
 			Proto: m.Protocol, Size: int64(len(m.Raw)), Provider: found.Provider, EventType: found.EventType, EventRef: listed(parsed.MessageID),
 			SignatureStatus: hookglass.SignatureUnchecked, From: listed(parsed.From), To: listed(parsed.To), Subject: listed(parsed.Subject),
 			Payload: &hookglass.Payload{

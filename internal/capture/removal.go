@@ -80,7 +80,8 @@ func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, ev
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, "") })
 }
 
-// Purge deletes events past the retention of their account, and temporary endpoints past their life.
+// Purge deletes events past the retention of their account, with what was counted of their attempts, and temporary endpoints past
+// their life.
 func (s *Service) Purge(ctx context.Context) error {
 	now := s.db.Now()
 	var due []store.PurgeDue
@@ -102,6 +103,15 @@ func (s *Service) Purge(ctx context.Context) error {
 	}
 	for _, d := range due {
 		if err := s.purge(ctx, d); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
+	}
+	for more := true; more; {
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			more, err = tx.PurgeAttempts(now, s.cfg.Retention)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

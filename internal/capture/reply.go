@@ -11,7 +11,11 @@ import (
 // reply chooses the answer to the sender: a handshake's, the endpoint's own, or the default
 // (decisions, section 4).
 func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
-	r := answer(t, ev, req, found)
+	return given(ev.Method, answer(t, ev, req, found))
+}
+
+// given makes an answer one that may be given, without the fields that can not be sent.
+func given(method string, r *hookglass.Reply) *hookglass.Reply {
 	kept := r.Headers[:0]
 	for _, h := range r.Headers {
 		if Sendable(h) {
@@ -19,7 +23,7 @@ func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.
 		}
 	}
 	r.Headers = kept
-	return finish(ev.Method, r)
+	return finish(method, r)
 }
 
 // finish makes an answer one that may be given: harmless to who opens it in a browser, and without a body where there can be none.

@@ -3,10 +3,8 @@ package capture
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"hookglass"
@@ -48,7 +46,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log)}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, outage: outage{log: log}, keys: newKeyring(cfg.Keys, log)}
 }
 
 // Run writes counts of refusals down until ctx ends.
@@ -81,13 +79,17 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 		return Target{}, err
 	}
 	e := &t.endpoint
+	refuse := func(err error) (Target, error) {
+		s.refused.add(e.Num, err)
+		return Target{}, err
+	}
 	switch {
-	case e.Kind != kind || !e.ExpiresAt.IsZero() && !time.Now().Before(e.ExpiresAt):
+	case e.Kind != kind || !e.ExpiresAt.IsZero() && !s.db.Now().Before(e.ExpiresAt):
 		return Target{}, hookglass.NotFound("endpoint")
 	case !e.Enabled:
-		return Target{}, hookglass.Errorf(hookglass.CodeGone, "This endpoint is disabled.")
+		return refuse(hookglass.Errorf(hookglass.CodeGone, "This endpoint is disabled."))
 	case t.underWay.Load() >= perEndpoint:
-		return Target{}, tooMany()
+		return refuse(tooMany())
 	}
 	return Target{Ref: ref, Endpoint: *e, known: t}, nil
 }
@@ -98,6 +100,7 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	ev, err := s.capture(ctx, t, a)
 	if err != nil {
+		s.refused.add(t.Endpoint.Num, err)
 		return nil, err
 	}
 	return awaiting(t, ev), nil
@@ -111,6 +114,10 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	defer t.known.underWay.Add(-1)
 
 	ev, work := s.judge(t, a), t.known.work
+	if err := s.follow(ctx, t, ev); err != nil {
+		s.outage.refusal(err)
+		return nil, err
+	}
 	if ev.SignatureReason == provider.KeyUnavailable {
 		work.Tasks = append(slices.Clip(work.Tasks), store.TaskSignature)
 	}
@@ -123,7 +130,9 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 }
 
 // Refuse counts an arrival that was refused for its size.
-func (s *Service) Refuse(_ context.Context, t Target) { s.refused.add(t.Endpoint.Num) }
+func (s *Service) Refuse(_ context.Context, t Target) {
+	s.refused.add(t.Endpoint.Num, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body is too large."))
+}
 
 func tooMany() error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests to this endpoint are under way.", RetryAfter: time.Second}
@@ -131,9 +140,10 @@ func tooMany() error {
 
 // judge makes an event of the arrival: who sent it, what it announces, whether it is genuine, and what it is answered.
 func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
+	at := s.db.Stamp(a.At).UTC().Truncate(time.Microsecond)
 	ev := &hookglass.Event{
-		ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: t.Endpoint.Num, EndpointID: t.Endpoint.ID,
-		Type: hookglass.EventWebhook, ReceivedAt: s.db.Stamp(a.At).UTC().Truncate(time.Microsecond),
+		ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: t.Endpoint.Num, EndpointID: t.Endpoint.ID,
+		Type: hookglass.EventWebhook, ReceivedAt: at,
 		Method: a.Method, Path: a.Path, RawQuery: a.RawQuery, URL: a.Scheme + "://" + a.Host + a.Target, Proto: a.Proto,
 		ContentType: a.Headers.Get("Content-Type"), IP: addrText(a.Client), Size: int64(len(a.Body)),
 		Payload: &hookglass.Payload{Headers: a.Headers, Trailers: a.Trailers, Body: a.Body},
@@ -158,46 +168,4 @@ func addrText(a netip.Addr) string {
 		return ""
 	}
 	return a.Unmap().WithZone("").String()
-}
-
-// refusals counts refused arrivals until they are written down.
-type refusals struct {
-	mu     sync.Mutex
-	counts map[int64]int64
-}
-
-func (r *refusals) add(endpoint int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.counts == nil {
-		r.counts = make(map[int64]int64)
-	}
-	r.counts[endpoint]++
-}
-
-func (r *refusals) take() map[int64]int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	counts := r.counts
-	r.counts = nil
-	return counts
-}
-
-func (s *Service) writeRefusals(ctx context.Context) {
-	counts := s.refused.take()
-	if len(counts) == 0 {
-		return
-	}
-	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		// In the order in which captures take the same rows: two transactions must not wait for each other.
-		for _, endpoint := range slices.Sorted(maps.Keys(counts)) {
-			if err := tx.CountRefused(endpoint, counts[endpoint]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		s.log.Warn("counts of refused requests were lost", "error", err)
-	}
 }

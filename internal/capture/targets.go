@@ -18,6 +18,7 @@ type target struct {
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
 	work     store.Work    // what follows each event
+	script   *script       // nil: none
 	underWay *atomic.Int64 // arrivals, shared by all references to the endpoint
 	heard    uint64        // announcements when it was read
 	until    time.Time
@@ -100,6 +101,10 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if acts {
 			t.work.Tasks = append(t.work.Tasks, store.TaskActions)
 		}
+		if t.endpoint.SchemaTracking {
+			t.work.Tasks = append(t.work.Tasks, store.TaskSchema)
+		}
+		t.script = readScript(&t.endpoint)
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

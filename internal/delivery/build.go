@@ -15,6 +15,7 @@ import (
 	"hookglass"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
+	"hookglass/internal/timeshift"
 )
 
 // The headers of every replay (spec, Replay rule 6; decisions, section 1).
@@ -40,7 +41,11 @@ type Order struct {
 	Proxied   bool              // webhooks reach this installation through its own proxies, whose traces are left out
 	Identity  provider.Identity // for regenerate
 	At        time.Time
+	Shift     timeshift.Shift // moves the times of the copy, after everything else but the signature
 }
+
+// delta is how far times are moved.
+func (o Order) delta() time.Duration { return o.Shift.Delta(o.Event.ReceivedAt, o.At) }
 
 // Overrides change a copy of the event before modes apply. Nil fields change nothing.
 type Overrides struct {
@@ -53,7 +58,8 @@ type Overrides struct {
 // Request is what a target gets.
 type Request struct {
 	hookglass.SentRequest
-	NewDeliveryID string   // empty: the identity is the original's
+	NewDeliveryID string // empty: the identity is the original's
+	TimeChanges   []hookglass.TimeChange
 	Warnings      []string // sentences for a person
 	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
 }
@@ -77,11 +83,16 @@ func Build(o Order) (Request, error) {
 		return Request{}, err
 	}
 	r := Request{}
+	var err error
 	if !mail {
-		var err error
 		if out, err = o.identify(out, &r); err != nil {
 			return Request{}, err
 		}
+	}
+	if out, err = o.shift(out, &r); err != nil {
+		return Request{}, err
+	}
+	if !mail {
 		if out, err = o.sign(out, &r); err != nil {
 			return Request{}, err
 		}
@@ -123,6 +134,24 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 	return out, nil
 }
 
+// shift moves the times of the copy. Those of a signature are the signature's: it is made anew with a time that is moved as well, or
+// stays or goes with all that belongs to it.
+func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
+	if o.Shift.IsZero() {
+		return out, nil
+	}
+	kept := provider.Strip(provider.Detection{Provider: o.Event.Provider}, out.Headers, o.Configs...)
+	out, changes, err := timeshift.Apply(out, o.delta(), func(name string) bool { return !kept.Has(name) })
+	r.TimeChanges = changes
+	return out, err
+}
+
+// Signable reports whether there is a config by which a delivery of the event can be signed anew.
+func Signable(e *hookglass.Event, configs []provider.Config) bool {
+	_, err := Order{Event: e, Configs: configs}.signer()
+	return e.Type == hookglass.EventWebhook && err == nil
+}
+
 // sign does with the signature what the mode says.
 func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
 	d := provider.Detection{Provider: o.Event.Provider}
@@ -134,13 +163,32 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 		if err != nil {
 			return out, err
 		}
+		if !o.Shift.IsZero() {
+			return o.signMoved(out, c, r)
+		}
 		return provider.Sign(out, c, o.At)
 	default:
-		if stale(d, out.Headers, o.Configs, o.At) {
+		if !o.Shift.IsZero() && len(provider.Strip(d, out.Headers, o.Configs...)) < len(out.Headers) {
+			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
+		} else if stale(d, out.Headers, o.Configs, o.At) {
 			r.Warnings = append(r.Warnings, "The captured signature carries a timestamp more than 5 minutes old; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		}
 	}
 	return out, nil
+}
+
+// signMoved signs at the time of the capture, moved like all others, and notes what became of a header that holds the signature's time.
+func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (provider.Outgoing, error) {
+	signed, err := provider.Sign(out, c, o.Event.ReceivedAt.Add(o.delta()))
+	if err != nil {
+		return out, err
+	}
+	for _, h := range out.Headers {
+		if now := signed.Headers.Get(h.Name); now != h.Value && strings.Contains(strings.ToLower(h.Name), "timestamp") {
+			r.TimeChanges = append(r.TimeChanges, hookglass.TimeChange{Header: h.Name, From: h.Value, To: now})
+		}
+	}
+	return signed, nil
 }
 
 // signer is the config that signs: that of the detected provider, else a generic one, else the one that the event was verified with.

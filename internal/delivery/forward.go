@@ -36,6 +36,12 @@ const (
 	handBack = time.Second
 	// endAtOnce bounds how many deliveries one transaction ends that nobody will send.
 	endAtOnce = 500
+	// Writing deliveries down, or taking them, rests for so many times as long as it took, at most for so long: what came meanwhile goes together the
+	// next time, and the storage belongs to captures for most of the time.
+	restTimes = 3
+	restMost  = 10 * time.Millisecond
+	// unwritten bounds deliveries that were made and wait to be written down, beside those under way.
+	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
 	clockJump = 5 * time.Second
 )
@@ -69,7 +75,6 @@ type Forwarder struct {
 	shares  *fair.Places
 	room    *fair.Room
 	starved bool // a target has deliveries due and no place
-	turn    int  // where the next round begins
 }
 
 // NewForwarder returns a forwarder. Nothing is sent without [Forwarder.Run].
@@ -83,7 +88,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, forwardsAtOnce),
+	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, unwritten),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
 }
 
@@ -106,6 +111,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		case <-f.freed:
 		case <-look.C:
 		}
+		began := time.Now()
 		wait, err := f.round(ctx, sends)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -113,6 +119,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 			}
 			wait = lookEvery
 		}
+		rest(ctx, began)
 		look.Reset(wait)
 	}
 
@@ -129,6 +136,16 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return nil
 }
 
+// rest waits in proportion to what was done since a time.
+func rest(ctx context.Context, began time.Time) {
+	pause := time.NewTimer(min(restTimes*time.Since(began), restMost))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+}
+
 // round takes what is due and starts to send it. It returns when to look again.
 func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	now := f.Now()
@@ -136,7 +153,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 		return lookEvery, err
 	}
 	var queues []store.ForwardQueue
-	err := f.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+	err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
 		queues, err = v.ForwardQueues()
 		return err
 	})
@@ -162,8 +179,9 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	}
 	claimed := make(map[int64][]store.ClaimedForward)
 	more := false
-	err = f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
+		tx.MayBeLost() // what was claimed and what is skipped would be due again
 		for _, q := range ended {
 			n, err := tx.SkipForwards(q.TargetID, now, endAtOnce)
 			if err != nil {
@@ -209,30 +227,15 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// reserve takes places for targets with deliveries due, one each in turn until no more are to be had.
-func (f *Forwarder) reserve(due []store.ForwardQueue) map[int64]int {
+// reserve takes places for targets with deliveries due.
+func (f *Forwarder) reserve(due []store.ForwardQueue) (places map[int64]int) {
+	lines := make([]fair.Line, len(due))
+	for i := range due {
+		lines[i] = fair.Line{Tenant: tenant(&due[i]), Num: due[i].TargetID}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	places := make(map[int64]int)
-	full := make(map[int64]bool)
-	for len(full) < len(due) {
-		for i := range due {
-			q := &due[(i+f.turn)%len(due)]
-			if full[q.TargetID] {
-				continue
-			}
-			if f.shares.Take(tenant(q), q.TargetID) {
-				places[q.TargetID]++
-			} else {
-				full[q.TargetID] = true
-			}
-		}
-	}
-	f.turn++
-	f.starved = false
-	for i := range due {
-		f.starved = f.starved || places[due[i].TargetID] == 0
-	}
+	places, f.starved = f.shares.Share(lines)
 	return places
 }
 
@@ -266,23 +269,27 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 	events, err := f.load(sends, seqs, smallBody)
 	for i := range due {
 		for _, c := range claimed[due[i].TargetID] {
-			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq]}
+			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], many: len(claimed[due[i].TargetID]) > 1}
 			switch {
 			case err != nil:
 				f.later(s, handBack)
 			case s.event == nil:
 				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
 			default:
-				f.sending.Go(func() { f.deliver(sends, s) })
+				f.sending.Go(func() {
+					f.deliver(sends, s)
+					f.hand(s)
+				})
 				continue
 			}
-			f.settled <- *s
+			f.hand(s)
 		}
 	}
 }
 
+// load reads events and, of those that are small enough, payloads. One that is deleted in between has none, as if it were large.
 func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (events map[int64]*hookglass.Event, err error) {
-	err = f.db.View(ctx, hookglass.System, func(v *store.View) error {
+	err = f.db.Glance(ctx, hookglass.System, func(v *store.View) error {
 		events, err = v.EventsBySeq(seqs, maxSize)
 		return err
 	})
@@ -294,6 +301,7 @@ type settled struct {
 	store.ClaimedForward
 	queue store.ForwardQueue
 	event *hookglass.Event
+	many  bool // others go to the same target at the same time
 	made  bool // an attempt; else it is handed back, or was never sent
 }
 
@@ -304,7 +312,6 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 			f.Log.Error("panic in a delivery", "panic", r, "stack", string(debug.Stack()))
 			f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeInternal, Message: "The delivery failed inside the service."}})
 		}
-		f.settled <- *s
 	}()
 	if s.Lost > maxLost {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeAbandoned, Message: "The delivery was begun several times and never came to an end."}})
@@ -338,7 +345,10 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
 		return
 	}
-	a, evidence, retryAfter := attemptKept(ctx, f.Client, key, s.queue.Target.Timeout, r, f.Now)
+	// A connection for each would wear out the ports between two machines, at some 470 a second.
+	// One that others used before may end with the request on it, so only an attempt that another can follow shares one, and that other does not.
+	shared := s.many && len(s.Attempts) == 0 && s.queue.Target.RetryCount > 0
+	a, evidence, retryAfter := attemptKept(ctx, f.Client, key, s.queue.Target.Timeout, s.event, r, shared, f.Now)
 	if withdrawn(a) {
 		f.later(s, 0)
 		return
@@ -373,19 +383,21 @@ func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()
 }
 
-// give returns the places of deliveries that are written down, and has another look taken where one may begin earlier for it.
-func (f *Forwarder) give(batch []settled) {
+// hand hands a delivery over to be written down and returns its place, so that the next need not wait for that.
+func (f *Forwarder) hand(s *settled) {
+	f.settled <- *s
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	look := f.starved
-	for i := range batch {
-		f.shares.Give(tenant(&batch[i].queue), batch[i].TargetID)
-		look = look || batch[i].State == hookglass.ForwardPending
+	f.shares.Give(tenant(&s.queue), s.TargetID)
+	if f.starved {
+		f.lookAgain()
 	}
-	if look {
-		select {
-		case f.freed <- struct{}{}:
-		default:
-		}
+}
+
+// lookAgain has the next round begin.
+func (f *Forwarder) lookAgain() {
+	select {
+	case f.freed <- struct{}{}:
+	default:
 	}
 }

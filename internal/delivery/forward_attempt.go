@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -50,11 +51,11 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 }
 
 // attemptKept sends a request and tells what came of it, how long the target asks to be left alone, and what was sent and answered.
-func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, r Request, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
+func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, ev *hookglass.Event, r Request, keep bool, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	a.At, r.MaxResponse = now().UTC(), readBody
-	out := Send(ctx, c, key, timeout, r)
+	out := send(ctx, c, key, timeout, r, keep)
 	a.Duration = out.Duration
-	e = evidenceOf(r.SentRequest, out)
+	e = evidenceOf(ev, r.SentRequest, out)
 	if out.Failure != nil {
 		a.Failure = out.Failure
 		return a, e, 0
@@ -72,12 +73,15 @@ const readBody = 64 << 10
 // keptBody is how much of a body is kept of each attempt. The event has all of what was sent.
 const keptBody = 8 << 10
 
-// evidenceOf is what is kept of an attempt.
-func evidenceOf(sent hookglass.SentRequest, out Outcome) *hookglass.ForwardEvidence {
+// evidenceOf is what is kept of an attempt. Of a body that is the event's own no second copy is.
+func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome) *hookglass.ForwardEvidence {
 	e := &hookglass.ForwardEvidence{Request: sent}
 	e.Request.Headers = RedactHeaders(out.Headers, nil)
 	if len(sent.Body) > keptBody {
 		e.Request.Body, e.Request.Truncated = sent.Body[:keptBody], true
+	}
+	if bytes.Equal(sent.Body, ev.Body) {
+		e.EventBody, e.Request.Body = len(e.Request.Body), nil
 	}
 	if res := out.Response; res != nil {
 		kept := *res

@@ -11,13 +11,13 @@ import (
 const shownBody = 16 << 10
 
 // ForwardOnce makes one attempt to forward an event to a URL, and tells how long the target asks to be left alone. What is kept of an answer
-// goes through redact first. It reports false where it was none: nobody had a turn for it, or the context ended; then it counts for nothing.
-func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
-	r, failure := buildForward(e, url, proxied, time.Now())
+// goes through redact first; now is the clock that its time is told by. It reports false where it was none: nobody had a turn for it, or the context ended; then it counts for nothing.
+func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
+	r, failure := buildForward(e, url, proxied, now())
 	if failure != nil {
-		return hookglass.ForwardAttempt{At: time.Now().UTC(), Failure: failure}, 0, true
+		return hookglass.ForwardAttempt{At: now().UTC(), Failure: failure}, 0, true
 	}
-	a.At = time.Now().UTC()
+	a.At = now().UTC()
 	out := Send(ctx, c, key, timeout, r)
 	a.Duration = out.Duration
 	if out.Failure != nil {
@@ -29,7 +29,7 @@ func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duratio
 	a.Truncated = out.Response.Truncated || len(body) > shownBody
 	text, cut := beginning([]byte(redact(string(body[:min(len(body), shownBody)]))))
 	a.Body, a.Truncated = text, a.Truncated || cut
-	return a, askedFor(out.Response.Headers.Get("Retry-After"), time.Now()), true
+	return a, askedFor(out.Response.Headers.Get("Retry-After"), now()), true
 }
 
 // JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the first: delivered, failed,

@@ -34,6 +34,7 @@ func withdrawn(a hookglass.ForwardAttempt) bool {
 // less patient.
 func (f *Forwarder) settleAll(ctx context.Context) {
 	for first := range f.settled {
+		began := time.Now()
 		batch := []settled{first}
 	gather:
 		for len(batch) < settleAtOnce {
@@ -50,7 +51,10 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 		// All transactions take the rows in the same order, so that no two wait for each other.
 		slices.SortFunc(batch, func(a, b settled) int { return int(a.Num - b.Num) })
 		f.settle(ctx, batch)
-		f.give(batch)
+		if slices.ContainsFunc(batch, func(s settled) bool { return s.State == hookglass.ForwardPending }) {
+			f.lookAgain() // it may be due already
+		}
+		rest(ctx, began)
 	}
 }
 
@@ -62,7 +66,7 @@ func (f *Forwarder) settle(ctx context.Context, batch []settled) {
 		if ctx.Err() != nil {
 			patience = settleEnd
 		}
-		err := f.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error { return f.write(tx, batch) })
+		err := f.db.UpdateAlong(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error { return f.write(tx, batch) })
 		switch {
 		case err == nil:
 			return
@@ -161,7 +165,7 @@ type streak struct {
 
 // count keeps the number of failures in a row, and pauses a target that has failed for too long.
 func (f *Forwarder) count(tx *store.Tx, k *streak) error {
-	if k.broken {
+	if k.broken && k.target.Failures > 0 { // as they were when the delivery was taken; the next one ends those that came since
 		if err := tx.ClearForwardFailures(k.target.ID); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -24,6 +25,7 @@ type conn struct {
 	front   *Front
 	serving *serving
 	nc      net.Conn
+	socket  net.Conn // below TLS; nc without
 	peer    peer
 	wait    waiter
 
@@ -58,7 +60,10 @@ type conn struct {
 }
 
 func newConn(f *Front, s *serving, nc net.Conn) *conn {
-	c := &conn{front: f, serving: s, nc: nc, wake: make(chan struct{}, 1)}
+	c := &conn{front: f, serving: s, nc: nc, socket: nc, wake: make(chan struct{}, 1)}
+	if s.tls != nil {
+		c.nc = tls.Server(watched{nc, c}, s.tls)
+	}
 	if ap, err := netip.ParseAddrPort(nc.RemoteAddr().String()); err == nil {
 		c.peer = f.peerOf(ap.Addr().WithZone(""))
 	}
@@ -69,9 +74,12 @@ func newConn(f *Front, s *serving, nc net.Conn) *conn {
 
 // run serves hooks until the connection ends or is handed off.
 func (c *conn) run() {
+	if c.serving.tls != nil && !c.secure() {
+		return
+	}
 	switch err := c.serveHooks(c.front.cfg.HeaderTimeout); err {
 	case nil:
-		if !c.serving.handoff.give(c) {
+		if !c.serving.handoff.give(c.asNetConn()) {
 			c.answerUnavailable()
 			c.Close()
 		}
@@ -87,7 +95,7 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		err := c.nextHead(idle)
 		if err != nil {
 			if r, ok := errors.AsType[*refusal](err); ok {
-				if r != errSlow && !claimsHook(c.buf[c.r:c.w]) {
+				if r != errSlow && !c.front.claimsHook(c.buf[c.r:c.w]) {
 					c.startRaw()
 					return nil
 				}
@@ -97,14 +105,14 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		}
 		text := string(c.buf[c.r : c.r+c.headLen])
 		if r := c.head.parse(text, c.front.cfg.MaxHeaders); r != nil {
-			if !claimsHook(c.buf[c.r : c.r+c.headLen]) {
+			if !c.front.claimsHook(c.buf[c.r : c.r+c.headLen]) {
 				c.startRaw()
 				return nil
 			}
 			c.answerMalformed(r)
 			return io.EOF
 		}
-		if c.head.method != "CONNECT" && !isHook(c.head.path) {
+		if c.head.method != "CONNECT" && !c.front.isHook(c.head.path) {
 			c.startPass()
 			return nil
 		}
@@ -276,4 +284,4 @@ func (c *conn) keepWriteBy(now time.Time) {
 }
 
 // kill closes the socket under whatever goes on.
-func (c *conn) kill() { c.nc.Close() }
+func (c *conn) kill() { c.socket.Close() }

@@ -16,21 +16,22 @@ import (
 )
 
 // Handler returns a handler that receives hooks by net/http's own view of them and passes every other
-// request to next. Header lines come in the order of their names, spelled as net/http spells them; all else
-// is as in the front.
+// request to next. Header lines come in the order of their names, spelled as net/http spells them, or as the protocol does where
+// that leaves no choice (HTTP/2); all else is as in the front.
 func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, _, _ := splitTarget(r.RequestURI)
-		if !isHook(path) {
-			kind := reception(r.URL.Path) // /%68ooks/ is /hooks/ as well
-			if kind == "" {
+		kind, rest := f.reception(path)
+		if kind == "" {
+			// /%68ooks/ is /hooks/ as well
+			if kind, rest = f.reception(r.URL.Path); kind == "" {
 				next.ServeHTTP(w, r)
 				return
 			}
-			path = r.URL.EscapedPath()
-			path = kind + path[indexNth(path, '/', 2):]
+			path, before := r.URL.EscapedPath(), strings.TrimSuffix(r.URL.Path, rest)
+			rest = path[indexNth(path, '/', strings.Count(before, "/")+1):]
 		}
-		f.serveFallback(w, r, path)
+		f.serveFallback(w, r, kind, rest)
 	})
 }
 
@@ -46,15 +47,20 @@ func indexNth(s string, b byte, n int) int {
 	return len(s)
 }
 
-func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path string) {
+func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest string) {
 	l := f.budget.Lease()
 	defer l.Release()
-	reply, err := f.receiveFallback(w, r, path, &l)
+	reply, err := f.receiveFallback(w, r, kind, rest, &l)
 	if err != nil {
 		reply = refusalOf(err).reply()
 	} else if reply.Awaits != nil {
 		l.Release()
 		reply = f.await(reply)
+	}
+	if reply.Unanswered() {
+		l.Release()
+		f.hold(reply.Delay)
+		panic(http.ErrAbortHandler) // net/http's way to end a connection without an answer
 	}
 	if reply.Delay > 0 {
 		l.Release()
@@ -78,7 +84,7 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, path strin
 	}
 }
 
-func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path string, l *intake.Lease) (reply *hookglass.Reply, err error) {
+func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, rest string, l *intake.Lease) (reply *hookglass.Reply, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			f.panicked(v)
@@ -92,20 +98,19 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path str
 		HasQuery: hasQuery,
 		Target:   r.URL.RequestURI(),
 		Proto:    r.Proto,
-		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, flatten(r.Header)...),
+		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, flatten(r.Header, r.ProtoMajor)...),
 		At:       time.Now(),
 	}
 	if strings.HasPrefix(r.RequestURI, "/") {
 		a.Target = r.RequestURI
 	}
-	kind := reception(path)
 	var ref string
-	ref, a.Path = splitHook(path[len(kind):])
+	ref, a.Path = splitHook(rest)
 	var p peer
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		p = f.peerOf(ap.Addr().WithZone(""))
 	}
-	f.origin(a, p, r.Host)
+	f.origin(a, p, r.Host, r.TLS != nil)
 
 	store := f.newStorage(a.At, kind == mails)
 	defer func() { store.end() }()
@@ -128,15 +133,18 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, path str
 			return nil, err
 		}
 		body.control.SetReadDeadline(time.Time{})
-		a.Trailers = flatten(r.Trailer)
+		a.Trailers = flatten(r.Trailer, r.ProtoMajor)
 	}
 	return store.capture(t, a)
 }
 
-// flatten returns header lines in the order of their names.
-func flatten(header http.Header) hookglass.Headers {
+// flatten returns header lines in the order of their names. In HTTP/2 and later those are of lower case (RFC 9113, section 8.2).
+func flatten(header http.Header, major int) hookglass.Headers {
 	var fields hookglass.Headers
 	for name, values := range header {
+		if major > 1 {
+			name = strings.ToLower(name)
+		}
 		for _, v := range values {
 			fields = append(fields, hookglass.Header{Name: name, Value: v})
 		}

@@ -37,12 +37,14 @@ package ingest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,7 +87,8 @@ type Config struct {
 	BudgetWait     time.Duration // for a share of InFlightBytes, then 503; default 30 s
 	CaptureTimeout time.Duration // for Admit and Capture together, then 503; default 6 s
 	TrustedProxies []netip.Prefix
-	PublicURL      *url.URL // gives the scheme where the sender used its host, and the host to a sender that named none
+	PublicURL      *url.URL // gives the scheme where the sender used its host, the host to a sender that named none, and the path that all others may stand below
+	OwnTLS         bool     // ServeTLS is what PublicURL leads to: what comes through Serve was sent in the clear, whatever its host
 }
 
 func (c Config) withDefaults() Config {
@@ -118,10 +121,12 @@ type Front struct {
 	log      *slog.Logger
 	budget   *intake.Budget
 	clock    clock
+	base     string    // of PublicURL: "" or a path without a slash at its end
 	readBufs sync.Pool // *readBuf
 	outBufs  sync.Pool // *[]byte
 
 	draining atomic.Bool
+	held     atomic.Int64  // senders that are left without an answer
 	drain    chan struct{} // closed when draining starts
 
 	mu      sync.Mutex
@@ -134,6 +139,7 @@ type Front struct {
 // serving is one listener with the server behind it.
 type serving struct {
 	ln      net.Listener
+	tls     *tls.Config // nil: in the clear
 	rest    *http.Server
 	handoff *handoff
 }
@@ -141,7 +147,12 @@ type serving struct {
 // New returns a front that gives arrivals to the capturer.
 func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 	cfg = cfg.withDefaults()
+	base := ""
+	if cfg.PublicURL != nil {
+		base = strings.TrimRight(cfg.PublicURL.Path, "/")
+	}
 	return &Front{
+		base:     base,
 		cfg:      cfg,
 		capturer: capturer,
 		log:      log,
@@ -154,11 +165,21 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 
 // Serve accepts connections until Shutdown, and then answers http.ErrServerClosed. Requests that are
 // not hooks go to rest, whose ConnState it chains.
-func (f *Front) Serve(ln net.Listener, rest *http.Server) error {
-	s := &serving{ln, rest, newHandoff(ln.Addr())}
+func (f *Front) Serve(ln net.Listener, rest *http.Server) error { return f.serve(ln, nil, rest) }
+
+// ServeTLS is Serve under TLS. Connections that agree on HTTP/2 (ALPN "h2") go to rest as a whole, which receives hooks by [Front.Handler].
+func (f *Front) ServeTLS(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
+	return f.serve(ln, cfg, rest)
+}
+
+func (f *Front) serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
+	s := &serving{ln, cfg, rest, newHandoff(ln.Addr())}
 	then := rest.ConnState
 	rest.ConnState = func(nc net.Conn, state http.ConnState) {
-		if c, ok := nc.(*conn); ok {
+		switch c := nc.(type) {
+		case *conn:
+			c.connState(state)
+		case secured:
 			c.connState(state)
 		}
 		if then != nil {
@@ -216,7 +237,7 @@ func (f *Front) accept(s *serving) error {
 		pause = 0
 		c := newConn(f, s, nc)
 		if !f.admitConn(c) {
-			f.turnAway(nc)
+			f.turnAway(s, nc)
 			continue
 		}
 		go c.run()
@@ -224,11 +245,13 @@ func (f *Front) accept(s *serving) error {
 }
 
 // turnAway tells a sender that there are too many connections. It must not block the accept loop; the
-// answer fits in the socket's empty buffer.
-func (f *Front) turnAway(nc net.Conn) {
+// answer fits in the socket's empty buffer. Under TLS, a handshake would cost what is lacking, so nothing is said.
+func (f *Front) turnAway(s *serving, nc net.Conn) {
 	nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	r := refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "There are too many connections.").reply()
-	nc.Write(appendReply(nil, r, replyForm{minor: 1, close: true, date: f.clock.date(time.Now())}))
+	if s.tls == nil {
+		nc.Write(appendReply(nil, r, replyForm{minor: 1, close: true, date: f.clock.date(time.Now())}))
+	}
 	nc.Close()
 }
 

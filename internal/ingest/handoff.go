@@ -18,9 +18,9 @@ func newHandoff(addr net.Addr) *handoff {
 }
 
 // give reports whether net/http took the connection.
-func (h *handoff) give(c *conn) bool {
+func (h *handoff) give(nc net.Conn) bool {
 	select {
-	case h.conns <- c:
+	case h.conns <- nc:
 		return true
 	case <-h.done:
 		return false

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -144,6 +145,12 @@ func (b *syncBuffer) String() string {
 
 func start(t testing.TB, cfg ingest.Config, s *stub, next http.Handler) *service {
 	t.Helper()
+	return startOn(t, nil, cfg, s, next)
+}
+
+// startOn is start, under TLS where there is a configuration of it.
+func startOn(t testing.TB, tlsConfig *tls.Config, cfg ingest.Config, s *stub, next http.Handler) *service {
+	t.Helper()
 	if next == nil {
 		next = http.HandlerFunc(echo)
 	}
@@ -155,7 +162,11 @@ func start(t testing.TB, cfg ingest.Config, s *stub, next http.Handler) *service
 	sv := &service{t: t, addr: ln.Addr().String(), stub: s, log: log, done: make(chan error, 1)}
 	sv.front = ingest.New(cfg, s, slog.New(slog.NewTextHandler(log, nil)))
 	rest := &http.Server{Handler: sv.front.Handler(next), ReadHeaderTimeout: 5 * time.Second}
-	go func() { sv.done <- sv.front.Serve(ln, rest) }()
+	if tlsConfig == nil {
+		go func() { sv.done <- sv.front.Serve(ln, rest) }()
+	} else {
+		go func() { sv.done <- sv.front.ServeTLS(ln, tlsConfig, rest) }()
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

@@ -36,6 +36,13 @@ func (c *conn) serveHook() (keep bool) {
 		c.lease.Release()
 		reply = c.front.await(reply)
 	}
+	if reply.Unanswered() {
+		c.lease.Release()
+		c.responded = true
+		c.front.hold(reply.Delay)
+		c.reset()
+		return false
+	}
 	if reply.Delay > 0 {
 		c.lease.Release()
 		c.front.delay(reply.Delay)
@@ -65,10 +72,10 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	if h.authority != "" {
 		a.Target = strings.TrimPrefix(h.target[strings.Index(h.target, "://")+len("://"):], h.authority)
 	}
-	kind := reception(h.path)
+	kind, rest := f.reception(h.path)
 	var ref string
-	ref, a.Path = splitHook(h.path[len(kind):])
-	f.origin(a, c.peer, h.host)
+	ref, a.Path = splitHook(rest)
+	f.origin(a, c.peer, h.host, c.serving.tls != nil)
 
 	expects := false
 	if h.expect != "" && h.minor == 1 {

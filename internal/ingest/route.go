@@ -31,21 +31,34 @@ const (
 	mails = "/mail"
 )
 
-// reception returns the one that a path, as received, belongs to, or "".
-func reception(path string) string {
-	for _, prefix := range []string{hooks, mails} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
-			return prefix
+// reception returns the one that a path belongs to, or "", and what follows its name. The path may stand below that of the public
+// address or may have been cut by a proxy: the two can not be taken for each other, since no public address begins as a reception does.
+func (f *Front) reception(path string) (kind, rest string) {
+	path, _ = cutPath(path, f.base)
+	for _, kind := range []string{hooks, mails} {
+		if rest, ok := cutPath(path, kind); ok {
+			return kind, rest
 		}
 	}
-	return ""
+	return "", ""
+}
+
+// cutPath takes whole leading segments from a path.
+func cutPath(path, segments string) (rest string, ok bool) {
+	if rest, ok := strings.CutPrefix(path, segments); ok && (rest == "" || rest[0] == '/') {
+		return rest, true
+	}
+	return path, false
 }
 
 // isHook reports whether a path, as received, is one of reception.
-func isHook(path string) bool { return reception(path) != "" }
+func (f *Front) isHook(path string) bool {
+	kind, _ := f.reception(path)
+	return kind != ""
+}
 
 // claimsHook reports whether a head that may be malformed or incomplete asks for a hook.
-func claimsHook(text []byte) bool {
+func (f *Front) claimsHook(text []byte) bool {
 	line, _, _ := strings.Cut(string(text[:min(len(text), 512)]), "\n")
 	_, rest, ok := strings.Cut(line, " ")
 	if !ok {
@@ -53,7 +66,7 @@ func claimsHook(text []byte) bool {
 	}
 	target, _, _ := strings.Cut(rest, " ")
 	_, path, _, _ := splitTarget(strings.TrimSuffix(target, "\r"))
-	return isHook(path)
+	return f.isHook(path)
 }
 
 // splitHook cuts the path of a hook behind its reception into the endpoint's id and what follows it, as received. The id is ""

@@ -132,6 +132,11 @@ func (d *diagnosis) response() {
 		return
 	}
 	r := d.Event.Reply
+	if r.Unanswered() {
+		d.add(hookglass.AreaResponse, hookglass.SeverityWarning, "unanswered", fmt.Sprintf("The sender was given no answer: its connection was reset after %s, as the endpoint's response_script says.", r.Delay),
+			"The retry profile of the endpoint shows what the sender did then.")
+		return
+	}
 	text := fmt.Sprintf("The sender was answered %d (%s", r.Status, r.Source)
 	if r.Delay > 0 {
 		text += fmt.Sprintf(", after %s", r.Delay.Round(time.Millisecond))

@@ -20,7 +20,10 @@ import (
 var sendersText []byte
 
 var senders = sync.OnceValue(func() map[string]hookglass.SenderFacts {
-	var rows []struct{ Provider, Expects, Retries string }
+	var rows []struct {
+		Provider, Expects, Retries string
+		Schedule                   []int64
+	}
 	if err := json.Unmarshal(sendersText, &rows); err != nil {
 		panic("inspect: senders.json: " + err.Error()) // a fault in the table, found by every test
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -18,10 +19,11 @@ import (
 
 const (
 	// jobTimeout ends a job that hangs. The longest is a piece of a bulk replay: 15 s and one delivery of 30 s.
-	jobTimeout = 60 * time.Second
-	// rescueAfter is when work counts as orphaned by a dead node. With the rescuer's own round of 30 s it is
-	// taken over within the 60 s of decisions, section 14, plus jobTimeout.
-	rescueAfter = jobTimeout + 5*time.Second
+	jobTimeout = 50 * time.Second
+	// rescueAfter is when work counts as orphaned by a dead node, and rescueEvery how often somebody looks: it is taken over within the 60 s
+	// of decisions, section 14.
+	rescueAfter = jobTimeout + 2*time.Second
+	rescueEvery = 3 * time.Second
 	// replayWorkers mostly wait for targets. One tenant has a quarter of them at most, see internal/replay.
 	replayWorkers = 64
 	// actionWorkers mostly wait for targets, too. actionTimeout is for a rerun until it ends or waits: the longest step takes 300 s.
@@ -81,12 +83,13 @@ type Actions interface {
 // rerun works reruns of actions. It is a type of its own for its timeout.
 type rerun struct {
 	river.WorkerDefaults[hookglass.ActionRunJob]
+	db      *store.DB
 	actions Actions
 }
 
 // Work implements river.Worker.
 func (w *rerun) Work(ctx context.Context, j *river.Job[hookglass.ActionRunJob]) error {
-	return inTurn(w.actions.ExecuteRun(ctx, j.Args.RunID))
+	return inTurn(w.db, w.actions.ExecuteRun(ctx, j.Args.RunID))
 }
 
 // Timeout implements river.Worker.
@@ -94,6 +97,8 @@ func (w *rerun) Timeout(*river.Job[hookglass.ActionRunJob]) time.Duration { retu
 
 // Workers work the queue of one node.
 type Workers struct {
+	db      *store.DB
+	log     *slog.Logger
 	workers store.Workers
 	stop    time.Duration
 }
@@ -107,7 +112,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.EraseJob]) error {
 		done, err := captures.Erase(ctx, j.Args.EndpointNum)
 		if err == nil && !done {
-			return river.JobSnooze(0) // the rest when others have had their turn
+			return snooze(db, 0) // the rest when others have had their turn
 		}
 		return err
 	}))
@@ -117,21 +122,21 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.RetagJob]) error {
 		done, err := tags.Retag(ctx, j.Args)
 		if err == nil && !done {
-			return river.JobSnooze(0)
+			return snooze(db, 0)
 		}
 		return err
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayRunJob]) error {
-		return inTurn(replays.ExecuteRun(ctx, j.Args.RunID))
+		return inTurn(db, replays.ExecuteRun(ctx, j.Args.RunID))
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayBatchJob]) error {
 		done, err := replays.WorkBatch(ctx, j.Args.BatchID)
 		if err == nil && !done {
-			return river.JobSnooze(0)
+			return snooze(db, 0)
 		}
-		return inTurn(err)
+		return inTurn(db, err)
 	}))
-	river.AddWorker(workers, &rerun{actions: actions})
+	river.AddWorker(workers, &rerun{db: db, actions: actions})
 	poll := time.Second
 	if !db.Postgres() {
 		poll = 200 * time.Millisecond // nothing notifies on SQLite
@@ -141,7 +146,8 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 		Workers:              workers,
 		Logger:               log.With("part", "job"),
 		JobTimeout:           jobTimeout,
-		RescueStuckJobsAfter: rescueAfter,
+		RescueStuckJobsAfter: 24 * time.Hour, // in vain, see rescue: the queue's own goes by the clock of one node
+		RetryPolicy:          retries{db},
 		FetchPollInterval:    poll,
 		FetchCooldown:        100 * time.Millisecond,
 		PeriodicJobs: []*river.PeriodicJob{
@@ -160,14 +166,14 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	if err != nil {
 		return nil, fmt.Errorf("job: %w", err)
 	}
-	return &Workers{workers: w, stop: 10 * time.Second}, nil
+	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: 10 * time.Second}, nil
 }
 
 // inTurn puts a job back whose turn has not come.
-func inTurn(err error) error {
+func inTurn(db *store.DB, err error) error {
 	var later *hookglass.Error
 	if errors.As(err, &later) && later.Code == hookglass.CodeRateLimited {
-		return river.JobSnooze(later.RetryAfter)
+		return snooze(db, later.RetryAfter)
 	}
 	return err
 }
@@ -178,7 +184,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	if err := w.workers.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("job: start: %w", err)
 	}
-	<-ctx.Done()
+	w.rescue(ctx)
 	soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.stop)
 	defer cancel()
 	if err := w.workers.Stop(soft); err == nil {
@@ -190,4 +196,39 @@ func (w *Workers) Run(ctx context.Context) error {
 		return fmt.Errorf("job: stop: %w", err)
 	}
 	return nil
+}
+
+// rescue takes back what dead nodes had begun, until ctx ends. All nodes do so: one of them has each job.
+func (w *Workers) rescue(ctx context.Context) {
+	longer := map[string]time.Duration{hookglass.ActionRunJob{}.Kind(): actionTimeout + rescueAfter - jobTimeout}
+	tick := time.NewTicker(rescueEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		switch n, err := w.db.RescueJobs(ctx, rescueAfter, longer); {
+		case err != nil && ctx.Err() == nil:
+			w.log.Warn("jobs of nodes that are gone could not be looked for", "error", err)
+		case n > 0:
+			w.log.Info("jobs were taken over from a node that is gone", "jobs", n)
+		}
+	}
+}
+
+// snooze puts a job back for a while. The queue adds that to this machine's clock, and reads the sum by the database's.
+func snooze(db *store.DB, wait time.Duration) error {
+	own := time.Now()
+	return &river.JobSnoozeError{Duration: wait + db.Stamp(own).Sub(own)}
+}
+
+// retries are the queue's own, by the clock that it reads them by.
+type retries struct{ db *store.DB }
+
+// NextRetry implements river.ClientRetryPolicy.
+func (r retries) NextRetry(j *rivertype.JobRow) time.Time {
+	var own river.DefaultClientRetryPolicy
+	return r.db.Stamp(own.NextRetry(j))
 }

@@ -32,6 +32,10 @@ const (
 	loadedBody = 64 << 10
 	// settleAtOnce bounds how many tasks one transaction ends.
 	settleAtOnce = 128
+	// Taking tasks, or ending them, rests for so many times as long as it took, at most for so long: what came meanwhile goes together the next time,
+	// and the storage belongs to captures for most of the time.
+	restTimes = 3
+	restMost  = 10 * time.Millisecond
 )
 
 // TaskConfig says how tasks of one kind are worked.
@@ -58,12 +62,12 @@ type Tasks struct {
 	places  *fair.Places
 	held    map[int64]struct{} // the tasks in hand, whose leases are renewed
 	starved bool
-	turn    int
 }
 
 type endedTask struct {
 	store.Task
 	tenant string
+	gone   bool // it has been ended
 	again  bool
 	wait   time.Duration
 }
@@ -99,6 +103,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 		case <-w.freed:
 		case <-look.C:
 		}
+		began := time.Now()
 		wait, err := w.round(ctx, working)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -106,6 +111,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 			}
 			wait = lookForTasks
 		}
+		rest(ctx, began)
 		look.Reset(wait)
 	}
 
@@ -120,6 +126,16 @@ func (w *Tasks) Run(ctx context.Context) error {
 	close(w.ended)
 	settling.Wait()
 	return nil
+}
+
+// rest waits in proportion to what was done since a time.
+func rest(ctx context.Context, began time.Time) {
+	pause := time.NewTimer(min(restTimes*time.Since(began), restMost))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
 }
 
 // softStop is for tasks under way when the node stops.
@@ -176,26 +192,15 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// reserve takes places for endpoints with tasks due, one each in turn until no more are to be had.
-func (w *Tasks) reserve(due []store.TaskQueue) map[int64]int {
+// reserve takes places for endpoints with tasks due.
+func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
+	lines := make([]fair.Line, len(due))
+	for i, q := range due {
+		lines[i] = fair.Line{Tenant: tenantOf(q), Num: q.EndpointNum}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	places := make(map[int64]int)
-	full := make(map[int64]bool)
-	for len(full) < len(due) {
-		for i := range due {
-			q := due[(i+w.turn)%len(due)]
-			switch {
-			case full[q.EndpointNum]:
-			case w.places.Take(tenantOf(q), q.EndpointNum):
-				places[q.EndpointNum]++
-			default:
-				full[q.EndpointNum] = true
-			}
-		}
-	}
-	w.turn++
-	w.starved = slices.ContainsFunc(due, func(q store.TaskQueue) bool { return places[q.EndpointNum] == 0 })
+	places, w.starved = w.places.Share(lines)
 	return places
 }
 
@@ -251,6 +256,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 
 func (w *Tasks) work(ctx context.Context, e endedTask) {
 	defer func() { w.ended <- e }()
+	e.Ended = func() { e.gone = true }
 	if e.Lost > maxLost {
 		w.Log.Error("a task was begun several times and never came to an end: it is given up", "kind", w.Kind, "event", e.Event.ID)
 		return
@@ -310,23 +316,36 @@ func (w *Tasks) settleAll(ctx context.Context) {
 				break gather
 			}
 		}
-		// All transactions take the rows in the same order, so that no two wait for each other.
-		slices.SortFunc(batch, func(a, b endedTask) int { return int(a.Num - b.Num) })
-		err := w.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
-			var done []store.Task
-			for _, e := range batch {
-				if !e.again {
-					done = append(done, e.Task)
-				} else if err := tx.DeferTask(e.Task, e.wait); err != nil {
-					return err
-				}
-			}
-			return tx.EndTasks(done)
-		})
-		if err != nil {
-			w.Log.Warn("what became of tasks could not be written down; they will be done again", "kind", w.Kind, "tasks", len(batch), "error", err)
-		}
+		began := time.Now()
+		w.settle(ctx, batch)
 		w.give(batch)
+		rest(ctx, began)
+	}
+}
+
+// settle writes down what became of tasks.
+func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
+	// All transactions take the rows in the same order, so that no two wait for each other.
+	slices.SortFunc(batch, func(a, b endedTask) int { return int(a.Num - b.Num) })
+	if !slices.ContainsFunc(batch, func(e endedTask) bool { return !e.gone }) {
+		return
+	}
+	err := w.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+		var done []store.Task
+		for _, e := range batch {
+			if e.gone {
+				continue
+			}
+			if !e.again {
+				done = append(done, e.Task)
+			} else if err := tx.DeferTask(e.Task, e.wait); err != nil {
+				return err
+			}
+		}
+		return tx.EndTasks(done)
+	})
+	if err != nil {
+		w.Log.Warn("what became of tasks could not be written down; they will be done again", "kind", w.Kind, "tasks", len(batch), "error", err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hookglass"
-	"hookglass/internal/delivery"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
@@ -14,6 +13,7 @@ import (
 // Bounds of a bulk replay. Its events are sent one after another, oldest first, so a rate is the most there will be.
 const (
 	MaxBatch     = 10_000 // events
+	maxPicked    = 1_000  // of them, where they are named
 	DefaultRate  = 10     // a second
 	MaxRate      = 100
 	collectPage  = 500
@@ -26,7 +26,8 @@ const (
 
 // BatchRequest says what a bulk replay shall do.
 type BatchRequest struct {
-	Query         string // the search language; ignored events are left out unless it asks for them
+	Query         string   // the search language; ignored events are left out unless it asks for them
+	Events        []string // these and no others, in place of a query; one that is gone is left out
 	TargetURL     string
 	Identity      string
 	Signature     string
@@ -47,7 +48,10 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	if r.Rate < 1 || r.Rate > MaxRate {
 		faults = append(faults, hookglass.FieldError{Field: "rate", Message: "must be from 1 to 100"})
 	}
-	q, err := query.Filter{Q: r.Query}.Parse(time.Now())
+	if len(r.Events) > 0 && r.Query != "" {
+		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "or query may be given, and not both"})
+	}
+	q, err := query.Filter{Q: r.Query}.Parse(s.db.Now())
 	var invalid *hookglass.Error
 	if errors.As(err, &invalid) {
 		for _, f := range invalid.Details {
@@ -72,7 +76,12 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	if err := options.Permitted(src.entitlements); err != nil {
 		return b, err
 	}
-	seqs, err := s.collect(ctx, who, ref, q)
+	var seqs []int64
+	if len(r.Events) > 0 {
+		seqs, err = s.picked(ctx, who, ref, r.Events)
+	} else {
+		seqs, err = s.collect(ctx, who, ref, q)
+	}
 	if err != nil {
 		return b, err
 	}
@@ -83,7 +92,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	if r.DryRun {
 		return b, nil
 	}
-	b.ID = hookglass.NewSortableID(hookglass.PrefixReplayBatch, time.Now())
+	b.ID = hookglass.NewSortableID(hookglass.PrefixReplayBatch, s.db.Now())
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		if _, err := tx.EndpointByNum(b.EndpointNum); err != nil {
 			return err
@@ -91,6 +100,18 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 		return tx.CreateReplayBatch(&b, seqs)
 	})
 	return b, err
+}
+
+// picked finds the events that a bulk replay names.
+func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref string, ids []string) (seqs []int64, err error) {
+	if len(ids) > maxPicked {
+		return nil, hookglass.Invalid("request_ids", "may name 1,000 requests at most")
+	}
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		seqs, err = v.EventSeqs(ref, ids)
+		return err
+	})
+	return seqs, err
 }
 
 // collect finds the events of a bulk replay.
@@ -230,7 +251,7 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, err error)
 		err = b.Options.Permitted(src.entitlements)
 	}
 	if err == nil {
-		attempt, _, err = s.attempt(ctx, src, b.TargetURL, b.Options, delivery.Overrides{})
+		attempt, _, err = s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, time.Now()))
 	}
 	item.State = hookglass.ItemFailed
 	var refusal *hookglass.Error
@@ -253,6 +274,11 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, err error)
 		s.Log.ErrorContext(ctx, "an event of a bulk replay failed", "batch", b.ID, "error", err)
 	}
 	settle := func(tx *store.Tx) error {
+		if attempt != nil {
+			if err := tx.RecordReplay(attempt); err != nil {
+				return err
+			}
+		}
 		if err := tx.FinishBatchItem(b.Num, item); err != nil {
 			return err
 		}
@@ -262,12 +288,7 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, err error)
 		}
 		return nil
 	}
-	if attempt != nil {
-		return true, s.record(ctx, attempt, settle)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	return true, s.db.Update(ctx, hookglass.System, settle)
+	return true, s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
 }
 
 // close completes a bulk replay of which nothing is left.

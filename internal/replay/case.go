@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -80,7 +79,7 @@ func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref s
 	if err := s.tryBuild(src, c.ReplayCaseConfig); err != nil {
 		return c, err
 	}
-	c.ID = hookglass.NewSortableID(hookglass.PrefixReplayCase, time.Now())
+	c.ID = hookglass.NewSortableID(hookglass.PrefixReplayCase, s.db.Now())
 	c.EndpointNum, c.EndpointID, c.SourceID = src.endpoint.Num, src.endpoint.ID, src.event.ID
 	snap, err := s.sealCase(&c, src.event)
 	if err != nil {
@@ -209,7 +208,7 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 
 // tryBuild answers what a run would be blocked for today: modes that do not fit the event.
 func (s *Service) tryBuild(src source, c hookglass.ReplayCaseConfig) error {
-	_, err := s.build(src, c.TargetURL, c.Options, delivery.Overrides{}, time.Now())
+	_, err := delivery.Build(s.order(src, c.TargetURL, c.Options, s.db.Now()))
 	var e *hookglass.Error
 	if errors.As(err, &e) && e.Code == hookglass.CodeValidationFailed {
 		inCase := *e

@@ -81,15 +81,20 @@ func (names) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) 
 // capture stores an event of the endpoint.
 func (b *bench) capture(method, headers, body string) *hookglass.Event {
 	b.t.Helper()
+	e := b.prepared(method, headers, body)
+	must(b.t, b.db.Capture(b.t.Context(), b.owner.Account.ID, e))
+	return e
+}
+
+// prepared is an event of the endpoint that is not stored yet.
+func (b *bench) prepared(method, headers, body string) *hookglass.Event {
 	now := time.Now().UTC()
-	e := &hookglass.Event{
+	return &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: b.ep.Num, EndpointID: b.ep.ID, Type: hookglass.EventWebhook, ReceivedAt: now,
 		Method: method, Path: "/", URL: "https://hooks.example.com/", Proto: "HTTP/1.1", Provider: hookglass.UnknownProvider,
 		SignatureStatus: hookglass.SignatureUnchecked, Size: int64(len(body)), Status: 200,
 		Payload: &hookglass.Payload{Headers: hookglass.ParseWire([]byte(headers)), Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
 	}
-	must(b.t, b.db.Capture(b.t.Context(), b.owner.Account.ID, e))
-	return e
 }
 
 func (b *bench) setPayment(has bool) {

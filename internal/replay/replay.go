@@ -19,6 +19,7 @@ import (
 	"hookglass/internal/delivery"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
+	"hookglass/internal/timeshift"
 )
 
 // Timeout is for one delivery, from the resolution of the name to the last byte (decisions, section 13, "Replay").
@@ -90,6 +91,8 @@ type Request struct {
 	Identity  string // "": original
 	Signature string // "": the default
 	Overrides delivery.Overrides
+	TimeShift string // moves the times of the copy (see timeshift.Parse); "": none is moved
+	DryRun    bool   // only say what would be sent
 }
 
 // source is an event with what it takes to send it.
@@ -110,24 +113,40 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	if err := s.checkTarget("target_url", r.TargetURL); err != nil {
 		return nil, err
 	}
+	var shift timeshift.Shift
+	if r.TimeShift != "" {
+		var fault string
+		if shift, fault = timeshift.Parse(r.TimeShift); fault != "" {
+			faults = append(faults, hookglass.FieldError{Field: "time_shift", Message: fault})
+		}
+	}
 	if len(faults) > 0 {
 		return nil, hookglass.InvalidFields(faults)
 	}
 	var src source
-	err := s.db.View(ctx, who, func(v *store.View) (err error) {
+	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips more.
+	err := s.db.Glance(ctx, who, func(v *store.View) (err error) {
 		if src, err = s.source(v, ref); err != nil {
 			return err
 		}
-		src.event, err = v.Event(ref, eventID)
+		src.event, err = v.EventOf(src.endpoint, eventID)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	if r.Signature == "" && !shift.IsZero() && src.entitlements.MayRegenerateOrResign() == nil && delivery.Signable(src.event, src.configs) {
+		options.Signature = hookglass.SignatureResign // a captured signature does not fit what is moved
+	}
 	if err := options.Permitted(src.entitlements); err != nil {
 		return nil, err
 	}
-	attempt, full, err := s.attempt(ctx, src, r.TargetURL, options, r.Overrides)
+	o := s.order(src, r.TargetURL, options, s.db.Now())
+	o.Overrides, o.Shift = r.Overrides, shift
+	if r.DryRun {
+		return s.rehearse(src, r.TargetURL, o)
+	}
+	attempt, full, err := s.attempt(ctx, src, r.TargetURL, o)
 	var refused *hookglass.Error
 	if errors.As(err, &refused) && refused.Code == hookglass.CodeTargetNotAllowed { // by the address that the name leads to
 		return nil, &hookglass.Error{Code: refused.Code, Message: refused.Message, Details: []hookglass.FieldError{{Field: "target_url", Message: "leads to an address that may not be reached"}}}
@@ -135,7 +154,7 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, attempt, func(*store.Tx) error { return nil }); err != nil {
+	if err := s.record(ctx, attempt); err != nil {
 		return nil, err
 	}
 	full.Num, full.Verdict = attempt.Num, attempt.Verdict
@@ -170,27 +189,45 @@ func (s source) key() string {
 	return "endpoint " + string(s.endpoint.ID)
 }
 
-// build makes the request of a delivery.
-func (s *Service) build(src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides, at time.Time) (delivery.Request, error) {
+// order is what a delivery is made of.
+func (s *Service) order(src source, target string, options hookglass.ReplayOptions, at time.Time) delivery.Order {
 	if target == hookglass.TunnelTarget {
 		target = place(src.event)
 	}
-	return delivery.Build(delivery.Order{
-		Event: src.event, TargetURL: target, Options: options, Overrides: overrides,
-		Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(), At: at.Truncate(time.Microsecond),
-	})
+	return delivery.Order{
+		Event: src.event, TargetURL: target, Options: options, Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(),
+		At: at.UTC().Truncate(time.Microsecond),
+	}
+}
+
+// rehearse makes the request of a delivery, and the attempt that it would be.
+func (s *Service) rehearse(src source, target string, o delivery.Order) (*hookglass.Replay, error) {
+	r, _, err := s.begin(src, target, o)
+	if err != nil {
+		return nil, err
+	}
+	r.DryRun, r.ID = true, ""
+	r.Request.Headers = shown(r.Request.Headers, src.configs)
+	return r, nil
+}
+
+func (s *Service) begin(src source, target string, o delivery.Order) (*hookglass.Replay, delivery.Request, error) {
+	out, err := delivery.Build(o)
+	if err != nil {
+		return nil, out, err
+	}
+	return &hookglass.Replay{
+		ID: hookglass.NewSortableID(hookglass.PrefixReplay, o.At), EndpointNum: src.endpoint.Num, EventSeq: src.event.Seq, EventID: src.event.ID,
+		TargetURL: target, Options: o.Options, Request: out.SentRequest, At: o.At, NewDeliveryID: out.NewDeliveryID, Warnings: out.Warnings,
+		TimeShifted: !o.Shift.IsZero(), TimeChanges: out.TimeChanges,
+	}, out, nil
 }
 
 // attempt sends an event once. It returns the attempt as it is remembered, bounded and without credentials, and as it was.
-func (s *Service) attempt(ctx context.Context, src source, target string, options hookglass.ReplayOptions, overrides delivery.Overrides) (kept, full *hookglass.Replay, err error) {
-	at := time.Now().UTC().Truncate(time.Microsecond)
-	out, err := s.build(src, target, options, overrides, at)
+func (s *Service) attempt(ctx context.Context, src source, target string, o delivery.Order) (kept, full *hookglass.Replay, err error) {
+	full, out, err := s.begin(src, target, o)
 	if err != nil {
 		return nil, nil, err
-	}
-	full = &hookglass.Replay{
-		ID: hookglass.NewSortableID(hookglass.PrefixReplay, at), EndpointNum: src.endpoint.Num, EventSeq: src.event.Seq, EventID: src.event.ID,
-		TargetURL: target, Options: options, Request: out.SentRequest, At: at, NewDeliveryID: out.NewDeliveryID, Warnings: out.Warnings,
 	}
 	got, _ := s.send(ctx, src, target, "", out)
 	if got.Forbidden != nil {
@@ -200,13 +237,17 @@ func (s *Service) attempt(ctx context.Context, src source, target string, option
 	remembered := *full
 	remembered.Request = keepRequest(full.Request, src.configs)
 	remembered.Response = keepResponse(full.Response, src.configs)
-	// A secret that a provider has its senders show as it is (GitLab's token) is nobody's to read, not even now.
-	shown := make(hookglass.Headers, len(full.Request.Headers))
-	for i, h := range full.Request.Headers {
-		shown[i] = hookglass.Header{Name: h.Name, Value: delivery.RedactSecrets(h.Value, src.configs)}
-	}
-	full.Request.Headers = shown
+	full.Request.Headers = shown(full.Request.Headers, src.configs)
 	return &remembered, full, nil
+}
+
+// shown are headers for who asked. A secret that a provider has its senders show as it is (GitLab's token) is nobody's to read, not even now.
+func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
+	all := make(hookglass.Headers, len(h))
+	for i, f := range h {
+		all[i] = hookglass.Header{Name: f.Name, Value: delivery.RedactSecrets(f.Value, configs)}
+	}
+	return all
 }
 
 // keepRequest is a request as it is remembered.
@@ -236,15 +277,10 @@ func keepResponse(r *hookglass.TargetResponse, configs []provider.Config) *hookg
 const recordTimeout = 15 * time.Second
 
 // record remembers an attempt, whoever is gone meanwhile: what was sent must not be forgotten.
-func (s *Service) record(ctx context.Context, r *hookglass.Replay, also func(*store.Tx) error) error {
+func (s *Service) record(ctx context.Context, r *hookglass.Replay) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		if err := tx.RecordReplay(r); err != nil {
-			return err
-		}
-		return also(tx)
-	})
+	return s.db.Jot(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecordReplay(r) })
 }
 
 // checkTarget judges a target as it is spelled. The word tunnel is one.

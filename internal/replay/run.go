@@ -83,9 +83,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 
 // finish writes the final state, also where the worker was told to stop.
 func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	return s.db.Persist(ctx, recordTimeout, hookglass.System, func(tx *store.Tx) error {
 		_, err := tx.FinishReplayRun(&r)
 		return err
 	})
@@ -148,7 +146,7 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 	if err := s.checkTarget("target_url", c.TargetURL); err != nil {
 		return r, src, nil, err
 	}
-	request, err := s.build(src.source, c.TargetURL, c.Options, delivery.Overrides{}, time.Now())
+	request, err := delivery.Build(s.order(src.source, c.TargetURL, c.Options, s.db.Now()))
 	return r, src, &request, err
 }
 

@@ -260,7 +260,7 @@ func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 	}, query, a.values...); err != nil || counts {
 		return counts, err
 	}
-	f, err := v.FiguresOf(endpointNum, since, now())
+	f, err := v.FiguresOf(endpointNum, since, v.Now)
 	return f.Counted() > 0, err
 }
 
@@ -328,7 +328,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	}
 	upTo = after
 	for _, e := range found {
-		if len(waiting) > 0 && e.Seq >= waiting[0] && now().Sub(e.ReceivedAt) < settling {
+		if len(waiting) > 0 && e.Seq >= waiting[0] && v.Now.Sub(e.ReceivedAt) < settling {
 			break
 		}
 		if upTo = e.Seq; e.Ignored == "" {

@@ -52,7 +52,7 @@ const (
 // appendEventArgs appends the columns of insertEvent.
 func appendEventArgs(values []any, e *hookglass.Event) []any {
 	var status any
-	if e.Payload != nil && e.Reply != nil {
+	if e.Payload != nil && e.Reply != nil && !e.Reply.Unanswered() {
 		status = e.Reply.Status
 	}
 	return append(values,

@@ -98,5 +98,14 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 		s.Where = "notification_channels:sealed:" + id
 		return s, err
 	}, query, d.values...)
-	return slices.Concat(secrets, cases, values, channels), err
+	if err != nil {
+		return nil, err
+	}
+	acme, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+		var name string
+		err = scan(&name, &s.Sealed)
+		s.Where = "acme:sealed:" + name
+		return s, err
+	}, "SELECT name, sealed FROM acme ORDER BY updated_at DESC LIMIT $1", limit)
+	return slices.Concat(secrets, cases, values, channels, acme), err
 }

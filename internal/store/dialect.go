@@ -4,10 +4,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -140,6 +142,22 @@ const (
 	postgresClock = "cast(extract(epoch from clock_timestamp()) * 1000000 AS bigint)"
 	sqliteClock   = "cast(unixepoch('subsec') * 1000000 AS integer)"
 )
+
+// jobTime is a while ago by the database's clock, as the queue keeps times.
+func (d dialect) jobTime(ago time.Duration) string {
+	if d == postgres {
+		return fmt.Sprintf("(clock_timestamp() - interval '%d milliseconds')", ago.Milliseconds())
+	}
+	return fmt.Sprintf("datetime('now', 'subsec', '-%.3f seconds')", ago.Seconds())
+}
+
+// jobState is the type of the state of a job.
+func (d dialect) jobState() string {
+	if d == postgres {
+		return "river_job_state"
+	}
+	return "text"
+}
 
 // lower makes the ASCII letters of a text small, and leaves all others.
 func (d dialect) lower(text string) string {

@@ -12,25 +12,26 @@ import (
 
 const endpointColumns = `e.num, e.id, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0), e.name, e.kind, e.custom_id, e.provider,
 	e.provider_config, e.email_local_part, e.enabled, e.response, e.expires_at, e.created_at, e.updated_at,
-	s.event_count, s.refused_count, s.last_event_at, CASE WHEN EXISTS (SELECT 1 FROM tunnel_subscriptions u WHERE u.endpoint = e.num) THEN 1 ELSE 0 END`
+	s.event_count, s.refused_count, s.last_event_at, e.response_script, e.schema_tracking, CASE WHEN EXISTS (SELECT 1 FROM tunnel_subscriptions u WHERE u.endpoint = e.num) THEN 1 ELSE 0 END`
 
 const endpointTables = ` FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num`
 
 func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
 	var e hookglass.Endpoint
-	var customID, provider, localPart, response sql.NullString
-	var enabled, tunnel int64
+	var customID, provider, localPart, response, script sql.NullString
+	var enabled, tracking, tunnel int64
 	var config string
 	var expires, last sql.NullInt64
 	var created, updated int64
 	err := scan(&e.Num, &e.ID, &e.AccountID, &e.WorkspaceID, &e.Name, &e.Kind, &customID, &provider,
 		&config, &localPart, &enabled, &response, &expires, &created, &updated,
-		&e.EventCount, &e.RefusedCount, &last, &tunnel)
+		&e.EventCount, &e.RefusedCount, &last, &script, &tracking, &tunnel)
 	if err != nil {
 		return e, err
 	}
 	e.CustomID, e.Provider, e.EmailLocalPart = customID.String, provider.String, localPart.String
 	e.Enabled, e.TunnelActive = enabled != 0, tunnel != 0
+	e.ResponseScript, e.SchemaTracking = script.String, tracking != 0
 	e.ExpiresAt, e.LastEventAt = fromMicros(expires), fromMicros(last)
 	e.CreatedAt, e.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
 	if err := json.Unmarshal([]byte(config), &e.ProviderConfig); err != nil {
@@ -48,7 +49,7 @@ func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
 // endpointScope limits a statement over endpoints e to those that live and that the principal may see.
 func (v *View) endpointScope(a *args) string {
 	var b strings.Builder
-	b.WriteString(" e.deleted_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > " + a.add(now().UnixMicro()) + ")")
+	b.WriteString(" e.deleted_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > " + a.add(v.Now.UnixMicro()) + ")")
 	switch {
 	case v.who.System:
 	case v.who.Endpoint != "":
@@ -140,7 +141,7 @@ func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
 
 // HomeWorkspaceOf is HomeWorkspace for another principal than that of the transaction.
 func (tx *Tx) HomeWorkspaceOf(who hookglass.Principal, id int64) (hookglass.Workspace, error) {
-	v := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: who}
+	v := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: who, Now: tx.Now}
 	return v.HomeWorkspace(id)
 }
 
@@ -157,10 +158,11 @@ func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error 
 		key = tunnelKeyHash
 	}
 	err = tx.q.QueryRowContext(tx.ctx, `INSERT INTO endpoints (id, account_id, workspace_id, name, kind, custom_id, provider, provider_config,
-		email_local_part, enabled, response, tunnel_key_hash, expires_at, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14) RETURNING num`,
+		email_local_part, enabled, response, tunnel_key_hash, expires_at, created_at, updated_at, response_script, schema_tracking)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $16) RETURNING num`,
 		string(e.ID), nullInt(e.AccountID), nullInt(e.WorkspaceID), e.Name, string(e.Kind), nullString(e.CustomID), nullString(e.Provider), config,
-		nullString(e.EmailLocalPart), boolInt(e.Enabled), response, key, micros(e.ExpiresAt), tx.Now.UnixMicro()).Scan(&e.Num)
+		nullString(e.EmailLocalPart), boolInt(e.Enabled), response, key, micros(e.ExpiresAt), tx.Now.UnixMicro(),
+		nullString(e.ResponseScript), boolInt(e.SchemaTracking)).Scan(&e.Num)
 	if err != nil {
 		return endpointConflict(err)
 	}
@@ -179,10 +181,10 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 	}
 	e.UpdatedAt = tx.Now
 	n, err := tx.exec(`UPDATE endpoints SET name = $2, custom_id = $3, provider = $4, provider_config = $5, enabled = $6, response = $7,
-		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11, tunnel_key_hash = CASE WHEN cast($8 AS bigint) IS NULL THEN tunnel_key_hash END
+		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11, response_script = $12, schema_tracking = $13, tunnel_key_hash = CASE WHEN cast($8 AS bigint) IS NULL THEN tunnel_key_hash END
 		WHERE num = $1 AND deleted_at IS NULL`,
 		e.Num, e.Name, nullString(e.CustomID), nullString(e.Provider), config, boolInt(e.Enabled), response,
-		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro())
+		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro(), nullString(e.ResponseScript), boolInt(e.SchemaTracking))
 	if err != nil {
 		return endpointConflict(err)
 	}
@@ -224,15 +226,12 @@ func (tx *Tx) dropEndpoint(num int64) error {
 	if n == 0 {
 		return hookglass.NotFound("endpoint")
 	}
+	if _, err := tx.exec(`DELETE FROM declared WHERE endpoint = $1`, num); err != nil {
+		return err
+	}
 	tx.Enqueue(hookglass.EraseJob{EndpointNum: num})
 	tx.Announce(TopicEvents(num), TopicTokens)
 	return nil
-}
-
-// CountRefused adds to the arrivals that were refused for their size.
-func (tx *Tx) CountRefused(endpointNum, n int64) error {
-	_, err := tx.exec(`UPDATE endpoint_stats SET refused_count = refused_count + cast($2 AS bigint) WHERE endpoint = $1`, endpointNum, n)
-	return err
 }
 
 func (tx *Tx) announceEndpoint(e *hookglass.Endpoint) {

@@ -83,11 +83,23 @@ func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 
 // Event returns an event in the detail form. It answers not_found.
 func (v *View) Event(ref, id string) (*hookglass.Event, error) {
-	log, err := v.eventLog(ref)
+	e, err := v.Endpoint(ref)
 	if err != nil {
 		return nil, err
 	}
-	e, err := v.event(log, id, "")
+	return v.EventOf(e, id)
+}
+
+// EventOf is Event for an endpoint that was read before.
+func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event, error) {
+	eventID, err := hookglass.ParseEventID(id)
+	if err != nil {
+		return nil, err
+	}
+	e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error {
+		return v.queryRow("request", "SELECT "+listColumns+" FROM events WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)",
+			[]any{string(eventID), endpoint.Num}, dest...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +274,7 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 		if len(trailers) > 0 {
 			p.Trailers = hookglass.ParseWire(trailers)
 		}
-		if status.Valid {
+		if source.Valid { // without a status where no answer was given
 			r.Status, r.Source, r.Delay = int(status.Int64), hookglass.ResponseSource(source.String), time.Duration(delay.Int64)*time.Millisecond
 			r.Headers = hookglass.ParseWire(replyHeaders)
 			p.Reply = &r

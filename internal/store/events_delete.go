@@ -200,6 +200,8 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM shares WHERE endpoint = $1",
 		"DELETE FROM saved_searches WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
+		"DELETE FROM script_positions WHERE endpoint = $1",
+		"DELETE FROM event_schemas WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",
 	} {
@@ -314,10 +316,11 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs []int64) ([]erasedRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.figureErased(rows); err != nil {
+	expired, err := tx.countErased(endpointNum, rows)
+	if err != nil {
 		return nil, err
 	}
-	if err := tx.countErased(endpointNum, rows); err != nil {
+	if err := tx.figureErased(rows, expired); err != nil {
 		return nil, err
 	}
 	for _, table := range []string{"tunnel_reports", "tunnel_events"} {

@@ -3,7 +3,6 @@ package store
 import (
 	"math"
 	"strings"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/query"
@@ -21,7 +20,7 @@ func (v *View) FindEvent(ref, word string) (hookglass.EventID, error) {
 		return id, nil
 	}
 	if rest, ok := strings.CutPrefix(word, "latest"); ok && (rest == "" || rest[0] == ' ') {
-		q, err := query.Filter{EventType: strings.TrimSpace(rest)}.Parse(time.Now())
+		q, err := query.Filter{EventType: strings.TrimSpace(rest)}.Parse(v.Now)
 		if err != nil {
 			return "", err
 		}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"slices"
-	"strings"
 
 	"hookglass"
 )
@@ -23,7 +22,7 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 	tx.Announce(TopicEvents(log.endpoint.Num))
 	marked := *e
 	marked.Ignored = reason
-	if err := tx.recount(e, &marked); err != nil {
+	if err := tx.recount(changed{e, &marked}); err != nil {
 		return err
 	}
 	if (e.Ignored == "") == (reason == "") {
@@ -65,57 +64,6 @@ func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 			log.endpoint.WorkspaceID, tag, tx.Now.UnixMicro())
 		return tags, err
 	})
-}
-
-// MarkEvent does at once what TagEvent and SetIgnored do one by one: it puts tags on an event, as many as it may have, and hides it for a
-// reason where that is not empty. It answers not_found.
-func (tx *Tx) MarkEvent(e hookglass.Endpoint, seq int64, tags []string, reason string) error {
-	log := eventLog{endpoint: e}
-	before, err := log.scan(func(dest ...any) error {
-		return tx.queryRow("request", "SELECT "+listColumns+" FROM events WHERE seq = $1 AND endpoint = $2"+
-			" AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = $2)"+tx.dialect.forUpdateOf("events"), []any{seq, e.Num}, dest...)
-	})
-	if err != nil {
-		return err
-	}
-	after := *before
-	after.Tags = slices.Clone(before.Tags)
-	var fresh []string
-	for _, tag := range tags {
-		if at, found := slices.BinarySearch(after.Tags, tag); !found && len(after.Tags) < hookglass.MaxEventTags {
-			after.Tags, fresh = slices.Insert(after.Tags, at, tag), append(fresh, tag)
-		}
-	}
-	if reason != "" {
-		after.Ignored = reason
-	}
-	if len(fresh) == 0 && after.Ignored == before.Ignored {
-		return nil
-	}
-	if e.WorkspaceID != 0 && len(fresh) > 0 {
-		slices.Sort(fresh) // in one order, so that no two transactions wait for each other
-		a := &args{}
-		workspace, now := a.add(e.WorkspaceID), a.add(tx.Now.UnixMicro())
-		rows := make([]string, len(fresh))
-		for i, tag := range fresh {
-			rows[i] = "(cast(" + workspace + " AS bigint), " + a.add(tag) + ", cast(" + now + " AS bigint))"
-		}
-		if _, err := tx.exec("INSERT INTO tags (workspace_id, name, created_at) VALUES "+strings.Join(rows, ", ")+" ON CONFLICT (workspace_id, name) DO NOTHING", a.values...); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.exec("UPDATE events SET tags = $2, ignored = $3 WHERE seq = $1", seq, encodeTags(after.Tags), nullString(after.Ignored)); err != nil {
-		return err
-	}
-	tx.Announce(TopicEvents(e.Num))
-	if after.Ignored == before.Ignored {
-		return nil
-	}
-	if err := tx.recount(before, &after); err != nil || before.Ignored != "" {
-		return err
-	}
-	// The counters are locked last, in every transaction.
-	return tx.change("request", "UPDATE endpoint_stats SET ignored_count = ignored_count + 1 WHERE endpoint = $1 AND floor_seq < $2", e.Num, seq)
 }
 
 // UntagEvent takes a tag off an event and returns those that are left, sorted. It answers not_found for an unknown

@@ -24,6 +24,28 @@ func (v *View) Ints(query string, args ...any) ([]int64, error) {
 	return queryAll(v, scanNum, query, args...)
 }
 
+// EachInt hands each row of one column of integers to fn while the rows are being read.
+func (v *View) EachInt(query string, args []any, fn func(int64) error) error {
+	rows, err := v.q.QueryContext(v.ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return err
+		}
+		if err := fn(n); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// KeptStatements is how many statements a connection to SQLite keeps.
+const KeptStatements = keptStatements
+
 // Plan returns how the database means to run a statement, one line a step.
 func (db *DB) Plan(ctx context.Context, query string, args ...any) ([]string, error) {
 	if db.dialect == postgres {

@@ -4,7 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -102,24 +102,27 @@ func readAttempts(num int64, text []byte) (attempts []hookglass.ForwardAttempt, 
 // SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again, NextAt. It returns the
 // Nums of those that were stored. The others' claims were lost meanwhile, or their events deleted.
 func (tx *Tx) SettleForwards(settled []ClaimedForward) (map[int64]bool, error) {
-	a := &args{}
-	var rows []string
+	in := input{columns: []inputColumn{
+		{"num", inputInteger}, {"claim", inputInteger}, {"state", inputText}, {"due_at", inputInteger}, {"status", inputInteger}, {"attempts", inputBytes}, {"finished_at", inputInteger},
+	}}
 	for _, c := range settled {
 		attempts, err := json.Marshal(c.Attempts)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, fmt.Sprintf("(cast(%s AS bigint), cast(%s AS bigint), %s, cast(%s AS bigint), cast(%s AS bigint), cast(%s AS "+tx.dialect.bytes()+"), cast(%s AS bigint))",
-			a.add(c.Num), a.add(c.Claim), a.add(string(c.State)), a.add(micros(c.NextAt)), a.add(nullInt(int64(c.StatusCode))), a.add(attempts), a.add(micros(c.FinishedAt))))
+		in.rows = append(in.rows, []any{c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt)})
 	}
 	stored := make(map[int64]bool, len(settled))
-	if len(rows) == 0 {
+	if len(in.rows) == 0 {
 		return stored, nil
 	}
+	from, args, err := in.from(tx.dialect, "s")
+	if err != nil {
+		return nil, err
+	}
 	nums, err := queryAll(&tx.View, func(scan func(...any) error) (num int64, err error) { return num, scan(&num) },
-		`WITH s (num, claim, state, due_at, status, attempts, finished_at) AS (VALUES `+strings.Join(rows, ", ")+`)
-		UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM s
-		WHERE forwards.num = s.num AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num`, a.values...)
+		`UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM `+from+`
+		WHERE forwards.num = s.num AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num`, args...)
 	for _, num := range nums {
 		stored[num] = true
 	}
@@ -129,7 +132,7 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) (map[int64]bool, error) {
 // AddForwardEvidence stores what the last attempts of deliveries sent and were answered, of those that have it. It belongs into the transaction
 // that settles them.
 func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
-	var rows [][]any
+	in := input{columns: []inputColumn{{"forward", inputInteger}, {"event", inputInteger}, {"attempt", inputInteger}, {"record", inputBytes}}}
 	for _, c := range settled {
 		if c.Evidence == nil {
 			continue
@@ -140,9 +143,9 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []any{c.Num, c.EventSeq, e.Attempt, record})
+		in.rows = append(in.rows, []any{c.Num, c.EventSeq, e.Attempt, record})
 	}
-	return tx.insertRows("forward_evidence (forward, event, attempt, record)", rows)
+	return tx.insert("forward_evidence", in)
 }
 
 // SkipForwards ends some of the deliveries that wait for a target, and reports how many.
@@ -273,5 +276,25 @@ func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f h
 		e.Request, e.Response = *exchange(&e.Request, decodeText), answered(e.Response, decodeText)
 		return e, nil
 	}, "SELECT record FROM forward_evidence WHERE forward = $1 ORDER BY attempt", f.Num)
-	return f, evidence, err
+	if err != nil {
+		return f, nil, err
+	}
+	return f, evidence, v.completeEvidence(f.EventSeq, evidence)
+}
+
+// completeEvidence fills in the bodies that are kept with the event alone.
+func (v *View) completeEvidence(eventSeq int64, evidence []hookglass.ForwardEvidence) error {
+	if !slices.ContainsFunc(evidence, func(e hookglass.ForwardEvidence) bool { return e.EventBody > 0 }) {
+		return nil
+	}
+	var body []byte
+	if err := v.queryRow("request", "SELECT body FROM payloads WHERE seq = $1", []any{eventSeq}, &body); err != nil {
+		return err
+	}
+	for i := range evidence {
+		if n := evidence[i].EventBody; n > 0 {
+			evidence[i].Request.Body = body[:min(n, len(body))]
+		}
+	}
+	return nil
 }

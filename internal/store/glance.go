@@ -11,5 +11,16 @@ import (
 func (db *DB) Glance(ctx context.Context, who hookglass.Principal, fn func(*View) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return classify(fn(&View{ctx: ctx, q: db.read, dialect: db.dialect, who: who}))
+	return classify(fn(&View{ctx: ctx, q: db.read, dialect: db.dialect, who: who, Now: db.Now()}))
+}
+
+// Jot is Update for a single statement, which commits by itself: on PostgreSQL one round trip instead of three. fn neither announces
+// nor enqueues.
+func (db *DB) Jot(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
+	if db.dialect != postgres || db.joined(ctx) != nil {
+		return db.Update(ctx, who, fn)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return classify(fn(&Tx{View: View{ctx: ctx, q: db.write, dialect: db.dialect, who: who, Now: db.Now()}}))
 }

@@ -33,6 +33,26 @@ type op struct {
 	state   atomic.Int32 // opWaiting, opTaken or opGivenUp
 	err     error
 	done    chan struct{}
+
+	running sync.Mutex // held while update runs
+	left    bool       // the caller has gone, and what update writes to is no longer the writer's
+}
+
+// run runs the update, unless its caller has left.
+func (o *op) run(tx *sql.Tx) error {
+	o.running.Lock()
+	defer o.running.Unlock()
+	if o.left {
+		return unavailable("write", context.Cause(o.ctx))
+	}
+	return o.update(tx)
+}
+
+// leave waits until the update does not run, and lets it run no more.
+func (o *op) leave() {
+	o.running.Lock()
+	o.left = true
+	o.running.Unlock()
 }
 
 const (
@@ -42,7 +62,8 @@ const (
 )
 
 // submit queues the op and waits for its commit. When the context ends while the op still waits it is
-// withdrawn; when the writer has it already the outcome is not known to the caller.
+// withdrawn; when the writer has it already the outcome is not known to the caller. In either case an update does not run any more when submit
+// returns, so that the caller may use what it wrote to.
 func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 	mu.RLock()
 	if *closed {
@@ -61,7 +82,9 @@ func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 		return o.err
 	case <-o.ctx.Done():
 	}
-	o.state.CompareAndSwap(opWaiting, opGivenUp)
+	if !o.state.CompareAndSwap(opWaiting, opGivenUp) {
+		o.leave()
+	}
 	select {
 	case <-o.done:
 		return o.err

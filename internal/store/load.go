@@ -128,6 +128,15 @@ func (l *loader) clear(replace bool) error {
 		}
 	}
 	_, err := l.tx.ExecContext(l.ctx, "DELETE FROM river_job")
+	if err != nil || l.db.dialect == sqliteDialect {
+		return err
+	}
+	// What a move had begun to put there is gone, and with it what forbids to serve it.
+	var moved bool
+	if err := l.tx.QueryRowContext(l.ctx, "SELECT to_regclass('moves') IS NOT NULL").Scan(&moved); err != nil || !moved {
+		return err
+	}
+	_, err = l.tx.ExecContext(l.ctx, "TRUNCATE moves, move_tables")
 	return err
 }
 

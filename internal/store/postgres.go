@@ -37,6 +37,8 @@ type postgresEngine struct {
 	pool     *pgxpool.Pool
 	captures *pgxpool.Pool
 	ops      chan *op
+	crowded  chan struct{} // a hint that a second writer has something to do
+	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
@@ -53,7 +55,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		pool.Close()
 		return err
 	}
-	captures, err := newPool(ctx, url, 2+aheadConns, 6*time.Second) // captures, announcements, and what stands before captures
+	captures, err := newPool(ctx, url, 3+aheadConns, 6*time.Second) // two groups of captures, announcements, and what stands before captures
 	if err != nil {
 		pool.Close()
 		return err
@@ -61,7 +63,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	sqlDB := stdlib.OpenDBFromPool(pool)
 	db.dialect, db.read, db.write, db.ahead = postgres, sqlDB, sqlDB, stdlib.OpenDBFromPool(captures)
 	db.ahead.SetMaxOpenConns(aheadConns)
-	if db.queue, err = postgresQueue(pool); err != nil {
+	if db.queue, err = postgresQueue(pool, &db.clock); err != nil {
 		captures.Close()
 		pool.Close()
 		return err
@@ -69,7 +71,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	background, cancel := context.WithCancel(context.Background())
 	e := &postgresEngine{
 		db: db, pool: pool, captures: captures, cancel: cancel,
-		ops: make(chan *op, queueLen), topics: make(chan string, 1024),
+		ops: make(chan *op, queueLen), crowded: make(chan struct{}, 1), done: make(chan struct{}), topics: make(chan string, 1024),
 	}
 	db.engine = e
 	if err := e.look(ctx); err != nil {
@@ -80,6 +82,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	}
 	e.wg.Go(func() { e.runClock(background) })
 	e.wg.Go(e.runCaptures)
+	e.wg.Go(e.runCrowd)
 	e.wg.Go(func() { e.runListen(background) })
 	e.wg.Go(func() { e.runAnnounce(background) })
 	return nil
@@ -151,6 +154,10 @@ func (e *postgresEngine) update(ctx context.Context, fn func(*sql.Tx) error) err
 		return err
 	}
 	return tx.Commit()
+}
+
+func (e *postgresEngine) updateAlong(ctx context.Context, fn func(*sql.Tx) error) error {
+	return e.update(ctx, fn)
 }
 
 // announce hands topics to the goroutine that tells other nodes. When that falls behind, one

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,12 @@ import (
 )
 
 func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
+	if len(e.ops) >= sharedOps {
+		select {
+		case e.crowded <- struct{}{}:
+		default:
+		}
+	}
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
 }
 
@@ -19,6 +26,28 @@ func (e *postgresEngine) runCaptures() {
 		ops := take(e.ops, first, sharedOps)
 		if len(ops) > 0 {
 			e.group(ops)
+		}
+	}
+	close(e.done)
+}
+
+// runCrowd is a second writer, for when more waits than the group on its way can be followed by: its group travels, and
+// waits for the lock, while the first commits. With fewer senders it would only make two small groups out of one.
+func (e *postgresEngine) runCrowd() {
+	for {
+		select {
+		case <-e.crowded:
+		case <-e.done:
+			return
+		}
+		for len(e.ops) >= sharedOps {
+			first, open := <-e.ops
+			if !open {
+				return
+			}
+			if ops := take(e.ops, first, sharedOps); len(ops) > 0 {
+				e.group(ops)
+			}
 		}
 	}
 }
@@ -63,8 +92,8 @@ func (e *postgresEngine) sendBatch(ctx context.Context, conn *pgx.Conn, groups [
 	for _, g := range groups {
 		batch.Queue(bumpStats, g.endpoint, int64(len(g.ops)), g.last.UnixMicro())
 	}
-	batch.Queue(insertEvents, captureColumns(events)...)
-	following := follow(batch, groups)
+	statement, args := insertion(events, groups, e.db.Now())
+	batch.Queue(statement, args...)
 	results := conn.SendBatch(ctx, batch)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	if _, err := results.Exec(); err != nil {
@@ -101,18 +130,11 @@ func (e *postgresEngine) sendBatch(ctx context.Context, conn *pgx.Conn, groups [
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	rows.Close()
-	for range following {
-		if _, err := results.Exec(); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// follow queues the work that follows the events and returns the number of its statements.
-func follow(batch *pgx.Batch, groups []*endpointGroup) int {
-	before, at := batch.Len(), now().UnixMicro()
+// insertion is the statement that stores the events and the work that follows them, and its arguments.
+func insertion(events []*hookglass.Event, groups []*endpointGroup, at time.Time) (statement string, args []any) {
 	var forwarded, tasked, kinds []string
 	for _, g := range groups {
 		for _, o := range g.ops {
@@ -125,26 +147,36 @@ func follow(batch *pgx.Batch, groups []*endpointGroup) int {
 			}
 		}
 	}
+	statement, args = insertEvents, captureColumns(events)
 	if len(forwarded) > 0 {
-		batch.Queue(insertForwards, forwarded, at)
+		statement += fmt.Sprintf(insertForwards, len(args)+1, len(args)+2)
+		args = append(args, forwarded, at.UnixMicro())
 	}
 	if len(tasked) > 0 {
-		batch.Queue(insertTasks, tasked, kinds)
+		statement += fmt.Sprintf(insertTasks, len(args)+1, len(args)+2)
+		args = append(args, tasked, kinds)
 	}
-	return batch.Len() - before
+	return statement + " SELECT seq, id FROM stored", args
 }
 
-// insertForwards stores a delivery of each event to each enabled target of its endpoint.
-const insertForwards = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-	SELECT t.id, t.endpoint, e.seq, 'pending', ` + postgresClock + `, 0, 0, $2::bigint FROM events e JOIN forwarding_targets t ON t.endpoint = e.endpoint AND t.enabled = 1
-	WHERE e.id = ANY($1::text[]) ORDER BY e.seq, t.id`
+// insertForwards stores a delivery of each event of the ids to each enabled target of its endpoint.
+const insertForwards = `, forwarded AS (
+		INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+		SELECT t.id, t.endpoint, s.seq, 'pending', ` + postgresClock + `, 0, 0, $%[2]d::bigint
+		FROM unnest($%[1]d::text[]) AS w (id) JOIN stored s ON s.id = w.id JOIN input i ON i.id = w.id
+		JOIN forwarding_targets t ON t.endpoint = i.endpoint AND t.enabled = 1 ORDER BY s.seq, t.id
+	)`
 
-// insertTasks stores tasks of events that the same transaction stored.
-const insertTasks = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
-	SELECT w.kind, e.endpoint, e.seq, ` + postgresClock + `, 0, 0, 0 FROM unnest($1::text[], $2::text[]) AS w (id, kind) JOIN events e ON e.id = w.id
-	ORDER BY e.seq, w.kind`
+// insertTasks stores tasks, each of an event by its id and of a kind.
+const insertTasks = `, tasked AS (
+		INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
+		SELECT w.kind, i.endpoint, s.seq, ` + postgresClock + `, 0, 0, 0
+		FROM unnest($%[1]d::text[], $%[2]d::text[]) AS w (id, kind) JOIN stored s ON s.id = w.id JOIN input i ON i.id = w.id
+		ORDER BY s.seq, w.kind
+	)`
 
-// insertEvents stores whole columns of events and of their payloads, except those whose endpoint is gone.
+// insertEvents stores whole columns of events and of their payloads, except those whose endpoint is gone. What follows the
+// events is stored by further parts of the same statement.
 const insertEvents = `WITH input AS (
 		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
 			$11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[],
@@ -165,8 +197,7 @@ const insertEvents = `WITH input AS (
 		SELECT s.seq, i.url, i.proto, i.headers, i.trailers, i.body, nullif(i.status, 0), nullif(i.reply_source, ''),
 			CASE WHEN i.reply_source <> '' THEN i.reply_delay END, i.reply_headers, i.reply_body, nullif(i.envelope, '')
 		FROM stored s JOIN input i ON i.id = s.id
-	)
-	SELECT seq, id FROM stored`
+	)`
 
 // captureColumns turns events into the arrays of insertEvents. They are of the types that the driver encodes without
 // looking at each value; what is empty becomes NULL in the statement.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -53,13 +54,14 @@ func sqliteQueue(db *sql.DB) (*queue, error) {
 	}, nil
 }
 
-func postgresQueue(pool *pgxpool.Pool) (*queue, error) {
-	client, err := river.NewClient(riverdatabasesql.New(nil), &river.Config{})
+func postgresQueue(pool *pgxpool.Pool, clock *clock) (*queue, error) {
+	agreed := river.TestConfig{Time: queueClock{clock}}
+	client, err := river.NewClient(riverdatabasesql.New(nil), &river.Config{Test: agreed})
 	if err != nil {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}
 	driver := riverpgxv5.New(pool)
-	pgxClient, err := river.NewClient(driver, &river.Config{})
+	pgxClient, err := river.NewClient(driver, &river.Config{Test: agreed})
 	if err != nil {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}
@@ -74,9 +76,36 @@ func postgresQueue(pool *pgxpool.Pool) (*queue, error) {
 		},
 		migrate: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
 		newWorkers: func(cfg *river.Config) (Workers, error) {
+			cfg.Test = agreed
 			return river.NewClient(driver, cfg)
 		},
 	}, nil
+}
+
+// queueClock has the queue go by the database's clock, as all else does: it would stamp jobs by this machine's, and then they would
+// wait until the database's shows the same.
+type queueClock struct{ *clock }
+
+// NowUTC implements rivertype.TimeGenerator.
+func (c queueClock) NowUTC() time.Time { return c.now() }
+
+// NowUTCOrNil implements rivertype.TimeGenerator.
+func (c queueClock) NowUTCOrNil() *time.Time { at := c.now(); return &at }
+
+// RescueJobs takes jobs back that were begun so long ago that nobody can be at them any more, so that the next who looks has them; those of a kind that
+// takes longer have a time of their own. It goes by the database's clock, which the queue's own rescue does not. It returns how many there were.
+func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[string]time.Duration) (n int64, err error) {
+	err = db.Update(ctx, hookglass.System, func(tx *Tx) error {
+		a, d := &args{}, tx.dialect
+		query := "UPDATE river_job SET state = cast(CASE WHEN attempt < max_attempts THEN 'available' ELSE 'discarded' END AS " + d.jobState() + "), scheduled_at = " + d.jobTime(0) +
+			", finalized_at = CASE WHEN attempt < max_attempts THEN NULL ELSE " + d.jobTime(0) + " END WHERE state = 'running' AND attempted_at < CASE kind WHEN '' THEN " + d.jobTime(0)
+		for kind, late := range longer {
+			query += " WHEN " + a.add(kind) + " THEN " + d.jobTime(late)
+		}
+		n, err = tx.exec(query+" ELSE "+d.jobTime(after)+" END", a.values...)
+		return err
+	})
+	return n, err
 }
 
 func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []hookglass.Job) error {

@@ -9,17 +9,21 @@ import (
 	"hookglass"
 )
 
+// clocksDiffer is how far the clocks of two calls of one bucket may lie apart: a call that waits for the row brings the time at
+// which it set out, and two nodes agree to within clockAgrees.
+const clocksDiffer = patience + 2*clockAgrees
+
 // A bucket holds the theoretical arrival time of the generic cell rate algorithm (ITU-T I.371): when the
-// bucket is empty again if nothing more comes. It never lies further ahead than the period, except after a
-// clock went back, and then it counts as empty.
+// bucket is empty again if nothing more comes. It never lies further ahead than the period and what clocks differ by,
+// except after a clock went back, and then it counts as empty.
 //
-// $1 bucket, $2 now, $3 interval between calls at the steady rate, $4 period; all times in microseconds.
+// $1 bucket, $2 now, $3 interval between calls at the steady rate, $4 period, $5 the furthest ahead; all times in microseconds.
 const takeFromBucket = `INSERT INTO rate_limits (bucket, tat) VALUES ($1, cast($2 AS bigint) + cast($3 AS bigint))
 	ON CONFLICT (bucket) DO UPDATE SET tat = cast($3 AS bigint) + CASE
-		WHEN rate_limits.tat BETWEEN cast($2 AS bigint) AND cast($2 AS bigint) + cast($4 AS bigint) THEN rate_limits.tat
+		WHEN rate_limits.tat BETWEEN cast($2 AS bigint) AND cast($2 AS bigint) + cast($5 AS bigint) THEN rate_limits.tat
 		ELSE cast($2 AS bigint) END
 	WHERE rate_limits.tat <= cast($2 AS bigint) + cast($4 AS bigint) - cast($3 AS bigint)
-		OR rate_limits.tat > cast($2 AS bigint) + cast($4 AS bigint)
+		OR rate_limits.tat > cast($2 AS bigint) + cast($5 AS bigint)
 	RETURNING tat`
 
 // Allow takes one call from a bucket that all nodes share: at most limit calls at once, refilled evenly over
@@ -29,7 +33,8 @@ func (db *DB) Allow(ctx context.Context, bucket string, limit int, per time.Dura
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		interval := per / time.Duration(limit)
 		var tat int64
-		err := tx.q.QueryRowContext(ctx, takeFromBucket, bucket, tx.Now.UnixMicro(), interval.Microseconds(), per.Microseconds()).Scan(&tat)
+		err := tx.q.QueryRowContext(ctx, takeFromBucket, bucket, tx.Now.UnixMicro(), interval.Microseconds(), per.Microseconds(),
+			(per + clocksDiffer).Microseconds()).Scan(&tat)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -38,7 +43,7 @@ func (db *DB) Allow(ctx context.Context, bucket string, limit int, per time.Dura
 		}
 		return &hookglass.Error{
 			Code: hookglass.CodeRateLimited, Message: "Too many requests. Try again later.",
-			RetryAfter: time.UnixMicro(tat).Sub(tx.Now) - per + interval,
+			RetryAfter: time.UnixMicro(tat).Sub(db.Now()) - per + interval,
 		}
 	})
 }

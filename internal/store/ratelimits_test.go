@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,6 +75,27 @@ func TestABucketOutlivesAClockThatGoesBack(t *testing.T) {
 			t.Errorf("locked out until the clock is there again: %v", err)
 		}
 	})
+}
+
+// Calls that wait for one another, and those of several nodes, bring times that are not in the order in which they are let through.
+func TestABucketIsNotEmptiedByACallThatSetOutEarlier(t *testing.T) {
+	for name, cfg := range map[string]store.Config{
+		"sqlite":   {Path: filepath.Join(t.TempDir(), "hookglass.db")},
+		"postgres": {URL: storetest.Postgres(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var back atomic.Int64
+			cfg.Clock = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
+			db := storetest.Open(t, cfg)
+			if err := db.Allow(t.Context(), "b", 1, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			back.Store(int64(500 * time.Millisecond)) // less than what makes a node correct its clock
+			if err := db.Allow(t.Context(), "b", 1, time.Hour); !hookglass.Is(err, hookglass.CodeRateLimited) {
+				t.Errorf("a call of half a second ago: %v, want rate_limited", err)
+			}
+		})
+	}
 }
 
 func TestPurgingForgetsEmptyBucketsAlone(t *testing.T) {

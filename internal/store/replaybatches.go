@@ -40,6 +40,26 @@ func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
 }
 
+// EventSeqs are the Seqs of events of an endpoint by their ids; those that are gone are left out.
+func (v *View) EventSeqs(ref string, ids []string) ([]int64, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	seqs := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		e, err := v.event(log, id, "")
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		seqs = append(seqs, e.Seq)
+	}
+	return seqs, nil
+}
+
 // ReplayBatches lists the bulk replays of an endpoint, newest first, those with a Num below before where it is not 0.
 func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.ReplayBatch, error) {
 	e, err := v.Endpoint(ref)

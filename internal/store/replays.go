@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 
@@ -10,7 +11,8 @@ import (
 func scanReplay(scan func(...any) error) (*hookglass.Replay, error) {
 	var num int64
 	var record []byte
-	if err := scan(&num, &record); err != nil {
+	var verdict sql.NullString
+	if err := scan(&num, &record, &verdict); err != nil {
 		return nil, err
 	}
 	r := new(hookglass.Replay)
@@ -18,6 +20,9 @@ func scanReplay(scan func(...any) error) (*hookglass.Replay, error) {
 		return nil, fmt.Errorf("replay %d: %w", num, err)
 	}
 	r.Num = num
+	if verdict.Valid { // older ones have it in the record
+		r.Verdict = hookglass.Verdict(verdict.String)
+	}
 	r.Request, r.Response = *exchange(&r.Request, decodeText), answered(r.Response, decodeText)
 	return r, nil
 }
@@ -49,31 +54,29 @@ func values(h hookglass.Headers, change func(string) string) hookglass.Headers {
 	return changed
 }
 
-// RecordReplay stores an attempt and sets its Num and Verdict. Of an event that was deleted meanwhile nothing is kept.
+// RecordReplay stores an attempt by one statement and sets its Num and Verdict. Of an event that was deleted meanwhile nothing is kept.
 func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
-	// The event is locked, so that its deletion sees the attempt or the attempt sees the deletion.
-	if _, err := one(&tx.View, "request", scanNum, "SELECT seq FROM events WHERE seq = $1"+tx.dialect.forUpdate(), &args{[]any{r.EventSeq}}); err != nil {
-		if hookglass.Is(err, hookglass.CodeNotFound) {
-			return nil
-		}
-		return err
-	}
-	before, err := queryAll(&tx.View, scanNum, "SELECT passed FROM replays WHERE event = $1 AND target_url = $2 ORDER BY num DESC LIMIT 1", r.EventSeq, r.TargetURL)
-	if err != nil {
-		return err
-	}
-	if len(before) > 0 {
-		r.Verdict = hookglass.Compare(before[0] != 0, r.Passed())
-	}
 	stored := *r
 	stored.Request, stored.Response = *exchange(&r.Request, encodeText), answered(r.Response, encodeText)
 	record, err := json.Marshal(stored)
 	if err != nil {
 		return err
 	}
-	return tx.queryRow("replay", `INSERT INTO replays (id, endpoint, event, event_id, target_url, passed, replayed_at, record)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING num`,
-		[]any{r.ID, r.EndpointNum, r.EventSeq, string(r.EventID), r.TargetURL, boolInt(r.Passed()), r.At.UnixMicro(), record}, &r.Num)
+	var verdict sql.NullString
+	// The event is locked, so that its deletion sees the attempt or the attempt sees the deletion.
+	err = tx.queryRow("request", `WITH e AS (SELECT seq FROM events WHERE seq = $3`+tx.dialect.forUpdate()+`)
+		INSERT INTO replays (id, endpoint, event, event_id, target_url, passed, replayed_at, record, verdict)
+		SELECT cast($1 AS text), cast($2 AS bigint), e.seq, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), cast($7 AS bigint), cast($8 AS `+tx.dialect.bytes()+`),
+			CASE (SELECT b.passed FROM replays b WHERE b.event = e.seq AND b.target_url = cast($5 AS text) ORDER BY b.num DESC LIMIT 1)
+				WHEN 1 THEN cast($9 AS text) WHEN 0 THEN cast($10 AS text) END
+		FROM e RETURNING num, verdict`,
+		[]any{r.ID, r.EndpointNum, r.EventSeq, string(r.EventID), r.TargetURL, boolInt(r.Passed()), r.At.UnixMicro(), record,
+			string(hookglass.Compare(true, r.Passed())), string(hookglass.Compare(false, r.Passed()))}, &r.Num, &verdict)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return nil
+	}
+	r.Verdict = hookglass.Verdict(verdict.String)
+	return err
 }
 
 // Replays lists the attempts for an event, newest first, those with a Num below before where it is not 0. It answers not_found.
@@ -87,7 +90,7 @@ func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookgla
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT num, record FROM replays WHERE event = " + a.add(e.Seq)
+	query := "SELECT num, record, verdict FROM replays WHERE event = " + a.add(e.Seq)
 	if before > 0 {
 		query += " AND num < " + a.add(before)
 	}

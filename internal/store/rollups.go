@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -47,6 +48,10 @@ func (c changes) at(endpointNum int64, at time.Time) [2]*hookglass.Figures {
 		both[i] = c[b]
 	}
 	return both
+}
+
+func (c changes) forgetMinute(endpointNum int64, at time.Time) {
+	delete(c, bucket{endpointNum, spanMinute, at.Unix() / 60})
 }
 
 func (c changes) event(e *hookglass.Event, by int64) {
@@ -202,35 +207,45 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 	return more || n == rollPurge, err
 }
 
-// recount keeps figures right when an event that they may hold is changed. The event's row is locked.
-func (tx *Tx) recount(before, after *hookglass.Event) error {
+// changed is an event before and after a change.
+type changed struct{ before, after *hookglass.Event }
+
+// recount keeps figures right when events that they may hold are changed. The events' rows are locked.
+func (tx *Tx) recount(events ...changed) error {
 	cursor, err := tx.rollCursor(false)
 	if err != nil {
 		return err
 	}
 	c := changes{}
-	if after.Seq <= cursor {
-		c.event(before, -1)
-		c.event(after, 1)
+	by := make(map[int64]int64) // what outcomes count for, by event
+	var seqs []int64
+	for _, e := range events {
+		if e.after.Seq <= cursor {
+			c.event(e.before, -1)
+			c.event(e.after, 1)
+		}
+		if hidden := e.after.Ignored != ""; (e.before.Ignored != "") != hidden {
+			by[e.after.Seq] = 1
+			if hidden {
+				by[e.after.Seq] = -1
+			}
+			seqs = append(seqs, e.after.Seq)
+		}
 	}
-	if (before.Ignored == "") != (after.Ignored == "") {
-		outcomes, err := queryAll(&tx.View, scanOutcome, "SELECT "+outcomeColumns+" FROM outcomes WHERE event = $1 AND rolled = 1", after.Seq)
+	if len(seqs) > 0 {
+		outcomes, err := queryAll(&tx.View, scanOutcome, "SELECT "+outcomeColumns+" FROM outcomes WHERE "+tx.dialect.among("event", "$1")+" AND rolled = 1", tx.dialect.list(seqs))
 		if err != nil {
 			return err
 		}
-		by := int64(1)
-		if after.Ignored != "" {
-			by = -1
-		}
 		for _, o := range outcomes {
-			c.outcome(o, by)
+			c.outcome(o, by[o.EventSeq])
 		}
 	}
 	return tx.addFigures(c)
 }
 
-// figureErased counts events that are deleted before the figures came to them: figures are of what arrived.
-func (tx *Tx) figureErased(rows []erasedRow) error {
+// figureErased counts events whose rows are gone, and first those that the figures had not come to yet: figures are of what arrived.
+func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -242,6 +257,14 @@ func (tx *Tx) figureErased(rows []erasedRow) error {
 	for _, r := range rows {
 		if r.seq > cursor {
 			c.event(r.event, 1)
+		}
+		for i, f := range c.at(r.event.EndpointNum, r.event.ReceivedAt) {
+			if f.Erased++; expired[r.seq] {
+				f.Expired++
+			}
+			if i == 0 && tx.Now.Sub(r.event.ReceivedAt) > keepMinutes {
+				c.forgetMinute(r.event.EndpointNum, r.event.ReceivedAt) // nobody asks for it, and it would only be purged again
+			}
 		}
 	}
 	return tx.addFigures(c)
@@ -262,12 +285,15 @@ func scanOutcome(scan func(...any) error) (o hookglass.Outcome, err error) {
 
 // AddOutcomes notes attempts to deliver events, for figures and alerts. It belongs into the transaction in which the attempt is written down.
 func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
-	rows := make([][]any, len(outcomes))
-	for i, o := range outcomes {
-		rows[i] = []any{o.EndpointNum, o.EventSeq, string(o.Source), o.At.UnixMicro(), nullInt(o.Took.Microseconds()), nullInt(int64(o.StatusCode)),
-			boolInt(o.Bad() && !o.Earlier), nullString(string(o.Final)), 0}
+	in := input{columns: []inputColumn{
+		{"endpoint", inputInteger}, {"event", inputInteger}, {"source", inputText}, {"at", inputInteger}, {"took", inputInteger}, {"status", inputInteger},
+		{"bad", inputInteger}, {"final", inputText}, {"rolled", inputInteger},
+	}}
+	for _, o := range outcomes {
+		in.rows = append(in.rows, []any{o.EndpointNum, o.EventSeq, string(o.Source), o.At.UnixMicro(), nullInt(o.Took.Microseconds()), nullInt(int64(o.StatusCode)),
+			boolInt(o.Bad() && !o.Earlier), nullString(string(o.Final)), 0})
 	}
-	return tx.insertRows("outcomes (endpoint, event, source, at, took, status, bad, final, rolled)", rows)
+	return tx.insert("outcomes", in)
 }
 
 // FiguresByStep returns the figures of an endpoint for each step from one time up to another, both whole steps; the tail that is not rolled up yet is read
@@ -326,4 +352,44 @@ func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Du
 		}
 	}
 	return found, nil
+}
+
+// Refused are arrivals at one endpoint in one minute that were answered the same error.
+type Refused struct {
+	EndpointNum int64
+	At          time.Time
+	Code        hookglass.Code
+	N           int64
+}
+
+// CountRefused adds arrivals that were refused to the figures and counters of their endpoints, those that are there still.
+func (tx *Tx) CountRefused(rows []Refused) error {
+	sums := make(map[int64]int64)
+	for _, r := range rows {
+		sums[r.EndpointNum] += r.N
+	}
+	nums := slices.Sorted(maps.Keys(sums))
+	live, err := queryAll(&tx.View, scanNum, "SELECT endpoint FROM endpoint_stats WHERE "+tx.dialect.among("endpoint", "$1")+" ORDER BY endpoint", tx.dialect.list(nums))
+	if err != nil {
+		return err
+	}
+	c := changes{}
+	for _, r := range rows {
+		if _, lives := slices.BinarySearch(live, r.EndpointNum); !lives {
+			continue
+		}
+		for _, f := range c.at(r.EndpointNum, r.At) {
+			f.AddRefused(r.Code, r.N)
+		}
+	}
+	if err := tx.addFigures(c); err != nil {
+		return err
+	}
+	// The counters last, and in the order in which captures take the same rows: two transactions must not wait for each other.
+	for _, num := range live {
+		if _, err := tx.exec(`UPDATE endpoint_stats SET refused_count = refused_count + cast($2 AS bigint) WHERE endpoint = $1`, num, sums[num]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

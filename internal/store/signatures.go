@@ -120,5 +120,5 @@ func (tx *Tx) JudgeSignature(e *hookglass.Event, status hookglass.SignatureStatu
 	}
 	after := *before[0]
 	after.SignatureStatus = status
-	return tx.recount(before[0], &after)
+	return tx.recount(changed{before[0], &after})
 }

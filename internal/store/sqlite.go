@@ -21,6 +21,7 @@ import (
 type sqliteEngine struct {
 	db     *DB
 	ops    chan *op
+	along  chan *op // what goes with the next group, whatever that is
 	stop   chan struct{}
 	done   chan struct{}
 	mu     sync.RWMutex // guards closed against a send on ops
@@ -43,7 +44,6 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 			v.Add("_pragma", "wal_autocheckpoint(1000)") // 8 MB: more would hold up those behind it for longer
 			v.Add("_pragma", "journal_size_limit(67108864)")
 			v.Add("_pragma", "cache_size(-32768)")
-			v.Set("_txlock", "immediate")
 		}
 		v.Add("_pragma", "busy_timeout(5000)")
 		v.Add("_pragma", "foreign_keys(1)")
@@ -53,7 +53,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := createSQLite(ctx, path); err != nil {
 		return fmt.Errorf("store: create %s: %w", path, err)
 	}
-	write, err := sql.Open("sqlite", pragmas(false))
+	write, err := openKeeping(pragmas(false), "begin immediate")
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -62,14 +62,14 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		write.Close()
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
-	read, err := sql.Open("sqlite", pragmas(true))
+	read, err := openKeeping(pragmas(true), "begin")
 	if err != nil {
 		write.Close()
 		return fmt.Errorf("store: %w", err)
 	}
 	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	read.SetMaxIdleConns(4)
-	ahead, err := sql.Open("sqlite", pragmas(true))
+	ahead, err := openKeeping(pragmas(true), "begin")
 	if err != nil {
 		return errors.Join(fmt.Errorf("store: %w", err), read.Close(), write.Close())
 	}
@@ -79,7 +79,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		return errors.Join(err, ahead.Close(), read.Close(), write.Close())
 	}
 	e := &sqliteEngine{
-		db: db, ops: make(chan *op, queueLen), stop: make(chan struct{}), done: make(chan struct{}),
+		db: db, ops: make(chan *op, queueLen), along: make(chan *op, groupOps), stop: make(chan struct{}), done: make(chan struct{}),
 		insert: &captureStatements{db: write},
 	}
 	db.engine = e
@@ -120,6 +120,31 @@ func (e *sqliteEngine) update(ctx context.Context, fn func(*sql.Tx) error) error
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, update: fn, done: make(chan struct{})})
 }
 
+// alongFor is how long a write waits for others to go with. A few captures in that time make it the usual case, and nobody sees it in a delivery.
+const alongFor = 3 * time.Millisecond
+
+// updateAlong lets the op be taken by any group, and begins one when none came. An op that is in both queues is taken once.
+func (e *sqliteEngine) updateAlong(ctx context.Context, fn func(*sql.Tx) error) error {
+	o := &op{ctx: ctx, update: fn, done: make(chan struct{})}
+	select {
+	case e.along <- o:
+		alone := time.NewTimer(alongFor)
+		defer alone.Stop()
+		select {
+		case <-o.done:
+			return o.err
+		case <-alone.C:
+		}
+	default:
+	}
+	err := submit(&e.mu, &e.closed, e.ops, o)
+	if err != nil && !o.state.CompareAndSwap(opWaiting, opGivenUp) && o.state.Load() == opTaken {
+		<-o.done
+		return o.err
+	}
+	return err
+}
+
 func (e *sqliteEngine) capture(ctx context.Context, c *captureOp) error {
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
 }
@@ -158,6 +183,16 @@ func (e *sqliteEngine) run() {
 // group takes what waits, runs it in one transaction and answers each op.
 func (e *sqliteEngine) group(first *op) {
 	ops := take(e.ops, first, groupOps)
+	for more := true; more && len(ops) < 2*groupOps; {
+		select {
+		case o := <-e.along:
+			if o.state.CompareAndSwap(opWaiting, opTaken) {
+				ops = append(ops, o)
+			}
+		default:
+			more = false
+		}
+	}
 	if len(ops) == 0 {
 		return
 	}
@@ -197,7 +232,7 @@ func (e *sqliteEngine) transact(ops []*op) error {
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT op"); err != nil {
 			return err
 		}
-		o.err = o.update(tx)
+		o.err = o.run(tx)
 		if o.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
 				return err

@@ -32,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,6 +72,8 @@ type DB struct {
 type engine interface {
 	// update runs fn in a transaction and commits it.
 	update(ctx context.Context, fn func(*sql.Tx) error) error
+	// updateAlong is update for work that captures should feel as little as can be.
+	updateAlong(ctx context.Context, fn func(*sql.Tx) error) error
 	// capture stores one event and sets its Seq.
 	capture(ctx context.Context, c *captureOp) error
 	// announce tells other processes; this one knows already.
@@ -146,6 +147,9 @@ func (db *DB) Ahead(ctx context.Context, fn func(*View) error) error {
 }
 
 func (db *DB) view(ctx context.Context, pool *sql.DB, who hookglass.Principal, fn func(*View) error) error {
+	if tx := db.joined(ctx); tx != nil {
+		return classify(fn(&View{ctx: ctx, q: tx.q, dialect: db.dialect, who: who, Now: tx.Now}))
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tx, err := pool.BeginTx(ctx, db.dialect.viewOptions())
@@ -153,7 +157,7 @@ func (db *DB) view(ctx context.Context, pool *sql.DB, who hookglass.Principal, f
 		return unavailable("begin view", err)
 	}
 	defer tx.Rollback()
-	if err := fn(&View{ctx: ctx, q: tx, dialect: db.dialect, who: who}); err != nil {
+	if err := fn(&View{ctx: ctx, q: tx, dialect: db.dialect, who: who, Now: db.Now()}); err != nil {
 		return classify(err)
 	}
 	return nil
@@ -162,16 +166,29 @@ func (db *DB) view(ctx context.Context, pool *sql.DB, who hookglass.Principal, f
 // Update runs fn in a transaction and commits it durably. When fn returns an error nothing of it is
 // kept. fn must be quick and must not wait for anything: other writers stand behind it.
 func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
+	return db.updateBy(ctx, who, fn, db.engine.update)
+}
+
+// UpdateAlong is Update for what nobody waits for. On SQLite it waits a moment for captures that commit anyway and goes with them, so that they
+// do not stand behind a commit of its own.
+func (db *DB) UpdateAlong(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
+	return db.updateBy(ctx, who, fn, db.engine.updateAlong)
+}
+
+func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx) error, update func(context.Context, func(*sql.Tx) error) error) error {
+	if tx := db.joined(ctx); tx != nil {
+		return classify(tx.part(who, fn))
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var topics []string
-	err := db.engine.update(ctx, func(sqlTx *sql.Tx) (err error) {
+	err := update(ctx, func(sqlTx *sql.Tx) (err error) {
 		defer func() {
 			if r := recover(); r != nil {
 				err = fmt.Errorf("store: panic in update: %v", r)
 			}
 		}()
-		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who}, sqlTx: sqlTx, queue: db.queue, Now: db.Now()}
+		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who, Now: db.Now()}, sqlTx: sqlTx, queue: db.queue}
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -214,6 +231,7 @@ type querier interface {
 
 // View reads what one principal may see.
 type View struct {
+	Now     time.Time // by the database's clock, one for the whole transaction
 	ctx     context.Context
 	q       querier
 	dialect dialect
@@ -223,7 +241,6 @@ type View struct {
 // Tx reads and writes for one principal.
 type Tx struct {
 	View
-	Now    time.Time // one time for the whole transaction
 	sqlTx  *sql.Tx
 	queue  *queue
 	topics []string
@@ -235,6 +252,14 @@ func (v *View) Who() hookglass.Principal { return v.who }
 
 // Announce makes the commit tell the topics.
 func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
+
+// MayBeLost lets the commit return before it is on disk, where that costs time of its own: for what nobody was promised, and what is done again
+// when a crash of the database takes it. What commits later is on disk no sooner than this.
+func (tx *Tx) MayBeLost() {
+	if tx.dialect == postgres {
+		_, _ = tx.exec("SET LOCAL synchronous_commit = off") // a transaction that this spoils fails in its next statement
+	}
+}
 
 // Enqueue makes the job part of the transaction.
 func (tx *Tx) Enqueue(jobs ...hookglass.Job) { tx.jobs = append(tx.jobs, jobs...) }
@@ -253,31 +278,6 @@ func (v *View) exec(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return res.RowsAffected()
-}
-
-// insertRows stores rows of a table in one statement; into names the table and its columns. The caller bounds their number.
-func (tx *Tx) insertRows(into string, rows [][]any) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	a := &args{}
-	var b strings.Builder
-	b.WriteString("INSERT INTO " + into + " VALUES ")
-	for i, row := range rows {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteByte('(')
-		for k, v := range row {
-			if k > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(a.add(v))
-		}
-		b.WriteByte(')')
-	}
-	_, err := tx.exec(b.String(), a.values...)
-	return err
 }
 
 // queryRow scans one row; kind names what is missing when there is none.
@@ -313,7 +313,7 @@ func classify(err error) error {
 	if err == nil || errors.As(err, &coded) {
 		return err
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || storageTrouble(err) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone) || storageTrouble(err) { // a transaction is done early when its context is
 		return unavailable("storage", err)
 	}
 	return fmt.Errorf("store: %w", err)

@@ -182,6 +182,32 @@ func TestACaptureGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
+// What an update wrote to is its caller's again when it returns, also where that is because of its context.
+func TestAnUpdateThatIsLeftRunsNoMore(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun, goOn, returned := make(chan struct{}), make(chan struct{}), make(chan error)
+		go func() {
+			returned <- db.Update(ctx, hookglass.System, func(*store.Tx) error {
+				close(begun)
+				<-goOn
+				return nil
+			})
+		}()
+		<-begun
+		cancel()
+		select {
+		case <-returned:
+			t.Error("it returned while its function ran")
+		case <-time.After(50 * time.Millisecond):
+		}
+		close(goOn)
+		if err := <-returned; err != nil && !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestAClosedDatabaseRefusesWork(t *testing.T) {
 	db := storetest.SQLite(t)
 	e := newEndpoint(t, db)

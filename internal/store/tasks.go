@@ -1,7 +1,6 @@
 package store
 
 import (
-	"strings"
 	"time"
 
 	"hookglass"
@@ -18,6 +17,8 @@ const (
 	TaskSignature TaskKind = "signature"
 	// TaskVerdict finds out whether a mail is from whom it says.
 	TaskVerdict TaskKind = "verdict"
+	// TaskSchema adds what the event's body is made of to the schema of its type.
+	TaskSchema TaskKind = "schema"
 )
 
 // Task is something to be done with a captured event, at least once. Whoever claims it holds a lease, and Claim is the right
@@ -31,6 +32,7 @@ type Task struct {
 	Lost        int // claims before this one of which nobody heard again
 
 	Event *hookglass.Event // set by who loads it; without its payload when that is large
+	Ended func()           // to be called by who has ended the task himself, in the transaction that stored what came of it; nil: nobody may
 }
 
 // TaskQueue is what waits of one kind at one endpoint.
@@ -84,12 +86,15 @@ func (tx *Tx) EndTasks(done []Task) error {
 	if len(done) == 0 {
 		return nil
 	}
-	a := &args{}
-	rows := make([]string, len(done))
-	for i, t := range done {
-		rows[i] = "(cast(" + a.add(t.Num) + " AS bigint), cast(" + a.add(t.Claim) + " AS bigint))"
+	in := input{columns: []inputColumn{{"num", inputInteger}, {"claim", inputInteger}}}
+	for _, t := range done {
+		in.rows = append(in.rows, []any{t.Num, t.Claim})
 	}
-	_, err := tx.exec("DELETE FROM event_tasks WHERE (num, claim) IN (VALUES "+strings.Join(rows, ", ")+")", a.values...)
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("DELETE FROM event_tasks WHERE (num, claim) IN (SELECT num, claim FROM "+from+")", args...)
 	return err
 }
 

@@ -167,14 +167,14 @@ func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
 }
 
 // countErased keeps the counts of gaps right when events are erased: those that were delivered stay recovered, the others are expired. It is
-// called when the rows of events are gone and those of their deliveries are not.
-func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) error {
+// called when the rows of events are gone and those of their deliveries are not. It tells which events are expired.
+func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) (gone map[int64]bool, err error) {
 	if len(rows) == 0 {
-		return nil
+		return nil, nil
 	}
 	gaps, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 ORDER BY g.num"+tx.dialect.forUpdateOf("g"), endpointNum)
 	if err != nil || len(gaps) == 0 {
-		return err
+		return nil, err
 	}
 	type state struct{ reported, delivered int64 }
 	seqs := make([]int64, len(rows))
@@ -189,8 +189,9 @@ func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) error {
 		return seq, err
 	}, "SELECT event, reported_at, CASE WHEN delivered_at IS NULL THEN 0 ELSE 1 END FROM tunnel_events WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	gone = make(map[int64]bool)
 	for _, g := range gaps {
 		var recovered, expired int64
 		for _, seq := range seqs {
@@ -201,6 +202,7 @@ func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) error {
 				recovered++
 			default:
 				expired++
+				gone[seq] = true
 			}
 		}
 		if recovered+expired == 0 {
@@ -208,8 +210,8 @@ func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) error {
 		}
 		if _, err := tx.exec("UPDATE tunnel_gaps SET recovered_gone = recovered_gone + cast($2 AS bigint), expired_gone = expired_gone + cast($3 AS bigint) WHERE num = $1",
 			g.Num, recovered, expired); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return gone, nil
 }

@@ -183,7 +183,7 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 	if err != nil || n == 0 || all > 1 && !end.Lost {
 		return err
 	}
-	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System}
+	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System, Now: tx.Now}
 	e, err := system.EndpointByNum(s.EndpointNum)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil // deleted: there is nothing to be missed

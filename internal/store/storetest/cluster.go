@@ -33,10 +33,11 @@ const startLimit = 60 * time.Second
 //
 // Its methods are for one goroutine, but for CreateDatabase.
 type Cluster struct {
-	bin    string // directory of initdb and postgres
-	dir    string // holds data/ and log
-	socket string // directory of the socket; short, because a socket's path ends at 107 bytes
-	cred   *syscall.Credential
+	bin      string   // directory of initdb and postgres
+	settings []string // name=value
+	dir      string   // holds data/ and log
+	socket   string   // directory of the socket; short, because a socket's path ends at 107 bytes
+	cred     *syscall.Credential
 
 	keeper      *exec.Cmd
 	keeperStdin io.Closer
@@ -49,6 +50,43 @@ type Cluster struct {
 // it is large enough, /tmp otherwise. The cluster goes with the process that started it, however that ends;
 // Stop ends it earlier. ErrNoPostgres is returned when the programs are missing.
 func Start(dir string) (*Cluster, error) {
+	// Little memory and little disk for the many that tests start.
+	return start(dir, "shared_buffers=64MB", "max_wal_size=256MB", "min_wal_size=32MB", "autovacuum_naptime=10s")
+}
+
+// StartStock is Start with PostgreSQL's own settings of memory, checkpoints and vacuum, as an installation comes, and with a write-ahead log that
+// has gone round once: a server that has run for a while writes into files that are there, and a new one makes each of them first.
+func StartStock(dir string) (*Cluster, error) {
+	c, err := start(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.goRound(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// goRound fills as many files of the write-ahead log as lie between two checkpoints, and has them kept for what is written next.
+func (c *Cluster) goRound() error {
+	db, err := sql.Open("pgx", c.dsn("postgres"))
+	if err != nil {
+		return fmt.Errorf("storetest: %w", err)
+	}
+	defer db.Close()
+	statements := []string{"CREATE TABLE round (n int)"}
+	for range 1 << 30 / (16 << 20) / 2 {
+		statements = append(statements, "INSERT INTO round VALUES (1)", "SELECT pg_switch_wal()")
+	}
+	for _, s := range append(statements, "CHECKPOINT", "DROP TABLE round", "CHECKPOINT") {
+		if _, err := db.Exec(s); err != nil {
+			return fmt.Errorf("storetest: %w", err)
+		}
+	}
+	return nil
+}
+
+func start(dir string, settings ...string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -60,7 +98,7 @@ func Start(dir string) (*Cluster, error) {
 	if dir == "" {
 		dir = fastDir()
 	}
-	c := &Cluster{bin: bin, cred: cred}
+	c := &Cluster{bin: bin, cred: cred, settings: settings}
 	if c.dir, err = os.MkdirTemp(dir, "hgpg"); err != nil {
 		return nil, fmt.Errorf("storetest: %w", err)
 	}
@@ -127,10 +165,12 @@ func (c *Cluster) Restart() error {
 		return fmt.Errorf("storetest: %w", err)
 	}
 	defer log.Close()
-	server := c.command("postgres", "-D", c.data(), "-k", c.socket,
-		"-c", "listen_addresses=", "-c", "max_connections=200",
-		"-c", "shared_buffers=64MB", "-c", "max_wal_size=256MB", "-c", "min_wal_size=32MB",
-		"-c", "dynamic_shared_memory_type=mmap", "-c", "autovacuum_naptime=10s")
+	args := []string{"-D", c.data(), "-k", c.socket,
+		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "dynamic_shared_memory_type=mmap"}
+	for _, setting := range c.settings {
+		args = append(args, "-c", setting)
+	}
+	server := c.command("postgres", args...)
 	server.Stdout, server.Stderr = log, log
 	if err := server.Start(); err != nil {
 		return fmt.Errorf("storetest: postgres: %w", err)

@@ -1,0 +1,86 @@
+package api
+
+import "hookglass"
+
+// Declare is the body of POST /declarations.
+type Declare struct {
+	_           struct{}       `additionalProperties:"false"`
+	Declaration *Declaration   `json:"declaration,omitempty" required:"true"`
+	DryRun      Optional[bool] `json:"dry_run,omitzero" doc:"Say what would change, and change nothing; default false." example:"true"`
+}
+
+// Declaration is what shall be there in one workspace: the content of an endpoints file, with its secrets put in. What is not named of something
+// stays as it is.
+type Declaration struct {
+	_         struct{}           `additionalProperties:"false"`
+	Version   Optional[int64]    `json:"version,omitzero" doc:"Of the form; 1." example:"1"`
+	Set       Optional[string]   `json:"set,omitzero" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Tells this declaration from others for the workspace: each prunes only what it declared itself. Default: default." example:"default"`
+	Workspace Optional[string]   `json:"workspace,omitzero" doc:"The name or id of a workspace; default: the token's, or the account's oldest." example:"Default"`
+	Prune     Optional[bool]     `json:"prune,omitzero" doc:"Delete what the set declared before, does not declare any more, and would not be there without it; default false." example:"false"`
+	Endpoints []DeclaredEndpoint `json:"endpoints,omitempty" doc:"500 at most."`
+}
+
+// DeclaredEndpoint is an endpoint that shall be there, and what shall be there of it. custom_id says which it is, or id for one that is there already.
+type DeclaredEndpoint struct {
+	_  struct{}         `additionalProperties:"false"`
+	ID Optional[string] `json:"id,omitzero" doc:"Of an endpoint that is there already." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	NewEndpoint
+	SignatureConfigs  []NewSignatureConfig  `json:"signature_configs,omitempty" doc:"Each by its provider. The secret may be left out where there is one."`
+	ForwardingTargets []NewForwardingTarget `json:"forwarding_targets,omitempty" doc:"Each by its name."`
+	Actions           []NewAction           `json:"actions,omitempty" doc:"Each by its name."`
+	Alerts            []DeclaredAlert       `json:"alerts,omitempty" doc:"Each by its name."`
+}
+
+// DeclaredAlert is an alert that shall be there.
+type DeclaredAlert struct {
+	_        struct{}                `additionalProperties:"false"`
+	Name     Optional[string]        `json:"name,omitzero" required:"true" example:"Deliveries fail"`
+	Kind     Optional[string]        `json:"kind,omitzero" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" example:"error_response"`
+	Enabled  Optional[bool]          `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	Config   Optional[AlertSettings] `json:"config,omitzero" required:"true"`
+	Channels Optional[[]string]      `json:"channels,omitzero" doc:"Notification channels of the workspace, by name or id."`
+}
+
+// Declared is what a declaration did, or would do.
+type Declared struct {
+	Applied bool             `json:"applied" doc:"false after a dry run." example:"true"`
+	Changed int              `json:"changed" doc:"How many of the changes are not unchanged, keep or release." example:"1"`
+	Changes []DeclaredChange `json:"changes"`
+}
+
+// DeclaredChange is what happens to one thing.
+type DeclaredChange struct {
+	Op       string        `json:"op" enum:"create,update,unchanged,delete,keep,release" doc:"keep: no longer declared, and would be deleted with prune. release: no longer declared, but made by hand, so it stays." example:"update"`
+	Kind     string        `json:"kind" enum:"endpoint,signature_config,forwarding_target,action,alert" example:"endpoint"`
+	Endpoint string        `json:"endpoint" doc:"Its custom id, or its id." example:"payments"`
+	Name     string        `json:"name" doc:"Of what belongs to the endpoint; empty for the endpoint itself." example:""`
+	ID       *string       `json:"id" doc:"null for what a dry run would make." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	Fields   []FieldChange `json:"fields" doc:"What differs; empty for what is made or deleted whole."`
+}
+
+// FieldChange is a field that changes.
+type FieldChange struct {
+	Field  string  `json:"field" example:"name"`
+	Before *string `json:"before" doc:"As JSON; null where there was none, and for secrets." example:"\"Payments\""`
+	After  *string `json:"after" doc:"As JSON; null where there is none, and for secrets." example:"\"Payments, live\""`
+}
+
+// FromDeclared writes what a declaration did.
+func FromDeclared(changes []hookglass.DeclaredChange, dryRun bool) Declared {
+	out := Declared{Applied: !dryRun, Changes: make([]DeclaredChange, len(changes))}
+	for i, c := range changes {
+		one := DeclaredChange{Op: c.Op, Kind: string(c.Kind), Endpoint: c.Endpoint, Name: c.Name, Fields: make([]FieldChange, len(c.Fields))}
+		if !dryRun || c.Op != hookglass.OpCreate {
+			one.ID = nonzero(c.ID)
+		}
+		for k, f := range c.Fields {
+			one.Fields[k] = FieldChange{Field: f.Field, Before: nonzero(f.Before), After: nonzero(f.After)}
+		}
+		switch c.Op {
+		case hookglass.OpCreate, hookglass.OpUpdate, hookglass.OpDelete:
+			out.Changed++
+		}
+		out.Changes[i] = one
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package hookglass
+
+// DeclaredKind is a kind of thing that a file may declare (docs/endpoints-file.md).
+type DeclaredKind string
+
+// The kinds.
+const (
+	DeclaredEndpoint  DeclaredKind = "endpoint"
+	DeclaredSignature DeclaredKind = "signature_config"
+	DeclaredTarget    DeclaredKind = "forwarding_target"
+	DeclaredAction    DeclaredKind = "action"
+	DeclaredAlert     DeclaredKind = "alert"
+)
+
+// Declared remembers that a file declared something, so that it is known once the file no longer names it.
+type Declared struct {
+	Num         int64
+	Set         string // the name of the set that the file holds
+	Kind        DeclaredKind
+	EndpointNum int64
+	EndpointID  EndpointID
+	Ref         string // the id of the thing; "" for the endpoint itself
+	Name        string // what the file calls it
+	Made        bool   // it would not be there without the file
+}
+
+// The things that may happen to what a file declares, or did.
+const (
+	OpCreate    = "create"
+	OpUpdate    = "update"
+	OpUnchanged = "unchanged"
+	OpDelete    = "delete"  // no longer declared, and made by a declaration
+	OpKeep      = "keep"    // no longer declared; it would be deleted if that were asked for
+	OpRelease   = "release" // no longer declared, and made by hand: it stays
+)
+
+// DeclaredChange is what a declaration does to one thing.
+type DeclaredChange struct {
+	Op       string
+	Kind     DeclaredKind
+	Endpoint string // as the file calls it
+	Name     string // as the file calls it; "" for the endpoint itself
+	ID       string // "" where it is not made yet
+	Fields   []FieldChange
+}
+
+// FieldChange is one field that changes, as JSON. What is secret is left out.
+type FieldChange struct {
+	Field  string
+	Before string // "" where there was none
+	After  string
+	Secret bool
+}

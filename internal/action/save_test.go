@@ -1,0 +1,93 @@
+package action_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/outbound"
+	"hookglass/internal/store"
+)
+
+// Runs that end at the same time are stored together, each with the end of its own task. One that can not be stored spoils none of the others.
+func TestRunsThatEndTogetherAreStoredEachForItself(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.create(draft("One", step("tag", "Mark", `{"tag":"one"}`)))
+		b.create(draft("Two", step("tag", "Mark", `{"tag":"two"}`), step("ignore", "Hide", `{"reason":"noise"}`)))
+		const many = 40
+		var events []*hookglass.Event
+		for i := range many {
+			events = append(events, b.capture(fmt.Sprintf(`{"n":%d}`, i)))
+		}
+		var tasks []store.Task
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+			tasks, err = tx.ClaimTasks(store.TaskActions, b.ep.Num, many, time.Minute)
+			return err
+		}))
+		gone := events[7]
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(gone.ID)) }))
+		var mu sync.Mutex
+		ended := make(map[int64]int)
+		var working sync.WaitGroup
+		for _, task := range tasks {
+			for _, e := range events {
+				if e.Seq == task.EventSeq {
+					task.Event = e
+				}
+			}
+			task.Ended = func() { mu.Lock(); defer mu.Unlock(); ended[task.EventSeq]++ }
+			working.Go(func() {
+				err := b.actions.Work(t.Context(), task)
+				if want := task.EventSeq == gone.Seq; hookglass.Is(err, hookglass.CodeNotFound) != want || err != nil && !want {
+					t.Errorf("event %d: %v", task.EventSeq, err)
+				}
+			})
+		}
+		working.Wait()
+		if len(ended) != many-1 {
+			t.Errorf("%d tasks ended themselves", len(ended))
+		}
+		for _, e := range events {
+			if e == gone {
+				continue
+			}
+			now := b.event(e)
+			if fmt.Sprint(now.Tags) != "[one two]" || now.Ignored != "noise" {
+				t.Errorf("event %d: %v %q", e.Seq, now.Tags, now.Ignored)
+			}
+		}
+		must(t, b.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			queues, err := v.TaskQueues(store.TaskActions)
+			if len(queues) != 1 {
+				t.Errorf("the task of the event that is gone is for who gave it to end: %+v", queues)
+			}
+			return err
+		}))
+	})
+}
+
+// What ended before a request goes out is stored before it does: the answer may take minutes.
+func TestWhatEndedIsNotHeldUpByARequest(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		local := b.create(draft("Local", step("tag", "Mark", `{"tag":"t"}`)))
+		for _, kind := range []string{"forward", "http_request"} {
+			b.create(draft(kind, step(kind, "Out", `{"url":"https://app.example.com/in"}`)))
+		}
+		e := b.capture(body)
+		stored := 0
+		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+			for _, r := range b.runs(local) {
+				if r.Status == hookglass.ActionRunCompleted {
+					stored++
+				}
+			}
+			return answer(200, `{}`), nil
+		}
+		b.work(e)
+		if stored != 2 {
+			t.Errorf("stored at %d of 2 requests", stored)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package capture
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// maxRefusals bounds what is counted while it can not be written down: endpoints, minutes and codes.
+const maxRefusals = 100_000
+
+// refusals counts arrivals that were refused until they are written down.
+type refusals struct {
+	clock func() time.Time
+
+	mu     sync.Mutex
+	counts map[refusal]int64
+}
+
+// refusal is what arrivals have in common that are counted together.
+type refusal struct {
+	endpoint int64
+	minute   int64 // of Unix time
+	code     hookglass.Code
+}
+
+// add counts an arrival that was answered with an error; nil and an endpoint that is gone count nowhere.
+func (r *refusals) add(endpoint int64, err error) {
+	if err == nil || hookglass.Is(err, hookglass.CodeNotFound) {
+		return
+	}
+	r.put(map[refusal]int64{{endpoint, r.clock().Unix() / 60, hookglass.CodeOf(err)}: 1})
+}
+
+func (r *refusals) put(counts map[refusal]int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts == nil {
+		r.counts = make(map[refusal]int64)
+	}
+	for k, n := range counts {
+		if _, known := r.counts[k]; known || len(r.counts) < maxRefusals {
+			r.counts[k] += n
+		}
+	}
+}
+
+func (r *refusals) take() map[refusal]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := r.counts
+	r.counts = nil
+	return counts
+}
+
+// writeRefusals writes down what was counted. What can not be written now is kept for the next time.
+func (s *Service) writeRefusals(ctx context.Context) {
+	counts := s.refused.take()
+	if len(counts) == 0 {
+		return
+	}
+	rows := make([]store.Refused, 0, len(counts))
+	for k, n := range counts {
+		rows = append(rows, store.Refused{EndpointNum: k.endpoint, At: time.Unix(k.minute*60, 0), Code: k.code, N: n})
+	}
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CountRefused(rows) })
+	if err != nil {
+		s.refused.put(counts)
+		s.log.Warn("counts of refused requests could not be written down yet", "error", err)
+	}
+}

@@ -1,0 +1,167 @@
+package capture_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func (b *bench) attempts(n int, body string, headers ...string) (answers []string) {
+	for range n {
+		r := b.post("POST", "/", body, headers...)
+		answers = append(answers, fmt.Sprintf("%d %s %s", r.Status, r.Delay, r.Headers.Get("Retry-After")))
+	}
+	return answers
+}
+
+func TestEachDeliveryIsAnsweredByTheScriptFromItsBeginning(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500,503+2s@30s,reset,timeout+5s,200" })
+		want := []string{"500 0s ", "503 2s 30", "0 0s ", "0 5s ", "200 0s ", "200 0s "}
+		github := []string{"X-GitHub-Event", "push", "User-Agent", "GitHub-Hookshot/1", "X-GitHub-Delivery"}
+		for _, delivery := range []struct {
+			name    string
+			body    string
+			headers []string
+		}{
+			{"by its delivery id", `{"n":1}`, append(slices.Clone(github), "11111111-1111-4111-8111-111111111111")},
+			{"by another, with the same body", `{"n":1}`, append(slices.Clone(github), "22222222-2222-4222-8222-222222222222")},
+			{"by a header of Standard Webhooks", `{"n":1}`, []string{"Webhook-Id", "msg_1"}},
+			{"by its body", `{"n":1}`, nil},
+			{"by another body", `{"n":2}`, nil},
+			{"by none", ``, nil},
+		} {
+			if got := b.attempts(6, delivery.body, delivery.headers...); !slices.Equal(got, want) {
+				t.Errorf("%s: answered %q, want %q", delivery.name, got, want)
+			}
+		}
+		// What is on record is what was sent.
+		var kept []*hookglass.Event
+		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			page, err := v.Events(string(b.ep.ID), store.EventList{Limit: 6})
+			if err != nil {
+				return err
+			}
+			for _, e := range page.Events {
+				e, err := v.Event(string(b.ep.ID), string(e.ID))
+				if err != nil {
+					return err
+				}
+				kept = append(kept, e)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(kept)
+		for i, want := range []string{"500 500 0s", "503 503 2s", "0 0 0s", "0 0 5s", "200 200 0s", "200 200 0s"} {
+			e := kept[i]
+			if got := fmt.Sprintf("%d %d %s", e.Status, e.Reply.Status, e.Reply.Delay); got != want || e.Reply.Source != hookglass.SourceCustom || e.Reply.Unanswered() != (e.Status == 0) {
+				t.Errorf("attempt %d is on record as %q from %s, want %q", i+1, got, e.Reply.Source, want)
+			}
+		}
+	})
+}
+
+func TestAnotherScriptBeginsAnewAndNodesCountTogether(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500*3,200" })
+		if got := b.attempts(2, "x"); !slices.Equal(got, []string{"500 0s ", "500 0s "}) {
+			t.Errorf("answered %q", got)
+		}
+		other := *b // a node that was started later
+		other.captures = newService(db, b.endpoints, nil)
+		if got := other.attempts(2, "x"); !slices.Equal(got, []string{"500 0s ", "200 0s "}) {
+			t.Errorf("the other node answered %q", got)
+		}
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "410" })
+		if got := b.attempts(1, "x"); !slices.Equal(got, []string{"410 0s "}) {
+			t.Errorf("answered %q", got)
+		}
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500*3,200" })
+		if got := b.attempts(1, "x"); !slices.Equal(got, []string{"500 0s "}) {
+			t.Errorf("after a change of the script: %q", got)
+		}
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "" })
+		if r := b.post("POST", "/", "x"); r.Status != 200 || r.Source != hookglass.SourceDefault {
+			t.Errorf("without a script: %d %s", r.Status, r.Source)
+		}
+	})
+}
+
+func TestAttemptsAtTheSameTimeEachHaveTheirPlace(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500*20,200" })
+		var mu sync.Mutex
+		failed := 0
+		var all sync.WaitGroup
+		for range 24 {
+			all.Go(func() {
+				if r := b.post("POST", "/", "same"); r.Status == 500 {
+					mu.Lock()
+					failed++
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		if failed != 20 {
+			t.Errorf("%d of 24 attempts were answered with 500, want 20", failed)
+		}
+	})
+}
+
+func TestAScriptedStatusKeepsTheEndpointsOwnAnswer(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.ResponseScript = "429@7s,200+1s,204"
+		e.Response = &hookglass.Response{Status: 201, Headers: map[string]string{"X-A": "{{request.method}}", "Retry-After": "1"}, Body: "own", Delay: 5 * time.Millisecond}
+	})
+	for i, want := range []string{"429 5ms own POST 7", "200 1s own POST 1", "204 5ms  POST 1"} {
+		r := b.post("POST", "/", "x")
+		if got := fmt.Sprintf("%d %s %s %s %s", r.Status, r.Delay, r.Body, r.Headers.Get("X-A"), strings.Join(r.Headers.Values("Retry-After"), "+")); got != want {
+			t.Errorf("attempt %d: %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+func TestAHandshakeIsNoAttempt(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500" })
+	r := b.post("POST", "/", `{"type":"url_verification","token":"t","challenge":"c"}`, "Content-Type", "application/json", "X-Slack-Request-Timestamp", "1", "X-Slack-Signature", "v0=00")
+	if r.Status != 200 || r.Source != hookglass.SourceHandshake {
+		t.Errorf("a handshake was answered with %d from %s", r.Status, r.Source)
+	}
+}
+
+func TestCountsOfAttemptsGoWithTheRetentionOfEvents(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500,200" })
+		b.attempts(1, "x")
+		purge := func(at time.Time) {
+			if err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, err := tx.PurgeAttempts(at, time.Hour); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		purge(time.Now().Add(59 * time.Minute))
+		if got := b.attempts(1, "x"); got[0] != "200 0s " {
+			t.Errorf("within the retention the second attempt was answered %q", got)
+		}
+		purge(time.Now().Add(61 * time.Minute))
+		if got := b.attempts(1, "x"); got[0] != "500 0s " {
+			t.Errorf("after the retention an attempt was answered %q", got)
+		}
+	})
+}

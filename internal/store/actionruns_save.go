@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// RunSave is how far a run is, to be stored with what its steps change.
+type RunSave struct {
+	*HeldRun
+	New     bool              // there is no row of it yet
+	Lease   time.Duration     // how long it is held from now, where it is not final
+	Effects []func(*Tx) error // what else belongs to it; they must not lock events, figures or counters
+	Mark    EventMark
+
+	// Ours is set to false where somebody else holds the run, or it is final or gone, or the action has run on the event already: then nothing of
+	// it is stored.
+	Ours bool
+}
+
+// SaveActionRuns stores many runs at once.
+func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
+	// In one order, so that no two transactions wait for each other.
+	saves = slices.Clone(saves)
+	slices.SortStableFunc(saves, func(a, b *RunSave) int {
+		return cmp.Or(cmp.Compare(a.EventSeq, b.EventSeq), cmp.Compare(a.ActionNum, b.ActionNum))
+	})
+	var ended []*RunSave
+	var err error
+	for _, s := range saves {
+		switch {
+		case s.New && s.Status.Final():
+			ended = append(ended, s)
+		case s.New:
+			s.Ours, err = tx.InsertActionRun(s.HeldRun, s.Lease)
+		default:
+			s.Ours, err = tx.SaveActionRun(s.HeldRun, s.Lease)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := tx.insertEnded(ended); err != nil {
+		return err
+	}
+	var marks []EventMark
+	for _, s := range saves {
+		if !s.Ours {
+			continue
+		}
+		for _, effect := range s.Effects {
+			if err := effect(tx); err != nil {
+				return err
+			}
+		}
+		if len(s.Mark.Tags) > 0 || s.Mark.Ignore != "" {
+			marks = append(marks, s.Mark)
+		}
+	}
+	return tx.MarkEvents(marks) // locks the counters, so last
+}
+
+// insertEnded stores runs that have ended and of which nothing was stored before, by one statement.
+func (tx *Tx) insertEnded(saves []*RunSave) error {
+	if len(saves) == 0 {
+		return nil
+	}
+	in := input{columns: []inputColumn{
+		{"id", inputText}, {"endpoint", inputInteger}, {"action", inputInteger}, {"action_id", inputText}, {"event", inputInteger}, {"event_id", inputText},
+		{"status", inputText}, {"trace", inputBytes}, {"created_at", inputInteger}, {"started_at", inputInteger}, {"finished_at", inputInteger},
+	}}
+	byID := make(map[string]*RunSave, len(saves))
+	for _, s := range saves {
+		trace, err := json.Marshal(s.Trace)
+		if err != nil {
+			return err
+		}
+		s.CreatedAt, s.Claim, s.Ours = tx.Now, 1, false
+		byID[s.ID] = s
+		in.rows = append(in.rows, []any{
+			s.ID, s.EndpointNum, s.ActionNum, s.ActionID, s.EventSeq, string(s.EventID), string(s.Status), trace,
+			tx.Now.UnixMicro(), micros(s.StartedAt), micros(s.FinishedAt),
+		})
+	}
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return err
+	}
+	rows, err := tx.q.QueryContext(tx.ctx, `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, rerun, status, trace, claim, created_at, started_at, finished_at)
+		SELECT id, endpoint, action, action_id, event, event_id, 0, status, trace, 1, created_at, started_at, finished_at FROM `+from+` WHERE true
+		ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num, id`, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var num int64
+		var id string
+		if err := rows.Scan(&num, &id); err != nil {
+			return err
+		}
+		byID[id].Num, byID[id].Ours = num, true
+	}
+	return rows.Err()
+}

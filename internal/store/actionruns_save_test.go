@@ -1,0 +1,180 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestManyEventsAreMarkedAsOneByOne(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "marks@example.com")
+		e, other := endpointIn(t, db, home.first), endpointIn(t, db, home.first)
+		events := append(several(t, db, e, 6), several(t, db, other, 1)...)
+		mark := func(i int, had string, ignore string, tags ...string) store.EventMark {
+			m := store.EventMark{Endpoint: e, Seq: events[i].Seq, Had: strings.Fields(had), Tags: tags, Ignore: ignore}
+			if i == 6 {
+				m.Endpoint = other
+			}
+			return m
+		}
+		full := make([]string, hookglass.MaxEventTags)
+		for i := range full {
+			full[i] = fmt.Sprintf("full%02d", i)
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			if _, err := tx.TagEvent(string(e.ID), string(events[1].ID), "mine"); err != nil { // after the event was read
+				return err
+			}
+			return tx.SetIgnored(string(e.ID), string(events[2].ID), "noise")
+		})
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.MarkEvents([]store.EventMark{
+				mark(6, "", "", "b"), mark(0, "", "", "b", "a"), mark(1, "", "", "b"), mark(2, "", "test", "a"), mark(3, "", "test"), mark(3, "", "", "c"), mark(3, "", "", "a"),
+				mark(4, "a", "", "a"), mark(5, "", "", append(full, "over")...),
+			})
+		})
+		for i, want := range []string{"a b", "b mine", "a ignored:test", "a c ignored:test", "", strings.Join(full, " "), "b"} {
+			reading(t, db, func(v *store.View) error {
+				got, err := v.EventsBySeq([]int64{events[i].Seq}, 0)
+				if err != nil {
+					return err
+				}
+				text := strings.Join(got[events[i].Seq].Tags, " ")
+				if reason := got[events[i].Seq].Ignored; reason != "" {
+					text = strings.TrimSpace(text + " ignored:" + reason)
+				}
+				if text != want {
+					t.Errorf("event %d is %q, want %q", i, text, want)
+				}
+				return nil
+			})
+		}
+		reading(t, db, func(v *store.View) error {
+			counted, err := v.Ints("SELECT ignored_count FROM endpoint_stats WHERE endpoint = $1", e.Num)
+			made, err2 := v.Ints("SELECT count(*) FROM tags WHERE workspace_id = $1 AND name IN ('a', 'b', 'c', 'mine', 'over')", home.first.ID)
+			if !slices.Equal(counted, []int64{2}) || !slices.Equal(made, []int64{4}) {
+				t.Errorf("%d ignored, %d tags", counted, made)
+			}
+			return errors.Join(err, err2)
+		})
+		gone := mark(0, "", "", "z")
+		gone.Seq = events[6].Seq + 1
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.MarkEvents([]store.EventMark{mark(1, "", "", "z"), gone}) })
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("an event that is not there: %v", err)
+		}
+	})
+}
+
+func TestOfARunThatIsSomebodyElsesNothingIsStored(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		events := several(t, db, e, 3)
+		effects := map[int]int{}
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		save := func(event int, action int64, status hookglass.RunStatus) *store.RunSave {
+			h := &store.HeldRun{ActionRun: hookglass.ActionRun{
+				ID: hookglass.NewSortableID(hookglass.PrefixActionRun, now), EndpointNum: e.Num, ActionNum: action, ActionID: fmt.Sprint("act_", action),
+				EventSeq: events[event].Seq, EventID: events[event].ID, Status: status, StartedAt: now,
+			}}
+			h.Steps = []hookglass.StepResult{{ReferenceKey: "é", Status: hookglass.StepCompleted}}
+			if status.Final() {
+				h.FinishedAt = now
+			} else {
+				h.Checkpoint = []byte{0, 0xff}
+			}
+			return &store.RunSave{
+				HeldRun: h, New: true, Lease: time.Minute, Mark: store.EventMark{Endpoint: e, Seq: h.EventSeq, Tags: []string{fmt.Sprint("by", action)}},
+				Effects: []func(*store.Tx) error{func(*store.Tx) error { effects[event]++; return nil }},
+			}
+		}
+		together := func(saves ...*store.RunSave) (ours []bool) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error { return tx.SaveActionRuns(saves) })
+			for _, s := range saves {
+				ours = append(ours, s.Ours)
+			}
+			return ours
+		}
+		first, held := save(0, 1, hookglass.ActionRunCompleted), save(1, 1, hookglass.ActionRunRunning)
+		if ours := together(held, first); !slices.Equal(ours, []bool{true, true}) || first.Num == 0 || held.Claim != 1 {
+			t.Fatal(ours, first.Num, held.Claim)
+		}
+		// The same action on the same event again, in one transaction with others, one of which takes what is held.
+		if ours := together(save(0, 1, hookglass.ActionRunFailed), save(0, 2, hookglass.ActionRunCompleted), save(1, 1, hookglass.ActionRunFailed), save(2, 1, hookglass.ActionRunCompleted)); !slices.Equal(ours, []bool{false, true, false, true}) {
+			t.Error(ours)
+		}
+		stale := *held
+		held.New, stale.New = false, false
+		writing(t, db, func(tx *store.Tx) error { _, err := tx.TakeActionRun(held.HeldRun, time.Minute, true); return err })
+		other := *held.HeldRun
+		other.Claim = 1
+		stale.HeldRun = &other
+		held.Status, held.FinishedAt = hookglass.ActionRunCompleted, now
+		if ours := together(&stale, held); !slices.Equal(ours, []bool{false, true}) {
+			t.Error(ours)
+		}
+		if fmt.Sprint(effects) != "map[0:2 1:2 2:1]" {
+			t.Error("effects:", effects)
+		}
+		reading(t, db, func(v *store.View) error {
+			for i, want := range []string{"[completed completed] [by1 by2]", "[completed] [by1]", "[completed] [by1]"} {
+				runs, err := v.FirstActionRuns(events[i].Seq)
+				if err != nil {
+					return err
+				}
+				var statuses []hookglass.RunStatus
+				for _, r := range runs {
+					statuses = append(statuses, r.Status)
+					if len(r.Steps) != 1 || r.Steps[0].ReferenceKey != "é" || !r.StartedAt.Equal(now) || !r.FinishedAt.Equal(now) || r.Checkpoint != nil {
+						t.Errorf("event %d: %+v", i, r)
+					}
+				}
+				found, err := v.EventsBySeq([]int64{events[i].Seq}, 0)
+				if err != nil {
+					return err
+				}
+				if got := fmt.Sprint(statuses, found[events[i].Seq].Tags); got != want {
+					t.Errorf("event %d: %s, want %s", i, got, want)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestEndedTasksAreThoseOfTheClaim(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		for i := range 3 {
+			if err := db.CaptureWith(t.Context(), 0, newEvent(e, fmt.Sprint(i)), store.Work{Tasks: []store.TaskKind{store.TaskActions}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var tasks []store.Task
+		writing(t, db, func(tx *store.Tx) (err error) {
+			tasks, err = tx.ClaimTasks(store.TaskActions, e.Num, 10, time.Minute)
+			return err
+		})
+		if len(tasks) != 3 {
+			t.Fatal(tasks)
+		}
+		tasks[1].Claim--
+		writing(t, db, func(tx *store.Tx) error { return tx.EndTasks(tasks) })
+		reading(t, db, func(v *store.View) error {
+			left, err := v.Ints("SELECT num FROM event_tasks")
+			if !slices.Equal(left, []int64{tasks[1].Num}) {
+				t.Errorf("left: %v", left)
+			}
+			return err
+		})
+	})
+}

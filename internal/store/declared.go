@@ -1,0 +1,30 @@
+package store
+
+import (
+	"hookglass"
+)
+
+// Declared lists what files have declared in a workspace, in the order in which it was.
+func (v *View) Declared(workspaceID int64) ([]hookglass.Declared, error) {
+	a := &args{}
+	query := `SELECT d.num, d.file_set, d.kind, d.endpoint, e.id, d.ref, d.name, d.made FROM declared d JOIN endpoints e ON e.num = d.endpoint AND e.deleted_at IS NULL
+		WHERE d.workspace_id = ` + a.add(workspaceID) + ` AND` + v.endpointScope(a) + ` ORDER BY d.num`
+	return queryAll(v, func(scan func(...any) error) (d hookglass.Declared, err error) {
+		err = scan(&d.Num, &d.Set, &d.Kind, &d.EndpointNum, &d.EndpointID, &d.Ref, &d.Name, &d.Made)
+		return d, err
+	}, query, a.values...)
+}
+
+// SaveDeclared remembers that a file declared something. What is remembered already stays as it is but for its name.
+func (tx *Tx) SaveDeclared(workspaceID int64, d hookglass.Declared) error {
+	_, err := tx.exec(`INSERT INTO declared (workspace_id, file_set, kind, endpoint, ref, name, made, declared_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (endpoint, kind, ref) DO UPDATE SET name = excluded.name WHERE declared.name <> excluded.name`,
+		workspaceID, d.Set, d.Kind, d.EndpointNum, d.Ref, d.Name, boolInt(d.Made), tx.Now.UnixMicro())
+	return err
+}
+
+// ForgetDeclared forgets that something was declared.
+func (tx *Tx) ForgetDeclared(num int64) error {
+	_, err := tx.exec("DELETE FROM declared WHERE num = $1", num)
+	return err
+}

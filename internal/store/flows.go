@@ -1,0 +1,249 @@
+package store
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"hookglass"
+)
+
+// TopicFlows is the topic of flows that begin or are deleted.
+const TopicFlows = "flows"
+
+// TopicFlow is the topic of one flow's progress.
+func TopicFlow(num int64) string { return "w" + strconv.FormatInt(num, 10) }
+
+const flowColumns = `f.num, f.id, f.account_id, f.workspace_id, f.state, f.definition, f.progress, f.cursor, f.version, f.started_at, f.deadline_at, f.finished_at`
+
+func scanFlow(scan func(...any) error) (f hookglass.Flow, err error) {
+	var plan, progress []byte
+	var started, deadline int64
+	var finished sql.NullInt64
+	err = scan(&f.Num, &f.ID, &f.AccountID, &f.WorkspaceID, &f.State, &plan, &progress, &f.Cursor, &f.Version, &started, &deadline, &finished)
+	if err != nil {
+		return f, err
+	}
+	f.StartedAt, f.DeadlineAt, f.FinishedAt = time.UnixMicro(started).UTC(), time.UnixMicro(deadline).UTC(), fromMicros(finished)
+	if err = json.Unmarshal(plan, &f.Plan); err == nil {
+		err = json.Unmarshal(progress, &f.Progress)
+	}
+	if err != nil {
+		return f, fmt.Errorf("flow %s: %w", f.ID, err)
+	}
+	return f, nil
+}
+
+// Flow returns a flow. It answers not_found.
+func (v *View) Flow(id string) (hookglass.Flow, error) {
+	a := &args{}
+	return one(v, "flow", scanFlow, "SELECT "+flowColumns+" FROM flows f WHERE f.id = "+a.add(id)+" AND "+v.accountScope(a, "f.account_id", "f.workspace_id"), a)
+}
+
+// Flows lists flows, newest first, those with a Num below before where it is not 0, of one state unless it is empty.
+func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hookglass.Flow, error) {
+	a := &args{}
+	query := "SELECT " + flowColumns + " FROM flows f WHERE " + v.accountScope(a, "f.account_id", "f.workspace_id")
+	if state != "" {
+		query += " AND f.state = " + a.add(string(state))
+	}
+	if before > 0 {
+		query += " AND f.num < " + a.add(before)
+	}
+	return queryAll(v, scanFlow, query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
+}
+
+// FlowByKey returns the flow of a workspace that was made under an idempotency key, and the fingerprint of what was asked for then. It
+// answers not_found.
+func (v *View) FlowByKey(workspaceID int64, key string) (f hookglass.Flow, fingerprint []byte, err error) {
+	f, err = one(v, "flow", func(scan func(...any) error) (hookglass.Flow, error) {
+		return scanFlow(func(dest ...any) error { return scan(append(dest, &fingerprint)...) })
+	}, "SELECT "+flowColumns+", f.fingerprint FROM flows f WHERE f.workspace_id = $1 AND f.idempotency_key = $2", &args{[]any{workspaceID, key}})
+	return f, bytes.Clone(fingerprint), err
+}
+
+// LockLiveFlows makes those who begin flows of an account come one after another, and returns how many go on.
+func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
+	if lock := tx.dialect.forUpdate(); lock != "" {
+		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM accounts WHERE id = $1"+lock, accountID); err != nil {
+			return 0, err
+		}
+	}
+	err = tx.queryRow("account", "SELECT count(*) FROM flows WHERE account_id = $1 AND finished_at IS NULL", []any{accountID}, &n)
+	return n, err
+}
+
+// NewestOfAll is the greatest Seq of any event.
+func (v *View) NewestOfAll() (seq int64, err error) {
+	err = v.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &seq)
+	return seq, err
+}
+
+// CreateFlow stores a new flow and sets its Num. It is nobody's yet.
+func (tx *Tx) CreateFlow(f *hookglass.Flow, key string, fingerprint []byte) error {
+	plan, err := json.Marshal(f.Plan)
+	if err != nil {
+		return err
+	}
+	progress, err := json.Marshal(f.Progress)
+	if err != nil {
+		return err
+	}
+	tx.Announce(TopicFlows)
+	return tx.queryRow("flow", `INSERT INTO flows (id, account_id, workspace_id, name, state, definition, progress, cursor, version, claim, leased_until, idempotency_key,
+		fingerprint, started_at, deadline_at, finished_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12, $13, $14) RETURNING num`,
+		[]any{f.ID, f.AccountID, f.WorkspaceID, encodeText(f.Plan.Name), string(f.State), plan, progress, f.Cursor, f.Version, nullString(key), fingerprint,
+			f.StartedAt.UnixMicro(), f.DeadlineAt.UnixMicro(), micros(f.FinishedAt)}, &f.Num)
+}
+
+// DeleteFlow deletes a flow, whether it goes on or not. It answers not_found.
+func (tx *Tx) DeleteFlow(id string) error {
+	f, err := tx.Flow(id)
+	if err != nil {
+		return err
+	}
+	tx.Announce(TopicFlows, TopicFlow(f.Num))
+	return tx.change("flow", "DELETE FROM flows WHERE num = $1", f.Num)
+}
+
+// HeldFlow is a flow that its holder may go on with: Claim is the right to write.
+type HeldFlow struct {
+	hookglass.Flow
+	Claim int64
+}
+
+// ClaimFlows takes flows that go on and are nobody's, for as long as a lease.
+func (tx *Tx) ClaimFlows(limit int, lease time.Duration) ([]HeldFlow, error) {
+	lock, clock := tx.dialect.forUpdate(), tx.dialect.clock()
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	return queryAll(&tx.View, func(scan func(...any) error) (h HeldFlow, err error) {
+		h.Flow, err = scanFlow(func(dest ...any) error { return scan(append(dest, &h.Claim)...) })
+		return h, err
+	}, `WITH picked AS MATERIALIZED (SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= `+clock+` ORDER BY leased_until LIMIT $1`+lock+`)
+		UPDATE flows AS f SET claim = claim + 1, leased_until = `+clock+` + cast($2 AS bigint) WHERE num IN (SELECT num FROM picked) RETURNING `+flowReturning+`, claim`,
+		limit, lease.Microseconds())
+}
+
+const flowReturning = "num, id, account_id, workspace_id, state, definition, progress, cursor, version, started_at, deadline_at, finished_at"
+
+// ExtendFlows makes the leases of held flows last as long from now, and returns the Nums of those that are held still.
+func (tx *Tx) ExtendFlows(held []HeldFlow, lease time.Duration) ([]int64, error) {
+	a := &args{}
+	until := tx.dialect.clock() + " + cast(" + a.add(lease.Microseconds()) + " AS bigint)"
+	return queryAll(&tx.View, scanNum, "UPDATE flows SET leased_until = "+until+" WHERE finished_at IS NULL AND (num, claim) IN (VALUES "+claims(a, held)+") RETURNING num", a.values...)
+}
+
+// ReleaseFlows gives held flows back at once.
+func (tx *Tx) ReleaseFlows(held []HeldFlow) error {
+	if len(held) == 0 {
+		return nil
+	}
+	a := &args{}
+	tx.Announce(TopicFlows)
+	_, err := tx.exec("UPDATE flows SET leased_until = 0 WHERE (num, claim) IN (VALUES "+claims(a, held)+")", a.values...)
+	return err
+}
+
+func claims(a *args, held []HeldFlow) string {
+	var rows string
+	for i, h := range held {
+		if i > 0 {
+			rows += ", "
+		}
+		rows += "(cast(" + a.add(h.Num) + " AS bigint), cast(" + a.add(h.Claim) + " AS bigint))"
+	}
+	return rows
+}
+
+// SaveFlow stores how far a held flow is. It reports false where its claim was lost or it is deleted: then nothing is stored.
+func (tx *Tx) SaveFlow(h HeldFlow) (bool, error) {
+	progress, err := json.Marshal(h.Progress)
+	if err != nil {
+		return false, err
+	}
+	n, err := tx.exec(`UPDATE flows SET state = $3, progress = $4, cursor = $5, version = $6, finished_at = $7 WHERE num = $1 AND claim = $2 AND finished_at IS NULL`,
+		h.Num, h.Claim, string(h.State), progress, h.Cursor, h.Version, micros(h.FinishedAt))
+	if n > 0 {
+		tx.Announce(TopicFlow(h.Num))
+	}
+	return n > 0, err
+}
+
+// PurgeFlows deletes some of the flows that ended before a time, and reports whether there may be more.
+func (tx *Tx) PurgeFlows(before time.Time, limit int) (more bool, err error) {
+	n, err := tx.exec("DELETE FROM flows WHERE num IN (SELECT num FROM flows WHERE finished_at < $1 LIMIT $2)", before.UnixMicro(), limit)
+	return n == int64(limit), err
+}
+
+// FlowEvents returns events of several endpoints in the list form behind a Seq, in the order of their capture, and the Seq up to which it has looked: none
+// comes up to there any more. gone lists those of the endpoints that were deleted. The view is a system's.
+func (v *View) FlowEvents(endpointNums []int64, after int64, limit int) (events []*hookglass.Event, upTo int64, gone []int64, err error) {
+	if upTo, err = v.NewestOfAll(); err != nil {
+		return nil, 0, nil, err
+	}
+	upTo = max(upTo, after)
+	for _, num := range endpointNums {
+		e, err := v.EndpointByNum(num)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			gone = append(gone, num)
+			continue
+		}
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		log, err := v.eventLogOf(e)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		a := &args{}
+		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, num, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
+		found, err := queryAll(v, log.scan, query, a.values...)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		if len(found) == limit {
+			upTo = min(upTo, found[limit-1].Seq)
+		}
+		events = append(events, found...)
+	}
+	slices.SortFunc(events, func(a, b *hookglass.Event) int { return int(a.Seq - b.Seq) })
+	events = slices.DeleteFunc(events, func(e *hookglass.Event) bool { return e.Seq > upTo })
+	return events, upTo, gone, nil
+}
+
+// LoadPayload gives an event in the list form its payload. It answers not_found.
+func (v *View) LoadPayload(e *hookglass.Event) error {
+	if err := v.loadPayloads([]*hookglass.Event{e}); err != nil {
+		return err
+	}
+	if e.Payload == nil {
+		return hookglass.NotFound("request")
+	}
+	return nil
+}
+
+// SeqSince is a Seq behind which all events of an endpoint are that were received since a time.
+func (v *View) SeqSince(endpointNum int64, since time.Time) (int64, error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return 0, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return 0, err
+	}
+	return v.seqBefore(log, since)
+}
+
+// HasFreeFlows reports whether flows go on that are nobody's.
+func (v *View) HasFreeFlows() (bool, error) {
+	found, err := queryAll(v, scanNum, "SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= "+v.dialect.clock()+" LIMIT 1")
+	return len(found) > 0, err
+}

@@ -1,0 +1,395 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A move fills an empty PostgreSQL database from an embedded one, row for row. internal/move says what is copied when and compared with
+// what; here is the SQL of both sides. Rows travel as tuples of PostgreSQL's binary COPY, which are canonical: the same row has the same
+// bytes whichever database it comes from, so a digest of the tuple is a digest of the row.
+
+// MoveTable is a table that a move copies, and which of its columns are its key. Rows come in the order of that.
+type MoveTable struct {
+	Table
+	key []int
+}
+
+// MovedRow is a row. It belongs to who reads until the next.
+type MovedRow struct {
+	Key   []byte // the tuple of the key's columns
+	Tuple []byte
+}
+
+// queueKey is the key of a job that is still to be done. Jobs get new ids in the destination, so no comparison looks at it.
+var queueKey = []Column{{"id", IntColumn}}
+
+// Queue reports whether the table stands for the jobs that are still to be done.
+func (t MoveTable) Queue() bool { return t.Name == queueTable.Name }
+
+func (t MoveTable) keyColumns() []Column {
+	if t.Queue() {
+		return queueKey
+	}
+	columns := make([]Column, len(t.key))
+	for i, k := range t.key {
+		columns[i] = t.Columns[k]
+	}
+	return columns
+}
+
+// Compare orders two keys of the table.
+func (t MoveTable) Compare(a, b []byte) int {
+	a, b = a[2:], b[2:]
+	for _, c := range t.keyColumns() {
+		var x, y []byte
+		x, a = field(a)
+		y, b = field(b)
+		order := bytes.Compare(x, y)
+		if c.Type == IntColumn {
+			order = compareInts(x, y)
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+func compareInts(x, y []byte) int {
+	a, b := int64(binary.BigEndian.Uint64(x)), int64(binary.BigEndian.Uint64(y))
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Describe spells a key for people.
+func (t MoveTable) Describe(key []byte) string {
+	var b strings.Builder
+	key = key[2:]
+	for i, c := range t.keyColumns() {
+		var v []byte
+		v, key = field(key)
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(c.Name + "=")
+		switch c.Type {
+		case IntColumn:
+			b.WriteString(strconv.FormatInt(int64(binary.BigEndian.Uint64(v)), 10))
+		case BytesColumn:
+			b.WriteString(hex.EncodeToString(v))
+		default:
+			b.WriteString(strconv.Quote(string(v)))
+		}
+	}
+	return b.String()
+}
+
+// arguments are the values of a key for a statement.
+func (t MoveTable) arguments(key []byte) []any {
+	var values []any
+	key = key[2:]
+	for _, c := range t.keyColumns() {
+		var v []byte
+		v, key = field(key)
+		switch c.Type {
+		case IntColumn:
+			values = append(values, int64(binary.BigEndian.Uint64(v)))
+		case BytesColumn:
+			values = append(values, v)
+		default:
+			values = append(values, string(v))
+		}
+	}
+	return values
+}
+
+// field cuts the first field, which is not NULL, off what remains of a tuple.
+func field(tuple []byte) (value, rest []byte) {
+	n := binary.BigEndian.Uint32(tuple)
+	return tuple[4 : 4+n], tuple[4+n:]
+}
+
+// appendTuple appends a row in the form of PostgreSQL's binary COPY (its documentation, "COPY", "Binary Format").
+func appendTuple(b []byte, columns []Column, values []any) ([]byte, error) {
+	b = binary.BigEndian.AppendUint16(b, uint16(len(columns)))
+	for i, c := range columns {
+		switch v := values[i].(type) {
+		case nil:
+			b = binary.BigEndian.AppendUint32(b, math.MaxUint32) // -1
+			continue
+		case int64:
+			if c.Type == IntColumn {
+				b = binary.BigEndian.AppendUint32(b, 8)
+				b = binary.BigEndian.AppendUint64(b, uint64(v))
+				continue
+			}
+		case float64:
+			if c.Type == RealColumn {
+				b = binary.BigEndian.AppendUint32(b, 8)
+				b = binary.BigEndian.AppendUint64(b, math.Float64bits(v))
+				continue
+			}
+		case string:
+			if c.Type == TextColumn {
+				if !utf8.ValidString(v) || strings.IndexByte(v, 0) >= 0 {
+					return b, fmt.Errorf("column %s holds text that PostgreSQL does not take", c.Name)
+				}
+				b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
+				b = append(b, v...)
+				continue
+			}
+		case []byte:
+			if c.Type == BytesColumn {
+				b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
+				b = append(b, v...)
+				continue
+			}
+		}
+		return b, fmt.Errorf("column %s holds a value of another type", c.Name)
+	}
+	return b, nil
+}
+
+// MoveSource reads an embedded database that nobody writes to meanwhile: other processes that try are refused until it is closed.
+type MoveSource struct {
+	tx     *sql.Tx
+	tables []MoveTable
+	schema int64
+}
+
+// OpenMoveSource begins to read. db must be an embedded database, which is good for nothing else until the source is closed.
+func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
+	if db.dialect != sqliteDialect {
+		return nil, errors.New("store: only an embedded database can be moved")
+	}
+	have, need, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if have != need {
+		return nil, fmt.Errorf("store: the embedded database has schema version %d and this program needs %d: run hookglass migrate on it first", have, need)
+	}
+	tx, err := db.write.BeginTx(ctx, nil) // which takes the lock for writing
+	if err != nil {
+		return nil, classify(err)
+	}
+	s := &MoveSource{tx: tx, schema: have}
+	if err := s.describe(ctx); err != nil {
+		tx.Rollback()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *MoveSource) describe(ctx context.Context) error {
+	tables, err := sqliteDialect.catalog(ctx, s.tx)
+	if err != nil {
+		return classify(err)
+	}
+	for _, t := range tables {
+		m := MoveTable{Table: t}
+		err := eachTriple(ctx, s.tx, "SELECT name, '' FROM pragma_table_info('"+t.Name+"') WHERE pk > 0 ORDER BY pk", func(name, _, _ string) error {
+			m.key = append(m.key, slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }))
+			return nil
+		})
+		if err != nil {
+			return classify(err)
+		}
+		if len(m.key) == 0 {
+			return fmt.Errorf("store: table %s has no key by which it could be moved", t.Name)
+		}
+		s.tables = append(s.tables, m)
+	}
+	s.tables = append(s.tables, MoveTable{Table: queueTable})
+	return nil
+}
+
+// Close ends reading. Nothing was changed.
+func (s *MoveSource) Close() error { return s.tx.Rollback() }
+
+// Tables lists what there is to copy, each table after those that it refers to, the queue last.
+func (s *MoveSource) Tables() []MoveTable { return s.tables }
+
+// Counters are the last ids given away, see [Sink].
+func (s *MoveSource) Counters(ctx context.Context) (map[string]int64, error) {
+	counters, err := sqliteDialect.counters(ctx, s.tx)
+	return counters, classify(err)
+}
+
+// pending are the states of jobs that are still to be done; one that was running when its process ended is.
+const pending = "('available', 'pending', 'retryable', 'running', 'scheduled')"
+
+// Count counts the rows of a table.
+func (s *MoveSource) Count(ctx context.Context, t MoveTable) (n int64, err error) {
+	query := "SELECT count(*) FROM " + t.Name
+	if t.Queue() {
+		query = "SELECT count(*) FROM river_job WHERE state IN " + pending
+	}
+	return n, classify(s.tx.QueryRowContext(ctx, query).Scan(&n))
+}
+
+// Mark tells this database in its present state from others and from itself before and after it was served: it is made of the first
+// account's birth, the ids given away and the newest job. What changes no id shows in the comparison of the rows.
+func (s *MoveSource) Mark(ctx context.Context) ([]byte, error) {
+	counters, err := s.Counters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var born, newest sql.NullInt64
+	err = s.tx.QueryRowContext(ctx, "SELECT (SELECT min(created_at) FROM accounts), (SELECT max(id) FROM river_job)").Scan(&born, &newest)
+	if err != nil {
+		return nil, classify(err)
+	}
+	text, err := json.Marshal([]any{s.schema, born.Int64, newest.Int64, counters})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	return sum[:], nil
+}
+
+// Rows reads the rows of a table behind a key; nil is before all.
+func (s *MoveSource) Rows(ctx context.Context, t MoveTable, after []byte) iter.Seq2[MovedRow, error] {
+	if t.Queue() {
+		return s.jobs(ctx, t, after)
+	}
+	return func(yield func(MovedRow, error) bool) {
+		rows, err := s.tx.QueryContext(ctx, t.selection(sqliteDialect, after != nil), t.optional(after)...)
+		if err != nil {
+			yield(MovedRow{}, classify(err))
+			return
+		}
+		defer rows.Close()
+		values, targets := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+		for i := range values {
+			targets[i] = &values[i]
+		}
+		keyColumns, keyValues := t.keyColumns(), make([]any, len(t.key))
+		var row MovedRow
+		for rows.Next() {
+			if err := rows.Scan(targets...); err != nil {
+				yield(MovedRow{}, classify(err))
+				return
+			}
+			for i, k := range t.key {
+				keyValues[i] = values[k]
+			}
+			row.Key, err = appendTuple(row.Key[:0], keyColumns, keyValues)
+			if err == nil {
+				row.Tuple, err = appendTuple(row.Tuple[:0], t.Columns, values)
+				if err != nil {
+					err = fmt.Errorf("store: %s, %s: %w", t.Name, t.Describe(row.Key), err)
+				}
+			}
+			if err != nil || !yield(row, nil) {
+				if err != nil {
+					yield(MovedRow{}, err)
+				}
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(MovedRow{}, classify(err))
+		}
+	}
+}
+
+// optional are the arguments of a selection.
+func (t MoveTable) optional(after []byte) []any {
+	if after == nil {
+		return nil
+	}
+	return t.arguments(after)
+}
+
+// selection is the query for all rows of a table in the order of its key, or for those behind one.
+func (t MoveTable) selection(d dialect, behind bool) string {
+	var columns, key, marks []string
+	for _, c := range t.Columns {
+		columns = append(columns, c.Name)
+	}
+	for i, c := range t.keyColumns() {
+		name := c.Name
+		if d == postgres && c.Type == TextColumn {
+			name += ` COLLATE "C"` // by bytes, as SQLite does
+		}
+		key = append(key, name)
+		marks = append(marks, fmt.Sprintf("$%d", i+1))
+	}
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + t.Name
+	if behind {
+		query += " WHERE (" + strings.Join(key, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
+	}
+	return query + " ORDER BY " + strings.Join(key, ", ")
+}
+
+// jobs reads the jobs that are still to be done.
+func (s *MoveSource) jobs(ctx context.Context, t MoveTable, after []byte) iter.Seq2[MovedRow, error] {
+	return func(yield func(MovedRow, error) bool) {
+		behind := int64(0)
+		if after != nil {
+			behind = t.arguments(after)[0].(int64)
+		}
+		rows, err := s.tx.QueryContext(ctx, `SELECT id, kind, cast(args AS text), queue, priority, max_attempts, scheduled_at FROM river_job
+			WHERE state IN `+pending+` AND id > $1 ORDER BY id`, behind)
+		if err != nil {
+			yield(MovedRow{}, classify(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			row, err := scanJob(rows.Scan)
+			if !yield(row, classify(err)) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(MovedRow{}, classify(err))
+		}
+	}
+}
+
+// scanJob reads a job in the form that both databases keep: one spells its arguments anew, the other has milliseconds alone.
+func scanJob(scan func(...any) error) (row MovedRow, err error) {
+	var id, priority, attempts int64
+	var kind, args, queue string
+	var at time.Time
+	if err := scan(&id, &kind, &args, &queue, &priority, &attempts, &at); err != nil {
+		return row, err
+	}
+	var v any
+	d := json.NewDecoder(strings.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return row, fmt.Errorf("the arguments of job %d: %w", id, err)
+	}
+	canonical, err := json.Marshal(v)
+	if err != nil {
+		return row, err
+	}
+	if row.Key, err = appendTuple(nil, queueKey, []any{id}); err != nil {
+		return row, err
+	}
+	row.Tuple, err = appendTuple(nil, queueTable.Columns, []any{kind, string(canonical), queue, priority, attempts, at.Truncate(time.Millisecond).UnixMicro()})
+	return row, err
+}

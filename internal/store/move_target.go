@@ -1,0 +1,362 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/riverqueue/river"
+)
+
+// What may be wrong with the destination of a move.
+var (
+	ErrMoveBusy    = errors.New("store: another process is filling the database")
+	ErrMoveSource  = errors.New("store: the database was filled from another source, or the source was written to since")
+	ErrMoveForeign = errors.New("store: the database holds tables of another program")
+)
+
+// The states of a move.
+const (
+	moveCopying  = "copying"
+	moveComplete = "complete"
+)
+
+const moveLock = 0x686f6f6b03
+
+// MoveProgress is how far a table is in the destination.
+type MoveProgress struct {
+	After []byte // the key of the last row that is there; nil: none is
+	Rows  int64
+	Bytes int64
+	Done  bool
+}
+
+// MoveTarget fills a PostgreSQL database. It is for one goroutine at a time.
+type MoveTarget struct {
+	db     *DB
+	conn   *pgx.Conn
+	tables []MoveTable
+}
+
+// OpenMoveTarget takes a migrated PostgreSQL database for filling until the target is closed. It answers ErrMoveBusy when somebody
+// else has it.
+func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
+	e, ok := db.engine.(*postgresEngine)
+	if !ok {
+		return nil, errors.New("store: only PostgreSQL can be moved to")
+	}
+	have, need, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if have != need {
+		return nil, fmt.Errorf("store: the destination has schema version %d and this program needs %d", have, need)
+	}
+	cfg := e.pool.Config().ConnConfig.Copy()
+	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		cfg.RuntimeParams[limit] = "0" // it takes as long as it takes
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, unavailable("connect", err)
+	}
+	t := &MoveTarget{db: db, conn: conn}
+	// The server may be a moment behind the death of a process that had the lock.
+	_, err = conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = '5s'; SELECT pg_advisory_lock(%d); SET lock_timeout = 0", moveLock))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+		err = ErrMoveBusy
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// Close ends filling; what was committed stays.
+func (t *MoveTarget) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return t.conn.Close(ctx)
+}
+
+// Begin prepares the database for the tables of the source, or continues what an earlier call began for the same mark, and returns how
+// far each table is. restart empties first what an earlier move put there. It answers ErrNotEmpty where there is data that no move put
+// there, ErrMoveForeign and ErrMoveSource.
+func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte, restart bool) (progress map[string]MoveProgress, complete bool, err error) {
+	present, err := postgres.catalog(ctx, t.db.read)
+	if err != nil {
+		return nil, false, classify(err)
+	}
+	for _, p := range present {
+		if !slices.ContainsFunc(tables, func(m MoveTable) bool { return m.Name == p.Name && sameColumns(m.Columns, p.Columns) }) {
+			return nil, false, fmt.Errorf("%w: %s", ErrMoveForeign, p.Name)
+		}
+	}
+	if len(present) != len(tables)-1 { // the queue stands for tables of a library
+		return nil, false, errors.New("store: the destination lacks tables of the source")
+	}
+	t.tables = tables
+	err = pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
+		progress = make(map[string]MoveProgress)
+		var source []byte
+		var state string
+		err := tx.QueryRow(ctx, "SELECT source, state FROM moves WHERE id = 1").Scan(&source, &state)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			if err := t.mustBeEmpty(ctx, tx); err != nil {
+				return err
+			}
+			return t.reset(ctx, tx, mark)
+		case err != nil:
+			return err
+		case restart:
+			return t.reset(ctx, tx, mark)
+		case !bytes.Equal(source, mark):
+			return ErrMoveSource
+		}
+		complete = state == moveComplete
+		return t.progress(ctx, tx, progress)
+	})
+	return progress, complete, classify(err)
+}
+
+func (t *MoveTarget) mustBeEmpty(ctx context.Context, tx pgx.Tx) error {
+	for _, table := range t.tables {
+		query := "SELECT EXISTS (SELECT 1 FROM " + table.Name + ")"
+		switch {
+		case table.Queue():
+			query = "SELECT EXISTS (SELECT 1 FROM river_job WHERE state IN " + pending + ")"
+		case table.Name == "rate_limits": // which a mere look at the database's health fills
+			continue
+		}
+		var any bool
+		if err := tx.QueryRow(ctx, query).Scan(&any); err != nil {
+			return err
+		}
+		if any {
+			return fmt.Errorf("%w: there are rows in %s", ErrNotEmpty, table.Name)
+		}
+	}
+	return nil
+}
+
+// reset empties the database and begins a new move.
+func (t *MoveTarget) reset(ctx context.Context, tx pgx.Tx, mark []byte) error {
+	names := []string{"river_job", "move_tables", "moves"}
+	for _, table := range t.tables {
+		if !table.Queue() {
+			names = append(names, table.Name)
+		}
+	}
+	if _, err := tx.Exec(ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO moves (id, source, state, started_at) VALUES (1, $1, $2, $3)", mark, moveCopying, now().UnixMicro())
+	return err
+}
+
+func (t *MoveTarget) progress(ctx context.Context, tx pgx.Tx, progress map[string]MoveProgress) error {
+	rows, err := tx.Query(ctx, "SELECT name, after, n, bytes, done = 1 FROM move_tables")
+	if err != nil {
+		return err
+	}
+	var name string
+	var p MoveProgress
+	_, err = pgx.ForEachRow(rows, []any{&name, &p.After, &p.Rows, &p.Bytes, &p.Done}, func() error {
+		progress[name] = p
+		p.After = nil
+		return nil
+	})
+	return err
+}
+
+// copyHead and copyTail frame tuples as a binary COPY.
+var (
+	copyHead = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
+	copyTail = []byte{0xff, 0xff}
+)
+
+// Append stores tuples, and in the same transaction how far the table is with them: after a crash both are there or neither.
+func (t *MoveTarget) Append(ctx context.Context, table MoveTable, tuples []byte, p MoveProgress) error {
+	err := pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
+		// A crash may lose the last batches; what is lost is copied again. The last commit of the move waits for the disk, and with it
+		// for all before it.
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+			return err
+		}
+		if err := t.store(ctx, tx, table, tuples); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO move_tables (name, after, n, bytes, done) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (name) DO UPDATE SET after = excluded.after, n = excluded.n, bytes = excluded.bytes, done = excluded.done`,
+			table.Name, p.After, p.Rows, p.Bytes, boolInt(p.Done))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store: fill %s: %w", table.Name, err)
+	}
+	return nil
+}
+
+func (t *MoveTarget) store(ctx context.Context, tx pgx.Tx, table MoveTable, tuples []byte) error {
+	if len(tuples) == 0 {
+		return nil
+	}
+	if table.Queue() {
+		return t.enqueue(ctx, tx, tuples)
+	}
+	names := make([]string, len(table.Columns))
+	for i, c := range table.Columns {
+		names[i] = c.Name
+	}
+	_, err := t.conn.PgConn().CopyFrom(ctx, io.MultiReader(bytes.NewReader(copyHead), bytes.NewReader(tuples), bytes.NewReader(copyTail)),
+		"COPY "+table.Name+" ("+strings.Join(names, ", ")+") FROM STDIN BINARY")
+	return err
+}
+
+func (t *MoveTarget) enqueue(ctx context.Context, tx pgx.Tx, tuples []byte) error {
+	var params []river.InsertManyParams
+	text := func() string {
+		var v []byte
+		v, tuples = field(tuples)
+		return string(v)
+	}
+	number := func() int64 { return int64(binary.BigEndian.Uint64([]byte(text()))) }
+	for len(tuples) > 0 {
+		tuples = tuples[2:]
+		j := dumpedJob{kind: text(), args: json.RawMessage(text())}
+		params = append(params, river.InsertManyParams{Args: j, InsertOpts: &river.InsertOpts{
+			Queue: text(), Priority: int(number()), MaxAttempts: int(number()), ScheduledAt: time.UnixMicro(number()).UTC(),
+		}})
+	}
+	return t.db.queue.insertPgx(ctx, tx, params)
+}
+
+// SetCounters makes the ids of new rows go on after the last given away by the source.
+func (t *MoveTarget) SetCounters(ctx context.Context, counters map[string]int64) error {
+	for table, last := range counters {
+		if last == 0 {
+			continue
+		}
+		if err := postgres.setCounter(ctx, t.db.write, table, last); err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}
+
+// Counters are the last ids given away, see [Sink].
+func (t *MoveTarget) Counters(ctx context.Context) (map[string]int64, error) {
+	counters, err := postgres.counters(ctx, t.db.read)
+	return counters, classify(err)
+}
+
+// Complete says that all is there and was compared: from now on the database may be served. It returns when everything is on disk.
+func (t *MoveTarget) Complete(ctx context.Context) error {
+	_, err := t.conn.Exec(ctx, "UPDATE moves SET state = $1, finished_at = $2 WHERE id = 1", moveComplete, now().UnixMicro())
+	return classify(err)
+}
+
+// Analyze makes the planner know the tables, which were empty a moment ago.
+func (t *MoveTarget) Analyze(ctx context.Context) error {
+	_, err := t.conn.Exec(ctx, "ANALYZE")
+	return classify(err)
+}
+
+// Rows reads a table in the order of its key.
+func (t *MoveTarget) Rows(ctx context.Context, table MoveTable) iter.Seq2[MovedRow, error] {
+	if table.Queue() {
+		return t.jobs(ctx)
+	}
+	return func(yield func(MovedRow, error) bool) {
+		rows, err := t.conn.Query(ctx, table.selection(postgres, false), pgx.QueryExecModeDescribeExec)
+		if err != nil {
+			yield(MovedRow{}, classify(err))
+			return
+		}
+		defer rows.Close()
+		for i, f := range rows.FieldDescriptions() {
+			if f.Format != pgx.BinaryFormatCode && table.Columns[i].Type != TextColumn { // text has one form
+				yield(MovedRow{}, fmt.Errorf("store: column %s does not come as it is stored", f.Name))
+				return
+			}
+		}
+		var row MovedRow
+		for rows.Next() {
+			values := rows.RawValues()
+			row.Tuple = binary.BigEndian.AppendUint16(row.Tuple[:0], uint16(len(values)))
+			for _, v := range values {
+				row.Tuple = appendField(row.Tuple, v)
+			}
+			row.Key = binary.BigEndian.AppendUint16(row.Key[:0], uint16(len(table.key)))
+			for _, k := range table.key {
+				row.Key = appendField(row.Key, values[k])
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(MovedRow{}, classify(err))
+		}
+	}
+}
+
+func appendField(b, v []byte) []byte {
+	if v == nil {
+		return append(b, 0xff, 0xff, 0xff, 0xff)
+	}
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+}
+
+func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
+	return func(yield func(MovedRow, error) bool) {
+		rows, err := t.conn.Query(ctx, `SELECT id, kind, cast(args AS text), queue, cast(priority AS bigint), cast(max_attempts AS bigint), scheduled_at
+			FROM river_job WHERE state IN `+pending+` ORDER BY id`)
+		if err != nil {
+			yield(MovedRow{}, classify(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			row, err := scanJob(rows.Scan)
+			if !yield(row, classify(err)) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(MovedRow{}, classify(err))
+		}
+	}
+}
+
+// Unfinished reports whether the database is being filled from another and not all of it is there yet: nobody may serve it.
+func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
+	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM moves WHERE state <> $1)", moveComplete).Scan(&unfinished)
+	return unfinished, classify(err)
+}
+
+// Virgin answers ErrMoveForeign where a database that holds none of our tables holds others: they are another program's. It changes nothing.
+func (db *DB) Virgin(ctx context.Context) error {
+	var name string
+	err := db.read.QueryRowContext(ctx, `SELECT coalesce(min(table_name), '') FROM information_schema.tables
+		WHERE table_schema = current_schema() AND table_name <> 'goose_db_version' AND to_regclass('moves') IS NULL`).Scan(&name)
+	if err != nil {
+		return classify(err)
+	}
+	if name != "" {
+		return fmt.Errorf("%w: %s", ErrMoveForeign, name)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package store_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestADatabaseOfAnotherProgramIsLeftAsItIs(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	admin, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.Exec("CREATE TABLE customers (id uuid)"); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), store.Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Virgin(t.Context()); err == nil {
+		t.Error("another program's database was taken for an empty one")
+	}
+	var tables int
+	if err := admin.QueryRow("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'").Scan(&tables); err != nil || tables != 1 {
+		t.Errorf("%d tables, %v", tables, err)
+	}
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// input is rows that a statement takes as one table, in one text whatever their number, so that a database which knows the statement need
+// not read it again.
+type input struct {
+	columns []inputColumn
+	rows    [][]any // int64, int, string, []byte of text in UTF-8, or nil; of the column's type each
+}
+
+type inputColumn struct {
+	name string
+	kind inputKind
+}
+
+type inputKind string
+
+const (
+	inputInteger inputKind = "bigint"
+	inputText    inputKind = "text"
+	inputBytes   inputKind = "bytea"
+)
+
+// from is the table in a FROM, under a name and with its columns, and the statement's arguments, which it has for itself.
+func (in input) from(d dialect, name string) (table string, args []any, err error) {
+	names := make([]string, len(in.columns))
+	for i, c := range in.columns {
+		names[i] = c.name
+	}
+	if d == postgres {
+		arrays := make([]string, len(in.columns))
+		for i, c := range in.columns {
+			arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, c.kind)
+			args = append(args, in.array(i))
+		}
+		return "unnest(" + strings.Join(arrays, ", ") + ") AS " + name + " (" + strings.Join(names, ", ") + ")", args, nil
+	}
+	fields := make([]string, len(in.columns))
+	for i, c := range in.columns {
+		fields[i] = fmt.Sprintf("json_extract(value, '$[%d]')", i)
+		if c.kind == inputBytes {
+			fields[i] = "cast(" + fields[i] + " AS blob)"
+		}
+		fields[i] += " AS " + c.name
+	}
+	for _, row := range in.rows {
+		for i, v := range row {
+			if b, ok := v.([]byte); ok && b != nil {
+				row[i] = string(b)
+			}
+		}
+	}
+	text, err := json.Marshal(in.rows)
+	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each($1)) AS " + name, []any{string(text)}, err
+}
+
+// array is a column as the driver takes it for an array.
+func (in input) array(column int) any {
+	switch in.columns[column].kind {
+	case inputInteger:
+		all := make([]*int64, len(in.rows))
+		for i, row := range in.rows {
+			switch v := row[column].(type) {
+			case int64:
+				all[i] = &v
+			case int:
+				n := int64(v)
+				all[i] = &n
+			}
+		}
+		return all
+	case inputText:
+		all := make([]*string, len(in.rows))
+		for i, row := range in.rows {
+			if v, ok := row[column].(string); ok {
+				all[i] = &v
+			}
+		}
+		return all
+	default:
+		all := make([][]byte, len(in.rows))
+		for i, row := range in.rows {
+			all[i], _ = row[column].([]byte)
+		}
+		return all
+	}
+}
+
+// insert stores the rows in a table with columns of the same names.
+func (tx *Tx) insert(table string, in input) error {
+	if len(in.rows) == 0 {
+		return nil
+	}
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(in.columns))
+	for i, c := range in.columns {
+		names[i] = c.name
+	}
+	columns := strings.Join(names, ", ")
+	_, err = tx.exec("INSERT INTO "+table+" ("+columns+") SELECT "+columns+" FROM "+from, args...)
+	return err
+}

@@ -1,0 +1,30 @@
+package store
+
+import (
+	"time"
+
+	"hookglass"
+)
+
+// NextAttempt counts an attempt of a delivery at an endpoint with a response script and returns which it is, from 1 on. A script
+// that is not the one of the attempt before begins anew.
+func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script string) (n int64, err error) {
+	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, 1, $4)
+		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script,
+			position = CASE WHEN script_positions.script = excluded.script THEN script_positions.position + 1 ELSE 1 END
+		RETURNING position`, []any{endpointNum, key[:], script, tx.Now.UnixMicro()}, &n)
+	return n, err
+}
+
+// positionRows bounds how many counts of attempts one transaction purges.
+const positionRows = 500
+
+// PurgeAttempts deletes counts of attempts that are older than the retention of their endpoint's events, or the installation's where the
+// account has none. It reports whether there may be more.
+func (tx *Tx) PurgeAttempts(at time.Time, retention time.Duration) (more bool, err error) {
+	n, err := tx.exec(`DELETE FROM script_positions WHERE (endpoint, identity) IN (
+			SELECT p.endpoint, p.identity FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id
+			JOIN script_positions p ON p.endpoint = e.num AND p.at < cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END
+			ORDER BY p.endpoint, p.identity LIMIT $3)`, at.UnixMicro(), retention.Microseconds(), positionRows)
+	return n == positionRows, err
+}

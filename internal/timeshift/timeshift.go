@@ -1,0 +1,331 @@
+// Package timeshift moves the times in a request by one amount, so that a capture of last week is fresh again: in the headers, in
+// a body that is JSON or a form, and in JSON that stands in a string of either. It hides how a time is told from what only looks
+// like one.
+//
+// A text that is written as a time (RFC 3339, or as headers and mails write it) is one wherever it stands. A number is one
+// where it is in the range of Unix times of this century, in seconds or milliseconds, and the name of its field says so: ids and
+// amounts that look like one stay. What is signed stays: the claims of a token with a signature are not touched. All else stays
+// byte for byte.
+//
+// It is pure and safe for concurrent use.
+package timeshift
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/provider"
+)
+
+// Bounds.
+const (
+	MaxChanges = 10_000
+	maxBody    = 32 << 20
+	maxNested  = 4               // JSON in a string of JSON, and so on
+	maxText    = 64              // bytes of the longest form of a time
+	MaxShift   = 100 * 365 * day // either way
+)
+
+const day = 24 * time.Hour
+
+// Shift is how far times are moved.
+type Shift struct {
+	by  time.Duration
+	now bool
+}
+
+// Parse reads a shift: now, or a duration with its sign (+3h, -90m, +2d, +1d12h), or a number of milliseconds. Its error is a sentence
+// for a person.
+func Parse(text string) (s Shift, fault string) {
+	const wanted = `must be "now", a duration with its sign such as "+3h" or "-2d", or a number of milliseconds`
+	if text == "now" {
+		return Shift{now: true}, ""
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '+' {
+		if n > MaxShift.Milliseconds() || n < -MaxShift.Milliseconds() {
+			return s, "must be 100 years at most"
+		}
+		return Shift{by: time.Duration(n) * time.Millisecond}, ""
+	}
+	if len(text) < 2 || len(text) > 32 || text[0] != '+' && text[0] != '-' || text[1] == '+' || text[1] == '-' {
+		return s, wanted
+	}
+	var whole time.Duration
+	rest := text[1:]
+	if days, after, found := strings.Cut(rest, "d"); found {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return s, wanted
+		}
+		whole, rest = time.Duration(n)*day, after
+	}
+	if rest != "" {
+		d, err := time.ParseDuration(rest)
+		if err != nil || d < 0 || strings.ContainsAny(rest, "+-") {
+			return s, wanted
+		}
+		whole += d
+	}
+	if whole > MaxShift || whole < 0 {
+		return s, "must be 100 years at most"
+	}
+	if text[0] == '-' {
+		whole = -whole
+	}
+	return Shift{by: whole}, ""
+}
+
+// IsZero reports whether nothing is moved.
+func (s Shift) IsZero() bool { return s == Shift{} }
+
+// Delta is how far the times of what was received then are moved when it is sent now. What is moved to now keeps how old its times were.
+func (s Shift) Delta(received, now time.Time) time.Duration {
+	if s.now {
+		return now.Sub(received).Truncate(time.Millisecond)
+	}
+	return s.by
+}
+
+// Apply moves the times of a request. Headers that skip names stay: those of a signature, which is made anew. It answers validation_failed
+// where there are too many.
+func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bool) (provider.Outgoing, []hookglass.TimeChange, error) {
+	m := mover{delta: delta}
+	o.Headers = slices.Clone(o.Headers)
+	for i, h := range o.Headers {
+		if skip(h.Name) {
+			continue
+		}
+		if to, ok := m.text(h.Value, h.Name); ok {
+			m.changes = append(m.changes, hookglass.TimeChange{Header: h.Name, From: h.Value, To: to})
+			o.Headers[i].Value = to
+		}
+	}
+	if media, _, _ := strings.Cut(o.Headers.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
+		o.Body = m.form(o.Body)
+	} else if out, ok := m.json(o.Body, "", 0); ok {
+		o.Body = out
+	}
+	if len(m.changes) > MaxChanges {
+		return o, nil, hookglass.Invalid("time_shift", "finds more than 10,000 times in the request")
+	}
+	return o, m.changes, nil
+}
+
+type mover struct {
+	delta   time.Duration
+	changes []hookglass.TimeChange
+}
+
+// json moves the times of JSON in place; it is not ok where the text is none.
+func (m *mover) json(text []byte, base string, depth int) ([]byte, bool) {
+	if len(text) == 0 || depth > maxNested {
+		return nil, false
+	}
+	before := len(m.changes)
+	out, err := jsondoc.Rewrite(text, jsondoc.Bounds{Bytes: maxBody, Depth: jsondoc.MaxDepth}, func(l jsondoc.Leaf) (string, bool) {
+		if l.Name || len(m.changes) > MaxChanges {
+			return "", false
+		}
+		if l.Kind == jsondoc.Number {
+			to, ok := m.number(l.Text, l.Member())
+			if ok {
+				m.changes = append(m.changes, hookglass.TimeChange{Pointer: base + l.Pointer(), From: l.Text, To: to})
+			}
+			return to, ok
+		}
+		return m.inText(l.Text, l.Member(), base+l.Pointer(), depth)
+	})
+	if err != nil {
+		m.changes = m.changes[:before]
+		return nil, false
+	}
+	return out, true
+}
+
+// inText moves a text that is a time, and the times in one that is JSON or the claims of a token that nobody signed.
+func (m *mover) inText(s, name, pointer string, depth int) (string, bool) {
+	if to, ok := m.text(s, name); ok {
+		m.changes = append(m.changes, hookglass.TimeChange{Pointer: pointer, From: s, To: to})
+		return to, true
+	}
+	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
+		out, ok := m.json([]byte(s), pointer+"!", depth+1)
+		return string(out), ok && string(out) != s
+	}
+	if strings.HasPrefix(s, "eyJ") && strings.HasSuffix(s, ".") && strings.Count(s, ".") == 2 {
+		head, rest, _ := strings.Cut(s, ".")
+		if claims, err := base64.RawURLEncoding.DecodeString(strings.TrimSuffix(rest, ".")); err == nil {
+			if out, ok := m.json(claims, pointer+"!", depth+1); ok {
+				to := head + "." + base64.RawURLEncoding.EncodeToString(out) + "."
+				return to, to != s
+			}
+		}
+	}
+	return "", false
+}
+
+// form moves the times of a form in place.
+func (m *mover) form(body []byte) []byte {
+	pairs := strings.Split(string(body), "&")
+	for i, pair := range pairs {
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		value, err2 := url.QueryUnescape(rawValue)
+		if err != nil || err2 != nil {
+			continue
+		}
+		field := name
+		if open := strings.LastIndexByte(name, '['); open >= 0 && strings.HasSuffix(name, "]") {
+			field = name[open+1 : len(name)-1]
+		}
+		if to, ok := m.inText(value, field, jsondoc.PointerTo(name).String(), 0); ok {
+			pairs[i] = rawName + "=" + url.QueryEscape(to)
+		}
+	}
+	return []byte(strings.Join(pairs, "&"))
+}
+
+// forms are the ways in which headers and mails write times.
+var forms = []string{
+	"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "02 Jan 2006 15:04:05 -0700",
+	time.RubyDate, time.RFC850, time.ANSIC,
+}
+
+// rfc3339 is an instant as RFC 3339 has it, with what people make of it: a space, no colon in the offset, no offset.
+var rfc3339 = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)([Tt ])(\d\d:\d\d:\d\d)(?:([.,])(\d{1,9}))?( ?)([Zz]|UTC|[+-]\d\d:?\d\d)?$`)
+
+// text moves a text that is written as a time, or a number that the name of its field calls one.
+func (m *mover) text(s, name string) (string, bool) {
+	if len(s) < 10 || len(s) > maxText {
+		return "", false
+	}
+	if f := rfc3339.FindStringSubmatch(s); f != nil {
+		return m.instant(f)
+	}
+	if strings.Trim(s, "0123456789") == "" { // with a fraction, a text is how Slack names its messages
+		return m.number(s, name)
+	}
+	for _, form := range forms {
+		if at, err := time.Parse(form, s); err == nil {
+			// What does not come out as it went in was read wrongly, as a zone that is known by its letters alone.
+			if at.Format(form) == s && plausible(at) {
+				return m.moved(s, at.Add(m.delta).Format(form))
+			}
+		}
+	}
+	return "", false
+}
+
+// instant moves a time that the expression above has taken apart.
+func (m *mover) instant(f []string) (string, bool) {
+	date, mark, clock, point, fraction, gap, zone := f[1], f[2], f[3], f[4], f[5], f[6], f[7]
+	location := time.UTC
+	if len(zone) >= 5 {
+		hours, _ := strconv.Atoi(zone[1:3])
+		minutes, _ := strconv.Atoi(zone[len(zone)-2:])
+		offset := hours*3600 + minutes*60
+		if zone[0] == '-' {
+			offset = -offset
+		}
+		location = time.FixedZone("", offset)
+	}
+	at, err := time.ParseInLocation("2006-01-02 15:04:05", date+" "+clock, location)
+	if err != nil || !plausible(at) {
+		return "", false
+	}
+	nanos, _ := strconv.Atoi((fraction + "000000000")[:9])
+	at = at.Add(time.Duration(nanos) + m.delta)
+	to := at.Format("2006-01-02") + mark + at.Format("15:04:05")
+	if fraction != "" {
+		to += point + fractionOf(at, len(fraction))
+	}
+	return m.moved(f[0], to+gap+zone)
+}
+
+func fractionOf(at time.Time, digits int) string {
+	text := strconv.Itoa(1_000_000_000 + at.Nanosecond())
+	return text[1 : 1+digits]
+}
+
+// The range of numbers that may be times: from 2001-09-09 to 2096, where Unix seconds have ten digits.
+const (
+	firstSecond = 1_000_000_000
+	lastSecond  = 4_000_000_000
+)
+
+func plausible(at time.Time) bool { return at.Year() >= 1990 && at.Unix() <= lastSecond }
+
+// number moves a Unix time in seconds, perhaps with a fraction, or in milliseconds, where its field is called like one.
+func (m *mover) number(s, name string) (string, bool) {
+	if !timely(name) {
+		return "", false
+	}
+	whole, fraction, hasFraction := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != whole || hasFraction && (fraction == "" || len(fraction) > 9 || strings.Trim(fraction, "0123456789") != "") {
+		return "", false
+	}
+	switch {
+	case n >= firstSecond && n <= lastSecond:
+		nanos, _ := strconv.Atoi((fraction + "000000000")[:9])
+		at := time.Unix(n, int64(nanos)).Add(m.delta)
+		to := strconv.FormatInt(at.Unix(), 10)
+		if hasFraction {
+			to += "." + fractionOf(at, len(fraction))
+		}
+		return m.moved(s, to)
+	case n >= firstSecond*1000 && n <= lastSecond*1000 && !hasFraction:
+		return m.moved(s, strconv.FormatInt(n+m.delta.Milliseconds(), 10))
+	}
+	return "", false
+}
+
+func (m *mover) moved(from, to string) (string, bool) { return to, from != to }
+
+// timeWords are the last words of names of times. A name is taken apart at its marks and capitals.
+var timeWords = strings.Fields(`time timestamp date at ts created updated modified changed deleted completed started ended start end begin finish finished expires expiry
+	expiration exp iat nbf now when on until since occurred canceled cancelled issued datetime epoch triggered anchor utc after before`)
+
+// amountWords are in names of what is counted, whatever else is: amount_at_end is no time.
+var amountWords = strings.Fields(`amount amounts total subtotal price balance sum count number num qty quantity id ids size bytes value tax fee cost volume version index code key`)
+
+// timely reports whether the name of a field says that it holds a time.
+func timely(name string) bool {
+	words := wordsOf(name)
+	if len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return slices.Contains(amountWords, word) }) {
+		return false
+	}
+	last := words[len(words)-1]
+	if unit := last == "ms" || last == "millis" || last == "seconds"; unit && len(words) > 1 {
+		last = words[len(words)-2] // created_ms is a time, duration_ms is none
+	}
+	if slices.Contains(timeWords, last) {
+		return true
+	}
+	for _, ending := range []string{"timestamp", "time", "date"} { // in one word: webhooktimestamp, eventtime
+		if len(last) > len(ending) && strings.HasSuffix(last, ending) && last != "update" && last != "candidate" {
+			return true
+		}
+	}
+	return false
+}
+
+// wordsOf takes a name apart: createdAt and created_at are created and at.
+func wordsOf(name string) []string {
+	var b strings.Builder
+	for i, r := range name {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return strings.FieldsFunc(strings.ToLower(b.String()), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+}

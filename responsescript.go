@@ -1,0 +1,186 @@
+package hookglass
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ResponseScript is a sequence of answers that an endpoint gives to one delivery after another attempt of it: the first
+// attempt the first answer, and so on. The last one answers all attempts that follow.
+type ResponseScript []ScriptedAnswer
+
+// ScriptedAnswer is an entry of a script.
+type ScriptedAnswer struct {
+	Status     int           // 0: none, the connection is reset
+	Delay      time.Duration // before the answer or, without one, before the reset
+	RetryAfter time.Duration // told the sender in whole seconds; 0: not
+	Times      int           // attempts that it answers in a row, 1 or more
+}
+
+// Bounds of a script. A delay is that of a custom answer (decisions, section 4); the slowest senders known wait for a minute or two.
+const (
+	MaxScript        = 1000 // characters
+	MaxScriptEntries = 100
+	MaxScriptTimes   = 1000
+	MaxScriptDelay   = 30 * time.Second
+	MaxScriptHold    = 120 * time.Second
+	MaxRetryAfter    = 24 * time.Hour
+
+	// DefaultHold is how long a timeout without a time of its own holds the connection.
+	DefaultHold = 60 * time.Second
+)
+
+// ParseResponseScript reads a script: entries separated by commas, each a status from 200 to 599, "reset" (the connection is
+// closed at once, without an answer) or "timeout" (it is held, then closed), and behind it, in this order and each at most once,
+// "+2s" (a delay, or the time of a timeout), "@30s" (Retry-After, behind a status) and "*3" (so many attempts in a row).
+// It answers validation_failed for the field response_script, and says which entry is at fault.
+func ParseResponseScript(text string) (ResponseScript, error) {
+	if len(text) > MaxScript {
+		return nil, Invalid("response_script", "may have %d characters at most", MaxScript)
+	}
+	entries := strings.Split(text, ",")
+	if len(entries) > MaxScriptEntries {
+		return nil, Invalid("response_script", "may have %d entries at most", MaxScriptEntries)
+	}
+	script := make(ResponseScript, 0, len(entries))
+	for i, entry := range entries {
+		a, fault := parseScripted(strings.ToLower(strings.TrimSpace(entry)))
+		if fault != "" {
+			return nil, Invalid("response_script", "entry %d %s", i+1, fault)
+		}
+		script = append(script, a)
+	}
+	return script, nil
+}
+
+func parseScripted(entry string) (a ScriptedAnswer, fault string) {
+	a.Times = 1
+	if rest, times, found := strings.Cut(entry, "*"); found {
+		n, ok := digits(times)
+		if !ok || n < 1 || n > MaxScriptTimes {
+			return a, fmt.Sprintf("must be repeated 1 to %d times", MaxScriptTimes)
+		}
+		entry, a.Times = rest, int(n)
+	}
+	if rest, after, found := strings.Cut(entry, "@"); found {
+		d, ok := scriptedTime(after)
+		if !ok || d < time.Second || d > MaxRetryAfter || d%time.Second != 0 {
+			return a, "must have a Retry-After of 1s to 24h, in whole seconds"
+		}
+		entry, a.RetryAfter = rest, d
+	}
+	answer, delay, delayed := strings.Cut(entry, "+")
+	if delayed {
+		d, ok := scriptedTime(delay)
+		if !ok {
+			return a, `has a time that is not a number and ms, s, m or h`
+		}
+		a.Delay = d
+	}
+	switch answer {
+	case "reset":
+		if delayed || a.RetryAfter > 0 {
+			return a, "has a reset, which takes neither a delay nor a Retry-After"
+		}
+		return a, ""
+	case "timeout":
+		if !delayed {
+			a.Delay = DefaultHold
+		}
+		if a.RetryAfter > 0 {
+			return a, "has a timeout, which takes no Retry-After"
+		}
+		if a.Delay < time.Second || a.Delay > MaxScriptHold {
+			return a, fmt.Sprintf("may hold the connection 1s to %s", scriptTime(MaxScriptHold))
+		}
+		return a, ""
+	}
+	status, ok := digits(answer)
+	if !ok || status < 200 || status > 599 {
+		return a, "must be a status from 200 to 599, reset or timeout"
+	}
+	if a.Delay > MaxScriptDelay {
+		return a, fmt.Sprintf("may be delayed by %s at most", scriptTime(MaxScriptDelay))
+	}
+	a.Status = int(status)
+	return a, ""
+}
+
+// digits reads a number of up to six digits.
+func digits(s string) (n int64, ok bool) {
+	if s == "" || len(s) > 6 || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// scriptUnits are spelled the longest first where one is the end of another.
+var scriptUnits = []struct {
+	name string
+	unit time.Duration
+}{{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}}
+
+func scriptedTime(s string) (time.Duration, bool) {
+	for _, u := range scriptUnits {
+		if number, ok := strings.CutSuffix(s, u.name); ok {
+			n, ok := digits(number)
+			return time.Duration(n) * u.unit, ok
+		}
+	}
+	return 0, false
+}
+
+func scriptTime(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0 && d > 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	case d%time.Second == 0:
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+}
+
+// At is the answer to the n-th attempt, from 1 on.
+func (s ResponseScript) At(n int64) ScriptedAnswer {
+	for _, a := range s {
+		if n -= int64(a.Times); n <= 0 {
+			return a
+		}
+	}
+	return s[len(s)-1]
+}
+
+// String is the script in its one spelling, which [ParseResponseScript] reads.
+func (s ResponseScript) String() string {
+	entries := make([]string, len(s))
+	for i, a := range s {
+		entries[i] = a.String()
+	}
+	return strings.Join(entries, ",")
+}
+
+// String is the entry as a script spells it.
+func (a ScriptedAnswer) String() string {
+	var b strings.Builder
+	switch {
+	case a.Status != 0:
+		b.WriteString(strconv.Itoa(a.Status))
+	case a.Delay == 0:
+		b.WriteString("reset")
+	default:
+		b.WriteString("timeout")
+	}
+	if a.Delay > 0 && (a.Status != 0 || a.Delay != DefaultHold) {
+		b.WriteString("+" + scriptTime(a.Delay))
+	}
+	if a.RetryAfter > 0 {
+		b.WriteString("@" + scriptTime(a.RetryAfter))
+	}
+	if a.Times > 1 {
+		b.WriteString("*" + strconv.Itoa(a.Times))
+	}
+	return b.String()
+}

@@ -1,0 +1,182 @@
+package hookglass
+
+import (
+	"crypto/sha256"
+	"time"
+)
+
+// IdentityKind says by what the attempts of one delivery are told to belong together.
+type IdentityKind string
+
+// The kinds, in the order in which they are tried.
+const (
+	IdentityDelivery IdentityKind = "delivery_id" // the provider's id of the delivery, or the header Webhook-Id
+	IdentityEvent    IdentityKind = "event_id"    // the provider's id of the event, and its type
+	IdentityBody     IdentityKind = "body"        // the body's bytes, and the event type
+)
+
+// DeliveryKey tells the deliveries of one endpoint apart without holding anything of them.
+type DeliveryKey [16]byte
+
+// DeliveryIdentity is what the attempts of one delivery have in common. The event has its headers and its body.
+func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
+	id := e.DeliveryID
+	if id == "" && e.Payload != nil {
+		id = e.Headers.Get("Webhook-Id") // Standard Webhooks, whoever sends by it
+	}
+	switch {
+	case id != "":
+		return IdentityDelivery, deliveryKey(IdentityDelivery, e.Provider, "", []byte(id))
+	case e.EventRef != "":
+		return IdentityEvent, deliveryKey(IdentityEvent, e.Provider, e.EventType, []byte(e.EventRef))
+	}
+	var body []byte
+	if e.Payload != nil {
+		body = e.Body
+	}
+	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, body)
+}
+
+func deliveryKey(kind IdentityKind, provider, eventType string, what []byte) (k DeliveryKey) {
+	h := sha256.New()
+	for _, part := range []string{string(kind), provider, eventType} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	h.Write(what)
+	copy(k[:], h.Sum(nil))
+	return k
+}
+
+// RetryProfile is how senders attempted what an endpoint captured: deliveries, each with its attempts, and what they have in common.
+type RetryProfile struct {
+	Events    int // that were looked at, the newest that were asked for
+	More      bool
+	Groups    []AttemptGroup // the newest first, those with several attempts before the others
+	Summary   RetrySummary
+	Providers []SenderFacts // what the senders among them document, in the order of their names
+}
+
+// GroupState is what became of a delivery.
+type GroupState string
+
+// The states. Whether a sender has given up can only be supposed: it has when it was silent for three times as long as ever before.
+const (
+	GroupDelivered GroupState = "delivered" // an attempt was answered with 2xx
+	GroupWaiting   GroupState = "waiting"   // none was, and another attempt may come
+	GroupGivenUp   GroupState = "given_up"  // none was, and none came for long
+)
+
+// AttemptGroup is a delivery with its attempts, oldest first.
+type AttemptGroup struct {
+	Key          DeliveryKey
+	Kind         IdentityKind
+	Provider     string
+	EventType    string
+	DeliveryID   string // of the last attempt; empty: none
+	State        GroupState
+	Attempts     []Attempt
+	Total        int // attempts; more than are listed where these are too many
+	AfterSuccess int // attempts after one that was answered with 2xx
+}
+
+// Attempt is one attempt of a delivery.
+type Attempt struct {
+	EventID    EventID
+	At         time.Time
+	Gap        time.Duration // since the attempt before; 0 for the first
+	Status     int           // that it was answered; 0: none
+	Held       time.Duration // without a status: how long it was held
+	RetryAfter time.Duration // that it was told; 0: none
+	Changes    []AttemptChange
+	MoreChange bool // there are more than are listed
+}
+
+// Answer names what the attempt was answered, as a response script spells it.
+func (a Attempt) Answer() string {
+	return ScriptedAnswer{Status: a.Status, Delay: a.held(), Times: 1}.String()
+}
+
+func (a Attempt) held() time.Duration {
+	if a.Status != 0 {
+		return 0
+	}
+	return a.Held
+}
+
+// Success reports whether the attempt was answered with 2xx.
+func (a Attempt) Success() bool { return a.Status >= 200 && a.Status <= 299 }
+
+// AttemptChange is a part in which an attempt differs from the one before. It holds names, no values.
+type AttemptChange struct {
+	Part string // header, query, body
+	Name string // the header, or the JSON Pointer into the body; empty: the whole
+	Kind string // added, removed, changed
+	Role ChangeRole
+}
+
+// ChangeRole is what a part that changes is for, as far as its name and value tell.
+type ChangeRole string
+
+// The roles.
+const (
+	RoleSignature ChangeRole = "signature"
+	RoleTimestamp ChangeRole = "timestamp"
+	RoleDelivery  ChangeRole = "delivery_id"
+	RoleEvent     ChangeRole = "event_id"
+	RoleCounter   ChangeRole = "attempt_counter"
+	RoleBody      ChangeRole = "body"
+	RoleOther     ChangeRole = ""
+)
+
+// RetrySummary is what deliveries have in common.
+type RetrySummary struct {
+	Deliveries   int
+	Retried      int // with more than one attempt
+	Delivered    int
+	Waiting      int
+	GivenUp      int
+	AfterSuccess int   // attempts after one that was answered with 2xx
+	GaveUpAfter  []int // attempts of those that were given up, in order
+	MaxAttempts  int
+	Schedule     []RetryStep
+	Answers      []AnswerFigure
+	RetryAfter   RetryAfterFigure
+	Renewed      map[ChangeRole]Renewal // of signature, timestamp, delivery_id, event_id and body
+	Counter      string                 // a header that counts attempts; empty: none was seen
+}
+
+// RetryStep is the wait before one attempt, over all deliveries that had it.
+type RetryStep struct {
+	Attempt          int // 2 or more
+	N                int
+	Median, Min, Max time.Duration
+	Jitter           float64       // (Max - Min) / Median; 0 where N is 1
+	Documented       time.Duration // -1: the sender does not say, or there are several senders
+}
+
+// AnswerFigure is what senders did after an answer.
+type AnswerFigure struct {
+	Answer   string // as a response script spells it
+	Attempts int    // that were given it
+	Retried  int    // of them, those that another attempt followed
+}
+
+// RetryAfterFigure is what senders made of Retry-After.
+type RetryAfterFigure struct {
+	Given    int // answers with it
+	Honoured int // the next attempt came no earlier, half a second aside
+	Early    int // it came earlier
+	None     int // no other attempt came
+}
+
+// Renewal is whether a part changes from attempt to attempt.
+type Renewal string
+
+// The renewals.
+const (
+	RenewalAbsent    Renewal = "absent"    // no attempt had it, or none followed another
+	RenewalKept      Renewal = "kept"      // it was the same in all attempts of a delivery
+	RenewalChanged   Renewal = "changed"   // each attempt had another
+	RenewalSometimes Renewal = "sometimes" // some had another, some had not
+)
