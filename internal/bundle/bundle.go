@@ -1,0 +1,192 @@
+// Package bundle makes files of captured events that can be given away: personal data and secrets are replaced by
+// substitutes of the same form, the same value by the same one throughout a bundle, and each delivery is signed anew with a
+// secret that is public, so that a receiver's verification still passes. It hides what is recognised, how a substitute is
+// made, and the form of the file.
+//
+// A substitute is made of the value by HMAC with a random key that is forgotten with the [Maker], so nobody can go back, and two
+// bundles of one event do not match. What was recognised once is looked for everywhere else, also where it is encoded; a bundle
+// in which a recognised value is left is not made at all.
+//
+// It is pure but for the random key. A Maker is for one bundle and one goroutine.
+package bundle
+
+import (
+	"crypto/rand"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/provider"
+)
+
+// Bounds of a bundle.
+const (
+	MaxEvents   = 100
+	MaxBytes    = 8 << 20 // of bodies, decompressed, together: each byte is looked at many times
+	maxPointers = 100
+	maxPointer  = 1 << 10 // bytes
+)
+
+// Options say what is replaced besides what is recognised, and what is not.
+type Options struct {
+	// Pointers name what is replaced whatever it looks like: a JSON Pointer into the body, in which * stands for any name or
+	// index (/field for a form), header:<name> or query:<name>.
+	Pointers []string
+	// Keep names what is left as it is: pointers likewise, and kinds.
+	Keep []string
+	// Sensitive tells names of fields and headers that hold credentials.
+	Sensitive func(name string) bool
+	// Secrets must not be in a bundle anywhere.
+	Secrets []string
+}
+
+// Source is an event that goes into a bundle.
+type Source struct {
+	Type       hookglass.EventType
+	Request    provider.Outgoing // URL is the path and the query alone
+	Provider   string
+	EventType  string
+	Configs    []provider.Config // the endpoint's; only their schemes are used
+	ReceivedAt time.Time
+}
+
+// Replacement says what was replaced, never what it was.
+type Replacement struct {
+	Event int    // its number in the bundle, from 1
+	Where string // as in Options.Pointers; a member's name that was replaced is in it as it is now. "body" and "path" for a place in a text
+	Kind  Kind
+	Count int
+}
+
+// Made is a bundle with the account of it.
+type Made struct {
+	Events   []Event
+	Replaced []Replacement
+}
+
+// Maker makes one bundle.
+type Maker struct {
+	Options
+	pointers, keep []place
+	keepKinds      map[Kind]bool
+	fakes          *fakes
+	known          known
+	words          map[string]bool // of what senders call their events, which are nobody's names
+
+	event    int
+	mail     bool // the event is one
+	collect  bool // it only looks
+	replaced []Replacement
+	lines    map[line]int // of replaced
+}
+
+// line tells replacements apart.
+type line struct {
+	event int
+	where string
+	kind  Kind
+}
+
+// New answers validation_failed for options that can not be meant.
+func New(o Options) (*Maker, error) {
+	var key [32]byte
+	rand.Read(key[:])
+	m := &Maker{Options: o, keepKinds: map[Kind]bool{}, fakes: newFakes(key[:]), known: newKnown(), words: map[string]bool{}, lines: map[line]int{}}
+	var faults []hookglass.FieldError
+	for _, list := range []struct {
+		field string
+		texts []string
+		to    *[]place
+	}{{"pointers", o.Pointers, &m.pointers}, {"keep", o.Keep, &m.keep}} {
+		if len(list.texts) > maxPointers {
+			faults = append(faults, hookglass.FieldError{Field: list.field, Message: "may name 100 places at most"})
+			continue
+		}
+		for _, text := range list.texts {
+			if list.field == "keep" && slices.Contains(Kinds, Kind(text)) {
+				m.keepKinds[Kind(text)] = true
+				continue
+			}
+			p, fault := parsePlace(text)
+			if fault != "" {
+				faults = append(faults, hookglass.FieldError{Field: list.field, Message: fault})
+				break
+			}
+			*list.to = append(*list.to, p)
+		}
+	}
+	if err := hookglass.InvalidFields(faults); err != nil {
+		return nil, err
+	}
+	for _, s := range o.Secrets {
+		m.known.add(s, Secret, true)
+	}
+	return m, nil
+}
+
+// Make makes the bundle. It answers payload_too_large beyond the bounds, and conflict where something that was recognised
+// could not be taken out everywhere.
+func (m *Maker) Make(sources []Source) (Made, error) {
+	if len(sources) > MaxEvents {
+		return Made{}, hookglass.Errorf(hookglass.CodePayloadTooLarge, "A bundle may hold %d requests at most.", MaxEvents)
+	}
+	total := 0
+	drafts := make([]draft, len(sources))
+	for i, s := range sources {
+		drafts[i] = open(s)
+		if total += len(drafts[i].body); total > MaxBytes {
+			return Made{}, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
+		}
+		for _, word := range words(s.EventType + " " + s.Provider) {
+			m.words[word] = true
+		}
+	}
+	for _, m.collect = range []bool{true, false} { // what is found in the last event is looked for in the first
+		for i, d := range drafts {
+			m.event, m.mail = i+1, sources[i].Type == hookglass.EventEmail
+			d = m.draft(d)
+			if !m.collect {
+				drafts[i] = d
+			}
+		}
+	}
+	made := Made{Replaced: m.replaced}
+	for i, s := range sources {
+		e := drafts[i].seal(s, i+1)
+		if m.left(e) {
+			return Made{}, hookglass.Errorf(hookglass.CodeConflict, "A value that was to be replaced would still be readable in request %d, so the bundle was not made; name where it stands in pointers.", i+1)
+		}
+		made.Events = append(made.Events, e)
+	}
+	return made, nil
+}
+
+// note counts a replacement.
+func (m *Maker) note(where string, kind Kind, count int) {
+	if m.collect {
+		return
+	}
+	here := line{m.event, where, kind}
+	if i, found := m.lines[here]; found {
+		m.replaced[i].Count += count
+		return
+	}
+	m.lines[here] = len(m.replaced)
+	m.replaced = append(m.replaced, Replacement{m.event, where, kind, count})
+}
+
+// left reports whether a value that is known for sure is in an event, in the clear or encoded.
+func (m *Maker) left(e Event) bool {
+	for _, text := range []string{e.Head, string(e.Body)} {
+		if len(m.known.find(text, true)) > 0 || len(m.encoded(text, true)) > 0 || len(m.escaped(text, true)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// words are the words of a text, in lower case.
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+}

@@ -1,0 +1,397 @@
+package bundle_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/bundle"
+	"hookglass/internal/provider"
+)
+
+var at = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+func sensitive(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret") || strings.HasSuffix(name, "api-key") || name == "password" || name == "apikey"
+}
+
+func webhook(providerID, target, head, body string, configs ...provider.Config) bundle.Source {
+	return bundle.Source{
+		Type: hookglass.EventWebhook, Provider: providerID, ReceivedAt: at, Configs: configs,
+		Request: provider.Outgoing{Method: "POST", URL: target, Headers: hookglass.ParseWire([]byte(strings.ReplaceAll(head, "\n", "\r\n"))), Body: []byte(body)},
+	}
+}
+
+func makeBundle(t *testing.T, o bundle.Options, sources ...bundle.Source) bundle.Made {
+	t.Helper()
+	if o.Sensitive == nil {
+		o.Sensitive = sensitive
+	}
+	m, err := bundle.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := m.Make(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+const (
+	jsonHead = "Host: hooks.example.com\nContent-Type: application/json\nContent-Length: 1\n"
+	aToken   = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhZGEtNDIiLCJlbWFpbCI6ImFkYUBsb3ZlbGFjZS5leGFtcGxlLm9yZyIsImlhdCI6MTcwMDAwMDAwMH0.c2lnbmF0dXJlLW9mLWFkYQ"
+)
+
+// canaries are what must not be in a bundle in any encoding.
+var canaries = []string{
+	"ada@lovelace.example.org", "Ada Lovelace", "Lovelace", "+1 (415) 867-5309", "14158675309", "4242 4242 4242 4242", "4242424242424242", "GB82 WEST 1234 5698 7654 32", "GB82WEST12345698765432",
+	"81.2.69.142", "2a02:6b8::feed", "12 Analytical Street", "SW1A 2AA", "sk_live_51HcanaryCANARYcanary", "canarycanarycanary51Hc", "whsec_of_the_endpoint_itself", "hunter2-canary", "s3ss10n-canary", "c2lnbmF0dXJlLW9mLWFkYQ",
+	"ada-42-loves-engines", "ep_capability_of_the_endpoint",
+}
+
+func body() string {
+	return `{ "id" : "evt_1",
+  "amount": 1000.50, "created":1700000000, "escaped":"\u00e9\/x",
+  "customer": {"name":"Ada Lovelace", "email": "ada@lovelace.example.org", "phone":"+1 (415) 867-5309", "first_name": "Ada", "last_name":"Lovelace",
+     "address": {"line1":"12 Analytical Street", "postal_code":"SW1A 2AA", "city":"London", "country":"GB"}},
+  "card": {"number":"4242 4242 4242 4242"}, "pan": 4242424242424242, "bank":"GB82 WEST 1234 5698 7654 32", "plain":"GB82WEST12345698765432",
+  "client_ip":"81.2.69.142", "ips":["2a02:6b8::feed"], "note":"Mail ada@lovelace.example.org, ask for Ada Lovelace or call 14158675309.",
+  "api_token":"sk_live_51HcanaryCANARYcanary", "jwt":"` + aToken + `", "password":"hunter2-canary",
+  "ref": "ada-42-loves-engines", "again":["see ada-42-loves-engines"],
+  "data":"` + base64.StdEncoding.EncodeToString([]byte(`{"email":"ada@lovelace.example.org"}`)) + `",
+  "odd":"x` + base64.StdEncoding.EncodeToString([]byte("to ada@lovelace.example.org from her")) + `",
+  "hex":"` + hex.EncodeToString([]byte("ada@lovelace.example.org")) + `",
+  "url":"https://shop.example.com/?email=` + url.QueryEscape("ada@lovelace.example.org") + `&q=Ada%20Lovelace",
+  "inner":"{\"email\":\"ada@lovelace.example.org\",\"n\":1.0}", "secret_note":"whsec_of_the_endpoint_itself", "hook":"https://h.example.com/hooks/ep_capability_of_the_endpoint",
+  "ada@lovelace.example.org": true }`
+}
+
+func theSource() bundle.Source {
+	return webhook("stripe", "/in/ada@lovelace.example.org?email=ada%40lovelace.example.org&token=hunter2-canary",
+		jsonHead+"Stripe-Signature: t=1,v1=00\nAuthorization: Bearer canarycanarycanary51Hc\nCookie: session=s3ss10n-canary\nX-Forwarded-For: 81.2.69.142, 2a02:6b8::feed\nX-Session: s3ss10n-canary\nUser-Agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\n",
+		body(), provider.Config{ID: 1, Provider: "stripe", Secrets: []string{"whsec_of_the_endpoint_itself"}})
+}
+
+var theOptions = bundle.Options{Pointers: []string{"/ref"}, Secrets: []string{"whsec_of_the_endpoint_itself", "ep_capability_of_the_endpoint"}}
+
+func TestNothingThatWasReplacedIsLeftInAnyEncoding(t *testing.T) {
+	made := makeBundle(t, theOptions, theSource(), webhook("github", "/", jsonHead, `{"text":"ada@lovelace.example.org asked about ada-42-loves-engines"}`))
+	var file bytes.Buffer
+	if err := made.File(at).Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{file.String()}
+	for _, e := range made.Events {
+		texts = append(texts, e.Head, string(e.Body))
+	}
+	var decoded []string
+	for _, text := range texts {
+		unescaped, _ := url.QueryUnescape(regexp.MustCompile(`%(?:[^0-9A-Fa-f]|$)`).ReplaceAllString(text, ""))
+		decoded = append(decoded, unescaped)
+		for _, run := range regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}`).FindAllString(text, -1) {
+			run = strings.NewReplacer("-", "+", "_", "/").Replace(run)
+			for start := range 4 {
+				part := run[start:]
+				b, _ := base64.RawStdEncoding.DecodeString(part[:len(part)-len(part)%4])
+				decoded = append(decoded, string(b))
+			}
+			for start := range 2 {
+				b, _ := hex.DecodeString(run[start:])
+				decoded = append(decoded, string(b))
+			}
+		}
+	}
+	for _, text := range append(texts, decoded...) {
+		for _, canary := range canaries {
+			if i := strings.Index(strings.ToLower(text), strings.ToLower(canary)); i >= 0 {
+				t.Errorf("%q is left: …%s…", canary, text[max(0, i-60):min(len(text), i+60)])
+			}
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s\n%s", made.Events[0].Head, made.Events[0].Body)
+	}
+}
+
+func TestTheRestStaysByteForByte(t *testing.T) {
+	made := makeBundle(t, theOptions, theSource())
+	got := string(made.Events[0].Body)
+	for _, kept := range []string{`{ "id" : "evt_1",` + "\n" + `  "amount": 1000.50, "created":1700000000, "escaped":"\u00e9\/x",`, `"country":"GB"}},`, `\"n\":1.0}"`, "Mail ", ", ask for ", "https://shop.example.com/?email=", `: true }`} {
+		if !strings.Contains(got, kept) {
+			t.Errorf("%q is not kept in %s", kept, got)
+		}
+	}
+	for _, kept := range []string{"User-Agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\n", "Content-Type: application/json\r\n"} {
+		if !strings.Contains(made.Events[0].Head, kept) {
+			t.Errorf("%q is not kept in %s", kept, made.Events[0].Head)
+		}
+	}
+	for _, gone := range []string{"Authorization", "Cookie", "hooks.example.com"} {
+		if strings.Contains(made.Events[0].Head, gone) {
+			t.Errorf("%q is in %s", gone, made.Events[0].Head)
+		}
+	}
+	plain := `{"id":"evt_1","type":"invoice.paid","livemode":false,"data":{"object":{"id":"in_1MtHbELkdIwHu7ixl4OzzPMv","total":1099,"currency":"usd","hash":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"}},"created":1700000000,"v":"1.2.3.4.5","at":"2026-11-20T10:00:00+00:00","uuid":"123e4567-e89b-12d3-a456-426614174000"}`
+	if made := makeBundle(t, bundle.Options{}, webhook("stripe", "/", jsonHead, plain)); string(made.Events[0].Body) != plain || len(made.Replaced) != 0 {
+		t.Errorf("what is nobody's was replaced: %v\n%s", made.Replaced, made.Events[0].Body)
+	}
+}
+
+func TestSubstitutesAreStableAndKeepTheirForm(t *testing.T) {
+	text := `{"a":"ada@lovelace.example.org","b":"ADA@lovelace.example.org","c":"bob@lovelace.example.org","phone":"+1 (415) 867-5309","phone2":"+14158675309","card":"4242 4242 4242 4242","iban":"GB82 WEST 1234 5698 7654 32","ip":"81.2.69.142","full_name":"Ada Lovelace","first_name":"Ada","dob":"1815-12-10"}`
+	read := func() map[string]string {
+		made := makeBundle(t, bundle.Options{}, webhook("unknown", "/", jsonHead, text))
+		var v map[string]string
+		if err := json.Unmarshal(made.Events[0].Body, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	v := read()
+	if !strings.EqualFold(v["a"], v["b"]) || strings.EqualFold(v["a"], v["c"]) {
+		t.Errorf("%q, %q, %q", v["a"], v["b"], v["c"])
+	}
+	if _, domain, _ := strings.Cut(v["a"], "@"); !strings.HasSuffix(v["c"], "@"+domain) || !strings.HasSuffix(domain, ".example") {
+		t.Errorf("one domain became two: %q, %q", v["a"], v["c"])
+	}
+	for name, form := range map[string]string{
+		"a": `^[a-z]{3}@[a-z]{8}\.example$`, "phone": `^\+1 \(4\d\d\) \d{3}-\d{4}$`, "card": `^4\d{3} \d{4} \d{4} \d{4}$`, "iban": `^GB\d\d [A-Z]{4} \d{4} \d{4} \d{4} \d\d$`,
+		"ip": `^198\.1[89]\.\d+\.\d+$`, "full_name": `^[A-Z][a-z]{2} [A-Z][a-z]{7}$`, "dob": `^(19|20)\d\d-[01]\d-[0-2]\d$`,
+	} {
+		if !regexp.MustCompile(form).MatchString(v[name]) {
+			t.Errorf("%s became %q", name, v[name])
+		}
+	}
+	only := func(s string) string { return regexp.MustCompile(`\D`).ReplaceAllString(s, "") }
+	if only(v["phone"]) != only(v["phone2"]) {
+		t.Errorf("one number became two: %q, %q", v["phone"], v["phone2"])
+	}
+	if !strings.HasPrefix(v["full_name"], v["first_name"]+" ") {
+		t.Errorf("one name became two: %q, %q", v["full_name"], v["first_name"])
+	}
+	sum := 0
+	for i, c := range only(v["card"]) {
+		d := int(c - '0')
+		if i%2 == 0 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	if sum%10 != 0 {
+		t.Errorf("the check digit of %q is wrong", v["card"])
+	}
+	if again := read(); again["a"] == v["a"] || again["card"] == v["card"] {
+		t.Errorf("two bundles have one key: %q", again["a"])
+	}
+}
+
+// Whoever takes what is public verifies every event, at the time when it came.
+func TestSignaturesVerifyWithThePublishedSecret(t *testing.T) {
+	for _, sample := range provider.Samples() {
+		o, err := provider.Sample(sample.Provider, sample.Event, "https://hooks.example.com/in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, query, _ := strings.Cut(o.URL, "?")
+		o.URL = "/in"
+		if query != "" {
+			o.URL += "?" + query
+		}
+		info, _ := provider.Known(sample.Provider)
+		made := makeBundle(t, bundle.Options{}, bundle.Source{Type: hookglass.EventWebhook, Request: o, Provider: sample.Provider, EventType: sample.EventType, ReceivedAt: at,
+			Configs: []provider.Config{{ID: 7, Provider: provider.GenericHMAC, Secrets: []string{"own"}, Options: hookglass.GenericOptions{Header: "X-Own-Hmac", Encoding: "base64"}}}})
+		var file bytes.Buffer
+		if err := made.File(at).Write(&file); err != nil {
+			t.Fatal(err)
+		}
+		read, err := bundle.Read(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := read.Events[0]
+		verdict, err := e.Verify()
+		if err != nil || info.Signable && verdict.Status != hookglass.SignatureVerified {
+			t.Errorf("%s %s: %s %s %v", sample.Provider, sample.Event, verdict.Status, verdict.Reason, err)
+		}
+		if e.EventType != sample.EventType || e.Provider != sample.Provider {
+			t.Errorf("%s %s became %s %s", sample.Provider, sample.EventType, e.Provider, e.EventType)
+		}
+		if e.Signature == nil {
+			continue
+		}
+		again, err := e.For("http://localhost:3000/hooks?x=y", at.Add(48*time.Hour))
+		if err != nil {
+			t.Errorf("%s: %v", sample.Provider, err)
+		}
+		found := provider.Verify(&provider.Request{Method: again.Method, URL: again.URL, Path: "/hooks", RawQuery: strings.SplitN(again.URL, "?", 2)[1], Headers: again.Headers, Body: again.Body, ReceivedAt: at.Add(48 * time.Hour)},
+			provider.Detection{Provider: e.Provider}, []provider.Config{{Provider: e.Signature.Provider, Secrets: []string{e.Signature.Secret}, Options: hookglass.GenericOptions{Header: "X-Own-Hmac", Encoding: "base64"}}})
+		if found.Status != hookglass.SignatureVerified {
+			t.Errorf("%s, sent anew: %s", sample.Provider, found.Reason)
+		}
+	}
+}
+
+func TestWhatIsReplacedIsListedWithoutItsValue(t *testing.T) {
+	made := makeBundle(t, theOptions, theSource())
+	lines := map[string]int{}
+	for _, r := range made.Replaced {
+		lines[r.Where+" "+string(r.Kind)] += r.Count
+	}
+	for _, want := range []string{"/customer/email email", "/customer/name name", "/customer/phone phone", "/card/number card", "/bank iban", "/client_ip ip", "/ips/0 ip", "/jwt jwt", "/api_token token",
+		"/ref pointer", "header:Authorization removed", "header:Cookie removed", "header:X-Forwarded-For ip", "query:email email", "path email", "/customer/address/line1 address"} {
+		if lines[want] == 0 {
+			t.Errorf("%q is not listed in %v", want, lines)
+		}
+	}
+	if lines["header:X-Forwarded-For ip"] != 2 {
+		t.Errorf("%v", lines)
+	}
+}
+
+func TestWhatIsKeptStays(t *testing.T) {
+	made := makeBundle(t, bundle.Options{Keep: []string{"/customer/email", "ip", "header:Authorization"}}, webhook("unknown", "/", jsonHead+"Authorization: Bearer for-everybody\n",
+		`{"customer":{"email":"ada@lovelace.example.org","first_name":"Zaphod"},"ip":"81.2.69.142","again":"ada@lovelace.example.org","other":"bob@lovelace.example.org"}`))
+	got := string(made.Events[0].Body)
+	if strings.Count(got, "ada@lovelace.example.org") != 2 || !strings.Contains(got, "81.2.69.142") || strings.Contains(got, "bob@") || strings.Contains(got, "Zaphod") {
+		t.Error(got)
+	}
+	if !strings.Contains(made.Events[0].Head, "Authorization: Bearer for-everybody") {
+		t.Error(made.Events[0].Head)
+	}
+}
+
+func TestBodiesOfOtherKinds(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write([]byte(`{"email":"ada@lovelace.example.org"}`))
+	z.Close()
+	for _, c := range []struct{ name, head, body, want string }{
+		{"a form", "Content-Type: application/x-www-form-urlencoded\n", "a=1&customer%5Bemail%5D=ada%40lovelace.example.org&first_name=Zaphod&b=x+y", `^a=1&customer%5Bemail%5D=[a-z]{3}%40[a-z]{8}\.example&first_name=[A-Z][a-z]{5}&b=x\+y$`},
+		{"JSON in a form", "Content-Type: application/x-www-form-urlencoded\n", "payload=" + url.QueryEscape(`{"email": "ada@lovelace.example.org"}`), `^payload=%7B%22email%22%3A\+%22[a-z]{3}%40[a-z]{8}\.example%22%7D$`},
+		{"text", "Content-Type: text/plain\n", "From ada@lovelace.example.org\r\nto x", `^From [a-z]{3}@[a-z]{8}\.example\r\nto x$`},
+		{"XML", "Content-Type: application/xml\n", "<p><first_name>Zaphod</first_name><n>1</n></p>", `^<p><first_name>[A-Z][a-z]{5}</first_name><n>1</n></p>$`},
+		{"lines of JSON", "Content-Type: application/x-ndjson\n", "{\"email\":\"ada@lovelace.example.org\"}\n{\"n\":1}\n", `^{"email":"[a-z]{3}@[a-z]{8}\.example"}\n{"n":1}\n$`},
+		{"compressed", "Content-Type: application/json\nContent-Encoding: gzip\n", packed.String(), `^{"email":"[a-z]{3}@[a-z]{8}\.example"}$`},
+		{"compressed in another way", "Content-Type: application/json\nContent-Encoding: br\n", "\x0b\x02\x80", `^$`},
+		{"binary", "Content-Type: image/png\n", "\x89PNG\xff", `^$`},
+		{"multipart", "Content-Type: multipart/form-data; boundary=xx\n", "--xx\r\nContent-Disposition: form-data; name=\"email\"\r\n\r\nada@lovelace.example.org\r\n--xx\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f.bin\"\r\n\r\n\xff\xfe\r\n--xx--\r\n",
+			`^--xx\r\nContent-Disposition: form-data; name="email"\r\n\r\n[a-z]{3}@[a-z]{8}\.example\r\n--xx\r\nContent-Disposition: form-data; name="f"; filename="f.bin"\r\n\r\n\r\n--xx--\r\n$`},
+		{"nothing", "", "", `^$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := makeBundle(t, bundle.Options{}, webhook("unknown", "/", c.head, c.body)).Events[0]
+			if !regexp.MustCompile(c.want).Match(e.Body) {
+				t.Errorf("%q", e.Body)
+			}
+			if strings.Contains(e.Head, "gzip") || !strings.Contains(e.Head, "Content-Length: ") {
+				t.Error(e.Head)
+			}
+		})
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for field, o := range map[string]bundle.Options{
+		"pointers": {Pointers: []string{"email"}},
+		"keep":     {Keep: []string{"secret"}},
+	} {
+		_, err := bundle.New(o)
+		if !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for _, p := range []string{"", "/a/~2", "header:", strings.Repeat("/a", 513)} {
+		if _, err := bundle.New(bundle.Options{Pointers: []string{p}}); err == nil {
+			t.Errorf("%q is taken", p)
+		}
+	}
+	if _, err := bundle.New(bundle.Options{Pointers: make([]string, 101)}); err == nil {
+		t.Error("101 pointers are taken")
+	}
+	m, _ := bundle.New(bundle.Options{})
+	if _, err := m.Make(make([]bundle.Source, bundle.MaxEvents+1)); !hookglass.Is(err, hookglass.CodePayloadTooLarge) {
+		t.Error(err)
+	}
+	m, _ = bundle.New(bundle.Options{})
+	if _, err := m.Make(make([]bundle.Source, bundle.MaxEvents)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFileThatWasChangedIsRefused(t *testing.T) {
+	made := makeBundle(t, bundle.Options{}, webhook("stripe", "/", jsonHead, `{"id":"evt_1"}`))
+	var file bytes.Buffer
+	if err := made.File(at).Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"another body": strings.Replace(file.String(), `"body_base64": "`, `"body_base64": "IA`, 1), "no bundle": `{}`, "no JSON": "x", "another version": strings.Replace(file.String(), `"version": 1`, `"version": 2`, 1),
+		"a head that is none": strings.Replace(file.String(), "HTTP/1.1", "HTTP", 1),
+	} {
+		if _, err := bundle.Read(strings.NewReader(text)); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// Valid JSON stays valid JSON of the same structure.
+func FuzzBundle(f *testing.F) {
+	f.Add([]byte(body()))
+	f.Add([]byte(`{"email":"a@b.cd","name":"Ada","phone":"+1 415 867 5309","a":[1,{"pan":4242424242424242}]}`))
+	f.Add([]byte(`["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x", "%61%40b.cd", "YUBiLmNkYUBiLmNk"]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := bundle.New(bundle.Options{Sensitive: sensitive, Pointers: []string{"/a/*/b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := m.Make([]bundle.Source{webhook("unknown", "/", "Content-Type: application/json\n", string(text))})
+		if err != nil {
+			if hookglass.Is(err, hookglass.CodeConflict) || hookglass.Is(err, hookglass.CodePayloadTooLarge) {
+				return
+			}
+			t.Fatal(err)
+		}
+		if !json.Valid(text) || !utf8.Valid(text) {
+			return
+		}
+		var before, after any
+		if err := json.Unmarshal(made.Events[0].Body, &after); err != nil {
+			t.Fatalf("%q became %q", text, made.Events[0].Body)
+		}
+		if json.Unmarshal(text, &before) == nil && form(before) != form(after) {
+			t.Fatalf("%q became %q", text, made.Events[0].Body)
+		}
+	})
+}
+
+// form is the structure of a value without names and values.
+func form(v any) string {
+	switch v := v.(type) {
+	case []any:
+		var b strings.Builder
+		for _, e := range v {
+			b.WriteString(form(e) + ",")
+		}
+		return "[" + b.String() + "]"
+	case map[string]any:
+		return "{" + strings.Repeat("m", len(v)) + "}"
+	case string:
+		return "s"
+	case float64:
+		return "n"
+	}
+	return "c"
+}

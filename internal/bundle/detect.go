@@ -1,0 +1,175 @@
+package bundle
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// What is recognised by its form. Each expression is tried only on texts that have its mark.
+var (
+	jwtForm    = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
+	tokenForm  = regexp.MustCompile(`(?:[srp]k_(?:live|test)_\w{8,}|whsec_[\w+/=-]{8,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|npm_\w{30,}|shp(?:at|ca|pa|ss)_\w{16,}|\btk_\w{16,}|(?i:bearer|basic) [\w.~+/=-]{12,})`)
+	keyForm    = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----`)
+	phoneForm  = regexp.MustCompile(`\+\d[\d ().-]{5,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}`)
+	ibanForm   = regexp.MustCompile(`[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?`)
+	cardForm   = regexp.MustCompile(`\d(?:[ -]?\d){13,18}`)
+	ip4Form    = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
+	ip6Form    = regexp.MustCompile(`[0-9A-Fa-f:]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]+`)
+	paramForm  = regexp.MustCompile(`[?&;]([\w.-]{2,60})=([^&#\s"'<>;]+)`)
+	elementTag = regexp.MustCompile(`<([A-Za-z_][\w.:-]{0,60})[^<>]{0,500}>([^<>]{1,500})</`)
+)
+
+// detect lists what a text holds that is recognised by its form, longest first where two would overlap.
+func (m *Maker) detect(s string) (found []span) {
+	add := func(start, end int, kind Kind) {
+		if start < end && !m.keepKinds[kind] && !m.known.exempt[lower(s[start:end])] {
+			found = append(found, span{start: start, end: end, kind: kind})
+		}
+	}
+	all := func(form *regexp.Regexp, kind Kind, ok func(text string, start, end int) bool) {
+		for _, at := range form.FindAllStringIndex(s, -1) {
+			if ok == nil || ok(s[at[0]:at[1]], at[0], at[1]) {
+				add(at[0], at[1], kind)
+			}
+		}
+	}
+	alone := func(_ string, start, end int) bool { return !inWord(s, start, end) }
+	for i := 0; ; {
+		at := strings.IndexByte(s[i:], '@')
+		if at < 0 {
+			break
+		}
+		i += at + 1
+		if start, end, ok := mailAddress(s, i-1); ok {
+			add(start, end, Email)
+			if first, last, ok := phrase(s, start); ok {
+				add(first, last, Name)
+			}
+		}
+	}
+	if strings.Contains(s, "eyJ") {
+		all(jwtForm, JWT, alone)
+	}
+	if strings.ContainsAny(s, "_-. ") || strings.Contains(s, "AKIA") || strings.Contains(s, "AIza") {
+		all(tokenForm, Token, alone)
+	}
+	if strings.Contains(s, "PRIVATE KEY") {
+		all(keyForm, Token, nil)
+	}
+	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") && m.Sensitive != nil {
+		for _, at := range paramForm.FindAllStringSubmatchIndex(s, -1) {
+			if m.Sensitive(s[at[2]:at[3]]) {
+				add(at[4], at[5], Token)
+			}
+		}
+	}
+	count := 0
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
+			count++
+		}
+	}
+	if count >= 8 {
+		all(phoneForm, Phone, func(text string, start, end int) bool {
+			n := len(alphanumeric(text))
+			return n >= 8 && n <= 15 && !inWord(s, start, end) && (start == 0 || strings.IndexByte("-.+", s[start-1]) < 0) && (end == len(s) || s[end] != '-')
+		})
+		all(ibanForm, IBAN, func(text string, start, end int) bool {
+			plain := alphanumeric(text)
+			return len(plain) >= 15 && len(plain) <= 34 && !inWord(s, start, end) && ibanRest(plain) == 1
+		})
+	}
+	if count >= 14 {
+		all(cardForm, Card, func(text string, start, end int) bool {
+			plain := alphanumeric(text)
+			return !inWord(s, start, end) && (start == 0 || s[start-1] != '.') && network(plain) && luhn(plain)
+		})
+	}
+	if count >= 4 && strings.Contains(s, ".") {
+		all(ip4Form, IP, func(text string, start, end int) bool {
+			// Chrome/120.0.0.0 and v1.2.3.4 are versions; http://1.2.3.4 is an address.
+			version := start > 0 && (s[start-1] == '.' || s[start-1] == '/' && (start < 2 || s[start-2] != '/')) || end < len(s)-1 && s[end] == '.' && wordByte(s[end+1])
+			return !version && !inWord(s, start, end) && someone(text)
+		})
+	}
+	if strings.Count(s, ":") >= 2 {
+		all(ip6Form, IP, func(text string, start, end int) bool { return !inWord(s, start, end) && someone(text) })
+	}
+	if strings.Contains(s, "</") {
+		for _, at := range elementTag.FindAllStringSubmatchIndex(s, -1) {
+			name := s[at[2]:at[3]]
+			if i := strings.LastIndexByte(name, ':'); i >= 0 {
+				name = name[i+1:]
+			}
+			if value := s[at[4]:at[5]]; strings.TrimSpace(value) != "" {
+				add(at[4], at[5], m.fieldKind(spot{name: name}, value))
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(sp span) bool { return sp.kind == "" })
+}
+
+// someone reports whether an address is that of a machine somewhere, and not a word for this one or for any.
+func someone(text string) bool {
+	a, err := netip.ParseAddr(strings.TrimRight(text, "."))
+	return err == nil && !a.IsLoopback() && !a.IsUnspecified() && strings.TrimRight(text, ".") == text
+}
+
+// network reports whether a number begins and is long like those of payment cards.
+func network(number string) bool {
+	two, four := number[:2], number[:4]
+	switch len(number) {
+	case 14:
+		return two == "36" || two == "38" || two == "30"
+	case 15:
+		return two == "34" || two == "37"
+	case 16:
+		return number[0] == '4' || two >= "51" && two <= "55" || four >= "2221" && four <= "2720" || four == "6011" || two == "65" || two == "35" || two == "62" || two == "81"
+	case 19:
+		return number[0] == '4' || two == "62"
+	}
+	return false
+}
+
+// mailAddress finds the address around an at sign.
+func mailAddress(s string, at int) (start, end int, ok bool) {
+	for start = at; start > 0 && (wordByte(s[start-1]) || strings.IndexByte(".!#$&'*+/=?^_`{|}~-", s[start-1]) >= 0); start-- {
+	}
+	for start < at && strings.IndexByte("./=?&'`{|}*", s[start]) >= 0 { // of a path or a query, or a quotation mark
+		start++
+	}
+	if cut := strings.LastIndexAny(s[start:at], "/=?&"); cut >= 0 {
+		start += cut + 1
+	}
+	for end = at + 1; end < len(s) && (wordByte(s[end]) || s[end] == '.' || s[end] == '-'); end++ {
+	}
+	for end > at+1 && (s[end-1] == '.' || s[end-1] == '-') {
+		end--
+	}
+	if start == at || at-start > 64 || end-at > 254 || !utf8.ValidString(s[start:end]) {
+		return 0, 0, false
+	}
+	domain := s[at+1 : end]
+	dot := strings.LastIndexByte(domain, '.')
+	return start, end, domain == "localhost" || dot > 0 && len(domain)-dot > 2 && !strings.Contains(domain, "..") && strings.Trim(domain[dot+1:], "0123456789") != ""
+}
+
+// phrase finds the name before an address in angle brackets (RFC 5322, section 3.4).
+func phrase(s string, address int) (start, end int, ok bool) {
+	if address < 2 || s[address-1] != '<' {
+		return 0, 0, false
+	}
+	end = address - 1
+	for end > 0 && strings.IndexByte(" \t\"'\\", s[end-1]) >= 0 {
+		end--
+	}
+	for start = end; start > 0 && end-start < 80 && strings.IndexByte("<>,;:\"\r\n()[]{}\\", s[start-1]) < 0; start-- {
+	}
+	for start < end && strings.IndexByte(" \t'", s[start]) >= 0 {
+		start++
+	}
+	return start, end, start < end && plainName(s[start:end])
+}

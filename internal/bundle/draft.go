@@ -1,0 +1,273 @@
+package bundle
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"mime"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/provider"
+)
+
+// draft is an event on its way into a bundle.
+type draft struct {
+	method, path, query string
+	hasQuery            bool
+	headers             hookglass.Headers
+	body                []byte
+	packed              bool // the body is compressed in a way that can not be undone here
+	own                 func(name string) bool
+}
+
+// Host stands where the receiver's own name stood: the address of an endpoint lets everybody send to it.
+const Host = "bundle.example"
+
+// leftOut are fields that say something of the connection, or of a body that will be another.
+var leftOut = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade",
+	"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "X-Amz-Content-Sha256"}
+
+// removed are fields that hold credentials whatever is in them.
+var removed = []string{"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"}
+
+// open takes a request apart.
+func open(s Source) draft {
+	d := draft{method: s.Request.Method, body: s.Request.Body, headers: slices.Clone(s.Request.Headers)}
+	d.path, d.query, d.hasQuery = strings.Cut(s.Request.URL, "?")
+	if !strings.HasPrefix(d.path, "/") {
+		d.path = "/" + d.path
+	}
+	kept := provider.Strip(provider.Detection{Provider: s.Provider}, d.headers, s.Configs...)
+	d.own = func(name string) bool { return !kept.Has(name) } // signature headers, whose places are for the new one
+	if coding := strings.ToLower(strings.TrimSpace(d.headers.Get("Content-Encoding"))); coding != "" && coding != "identity" && len(d.body) > 0 {
+		if plain, ok := unpack(d.body, coding); ok {
+			d.body = plain
+		} else {
+			d.packed = true
+		}
+	}
+	return d
+}
+
+// unpack undoes a content coding.
+func unpack(body []byte, coding string) ([]byte, bool) {
+	var r io.Reader
+	var err error
+	switch coding {
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate": // zlib by RFC 9110, raw deflate by habit
+		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
+			r, err = flate.NewReader(bytes.NewReader(body)), nil
+		}
+	default:
+		return nil, false
+	}
+	if err != nil {
+		return nil, false
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	return plain, err == nil
+}
+
+// draft replaces what is to be replaced in a request.
+func (m *Maker) draft(d draft) draft {
+	var segments []string
+	for segment := range strings.SplitSeq(d.path, "/") {
+		segments = append(segments, m.text(segment, spot{source: "path", shown: "path"}, 0))
+	}
+	d.path = strings.Join(segments, "/")
+	d.query = m.form(d.query, "query")
+	headers := make(hookglass.Headers, 0, len(d.headers))
+	for _, h := range d.headers {
+		switch own := d.own(h.Name); {
+		case slices.ContainsFunc(leftOut, func(name string) bool { return strings.EqualFold(name, h.Name) }):
+			continue
+		case strings.EqualFold(h.Name, "Content-Encoding") && !d.packed:
+			continue
+		case own:
+		case slices.ContainsFunc(removed, func(name string) bool { return strings.EqualFold(name, h.Name) }), m.Sensitive != nil && m.Sensitive(h.Name):
+			if !covered(m.keep, spot{source: "header", path: []string{h.Name}}) {
+				if m.collect {
+					m.credential(h)
+				}
+				m.note("header:"+h.Name, Removed, 1)
+				continue
+			}
+		default:
+			h.Value = m.text(strings.ToValidUTF8(h.Value, "?"), spot{source: "header", path: []string{h.Name}, name: h.Name, shown: "header:" + h.Name}, 1)
+		}
+		headers = append(headers, h)
+	}
+	d.body = m.body(d)
+	d.headers = headers
+	return d
+}
+
+// credential has what a header holds looked for elsewhere.
+func (m *Maker) credential(h hookglass.Header) {
+	value := h.Value
+	if scheme, rest, found := strings.Cut(value, " "); found && len(scheme) <= 10 {
+		value = rest
+	}
+	for part := range strings.SplitSeq(value, ";") {
+		if name, v, found := strings.Cut(part, "="); found && strings.Contains(strings.ToLower(h.Name), "cookie") && len(name) < 60 {
+			part = v
+		}
+		if len(part) >= 8 {
+			m.known.add(part, Token, true)
+		}
+	}
+}
+
+// body replaces what is to be replaced in a body, by what it is.
+func (m *Maker) body(d draft) []byte {
+	here := spot{shown: "body"}
+	media, params, _ := mime.ParseMediaType(d.headers.Get("Content-Type"))
+	switch {
+	case len(d.body) == 0:
+		return d.body
+	case d.packed:
+		return m.binary(d.body, "body")
+	case media == "multipart/form-data" && params["boundary"] != "":
+		return m.parts(d.body, params["boundary"])
+	case !utf8.Valid(d.body):
+		return m.binary(d.body, "body")
+	case media == "application/x-www-form-urlencoded":
+		return []byte(m.form(string(d.body), ""))
+	}
+	if out, ok := m.json(d.body, spot{}, 0); ok {
+		return out
+	}
+	return []byte(m.text(string(d.body), here, 0))
+}
+
+// binary leaves out what can not be looked into.
+func (m *Maker) binary(b []byte, shown string) []byte {
+	if m.keepKinds[Binary] {
+		return b
+	}
+	m.note(shown, Binary, 1)
+	return nil
+}
+
+// form edits the values of a form or a query in place.
+func (m *Maker) form(s, source string) string {
+	if s == "" {
+		return s
+	}
+	pairs := strings.Split(s, "&")
+	for i, pair := range pairs {
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		value, err2 := url.QueryUnescape(rawValue)
+		if err != nil || err2 != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			pairs[i] = m.text(strings.ToValidUTF8(pair, "?"), spot{source: source, shown: cmpOr(source, "body")}, 1)
+			continue
+		}
+		at := spot{source: source, path: []string{name}, name: name, shown: "query:" + name}
+		if source == "" {
+			at.shown = pointer([]string{name}, nil)
+		}
+		if newName := m.text(name, spot{source: "path", shown: at.shown}, maxNested); newName != name {
+			rawName, at.shown = url.QueryEscape(newName), cmpOr(source, "body")
+		}
+		if put := m.text(value, at, 0); put != value {
+			rawValue = url.QueryEscape(put)
+		}
+		if strings.Contains(pair, "=") {
+			rawName += "=" + rawValue
+		}
+		pairs[i] = rawName
+	}
+	return strings.Join(pairs, "&")
+}
+
+func cmpOr(source, otherwise string) string {
+	if source == "" {
+		return otherwise
+	}
+	return source
+}
+
+// parts edits the parts of a multipart form in place: fields are text, files are where they are text, and left out where not.
+func (m *Maker) parts(body []byte, boundary string) []byte {
+	mark := []byte("--" + boundary)
+	pieces := bytes.Split(body, mark)
+	for i, piece := range pieces {
+		head, content, found := bytes.Cut(piece, []byte("\r\n\r\n"))
+		if !found {
+			if !utf8.Valid(piece) {
+				pieces[i] = m.binary(piece, "body")
+			}
+			continue
+		}
+		content, tail := bytes.CutSuffix(content, []byte("\r\n"))
+		name := ""
+		var lines []string
+		for line := range strings.SplitSeq(strings.ToValidUTF8(string(head), "?"), "\r\n") {
+			if field, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(field, "Content-Disposition") {
+				if _, params, err := mime.ParseMediaType(strings.TrimSpace(value)); err == nil {
+					name = params["name"]
+				}
+			}
+			lines = append(lines, m.text(line, spot{source: "path", shown: "body"}, maxNested))
+		}
+		at := spot{path: []string{name}, name: name, shown: pointer([]string{name}, nil)}
+		if utf8.Valid(content) {
+			content = []byte(m.text(string(content), at, 0))
+		} else {
+			content = m.binary(content, at.shown)
+		}
+		pieces[i] = slices.Concat([]byte(strings.Join(lines, "\r\n")), []byte("\r\n\r\n"), content)
+		if tail {
+			pieces[i] = append(pieces[i], "\r\n"...)
+		}
+	}
+	return bytes.Join(pieces, mark)
+}
+
+// seal signs a request anew and writes it.
+func (d draft) seal(s Source, number int) Event {
+	target := d.path
+	if d.hasQuery {
+		target += "?" + d.query
+	}
+	out := provider.Outgoing{Method: d.method, URL: "https://" + Host + target, Headers: d.headers, Body: d.body}
+	found := provider.Detection{Provider: s.Provider}
+	e := Event{Number: number, Type: string(s.Type), Provider: s.Provider, ReceivedAt: s.ReceivedAt.UTC()}
+	config, ok := provider.Published(found, s.Configs)
+	var err error
+	switch {
+	case s.Type == hookglass.EventEmail:
+		e.Unsigned = "mail carries no signature of a webhook"
+	case ok:
+		if out, err = provider.SignAlone(out, found, s.Configs, config, e.ReceivedAt); err == nil {
+			e.Signature = newSignature(config)
+		} else {
+			e.Unsigned = "the body has no place for the sender's signature"
+		}
+	default:
+		out.Headers = provider.Strip(found, out.Headers, s.Configs...)
+		if e.Unsigned = "deliveries of this sender can not be signed with a shared secret"; s.Provider == hookglass.UnknownProvider {
+			e.Unsigned = "its sender is not known, and the endpoint has no generic_hmac config"
+		}
+	}
+	target = strings.TrimPrefix(out.URL, "https://"+Host)
+	headers := append(hookglass.Headers{{Name: "Host", Value: Host}}, out.Headers...)
+	if len(out.Body) > 0 || d.method != "GET" && d.method != "HEAD" {
+		headers = append(headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(out.Body))})
+	}
+	e.write(d.method, target, headers, out.Body)
+	if s.Type == hookglass.EventWebhook {
+		e.describe(s.Provider)
+	}
+	return e
+}

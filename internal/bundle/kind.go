@@ -1,0 +1,119 @@
+package bundle
+
+import "strings"
+
+// Kind is what a value was recognised as.
+type Kind string
+
+// The kinds.
+const (
+	Email      Kind = "email"
+	Phone      Kind = "phone"
+	Card       Kind = "card" // a payment card's number
+	IBAN       Kind = "iban"
+	IP         Kind = "ip"
+	JWT        Kind = "jwt"
+	Token      Kind = "token" // a credential, by its form or by the name of its field
+	Name       Kind = "name"  // of a person
+	Address    Kind = "address"
+	Birth      Kind = "birth"      // a date of birth
+	Identifier Kind = "identifier" // that a person has from an authority or a bank
+	Secret     Kind = "secret"     // one that the endpoint knows
+	Pointed    Kind = "pointer"    // named by the caller
+	Encoded    Kind = "encoded"    // what holds such a value in another encoding and can not be edited
+	Removed    Kind = "removed"    // a header that is left out
+	Binary     Kind = "binary"     // content that can not be looked into and is left out
+)
+
+// Kinds are those that a bundle may keep: all but what is secret and what the caller named.
+var Kinds = []Kind{Email, Phone, Card, IBAN, IP, JWT, Token, Name, Address, Birth, Identifier, Binary}
+
+// fieldKinds are what fields hold, by their names in lower case without marks between words.
+var fieldKinds = fields(map[Kind]string{
+	Name: `firstname lastname givenname familyname middlename surname forename fullname displayname realname maidenname nickname patronymic
+		username login screenname userlogin cardholder cardholdername customername contactname recipientname payername nameoncard
+		accountholdername holdername profilename authorname sendername ownername`,
+	Phone: `phone phonenumber mobile mobilephone mobilenumber cell cellphone tel telephone telephonenumber fax faxnumber msisdn homephone workphone waid`,
+	Address: `street street1 street2 streetaddress streetname housenumber address address1 address2 address3 line1 line2 line3 addressline1 addressline2
+		addressline3 addressline postalcode postcode zip zipcode city town locality latitude longitude lat lng lon`,
+	Birth:      `dob dateofbirth birthdate birthday`,
+	Identifier: `ssn socialsecuritynumber taxid taxnumber vatid vatnumber nationalid passport passportnumber personalnumber accountnumber bankaccount bic last4 iin`,
+	Card:       `cardnumber pan creditcard creditcardnumber ccnumber`,
+	Email:      `email emailaddress mail`,
+})
+
+func fields(by map[Kind]string) map[string]Kind {
+	all := map[string]Kind{}
+	for kind, names := range by {
+		for _, name := range strings.Fields(names) {
+			all[name] = kind
+		}
+	}
+	return all
+}
+
+// folded is a name in lower case without marks between words. Of a form's name in brackets the last word counts.
+func folded(name string) string {
+	if i := strings.LastIndexByte(name, '['); i >= 0 && strings.HasSuffix(name, "]") && i+2 < len(name) {
+		name = name[i+1 : len(name)-1]
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("-_ .", r):
+			return -1
+		case r >= 'A' && r <= 'Z':
+			return r | 0x20
+		}
+		return r
+	}, name)
+}
+
+// personal reports whether an object that has a member by this name is about a person or a firm, so that its name is one.
+func personal(name string) bool {
+	switch kind := fieldKinds[folded(name)]; kind {
+	case Email, Phone, Birth, Name:
+		return true
+	case Address:
+		return folded(name) != "address" && len(folded(name)) > 3
+	}
+	return false
+}
+
+// fieldKind is what the value of a field is by the field's name, "" when that does not tell.
+func (m *Maker) fieldKind(at spot, value string) Kind {
+	name := folded(at.name)
+	if len(name) > 100 {
+		return ""
+	}
+	kind := fieldKinds[name]
+	digits := 0
+	for i := range len(value) {
+		if value[i] >= '0' && value[i] <= '9' {
+			digits++
+		}
+	}
+	switch {
+	case name == "name" && at.person && plainName(value):
+		return Name
+	case kind == Name && !plainName(value), kind == Email:
+		kind = "" // an address is seen by its form
+	case (kind == Phone || kind == Card) && (digits < 5 || digits*2 < len(value)):
+		kind = ""
+	case kind == Address && (strings.Contains(value, "@") || strings.Contains(value, "://") || len(value) > 200):
+		kind = ""
+	}
+	if kind == "" && at.source != "path" && m.Sensitive != nil && m.Sensitive(at.name) {
+		return Token
+	}
+	return kind
+}
+
+// plainName reports whether a text may be what a person is called.
+func plainName(s string) bool {
+	letters := strings.ContainsFunc(s, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0x80 })
+	return letters && len(s) <= 200 && !strings.ContainsAny(s, "/\\{}<>=@\n")
+}
+
+// nobody are words that stand in fields of names and name no person. They are replaced there and nowhere else.
+var nobody = fields(map[Kind]string{Name: `test tester user users admin system bot null none unknown customer guest default anonymous true false name
+	data order orders payment company account member owner sender support team info hello noreply sales service app api web the and von van der inc llc ltd gmbh`})

@@ -1,0 +1,120 @@
+package bundle
+
+import (
+	"slices"
+	"strings"
+)
+
+// known holds the values that were recognised, to be found wherever else they stand.
+type known struct {
+	entries map[string]entry
+	by      map[[3]byte][]string // by their beginnings, long ones first
+	pairs   []bool               // beginnings of the beginnings: two bytes, as a number
+	exempt  map[string]bool      // what is to be kept
+}
+
+// entry is a value in lower case with what is known of it.
+type entry struct {
+	kind  Kind
+	sure  bool   // it is found within words too, and must not be left anywhere
+	exact string // it counts in this spelling alone
+}
+
+// span is a part of a text that is replaced.
+type span struct {
+	start, end int
+	kind       Kind
+	put        string // what is put there; "": the substitute of what stands there
+}
+
+const (
+	leastKnown = 3 // bytes; what is shorter is replaced where it was recognised alone
+	leastSure  = 6
+	leastExact = 5 // shorter words are often words of the language too, so their capitals count
+)
+
+func newKnown() known {
+	return known{entries: map[string]entry{}, by: map[[3]byte][]string{}, pairs: make([]bool, 1<<16), exempt: map[string]bool{}}
+}
+
+// add remembers a value. One that is sure is what nobody writes by chance.
+func (k *known) add(value string, kind Kind, sure bool) {
+	text := lower(strings.TrimSpace(value))
+	if len(text) < leastKnown || len(text) > 64<<10 || strings.IndexFunc(text, letterOrDigit) < 0 { // as ******** has nothing to hide
+		return
+	}
+	e := entry{kind: kind, sure: sure && len(text) >= leastSure}
+	if kind == Name && len(text) < leastExact {
+		e.exact = strings.TrimSpace(value)
+	}
+	old, found := k.entries[text]
+	if found {
+		if !old.sure && e.sure {
+			k.entries[text] = e
+		}
+		return
+	}
+	k.entries[text] = e
+	first := [3]byte{text[0], text[1], text[2]}
+	list := append(k.by[first], text)
+	slices.SortStableFunc(list, func(a, b string) int { return len(b) - len(a) })
+	k.by[first] = list
+	k.pairs[int(text[0])<<8|int(text[1])] = true
+}
+
+// find lists where known values stand, one after another; those that are sure alone, where asked for.
+func (k *known) find(s string, sure bool) (found []span) {
+	if len(k.entries) == 0 {
+		return nil
+	}
+	for i := 0; i+leastKnown <= len(s); i++ {
+		a, b := lowerByte(s[i]), lowerByte(s[i+1])
+		if !k.pairs[int(a)<<8|int(b)] {
+			continue
+		}
+		for _, text := range k.by[[3]byte{a, b, lowerByte(s[i+2])}] {
+			end := i + len(text)
+			if end > len(s) || lower(s[i:end]) != text || k.exempt[text] {
+				continue
+			}
+			e := k.entries[text]
+			if !e.sure && (sure || inWord(s, i, end)) || e.exact != "" && e.exact != s[i:end] {
+				continue
+			}
+			found = append(found, span{start: i, end: end, kind: e.kind})
+			i = end - 1
+			break
+		}
+	}
+	return found
+}
+
+// inWord reports whether a part of a text goes on before or after it.
+func inWord(s string, start, end int) bool {
+	return start > 0 && wordByte(s[start-1]) && wordByte(s[start]) || end < len(s) && wordByte(s[end-1]) && wordByte(s[end])
+}
+
+func wordByte(c byte) bool { return alphanumericByte(c) || c >= 0x80 }
+
+func letterOrDigit(r rune) bool { return r >= 0x80 || alphanumericByte(byte(r)) }
+
+func lowerByte(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+// lower is s with ASCII in lower case; lengths stay.
+func lower(s string) string {
+	for i := range len(s) {
+		if s[i] >= 'A' && s[i] <= 'Z' {
+			b := []byte(s)
+			for j := i; j < len(b); j++ {
+				b[j] = lowerByte(b[j])
+			}
+			return string(b)
+		}
+	}
+	return s
+}

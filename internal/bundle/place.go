@@ -1,0 +1,64 @@
+package bundle
+
+import (
+	"strings"
+
+	"hookglass/internal/jsondoc"
+)
+
+// place is what a pointer of the options means.
+type place struct {
+	source string // "": the body; header, query
+	tokens []string
+}
+
+// parsePlace reads a pointer. A fault is a sentence for a person.
+func parsePlace(text string) (p place, fault string) {
+	if len(text) > maxPointer {
+		return p, "may have 1,024 bytes at most"
+	}
+	if source, name, found := strings.Cut(text, ":"); found && (source == "header" || source == "query") {
+		if name == "" {
+			return p, "must name a header or a parameter after the colon"
+		}
+		return place{source, []string{name}}, ""
+	}
+	pointer, err := jsondoc.ParsePointer(text)
+	if err != nil || text == "" {
+		return p, "must be JSON Pointers (/data/email), header:<name> or query:<name>; keep also takes kinds"
+	}
+	return place{tokens: pointer.Tokens()}, ""
+}
+
+// covers reports whether a place is the one that p means, or lies within it.
+func (p place) covers(source string, path []string) bool {
+	if p.source != source || len(path) < len(p.tokens) {
+		return false
+	}
+	for i, token := range p.tokens {
+		switch {
+		case token == path[i], token == "*" && source == "", source == "header" && strings.EqualFold(token, path[i]):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// spot is where a text stands: in the body at a path, or in a header or a parameter of the query.
+type spot struct {
+	source string // "", header, query, path
+	path   []string
+	name   string // of the nearest field around it
+	person bool   // that field stands among those of a person
+	shown  string // how a report calls it
+}
+
+func covered(places []place, s spot) bool {
+	for _, p := range places {
+		if p.covers(s.source, s.path) {
+			return true
+		}
+	}
+	return false
+}

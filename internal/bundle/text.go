@@ -1,0 +1,390 @@
+package bundle
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass/internal/jsondoc"
+)
+
+// Bounds of what stands in one another: JSON in a string of JSON, in base64, and so on.
+const maxNested = 4
+
+// runForm finds what may be base64 or hexadecimal.
+var runForm = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
+
+// text is what stands instead of a text.
+func (m *Maker) text(s string, at spot, depth int) string {
+	if s == "" {
+		return s
+	}
+	if covered(m.keep, at) {
+		if m.collect {
+			m.known.exempt[lower(s)] = true
+			for _, found := range m.detect(s) {
+				m.known.exempt[lower(s[found.start:found.end])] = true
+			}
+		}
+		return m.replace(s, at, m.known.find(s, true))
+	}
+	if covered(m.pointers, at) {
+		return m.whole(s, at, Pointed)
+	}
+	if m.known.exempt[lower(s)] {
+		return s
+	}
+	if m.mail && at.name == "content_base64" { // a file, whatever is in it
+		return string(m.binary([]byte(s), at.shown))
+	}
+	if depth < maxNested {
+		if inner, ok := m.json([]byte(s), at, depth+1); ok {
+			return string(inner)
+		}
+	}
+	if kind := m.fieldKind(at, s); kind != "" && !m.keepKinds[kind] {
+		return m.whole(s, at, kind)
+	}
+	found := slices.Concat(m.known.find(s, false), m.detect(s), m.escaped(s, false))
+	if depth < maxNested {
+		found = append(found, m.nested(s, at, depth)...)
+	}
+	return m.replace(s, at, found)
+}
+
+// whole is the substitute of all of a text.
+func (m *Maker) whole(s string, at spot, kind Kind) string {
+	fakes := kind
+	if kind == Pointed || kind == Token { // what it looks like tells how the substitute shall
+		for _, found := range m.detect(s) {
+			if found.start == 0 && found.end == len(s) {
+				fakes = found.kind
+			}
+		}
+	}
+	m.remember(s, fakes)
+	m.note(at.shown, kind, 1)
+	return m.fakes.of(fakes, s)
+}
+
+// remember has a value looked for everywhere else.
+func (m *Maker) remember(s string, kind Kind) {
+	if !m.collect {
+		return
+	}
+	switch kind {
+	case Name, Pointed:
+		for _, word := range strings.FieldsFunc(s, space) {
+			if plain := strings.ToLower(strings.Trim(word, ".")); !m.words[plain] && nobody[plain] == "" {
+				m.known.add(word, Name, len(word) >= 8 && kind == Name)
+			}
+		}
+		if strings.ContainsFunc(s, space) || kind == Pointed && len(s) >= 8 {
+			m.known.add(s, kind, true)
+		}
+	case Address, Identifier, Birth:
+		m.known.add(s, kind, len(s) >= 8)
+	case Phone, Card, IBAN:
+		m.known.add(s, kind, true)
+		m.known.add(alphanumeric(s), kind, len(s) >= 8)
+	case Email:
+		m.known.add(s, kind, true)
+		local := s[:max(strings.LastIndexByte(s, '@'), 0)]
+		if len(local) >= 6 && strings.ContainsAny(local, ".0123456789") { // no word that many have
+			m.known.add(local, Name, false)
+		}
+	default:
+		sure := true
+		if kind == Token {
+			s = s[len(tokenPrefix.FindString(s)):]
+			sure = len(s) >= 12 || strings.ContainsAny(s, "0123456789") // else a word, perhaps of the language
+			if m.words[strings.ToLower(s)] || nobody[strings.ToLower(s)] != "" {
+				return
+			}
+		}
+		m.known.add(s, kind, sure)
+	}
+}
+
+// replace puts substitutes into a text; of parts that overlap the longest counts.
+func (m *Maker) replace(s string, at spot, found []span) string {
+	if len(found) == 0 {
+		return s
+	}
+	slices.SortStableFunc(found, func(a, b span) int { return (b.end - b.start) - (a.end - a.start) })
+	var chosen []span
+	for _, f := range found {
+		if i, _ := slices.BinarySearchFunc(chosen, f.start, func(c span, start int) int { return c.end - start - 1 }); i == len(chosen) || chosen[i].start >= f.end {
+			chosen = slices.Insert(chosen, i, f)
+		}
+	}
+	var b strings.Builder
+	done := 0
+	for _, f := range chosen {
+		part := s[f.start:f.end]
+		put := f.put
+		if put == "" {
+			m.remember(part, f.kind)
+			put = m.fakes.of(f.kind, part)
+		}
+		b.WriteString(s[done:f.start])
+		b.WriteString(put)
+		done = f.end
+		m.note(at.shown, f.kind, 1)
+	}
+	b.WriteString(s[done:])
+	return b.String()
+}
+
+// json edits a JSON object or array in place; it is not ok where the text is none.
+func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
+	if start := strings.TrimLeft(string(text[:min(len(text), 64)]), " \t\r\n"); start == "" || start[0] != '{' && start[0] != '[' {
+		return nil, false
+	}
+	bounds := jsondoc.Bounds{Bytes: MaxBytes, Depth: jsondoc.MaxDepth}
+	people := map[string]bool{} // objects that are about somebody
+	_, err := jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
+		if l.Name && personal(l.Text) {
+			people[jsondoc.PointerTo(l.Path[:len(l.Path)-1]...).String()] = true
+		}
+		return "", false
+	})
+	if err != nil {
+		return nil, false
+	}
+	names := m.names(text, bounds)
+	out, err := jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
+		here := spot{source: at.source, path: slices.Concat(at.path, l.Path), name: l.Member(), shown: at.shown}
+		if at.source == "" {
+			here.shown += pointer(l.Path, names)
+		}
+		if l.Name {
+			put, changed := names[l.Text]
+			if changed {
+				m.note(here.shown, m.nameKind(l.Text), 1)
+			}
+			return put, changed
+		}
+		here.person = people[jsondoc.PointerTo(l.Path[:len(l.Path)-1]...).String()]
+		if l.Kind == jsondoc.Number {
+			return m.number(l.Text, here)
+		}
+		put := m.text(l.Text, here, depth)
+		return put, put != l.Text
+	})
+	return out, err == nil
+}
+
+// names are the substitutes of those members' names that hold what was recognised: an address, a token, not a word.
+func (m *Maker) names(text []byte, bounds jsondoc.Bounds) map[string]string {
+	changed := map[string]string{}
+	_, _ = jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
+		if !l.Name || changed[l.Text] != "" || len(l.Text) < leastSure {
+			return "", false
+		}
+		found := slices.Concat(m.known.find(l.Text, true), m.detect(l.Text))
+		if len(found) > 0 {
+			quiet := *m
+			quiet.replaced, quiet.lines = nil, map[line]int{}
+			if put := quiet.replace(l.Text, spot{}, found); put != l.Text {
+				changed[l.Text] = put
+			}
+		}
+		return "", false
+	})
+	return changed
+}
+
+func (m *Maker) nameKind(name string) Kind {
+	if found := slices.Concat(m.detect(name), m.known.find(name, true)); len(found) > 0 {
+		return found[0].kind
+	}
+	return Pointed
+}
+
+// pointer is where a leaf stands, in the names that the result has.
+func pointer(path []string, names map[string]string) string {
+	if len(names) > 0 {
+		path = slices.Clone(path)
+		for i, token := range path {
+			if put, changed := names[token]; changed {
+				path[i] = put
+			}
+		}
+	}
+	return jsondoc.PointerTo(path...).String()
+}
+
+// number is what stands instead of a JSON number.
+func (m *Maker) number(s string, at spot) (string, bool) {
+	kind := Kind("")
+	switch {
+	case covered(m.keep, at):
+		if m.collect {
+			m.known.exempt[lower(s)] = true
+		}
+		return "", false
+	case covered(m.pointers, at):
+		kind = Pointed
+	case m.known.exempt[s]:
+		return "", false
+	default:
+		if kind = m.fieldKind(at, s); kind == "" || m.keepKinds[kind] {
+			if kind = ""; len(s) >= leastSure {
+				for _, found := range slices.Concat(m.known.find(s, false), m.detect(s)) {
+					if found.start == 0 && found.end == len(s) {
+						kind = found.kind
+					}
+				}
+			}
+		}
+	}
+	if kind == "" {
+		return "", false
+	}
+	m.remember(s, kind)
+	m.note(at.shown, kind, 1)
+	put := m.fakes.of(kind, s)
+	if strings.Trim(s, "0123456789") != "" || strings.HasPrefix(put, "0") {
+		put = figures(s, &numbers{key: m.fakes.key, seed: "figures\x00" + s})
+	}
+	return put, true
+}
+
+// nested finds base64 and hexadecimal text that holds what is replaced, and has it edited inside where it is text.
+func (m *Maker) nested(s string, at spot, depth int) (found []span) {
+	found = append(found, m.encoded(s, false)...)
+	for _, r := range runForm.FindAllStringIndex(s, -1) {
+		run := s[r[0]:r[1]]
+		code, text := codeOf(run)
+		if code == nil {
+			continue
+		}
+		inside := at
+		inside.name, inside.path, inside.source = "", append(slices.Clone(at.path), "\x00"), at.source
+		if put := m.text(text, inside, depth+1); put != text {
+			found = append(found, span{start: r[0], end: r[1], kind: Encoded, put: code(put)})
+		}
+	}
+	// What could be edited inside comes before what is the same part and could not.
+	slices.SortStableFunc(found, func(a, b span) int { return len(b.put) - len(a.put) })
+	return found
+}
+
+// encoded lists runs of base64 and hexadecimal that hold known values, at whatever place they begin.
+func (m *Maker) encoded(s string, sure bool) (found []span) {
+	if len(m.known.entries) == 0 {
+		return nil
+	}
+	for _, r := range runForm.FindAllStringIndex(s, -1) {
+		run := s[r[0]:r[1]]
+		for _, plain := range readings(run) {
+			if len(m.known.find(plain, sure)) > 0 {
+				found = append(found, span{start: r[0], end: r[1], kind: Encoded})
+				break
+			}
+		}
+	}
+	return found
+}
+
+// readings are the bytes that a run may stand for, from each place at which its groups may begin.
+func readings(run string) (all []string) {
+	std := strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(run)
+	for start := range 4 {
+		if text := std[min(start, len(std)):]; len(text) >= 8 {
+			text = text[:len(text)-len(text)%4]
+			if b, err := base64.StdEncoding.DecodeString(text); err == nil {
+				tail := std[min(start, len(std))+len(text):]
+				if rest, err := base64.RawStdEncoding.DecodeString(tail); err == nil {
+					b = append(b, rest...)
+				}
+				all = append(all, string(b))
+			}
+		}
+	}
+	for part := range strings.FieldsFuncSeq(run, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }) {
+		for start := range 2 {
+			if text := part[min(start, len(part)):]; len(text) >= 12 {
+				if b, err := hex.DecodeString(text[:len(text)&^1]); err == nil {
+					all = append(all, string(b))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// codeOf reads a run that is readable text in base64 or hexadecimal, and says how text is written in its way; nil where it is neither.
+func codeOf(run string) (code func(string) string, text string) {
+	if len(run)%2 == 0 {
+		if b, err := hex.DecodeString(run); err == nil && readable(b) {
+			if strings.ToUpper(run) == run {
+				return func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }, string(b)
+			}
+			return func(s string) string { return hex.EncodeToString([]byte(s)) }, string(b)
+		}
+	}
+	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if b, err := e.Strict().DecodeString(run); err == nil && readable(b) {
+			return func(s string) string { return e.EncodeToString([]byte(s)) }, string(b)
+		}
+	}
+	return nil, ""
+}
+
+func readable(b []byte) bool {
+	if len(b) < leastSure || !utf8.Valid(b) {
+		return false
+	}
+	for _, r := range string(b) {
+		if !unicode.IsPrint(r) && r != '\n' && r != '\r' && r != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// escaped finds percent-encoded parts of a text that hold what is replaced.
+func (m *Maker) escaped(s string, sure bool) (found []span) {
+	if strings.IndexByte(s, '%') < 0 {
+		return nil
+	}
+	var plain []byte
+	at := make([]int, 0, len(s)+1)
+	for i := 0; i < len(s); {
+		at = append(at, i)
+		if s[i] == '%' && i+2 < len(s) {
+			if b, err := hex.DecodeString(s[i+1 : i+3]); err == nil {
+				plain = append(plain, b[0])
+				i += 3
+				continue
+			}
+		}
+		plain = append(plain, s[i])
+		i++
+	}
+	at = append(at, len(s))
+	text := string(plain)
+	spans := m.known.find(text, sure)
+	if !sure && utf8.ValidString(text) {
+		spans = append(spans, m.detect(text)...)
+	}
+	for _, f := range spans {
+		start, end := at[f.start], at[f.end]
+		if raw := s[start:end]; strings.IndexByte(raw, '%') >= 0 {
+			value := text[f.start:f.end]
+			m.remember(value, f.kind)
+			found = append(found, span{start: start, end: end, kind: f.kind, put: percent(m.fakes.of(f.kind, value))})
+		}
+	}
+	return found
+}
+
+// percent writes a value as it may stand in every part of a URL.
+func percent(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
