@@ -111,7 +111,7 @@ func (s *Service) Resume(ctx context.Context, secret string) (hookglass.Principa
 	var who hookglass.Principal
 	var user hookglass.User
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		if user, err = v.SessionUser(store.SessionBrowser, digest(secret), time.Now()); err != nil {
+		if user, err = v.SessionUser(store.SessionBrowser, digest(secret), v.Now); err != nil {
 			return err
 		}
 		accounts, err := v.AccountsOf(user.ID)

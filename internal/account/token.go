@@ -142,7 +142,7 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (hookglass.Pr
 	if len(bearer) > maxBearer {
 		return hookglass.Principal{}, unauthorized()
 	}
-	hash, now := digest(bearer), time.Now()
+	hash, now := digest(bearer), s.db.Now()
 	var who hookglass.Principal
 	var token hookglass.Token
 	err := s.db.Glance(ctx, hookglass.System, func(v *store.View) error {

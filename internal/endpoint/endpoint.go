@@ -5,6 +5,7 @@ package endpoint
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/textproto"
 	"slices"
@@ -53,7 +54,9 @@ type Draft struct {
 	EmailLocalPart *string // create alone
 	Enabled        *bool
 	Response       **hookglass.Response // pointer to nil clears
-	WorkspaceID    *int64               // create alone
+	ResponseScript *string
+	SchemaTracking *bool
+	WorkspaceID    *int64 // create alone
 }
 
 // Create stores a new endpoint for the principal. An account principal that names no workspace gets its oldest.
@@ -109,7 +112,7 @@ func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, ke
 	hash := KeyHash(key)
 	e = hookglass.Endpoint{
 		ID: hookglass.NewEndpointID(), Name: "Temporary endpoint", Kind: hookglass.KindWebhook, Enabled: true,
-		ExpiresAt: time.Now().UTC().Add(TemporaryLife).Truncate(time.Microsecond),
+		ExpiresAt: s.db.Now().Add(TemporaryLife),
 	}
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, hash) })
 	if err != nil {
@@ -210,6 +213,28 @@ func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
 			for _, f := range responseFaults(e.Response) {
 				fault("response."+f.Field, "%s", f.Message)
 			}
+		}
+	}
+	if d.ResponseScript != nil {
+		e.ResponseScript = ""
+		if *d.ResponseScript != "" {
+			script, err := hookglass.ParseResponseScript(*d.ResponseScript)
+			var coded *hookglass.Error
+			switch {
+			case errors.As(err, &coded):
+				for _, f := range coded.Details {
+					fault(f.Field, "%s", f.Message)
+				}
+			case e.Kind == hookglass.KindEmail:
+				fault("response_script", "applies to webhook endpoints only")
+			default:
+				e.ResponseScript = script.String()
+			}
+		}
+	}
+	if d.SchemaTracking != nil {
+		if e.SchemaTracking = *d.SchemaTracking; e.SchemaTracking && e.Kind == hookglass.KindEmail {
+			fault("schema_tracking", "applies to webhook endpoints only")
 		}
 	}
 	return faults

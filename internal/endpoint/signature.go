@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -243,4 +244,13 @@ func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.
 
 func signatureFault(field, message string) hookglass.FieldError {
 	return hookglass.FieldError{Field: "signature_config." + field, Message: message}
+}
+
+// HoldsSecret reports whether the newest secret of a config is this one.
+func (s *Service) HoldsSecret(c hookglass.SignatureConfig, secret string) (bool, error) {
+	secrets, err := s.openSecrets(&c)
+	if err != nil {
+		return false, err
+	}
+	return len(secrets) > 0 && subtle.ConstantTimeCompare([]byte(secrets[0]), []byte(secret)) == 1, nil
 }

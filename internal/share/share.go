@@ -1,5 +1,6 @@
-// Package share lets a person show one captured event to anybody by a link: read only, for a while, and without what is
-// secret in it. It hides how links are made and kept, and what is blotted out.
+// Package share lets a person show captured events to others without what is secret in them: one by a link, read only and for a
+// while, or several as a file (see internal/bundle). It hides how links are made and kept, what is blotted out, and what
+// goes into a file.
 package share
 
 import (

@@ -1,0 +1,137 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/bundle"
+	"hookglass/internal/delivery"
+	"hookglass/internal/provider"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// Wanted says which events of an endpoint go into a bundle, by their ids or by a query, and what is replaced and kept in them (see
+// [bundle.Options]).
+type Wanted struct {
+	Events   []string
+	Query    string // the search language; "": by ids
+	Pointers []string
+	Keep     []string
+}
+
+// Bundle is a bundle with the events that are in it.
+type Bundle struct {
+	bundle.Made
+	Sources []hookglass.EventID // in the order of its events
+	At      time.Time
+}
+
+// Bundle makes a file of events that can be given away. Nothing of it is stored. It answers not_found, validation_failed,
+// payload_too_large, and conflict where something can not be taken out.
+func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref string, w Wanted) (b Bundle, err error) {
+	if (len(w.Events) > 0) == (w.Query != "") {
+		return b, hookglass.Invalid("request_ids", "or query must be given, and not both")
+	}
+	if len(w.Events) > bundle.MaxEvents {
+		return b, hookglass.Invalid("request_ids", "may name %d requests at most", bundle.MaxEvents)
+	}
+	var sources []bundle.Source
+	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName}
+	b.At = s.db.Now()
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		at, err := v.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		ids := w.Events
+		if w.Query != "" {
+			if ids, err = found(v, ref, w.Query, b.At); err != nil {
+				return err
+			}
+		}
+		configs, err := s.verifiers.Verifiers(v, at.Num)
+		if err != nil {
+			return err
+		}
+		options.Secrets = append(options.Secrets, string(at.ID))
+		if at.CustomID != "" { // often a word, so only where it is an address
+			options.Secrets = append(options.Secrets, "/hooks/"+at.CustomID)
+		}
+		for _, c := range configs {
+			options.Secrets = append(options.Secrets, c.Secrets...)
+		}
+		size := int64(0)
+		for _, id := range ids {
+			e, err := v.Event(ref, id)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(b.Sources, e.ID) {
+				continue
+			}
+			if size += e.Size; size > bundle.MaxBytes {
+				return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
+			}
+			b.Sources, sources = append(b.Sources, e.ID), append(sources, source(e, configs))
+		}
+		return nil
+	})
+	if err != nil {
+		return b, err
+	}
+	maker, err := bundle.New(options)
+	if err != nil {
+		return b, err
+	}
+	b.Made, err = maker.Make(sources)
+	return b, err
+}
+
+// found lists the events that a query means, oldest first.
+func found(v *store.View, ref, text string, now time.Time) (ids []string, err error) {
+	q, err := query.Filter{Q: text}.Parse(now)
+	var refused *hookglass.Error
+	if errors.As(err, &refused) && len(refused.Details) > 0 {
+		return nil, hookglass.Invalid("query", "%s", refused.Details[0].Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for before := int64(0); ; {
+		page, err := v.Events(ref, store.EventList{Query: q, Limit: bundle.MaxEvents + 1 - len(ids), Before: before})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Events {
+			ids = append(ids, string(e.ID))
+		}
+		switch before = page.Next; {
+		case len(ids) > bundle.MaxEvents:
+			return nil, hookglass.Invalid("query", "means more than %d requests; narrow it", bundle.MaxEvents)
+		case before == 0 && len(ids) == 0:
+			return nil, hookglass.Invalid("query", "means no request")
+		case before == 0:
+			slices.Reverse(ids)
+			return ids, nil
+		}
+	}
+}
+
+// source is an event as it goes into a bundle; of the address that it came to only what followed the endpoint.
+func source(e *hookglass.Event, configs []provider.Config) bundle.Source {
+	s := bundle.Source{Type: e.Type, Provider: e.Provider, EventType: e.EventType, Configs: configs, ReceivedAt: e.ReceivedAt}
+	if e.Type == hookglass.EventEmail {
+		s.Request = provider.Outgoing{Method: "POST", URL: "/", Body: delivery.MailJSON(e), Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}}
+		return s
+	}
+	s.Request = provider.Outgoing{Method: e.Method, URL: e.Path, Body: e.Body, Headers: e.Headers}
+	if e.RawQuery != "" {
+		s.Request.URL += "?" + e.RawQuery
+	}
+	return s
+}
