@@ -1,0 +1,406 @@
+// Package drift keeps the schemas of what endpoints capture, by provider and event type, and finds where they depart from a baseline that
+// was accepted. It hides how a schema is kept, and that several nodes add to it at the same time.
+//
+// An endpoint's schemas are kept while its schema_tracking is on; otherwise they are inferred from its newest events when they are asked for.
+// It is safe for concurrent use.
+package drift
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/query"
+	"hookglass/internal/schema"
+	"hookglass/internal/store"
+)
+
+// Service is the capability.
+type Service struct {
+	db    *store.DB
+	locks [32]sync.Mutex // of schemas, by what they are of: this node does not compete with itself
+}
+
+// New returns the service.
+func New(db *store.DB) *Service { return &Service{db: db} }
+
+const (
+	maxBody      = jsondoc.MaxBytes
+	maxTries     = 20 // against other nodes that add to the same schema
+	maxSummary   = 3  // departures that a summary names
+	maxPlace     = 200
+	readAtOnce   = 64
+	sampledBytes = 256 << 10 // of one body, when schemas are inferred as they are asked for
+)
+
+// DefaultSample and MaxSample bound the events that schemas are inferred from when they are asked for.
+const (
+	DefaultSample = 500
+	MaxSample     = 2000
+)
+
+// Types is the schemas of an endpoint and where they come from.
+type Types struct {
+	Endpoint hookglass.Endpoint
+	Sampled  bool // inferred for this answer, from the newest events
+	Events   int  // that were looked at for it
+	Types    []Type
+}
+
+// Type is the schema of one event type.
+type Type struct {
+	hookglass.EventSchema
+	Current   *schema.Schema // all that is known: what was accepted, and what was seen since
+	Accepted  *schema.Schema // nil: none
+	Since     *schema.Schema // what was seen since
+	NoJSON    int64          // events that were no JSON, of a sample
+	Departing []schema.Drift
+}
+
+// Work adds an event's body to the schema of its type, once however often the task is claimed.
+func (s *Service) Work(ctx context.Context, t store.Task) error {
+	e := t.Event
+	if e.Payload == nil && e.Size > 0 && e.Size <= maxBody {
+		err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
+			found, err := v.EventsBySeq([]int64{e.Seq}, maxBody)
+			if err == nil && found[e.Seq] != nil {
+				e = found[e.Seq]
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	body, ok := bodyOf(e)
+	if !ok {
+		return nil
+	}
+	lock := s.lock(e.EndpointNum, e.Provider, e.EventType)
+	lock.Lock()
+	defer lock.Unlock()
+	for range maxTries {
+		var known hookglass.EventSchema
+		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			known, err = v.EventSchema(e.EndpointNum, e.Provider, e.EventType)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := observe(&known, body, e); err != nil {
+			return err
+		}
+		saved, mine := false, false
+		err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			if mine, err = tx.EndTask(t); err != nil || !mine {
+				return err
+			}
+			if saved, err = tx.SaveEventSchema(&known); err == nil && !saved {
+				return errStale
+			}
+			return err
+		})
+		if err != errStale {
+			return err // or nothing: it is done, by this call or by who took the task over
+		}
+		if known.Num == 0 {
+			if full, err := s.full(ctx, known); err != nil || full {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("a schema changed %d times while an event was added to it", maxTries)
+}
+
+// errStale takes a transaction back.
+var errStale = hookglass.Errorf(hookglass.CodeConflict, "The schema has changed meanwhile.")
+
+// full reports whether an endpoint has no room for another schema.
+func (s *Service) full(ctx context.Context, of hookglass.EventSchema) (full bool, err error) {
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		now, err := v.EventSchema(of.EndpointNum, of.Provider, of.EventType)
+		full = now.Num == 0
+		return err
+	})
+	return full, err
+}
+
+func (s *Service) lock(endpointNum int64, provider, eventType string) *sync.Mutex {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%d\n%s\n%s", endpointNum, provider, eventType)
+	return &s.locks[h.Sum32()%uint32(len(s.locks))]
+}
+
+// bodyOf is the JSON of an event; false where it has none.
+func bodyOf(e *hookglass.Event) (jsondoc.Value, bool) {
+	if e.Payload == nil || len(e.Body) == 0 || e.Type != hookglass.EventWebhook {
+		return jsondoc.Value{}, false
+	}
+	v, err := jsondoc.Parse(e.Body, jsondoc.Wide())
+	return v, err == nil
+}
+
+// observe adds a body to a stored schema.
+func observe(known *hookglass.EventSchema, body jsondoc.Value, e *hookglass.Event) error {
+	t, err := read(*known)
+	if err != nil {
+		return err
+	}
+	t.Since.Observe(body, string(e.ID))
+	if known.FirstAt.IsZero() {
+		known.FirstAt = e.ReceivedAt
+	}
+	known.Events++
+	if e.ReceivedAt.After(known.LastAt) {
+		known.LastAt = e.ReceivedAt
+	}
+	return write(known, t.Accepted, t.Since)
+}
+
+// write sets what is stored of a schema, and what is known of its drift.
+func write(known *hookglass.EventSchema, accepted, since *schema.Schema) (err error) {
+	if known.Observed, err = since.Encode(); err != nil {
+		return err
+	}
+	known.Drifts, known.DriftEvent, known.Summary = 0, "", ""
+	if accepted == nil {
+		return nil
+	}
+	found := schema.Diff(accepted, since)
+	known.Drifts = len(found)
+	if len(found) > 0 {
+		known.DriftEvent = hookglass.EventID(slices.MinFunc(found, func(a, b schema.Drift) int { return strings.Compare(a.Event, b.Event) }).Event)
+		known.Summary = summary(found)
+	}
+	return nil
+}
+
+// summary names some departures, by their place and type alone.
+func summary(found []schema.Drift) string {
+	var told []string
+	for _, d := range found[:min(len(found), maxSummary)] {
+		if len(d.Pointer) > maxPlace {
+			d.Pointer = strings.ToValidUTF8(d.Pointer[:maxPlace], "") + "…"
+		}
+		told = append(told, d.String())
+	}
+	text := strings.Join(told, "; ")
+	if more := len(found) - len(told); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// read decodes what is stored.
+func read(known hookglass.EventSchema) (t Type, err error) {
+	t.EventSchema, t.Since = known, schema.New()
+	if len(known.Observed) > 0 {
+		if t.Since, err = schema.Decode(known.Observed); err != nil {
+			return t, fmt.Errorf("schema of %q: %w", known.EventType, err)
+		}
+	}
+	t.Current = t.Since
+	if known.Baseline != nil {
+		if t.Accepted, err = schema.Decode(known.Baseline); err != nil {
+			return t, fmt.Errorf("baseline of %q: %w", known.EventType, err)
+		}
+		t.Current = t.Accepted.Clone()
+		t.Current.Merge(t.Since)
+		t.Departing = schema.Diff(t.Accepted, t.Since)
+	}
+	return t, nil
+}
+
+// All returns the schemas of an endpoint: those that are kept or, where none are, of its newest events, so many at most. It answers not_found.
+func (s *Service) All(ctx context.Context, who hookglass.Principal, ref string, sample int) (all Types, err error) {
+	var kept []hookglass.EventSchema
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		if all.Endpoint, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		kept, err = v.EventSchemas(ref)
+		return err
+	})
+	if err != nil {
+		return all, err
+	}
+	for _, known := range kept {
+		t, err := read(known)
+		if err != nil {
+			return all, err
+		}
+		all.Types = append(all.Types, t)
+	}
+	if len(kept) > 0 {
+		return all, nil
+	}
+	return s.sampled(ctx, who, all, sample)
+}
+
+// sampled infers schemas from the newest events.
+func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Types, sample int) (Types, error) {
+	all.Sampled = true
+	var events []*hookglass.Event
+	err := s.db.View(ctx, who, func(v *store.View) error {
+		page, err := v.Events(string(all.Endpoint.ID), store.EventList{Query: query.Query{}, Limit: sample})
+		events = page.Events
+		return err
+	})
+	if err != nil {
+		return all, err
+	}
+	all.Events = len(events)
+	type of struct{ provider, eventType string }
+	types := map[of]*Type{}
+	for len(events) > 0 {
+		n := min(len(events), readAtOnce)
+		seqs := make([]int64, n)
+		for i, e := range events[len(events)-n:] {
+			seqs[n-1-i] = e.Seq // the oldest first
+		}
+		events = events[:len(events)-n]
+		var found map[int64]*hookglass.Event
+		err := s.db.View(ctx, who, func(v *store.View) (err error) {
+			found, err = v.EventsBySeq(seqs, sampledBytes)
+			return err
+		})
+		if err != nil {
+			return all, err
+		}
+		for _, seq := range seqs {
+			e := found[seq]
+			if e == nil || e.Type != hookglass.EventWebhook {
+				continue
+			}
+			t := types[of{e.Provider, e.EventType}]
+			if t == nil {
+				if len(types) == hookglass.MaxEventSchemas {
+					continue
+				}
+				t = &Type{EventSchema: hookglass.EventSchema{EndpointNum: e.EndpointNum, Provider: e.Provider, EventType: e.EventType, FirstAt: e.ReceivedAt}, Since: schema.New()}
+				t.Current = t.Since
+				types[of{e.Provider, e.EventType}] = t
+			}
+			t.LastAt = e.ReceivedAt
+			body, ok := bodyOf(e)
+			if !ok {
+				t.NoJSON++
+				continue
+			}
+			t.Events++
+			t.Since.Observe(body, string(e.ID))
+		}
+	}
+	for _, t := range types {
+		if t.Events > 0 {
+			all.Types = append(all.Types, *t)
+		}
+	}
+	slices.SortFunc(all.Types, func(a, b Type) int {
+		return strings.Compare(a.Provider+"\x00"+a.EventType, b.Provider+"\x00"+b.EventType)
+	})
+	return all, nil
+}
+
+// NoType stands for the type of events that have none, where one must be named.
+const NoType = "-"
+
+// One returns the schema of an event type; provider may be empty where one sender alone has events of it. It answers not_found, and
+// validation_failed where the provider must be named.
+func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventType, provider string, sample int) (Types, Type, error) {
+	all, err := s.All(ctx, who, ref, sample)
+	if err != nil {
+		return all, Type{}, err
+	}
+	if eventType == NoType {
+		eventType = ""
+	}
+	var found []Type
+	for _, t := range all.Types {
+		if t.EventType == eventType && (provider == "" || t.Provider == provider) {
+			found = append(found, t)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return all, Type{}, hookglass.NotFound("schema")
+	case 1:
+		return all, found[0], nil
+	}
+	return all, Type{}, hookglass.Invalid("provider", "must be given: several providers have events of this type")
+}
+
+// Accept makes what is known of an event type by now its baseline, from which later events depart. It answers not_found, and conflict
+// where the endpoint's schemas are not kept.
+func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) (Type, error) {
+	if err := mayManage(who); err != nil {
+		return Type{}, err
+	}
+	for range maxTries {
+		all, t, err := s.One(ctx, who, ref, eventType, provider, DefaultSample)
+		if err != nil {
+			return t, err
+		}
+		if !all.Endpoint.SchemaTracking {
+			return t, hookglass.Errorf(hookglass.CodeConflict, "The schemas of this endpoint are not kept: set its schema_tracking first.")
+		}
+		known, accepted := t.EventSchema, t.Current
+		if t.Accepted != nil {
+			accepted = schema.Accept(t.Accepted, t.Since)
+		}
+		if known.Baseline, err = accepted.Encode(); err != nil {
+			return t, err
+		}
+		if err := write(&known, accepted, accepted.Skeleton()); err != nil {
+			return t, err
+		}
+		saved := false
+		err = s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
+			if _, err = tx.Endpoint(ref); err != nil {
+				return err
+			}
+			known.AcceptedAt = tx.Now
+			saved, err = tx.SaveEventSchema(&known)
+			return err
+		})
+		if err != nil {
+			return t, err
+		}
+		if saved {
+			_, t, err = s.One(ctx, who, ref, eventType, known.Provider, DefaultSample)
+			return t, err
+		}
+	}
+	return Type{}, hookglass.Errorf(hookglass.CodeConflict, "The schema changes too fast to be accepted. Try again.")
+}
+
+// Forget deletes the schema of an event type with its baseline; what arrives from then on begins another. It answers not_found.
+func (s *Service) Forget(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	_, t, err := s.One(ctx, who, ref, eventType, provider, 1)
+	if err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		if _, err := tx.Endpoint(ref); err != nil {
+			return err
+		}
+		return tx.DeleteEventSchema(t.Num)
+	})
+}
+
+// mayManage: a tunnel key reads and deletes its events, and nothing else (decisions, section 13).
+func mayManage(who hookglass.Principal) error {
+	if who.Endpoint != "" {
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package drift_test
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"log/slog"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/drift"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// yard is a database with an endpoint whose schemas are kept.
+type yard struct {
+	t        *testing.T
+	db       *store.DB
+	captures *capture.Service
+	ep       hookglass.Endpoint
+}
+
+func newYard(t *testing.T, db *store.DB) *yard {
+	t.Helper()
+	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints := endpoint.New(db, keys)
+	y := &yard{t: t, db: db, captures: capture.New(db, capture.Config{Retention: time.Hour, Verifiers: endpoints}, slog.New(slog.DiscardHandler))}
+	if y.ep, _, err = endpoints.CreateTemporary(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	y.track(true)
+	return y
+}
+
+func (y *yard) track(on bool) {
+	y.t.Helper()
+	y.ep.SchemaTracking = on
+	if err := y.db.Update(y.t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.SaveEndpoint(&y.ep) }); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *yard) arrive(body string) {
+	y.t.Helper()
+	target, err := y.captures.Admit(y.t.Context(), string(y.ep.ID))
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	_, err = y.captures.Capture(y.t.Context(), target, &capture.Arrival{
+		Method: "POST", Path: "/", Target: "/hooks/x", Proto: "HTTP/1.1", Host: "x", Scheme: "http", Client: netip.MustParseAddr("192.0.2.7"), Body: []byte(body), At: time.Now(),
+	})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// claim takes all tasks that are due, with their events.
+func (y *yard) claim(lease time.Duration) (tasks []store.Task) {
+	y.t.Helper()
+	err := y.db.Update(y.t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+		if tasks, err = tx.ClaimTasks(store.TaskSchema, y.ep.Num, 100, lease); err != nil {
+			return err
+		}
+		for i := range tasks {
+			found, err := tx.EventsBySeq([]int64{tasks[i].EventSeq}, 64<<10)
+			if err != nil {
+				return err
+			}
+			tasks[i].Event = found[tasks[i].EventSeq]
+		}
+		return nil
+	})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return tasks
+}
+
+func (y *yard) types(s *drift.Service) (all []string) {
+	y.t.Helper()
+	found, err := s.All(y.t.Context(), hookglass.System, string(y.ep.ID), 100)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	for _, t := range found.Types {
+		all = append(all, fmt.Sprintf("%s %d %d", found.Source(), t.Events, len(t.Current.Fields())))
+	}
+	return all
+}
+
+func TestNothingIsLeftToDoWhereSchemasAreNotKept(t *testing.T) {
+	y := newYard(t, storetest.SQLite(t))
+	y.track(false)
+	y.arrive(`{"a":1}`)
+	if tasks := y.claim(time.Minute); len(tasks) != 0 {
+		t.Errorf("%d tasks", len(tasks))
+	}
+}
+
+func TestAnEventCountsOnceHoweverOftenItsTaskIsDone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		y, s := newYard(t, db), drift.New(db)
+		y.arrive(`{"a":1}`)
+		first := y.claim(0) // a node whose lease ends at once
+		again := y.claim(time.Minute)
+		if len(first) != 1 || len(again) != 1 {
+			t.Fatalf("claimed %d and %d", len(first), len(again))
+		}
+		for _, task := range []store.Task{first[0], again[0], again[0]} {
+			if err := s.Work(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := y.types(s); !slices.Equal(got, []string{"tracked 1 1"}) {
+			t.Errorf("%q", got)
+		}
+		if left := y.claim(time.Minute); len(left) != 0 {
+			t.Errorf("%d tasks are left", len(left))
+		}
+	})
+}
+
+func TestNodesAddToOneSchemaAtTheSameTime(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		y := newYard(t, db)
+		const n = 24
+		for i := range n {
+			y.arrive(fmt.Sprintf(`{"%s":1}`, strings.Repeat("k", i%4+1)))
+		}
+		tasks := y.claim(time.Minute)
+		if len(tasks) != n {
+			t.Fatalf("claimed %d", len(tasks))
+		}
+		nodes := []*drift.Service{drift.New(db), drift.New(db)}
+		var all sync.WaitGroup
+		for i, node := range nodes {
+			all.Go(func() {
+				for k := i; k < n; k += 2 {
+					if err := node.Work(t.Context(), tasks[k]); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if got := y.types(nodes[0]); !slices.Equal(got, []string{fmt.Sprintf("tracked %d 4", n)}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestBodiesThatAreNoJSONOrTooLargeAreLeftOut(t *testing.T) {
+	y := newYard(t, storetest.SQLite(t))
+	s := drift.New(y.db)
+	large := `{"large":"` + strings.Repeat("x", 100<<10) + `"}`     // beyond what comes with a task
+	tooLarge := `{"toolarge":"` + strings.Repeat("x", 1<<20) + `"}` // beyond what is read at all
+	deep := strings.Repeat(`[`, 200) + strings.Repeat(`]`, 200)     // deeper than is read
+	for _, body := range []string{`plain`, ``, `{"a":1,"a":2}`, `{"a":1} x`, large, tooLarge, deep, "{\"\\u0000\":1}"} {
+		y.arrive(body)
+	}
+	for _, task := range y.claim(time.Minute) {
+		if err := s.Work(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := s.All(t.Context(), hookglass.System, string(y.ep.ID), 100)
+	if err != nil || len(found.Types) != 1 || found.Types[0].Events != 2 {
+		t.Fatalf("%+v, %v", found.Types, err)
+	}
+	var pointers []string
+	for _, f := range found.Types[0].Current.Fields() {
+		pointers = append(pointers, f.Pointer)
+	}
+	if !slices.Equal(pointers, []string{"/large", "/*"}) {
+		t.Errorf("places %q", pointers)
+	}
+}

@@ -1,0 +1,211 @@
+// Package retries measures how senders retry: it puts the captured attempts of each delivery together, and tells when they came, what
+// changed between them, and what the sender made of the answers. It hides how attempts are told to belong together.
+//
+// It only reads, and is safe for concurrent use.
+package retries
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/inspect"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// Service is the capability.
+type Service struct{ db *store.DB }
+
+// New returns the service.
+func New(db *store.DB) *Service { return &Service{db} }
+
+// Bounds of a profile.
+const (
+	DefaultEvents = 500
+	MaxEvents     = 2000
+	DefaultGroups = 20
+	MaxGroups     = 100
+
+	maxAttempts = 50        // of one delivery that are listed
+	readAtOnce  = 64        // events
+	largestBody = 256 << 10 // of an event whose body is looked at
+)
+
+// Options say what a profile is made of.
+type Options struct {
+	Query  query.Query
+	Events int // the newest that the query means
+	Groups int // deliveries that are listed
+}
+
+// Profile measures how an endpoint's events were attempted. It answers not_found.
+func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref string, o Options) (p hookglass.RetryProfile, err error) {
+	var found []*hookglass.Event
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		page, err := v.Events(ref, store.EventList{Query: o.Query, Limit: o.Events})
+		found, p.More = page.Events, page.Next != 0
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	p.Events = len(found)
+	var arrivals []arrival
+	for len(found) > 0 {
+		n := min(len(found), readAtOnce)
+		events, err := s.load(ctx, who, found[len(found)-n:]) // the oldest first
+		if err != nil {
+			return p, err
+		}
+		for _, e := range events {
+			if e.Type == hookglass.EventWebhook {
+				arrivals = append(arrivals, arrivalOf(e))
+			}
+		}
+		found = found[:len(found)-n]
+	}
+	groups := group(arrivals, s.db.Now())
+	p.Summary = summarize(groups)
+	listed := groups[:min(len(groups), o.Groups)]
+	renewals := newRenewals()
+	for i := range listed {
+		g := &listed[i]
+		g.Total = len(g.Attempts)
+		g.Attempts = g.Attempts[:min(len(g.Attempts), maxAttempts)]
+		if len(g.Attempts) == 1 {
+			continue
+		}
+		if err := s.compare(ctx, who, g, renewals); err != nil {
+			return p, err
+		}
+	}
+	p.Summary.Renewed, p.Summary.Counter = renewals.result()
+	for _, g := range listed {
+		p.Groups = append(p.Groups, g.AttemptGroup)
+	}
+	p.Providers = senders(groups)
+	document(&p.Summary, p.Providers)
+	return p, nil
+}
+
+// load returns events with their payloads, oldest first, those that are there still.
+func (s *Service) load(ctx context.Context, who hookglass.Principal, newestFirst []*hookglass.Event) (events []*hookglass.Event, err error) {
+	seqs := make([]int64, len(newestFirst))
+	for i, e := range newestFirst {
+		seqs[len(seqs)-1-i] = e.Seq
+	}
+	return s.read(ctx, who, seqs)
+}
+
+func (s *Service) read(ctx context.Context, who hookglass.Principal, seqs []int64) (events []*hookglass.Event, err error) {
+	var found map[int64]*hookglass.Event
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		found, err = v.EventsBySeq(seqs, largestBody)
+		return err
+	})
+	for _, seq := range seqs {
+		if e := found[seq]; e != nil {
+			events = append(events, e)
+		}
+	}
+	return events, err
+}
+
+// compare finds what changed from attempt to attempt of a delivery.
+func (s *Service) compare(ctx context.Context, who hookglass.Principal, g *delivery, renewals *renewals) error {
+	events, err := s.read(ctx, who, g.seqs[:len(g.Attempts)])
+	if err != nil {
+		return err
+	}
+	at := make(map[hookglass.EventID]int, len(g.Attempts))
+	for i, a := range g.Attempts {
+		at[a.EventID] = i
+	}
+	for i := 1; i < len(events); i++ {
+		before, next := events[i-1], events[i]
+		if before.Payload == nil || next.Payload == nil {
+			continue
+		}
+		a := &g.Attempts[at[next.ID]]
+		a.Changes, a.MoreChange = changes(before, next)
+		renewals.note(before, next, a.Changes)
+	}
+	return nil
+}
+
+// arrival is what of an event it takes to group it.
+type arrival struct {
+	attempt    hookglass.Attempt
+	seq        int64
+	key        hookglass.DeliveryKey
+	kind       hookglass.IdentityKind
+	provider   string
+	eventType  string
+	eventRef   string
+	deliveryID string
+}
+
+func arrivalOf(e *hookglass.Event) arrival {
+	a := arrival{
+		attempt: hookglass.Attempt{EventID: e.ID, At: e.ReceivedAt, Status: e.Status}, seq: e.Seq,
+		provider: e.Provider, eventType: e.EventType, eventRef: e.EventRef, deliveryID: e.DeliveryID,
+	}
+	a.kind, a.key = hookglass.DeliveryIdentity(e)
+	if e.Payload == nil {
+		if a.kind == hookglass.IdentityBody { // too large to be looked at: it stands alone
+			lone := *e
+			lone.DeliveryID = string(e.ID)
+			_, a.key = hookglass.DeliveryIdentity(&lone)
+		}
+		return a
+	}
+	if a.deliveryID == "" && a.kind == hookglass.IdentityDelivery {
+		a.deliveryID = e.Headers.Get("Webhook-Id")
+	}
+	if r := e.Reply; r != nil {
+		a.attempt.Held = r.Delay
+		a.attempt.RetryAfter = retryAfter(r.Headers.Get("Retry-After"), e.ReceivedAt)
+	}
+	return a
+}
+
+// retryAfter reads both forms of the field (RFC 9110, section 10.2.3).
+func retryAfter(field string, at time.Time) time.Duration {
+	field = strings.TrimSpace(field)
+	if n, err := strconv.ParseInt(field, 10, 32); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	if when, err := time.Parse(httpDate, field); err == nil && when.After(at) {
+		return when.Sub(at)
+	}
+	return 0
+}
+
+// httpDate is the form of a date in a header (RFC 9110, section 5.6.7).
+const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// senders are what the providers of deliveries document.
+func senders(groups []delivery) (facts []hookglass.SenderFacts) {
+	seen := map[string]bool{}
+	for _, g := range groups {
+		seen[g.Provider] = true
+	}
+	for _, name := range sorted(seen) {
+		facts = append(facts, inspect.Sender(name))
+	}
+	return facts
+}
+
+// document puts what a sender documents beside what was measured, where there is one sender.
+func document(s *hookglass.RetrySummary, facts []hookglass.SenderFacts) {
+	for i := range s.Schedule {
+		step := &s.Schedule[i]
+		step.Documented = -1
+		if len(facts) == 1 && step.Attempt-2 < len(facts[0].Schedule) {
+			step.Documented = time.Duration(facts[0].Schedule[step.Attempt-2]) * time.Second
+		}
+	}
+}
