@@ -1,0 +1,43 @@
+package flow
+
+import (
+	"time"
+
+	"hookglass"
+)
+
+// Play makes a flow of a plan, gives it events with their payloads in pieces, and lets time pass to the end.
+func Play(plan hookglass.FlowPlan, start time.Time, events []*hookglass.Event, end time.Time) (hookglass.Flow, error) {
+	f := hookglass.Flow{Plan: plan, State: hookglass.FlowPending, StartedAt: start, DeadlineAt: start.Add(plan.Timeout), Version: 1}
+	if err := checkSteps(&f.Plan, start); err != nil {
+		return f, err
+	}
+	m, err := newMachine(&f)
+	if err != nil {
+		return f, err
+	}
+	m.begin()
+	for _, e := range events {
+		m.tick(e.ReceivedAt)
+		payload := e.Payload
+		e.Payload = nil
+		if err := m.take(e, func() error { e.Payload = payload; return nil }); err != nil {
+			return f, err
+		}
+		e.Payload = payload
+		if m, err = newMachine(&f); err != nil { // another node goes on with it
+			return f, err
+		}
+	}
+	m.tick(end)
+	return f, nil
+}
+
+// Terms splits a query where its terms end.
+func Terms(q string) []string { return terms(q, time.Now()) }
+
+// Lease and Grace are what tests wait for.
+const (
+	Lease = lease
+	Grace = grace
+)

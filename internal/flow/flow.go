@@ -1,0 +1,155 @@
+// Package flow holds expectations over webhooks and mail: steps that events of a workspace's endpoints are to fulfil in time, and whether they did.
+//
+// A flow is judged by the node that holds its lease, from events in the order of their capture: announcements wake it, the table is read behind
+// the flow's cursor, and what it has found is saved with that cursor. So a flow goes on where it was when a node dies, elsewhere, and an
+// event counts once. However many flows wait, an idle node asks the database one question every few seconds.
+package flow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Service is the capability. Without [Service.Run] flows begin and are never judged by this node. Safe for concurrent use.
+type Service struct {
+	db  *store.DB
+	log *slog.Logger
+	now func() time.Time
+
+	mu   sync.Mutex
+	held map[int64]*held // flows of which this node has the lease
+
+	seen int64 // the Seq up to which look has looked; below 0: not yet. Run's alone.
+}
+
+// New returns the service.
+func New(db *store.DB, log *slog.Logger) *Service {
+	return &Service{db: db, log: log, now: db.Now, held: map[int64]*held{}, seen: -1}
+}
+
+// Create begins a flow. The same key with the same draft gives the flow that began before. It answers validation_failed, and idempotency_conflict for a key that
+// another draft was given under.
+func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, key string) (f hookglass.Flow, err error) {
+	if len(key) > 255 {
+		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
+	}
+	asked := d
+	asked.Since = time.Time{} // mostly told as a duration, and so never twice the same
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return f, err
+	}
+	fingerprint := sha256.Sum256(text)
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		plan, e, err := d.plan(&tx.View, tx.Now)
+		if err != nil {
+			return err
+		}
+		live, err := tx.LockLiveFlows(e.AccountID)
+		if err != nil {
+			return err
+		}
+		if key != "" {
+			before, print, err := tx.FlowByKey(e.WorkspaceID, key)
+			if err == nil && string(print) != string(fingerprint[:]) {
+				return hookglass.Errorf(hookglass.CodeIdempotencyConflict, "This Idempotency-Key was used for another flow.")
+			}
+			if !hookglass.Is(err, hookglass.CodeNotFound) {
+				f = before
+				return err
+			}
+		}
+		if live >= hookglass.MaxLiveFlows {
+			return hookglass.Invalid("flow", "would be one too many: an account has %d at most that go on", hookglass.MaxLiveFlows)
+		}
+		f = hookglass.Flow{
+			ID: hookglass.NewSortableID(hookglass.PrefixFlow, tx.Now), AccountID: e.AccountID, WorkspaceID: e.WorkspaceID, Plan: plan, State: hookglass.FlowPending,
+			Version: 1, StartedAt: tx.Now, DeadlineAt: tx.Now.Add(plan.Timeout),
+		}
+		if f.Cursor, err = tx.NewestOfAll(); err != nil {
+			return err
+		}
+		if !d.Since.IsZero() {
+			f.StartedAt = d.Since.UTC().Truncate(time.Microsecond)
+			f.DeadlineAt = tx.Now.Add(plan.Timeout)
+			if err := reachBack(tx, &f); err != nil {
+				return err
+			}
+		}
+		m, err := newMachine(&f)
+		if err != nil {
+			return err
+		}
+		m.begin()
+		return tx.CreateFlow(&f, key, fingerprint[:])
+	})
+	return f, err
+}
+
+// reachBack puts the cursor before the first event that counts.
+func reachBack(tx *store.Tx, f *hookglass.Flow) error {
+	for _, num := range endpointsOf(f) {
+		seq, err := tx.SeqSince(num, f.StartedAt)
+		if err != nil {
+			return err
+		}
+		f.Cursor = min(f.Cursor, seq)
+	}
+	return nil
+}
+
+// endpointsOf lists the endpoints that a flow watches, each once.
+func endpointsOf(f *hookglass.Flow) (nums []int64) {
+	seen := map[int64]bool{}
+	for _, s := range f.Plan.Steps {
+		if !seen[s.EndpointNum] {
+			seen[s.EndpointNum] = true
+			nums = append(nums, s.EndpointNum)
+		}
+	}
+	return nums
+}
+
+// Delete deletes a flow; one that goes on ends without a result. It answers not_found.
+func (s *Service) Delete(ctx context.Context, who hookglass.Principal, id string) error {
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteFlow(id) })
+}
+
+// Wait returns a flow as soon as it has ended or, where after is not below 0, as soon as its Version is greater than that. It returns it as it is when ctx
+// ends or stop is closed. It answers not_found.
+func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, after int64, stop <-chan struct{}) (f hookglass.Flow, err error) {
+	read := func(ctx context.Context) error {
+		return s.db.View(ctx, who, func(v *store.View) (err error) {
+			f, err = v.Flow(id)
+			return err
+		})
+	}
+	if err := read(context.WithoutCancel(ctx)); err != nil {
+		return f, err
+	}
+	heard := s.db.Listen(store.TopicFlow(f.Num))
+	defer heard.Close()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		// Once more after the subscription, and at the end: what announcements can lose is found here.
+		if err := read(context.WithoutCancel(ctx)); err != nil || f.State.Final() || after >= 0 && f.Version > after {
+			return f, err
+		}
+		select {
+		case <-heard.C:
+		case <-look.C:
+		case <-stop:
+			return f, nil
+		case <-ctx.Done():
+			return f, read(context.WithoutCancel(ctx))
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package flow_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// yard is a database with an account and two endpoints.
+type yard struct {
+	t    *testing.T
+	db   *store.DB
+	who  hookglass.Principal
+	a, b hookglass.Endpoint
+	svc  *flow.Service
+}
+
+func each(t *testing.T, test func(t *testing.T, y *yard)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+		must(t, err)
+		r, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		must(t, err)
+		y := &yard{t: t, db: db, who: hookglass.Principal{Account: r.Account.ID, User: r.User.ID, Scopes: hookglass.System.Scopes}, svc: flow.New(db, slog.New(slog.DiscardHandler))}
+		endpoints := endpoint.New(db, keys)
+		for _, e := range []*hookglass.Endpoint{&y.a, &y.b} {
+			name := "Shop"
+			*e, err = endpoints.Create(t.Context(), y.who, endpoint.Draft{Name: &name})
+			must(t, err)
+		}
+		test(t, y)
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node judges until it is stopped or the test ends.
+func (y *yard) node() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	svc := flow.New(y.db, slog.New(slog.DiscardHandler))
+	go func() { ended <- svc.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				y.t.Error(err)
+			}
+		})
+	}
+	y.t.Cleanup(stop)
+	return stop
+}
+
+func (y *yard) capture(e hookglass.Endpoint, kind, body string) *hookglass.Event {
+	y.t.Helper()
+	now := y.db.Now()
+	ev := &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: now,
+		Method: "POST", Path: "/orders", URL: "http://example.com/", Proto: "HTTP/1.1", Size: int64(len(body)), Provider: "unknown", EventType: kind,
+		SignatureStatus: hookglass.SignatureUnchecked, Payload: &hookglass.Payload{Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
+	}
+	must(y.t, y.db.Capture(y.t.Context(), y.who.Account, ev))
+	return ev
+}
+
+func step(e hookglass.Endpoint, change func(*flow.StepDraft)) flow.StepDraft {
+	d := flow.StepDraft{Endpoint: string(e.ID)}
+	if change != nil {
+		change(&d)
+	}
+	return d
+}
+
+func (y *yard) begin(d flow.Draft) hookglass.Flow {
+	y.t.Helper()
+	f, err := y.svc.Create(y.t.Context(), y.who, d, "")
+	must(y.t, err)
+	return f
+}
+
+// wait waits until a flow has ended.
+func (y *yard) wait(f hookglass.Flow) hookglass.Flow {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), 40*time.Second)
+	defer cancel()
+	f, err := y.svc.Wait(ctx, y.who, f.ID, -1, nil)
+	must(y.t, err)
+	return f
+}
+
+func TestAFlowIsJudgedFromWhatIsCaptured(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		stop := y.node()
+		y.node() // a second one does no harm
+		y.capture(y.a, "early", "{}")
+		f := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{
+			step(y.a, func(d *flow.StepDraft) {
+				d.Key = "first"
+				d.Extract = []hookglass.FlowExtract{{Name: "id", Source: "/id"}}
+			}),
+			step(y.b, func(d *flow.StepDraft) {
+				d.Where = []hookglass.FlowWhere{{Part: "/order", Value: "{{steps.first.id}}"}}
+			}),
+		}})
+		first := y.capture(y.a, "late", `{"id":"ord_1"}`)
+		y.capture(y.b, "late", `{"order":"ord_2"}`)
+		f, err := y.svc.Wait(t.Context(), y.who, f.ID, 1, nil)
+		must(t, err)
+		if f.Progress.Steps[0].Matched[0].EventID != first.ID {
+			t.Errorf("the first was matched by %v", f.Progress.Steps[0].Matched)
+		}
+		stop() // the other goes on with it
+		second := y.capture(y.b, "late", `{"order":"ord_1"}`)
+		if f = y.wait(f); f.State != hookglass.FlowPassed || f.Progress.Steps[1].Matched[0].EventID != second.ID || f.Progress.Steps[1].Count != 1 {
+			t.Errorf("it ended as %+v", f)
+		}
+	})
+}
+
+func TestAFlowExpiresAndTellsWhy(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.node()
+		f := y.begin(flow.Draft{Timeout: 100 * time.Millisecond, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })}})
+		near := y.capture(y.a, "refunded", "{}")
+		f = y.wait(f)
+		if n := f.Progress.Steps[0].NearMiss; f.State != hookglass.FlowExpired || n == nil || n.EventID != near.ID || n.Faults[0].Actual != "refunded" {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+// What came before a flow began counts where it is asked for, and what was stored while no node judged counts in any case.
+func TestNothingIsMissedAroundTheBeginning(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		old := y.capture(y.a, "old", "{}")
+		f := y.begin(flow.Draft{Since: y.db.Now().Add(-time.Minute), Steps: []flow.StepDraft{step(y.a, nil), step(y.a, nil)}})
+		fresh := y.capture(y.a, "fresh", "{}")
+		y.node()
+		f = y.wait(f)
+		if f.State != hookglass.FlowPassed || f.Progress.Steps[0].Matched[0].EventID != old.ID || f.Progress.Steps[1].Matched[0].EventID != fresh.ID {
+			t.Errorf("%+v", f.Progress)
+		}
+	})
+}
+
+// A node that is killed says nothing any more: another goes on when its lease has ended, and an event that was counted is not counted again.
+func TestAFlowOutlivesItsNode(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		stop := y.node()
+		f := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Count = 3 })}})
+		for version := f.Version; version < 3; {
+			y.capture(y.a, "x", "{}")
+			got, err := y.svc.Wait(t.Context(), y.who, f.ID, version, nil)
+			must(t, err)
+			version = got.Version
+		}
+		stop()
+		must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, err := tx.ClaimFlows(10, time.Second) // who is killed now
+			return err
+		}))
+		y.capture(y.a, "x", "{}")
+		y.node()
+		if f = y.wait(f); f.State != hookglass.FlowPassed || f.Progress.Steps[0].Count != 3 || len(f.Progress.Steps[0].Matched) != 3 {
+			t.Errorf("%+v", f.Progress)
+		}
+	})
+}
+
+// What a node wrote after its lease was lost is not kept.
+func TestWhoLostAFlowCanNotWrite(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.begin(flow.Draft{Steps: []flow.StepDraft{step(y.a, nil)}})
+		claim := func() (held []store.HeldFlow) {
+			must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+				held, err = tx.ClaimFlows(10, -time.Second)
+				return err
+			}))
+			return held
+		}
+		first, second := claim(), claim()
+		save := func(h store.HeldFlow) (kept bool) {
+			h.State, h.FinishedAt = hookglass.FlowPassed, y.db.Now()
+			must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+				kept, err = tx.SaveFlow(h)
+				return err
+			}))
+			return kept
+		}
+		if save(first[0]) || !save(second[0]) || save(second[0]) {
+			t.Error("a flow is written by who holds it, once to its end")
+		}
+	})
+}
+
+func TestTheSameKeyGivesTheSameFlow(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		d := flow.Draft{Name: "one", Steps: []flow.StepDraft{step(y.a, nil)}}
+		var ids sync.Map
+		var begun sync.WaitGroup
+		for range 4 {
+			begun.Go(func() {
+				f, err := y.svc.Create(t.Context(), y.who, d, "deploy")
+				if err != nil {
+					t.Error(err)
+				}
+				ids.Store(f.ID, true)
+			})
+		}
+		begun.Wait()
+		n := 0
+		ids.Range(func(any, any) bool { n++; return true })
+		if n != 1 {
+			t.Errorf("%d flows", n)
+		}
+		d.Name = "two"
+		if _, err := y.svc.Create(t.Context(), y.who, d, "deploy"); !hookglass.Is(err, hookglass.CodeIdempotencyConflict) {
+			t.Errorf("another flow: %v", err)
+		}
+	})
+}
+
+func TestAnAccountHasSoManyFlowsThatGoOn(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		d := flow.Draft{Steps: []flow.StepDraft{step(y.a, nil)}}
+		var last hookglass.Flow
+		for range hookglass.MaxLiveFlows {
+			last = y.begin(d)
+		}
+		if _, err := y.svc.Create(t.Context(), y.who, d, ""); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("one more: %v", err)
+		}
+		must(t, y.svc.Delete(t.Context(), y.who, last.ID))
+		y.node()
+		y.begin(d)
+		y.capture(y.a, "x", "{}") // one event ends them all
+		for passed := 0; passed < hookglass.MaxLiveFlows; {
+			must(t, y.db.View(t.Context(), y.who, func(v *store.View) error {
+				found, err := v.Flows(hookglass.FlowPassed, 0, 200)
+				passed = len(found)
+				return err
+			}))
+		}
+	})
+}
+
+func TestADeletedEndpointEndsAFlow(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.node()
+		f := y.begin(flow.Draft{Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}})
+		must(t, y.db.Update(t.Context(), y.who, func(tx *store.Tx) error { return tx.DeleteEndpoint(&y.b) }))
+		if f = y.wait(f); f.State != hookglass.FlowFailed || f.Progress.Steps[1].Message != "Its endpoint was deleted." {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+func TestAFlowIsOfOneWorkspace(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		stranger := hookglass.Principal{Account: y.who.Account + 1, Scopes: y.who.Scopes}
+		if _, err := y.svc.Create(t.Context(), stranger, flow.Draft{Steps: []flow.StepDraft{step(y.a, nil)}}, ""); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("an endpoint of another account: %v", err)
+		}
+		f := y.begin(flow.Draft{Steps: []flow.StepDraft{step(y.a, nil)}})
+		if _, err := y.svc.Wait(t.Context(), stranger, f.ID, -1, nil); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("a flow of another account: %v", err)
+		}
+		if err := y.svc.Delete(t.Context(), stranger, f.ID); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("deleting it: %v", err)
+		}
+	})
+}
+
+// A flood at an endpoint is read in pieces, and none of it is passed over.
+func TestManyEventsAreJudged(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{
+			step(y.a, func(d *flow.StepDraft) { d.Count = 700 }),
+			step(y.b, func(d *flow.StepDraft) { d.Where = []hookglass.FlowWhere{{Part: "/n", Value: "699"}} }),
+		}})
+		for n := range 700 {
+			y.capture(y.a, "x", "{}")
+			if n%100 == 99 {
+				y.capture(y.b, "x", fmt.Sprintf(`{"n":%d}`, n)) // the last comes when the first step has passed
+			}
+		}
+		y.node()
+		if f = y.wait(f); f.State != hookglass.FlowPassed || f.Progress.Steps[0].Count != 700 || len(f.Progress.Steps[0].Matched) != 20 {
+			t.Errorf("%s: %s, %d", f.State, f.Progress.Message, f.Progress.Steps[0].Count)
+		}
+	})
+}

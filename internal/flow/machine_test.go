@@ -1,0 +1,206 @@
+package flow_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/flow"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// arrival is an event of a table: where, how many seconds after the start, its type and its body.
+type arrival struct {
+	endpoint int64
+	at       float64
+	kind     string
+	body     string
+}
+
+func (a arrival) event(n int) *hookglass.Event {
+	at := noon.Add(time.Duration(a.at * float64(time.Second)))
+	return &hookglass.Event{
+		Seq: int64(n), ID: hookglass.EventID(fmt.Sprint("req_", n)), EndpointNum: a.endpoint, Type: hookglass.EventWebhook, ReceivedAt: at, Method: "POST", Path: "/x", RawQuery: "page=2",
+		Provider: "stripe", EventType: a.kind, SignatureStatus: hookglass.SignatureVerified,
+		Payload: &hookglass.Payload{Body: []byte(a.body), Headers: hookglass.Headers{{Name: "X-Run", Value: " 7 "}}},
+	}
+}
+
+func mail(at float64, subject, text string) *hookglass.Event {
+	raw := "From: Shop <shop@example.com>\r\nTo: me@example.com\r\nSubject: " + subject + "\r\nContent-Type: text/plain\r\n\r\n" + text
+	return &hookglass.Event{
+		ID: "eml_1", EndpointNum: 2, Type: hookglass.EventEmail, ReceivedAt: noon.Add(time.Duration(at * float64(time.Second))), Method: "EMAIL", From: "shop@example.com", To: "me@example.com",
+		Subject: subject, Payload: &hookglass.Payload{Body: []byte(raw)},
+	}
+}
+
+func one(endpoint int64, change func(*hookglass.FlowStep)) hookglass.FlowStep {
+	s := hookglass.FlowStep{EndpointNum: endpoint, Count: 1}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func of(kind string) func(*hookglass.FlowStep) {
+	return func(s *hookglass.FlowStep) { s.EventType = kind }
+}
+
+func within(kind string, seconds int) func(*hookglass.FlowStep) {
+	return func(s *hookglass.FlowStep) { s.EventType, s.Within = kind, time.Duration(seconds)*time.Second }
+}
+
+func never(kind string, seconds int) func(*hookglass.FlowStep) {
+	return func(s *hookglass.FlowStep) {
+		s.EventType, s.Within, s.Never, s.Count = kind, time.Duration(seconds)*time.Second, true, 0
+	}
+}
+
+func counted(kind string, n int, exactly bool, seconds int) func(*hookglass.FlowStep) {
+	return func(s *hookglass.FlowStep) {
+		s.EventType, s.Count, s.Exactly, s.Within = kind, n, exactly, time.Duration(seconds)*time.Second
+	}
+}
+
+func TestStepsAndWhatBecomesOfThem(t *testing.T) {
+	a, b := "a", "b"
+	for _, c := range []struct {
+		name    string
+		any     bool
+		steps   []hookglass.FlowStep
+		events  []arrival
+		end     float64
+		want    string // state, and those of the steps
+		message string // a part
+	}{
+		{"one that comes", false, []hookglass.FlowStep{one(1, nil)}, []arrival{{1, 1, a, ""}}, 1, "passed: passed", ""},
+		{"one elsewhere", false, []hookglass.FlowStep{one(1, nil)}, []arrival{{2, 1, a, ""}}, 1, "pending: watching", ""},
+		{"none, and there is time", false, []hookglass.FlowStep{one(1, nil)}, nil, 61, "pending: watching", ""},
+		{"none in time", false, []hookglass.FlowStep{one(1, nil)}, nil, 61.1, "expired: expired", "Nothing matched within 1m0s."},
+		{"at the last moment", false, []hookglass.FlowStep{one(1, within("", 5))}, []arrival{{1, 5, a, ""}}, 7, "passed: passed", ""},
+		{"a little too late", false, []hookglass.FlowStep{one(1, within("", 5))}, []arrival{{1, 5.001, a, ""}}, 7, "expired: expired", "req_1 matched, but did not count: It came 1ms too late."},
+		{"another type", false, []hookglass.FlowStep{one(1, within(b, 5))}, []arrival{{1, 1, a, ""}}, 7, "expired: expired", `The nearest was req_1, which met 1 of 2 conditions: event_type should be "b" and was "a".`},
+		{"in order", false, []hookglass.FlowStep{one(1, of(a)), one(1, of(b))}, []arrival{{1, 1, a, ""}, {1, 2, b, ""}}, 2, "passed: passed passed", ""},
+		{"in the wrong order", false, []hookglass.FlowStep{one(1, of(a)), one(1, within(b, 5))}, []arrival{{1, 1, b, ""}, {1, 2, a, ""}}, 9, "expired: passed expired", "It came before the turn of this step."},
+		{"in any order", true, []hookglass.FlowStep{one(1, of(a)), one(1, of(b))}, []arrival{{1, 1, b, ""}, {1, 2, a, ""}}, 2, "passed: passed passed", ""},
+		{"one event, two steps", false, []hookglass.FlowStep{one(1, nil), one(1, nil)}, []arrival{{1, 1, a, ""}}, 2, "pending: passed watching", ""},
+		{"one event, two steps in any order", true, []hookglass.FlowStep{one(1, nil), one(1, nil)}, []arrival{{1, 1, a, ""}}, 2, "pending: passed watching", ""},
+		{"within counts from the step before", false, []hookglass.FlowStep{one(1, of(a)), one(1, within(b, 5))}, []arrival{{1, 30, a, ""}, {1, 35, b, ""}}, 40, "passed: passed passed", ""},
+		{"within counts from the start in any order", true, []hookglass.FlowStep{one(1, of(a)), one(1, within(b, 5))}, []arrival{{1, 30, a, ""}, {1, 35, b, ""}}, 40, "expired: skipped expired", ""},
+		{"the second is missing", false, []hookglass.FlowStep{one(1, nil), one(2, within("", 5)), one(1, nil)}, []arrival{{1, 1, a, ""}}, 20, "expired: passed expired skipped", "Step s1 expired."},
+		{"two of two", false, []hookglass.FlowStep{one(1, counted(a, 2, false, 0))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}}, 3, "passed: passed", ""},
+		{"one of two", false, []hookglass.FlowStep{one(1, counted(a, 2, false, 5))}, []arrival{{1, 1, a, ""}}, 7, "expired: expired", "Only 1 of 2 matched within 5s."},
+		{"exactly two hold", false, []hookglass.FlowStep{one(1, counted(a, 2, true, 5))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}}, 6, "pending: holding", ""},
+		{"exactly two", false, []hookglass.FlowStep{one(1, counted(a, 2, true, 5))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}}, 6.1, "passed: passed", ""},
+		{"one too many", false, []hookglass.FlowStep{one(1, counted(a, 2, true, 5))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}, {1, 5, a, ""}}, 6, "failed: failed", "req_3 is one too many: exactly 2 may match."},
+		{"one more when it is over", false, []hookglass.FlowStep{one(1, counted(a, 2, true, 5))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}, {1, 5.001, a, ""}}, 7, "passed: passed", ""},
+		{"exactly one, then another step", false, []hookglass.FlowStep{one(1, counted(a, 1, true, 0)), one(1, of(b))}, []arrival{{1, 1, a, ""}, {1, 2, b, ""}}, 2, "passed: passed passed", ""},
+		{"one too many before the other step", false, []hookglass.FlowStep{one(1, counted(a, 1, true, 0)), one(1, of(b))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}}, 2, "failed: failed skipped", ""},
+		{"never, and it did not", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 1, a, ""}, {2, 2, a, ""}}, 2, "passed: passed passed passed", ""},
+		{"never, and it did", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 1, a, ""}, {1, 2, b, ""}}, 2, "failed: passed failed skipped", "req_2 matches, and nothing may."},
+		{"never, and it did before its turn", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 0, b, ""}, {1, 1, a, ""}, {2, 2, a, ""}}, 2, "passed: passed passed passed", ""},
+		{"never at the end", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}}, 7, "pending: passed watching", ""},
+		{"never at the end, and it did not", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}}, 7.1, "passed: passed passed", ""},
+		{"never at the end, and it did later", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}, {1, 6.5, b, ""}}, 7.1, "passed: passed passed", ""},
+		{"never any, but the one that is expected", false, []hookglass.FlowStep{one(1, never("*", 0)), one(1, of(a))}, []arrival{{1, 1, a, ""}}, 1, "passed: passed passed", ""},
+		{"only never", false, []hookglass.FlowStep{one(1, never(a, 0))}, nil, 60, "pending: watching", ""},
+		{"only never, to the end", false, []hookglass.FlowStep{one(1, never(a, 0))}, nil, 61.1, "passed: passed", ""},
+		{"only never, for a while", false, []hookglass.FlowStep{one(1, never(a, 5))}, nil, 6.1, "passed: passed", ""},
+	} {
+		plan := hookglass.FlowPlan{AnyTurn: c.any, Timeout: time.Minute, Steps: c.steps}
+		for i := range plan.Steps {
+			plan.Steps[i].Key = fmt.Sprint("s", i)
+		}
+		events := make([]*hookglass.Event, len(c.events))
+		for i, e := range c.events {
+			events[i] = e.event(i + 1)
+		}
+		f, err := flow.Play(plan, noon, events, noon.Add(time.Duration(c.end*float64(time.Second))))
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got := string(f.State) + ":"
+		for _, s := range f.Progress.Steps {
+			got += " " + string(s.State)
+		}
+		if got != c.want || !strings.Contains(f.Progress.Message, c.message) || f.State.Final() == f.FinishedAt.IsZero() {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, f.Progress.Message, c.want, c.message)
+		}
+	}
+}
+
+func TestValuesGoFromStepToStep(t *testing.T) {
+	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{
+		one(1, func(s *hookglass.FlowStep) {
+			s.Key = "paid"
+			s.Extract = []hookglass.FlowExtract{{Name: "order", Source: "/data/id"}, {Name: "run", Source: "header.x-run"}, {Name: "n", Source: `regex:"n":(\d+)`}, {Name: "page", Source: "query.page"}}
+		}),
+		one(2, func(s *hookglass.FlowStep) {
+			s.Key, s.Subject, s.From = "mail", "order", "shop@"
+			s.Where = []hookglass.FlowWhere{{Part: "text", Contains: true, Value: "Order {{steps.paid.order}} of run {{ steps.paid.run }}"}}
+			s.Extract = []hookglass.FlowExtract{{Name: "code", Source: "code"}, {Name: "link", Source: "link:confirm"}, {Name: "to", Source: "to"}}
+		}),
+		one(1, func(s *hookglass.FlowStep) {
+			s.Key = "confirmed"
+			s.Where = []hookglass.FlowWhere{{Part: "/id", Value: "{{steps.paid.order}}"}, {Part: "/code", Value: "{{steps.mail.code}}"}, {Part: "/n", Value: "7"}, {Part: "/ok", Value: "true"}}
+		}),
+	}}
+	events := []*hookglass.Event{
+		arrival{1, 1, "a", `{"data":{}}`}.event(1),
+		arrival{1, 2, "a", `{"data":{"id":"ord_1"},"n":42}`}.event(2),
+		mail(3, "Another order", "Order ord_2 of run 7"),
+		mail(4, "Your order", "Order ord_1 of run 7\r\nYour verification code is 493817\r\nhttps://shop.example.com/help https://shop.example.com/confirm?x=1"),
+		arrival{1, 5, "a", `{"id":"ord_1","code":"493817","n":7,"ok":false}`}.event(5),
+		arrival{1, 6, "a", `{"id":"ord_1","code":"493817","n":7,"ok":true}`}.event(6),
+	}
+	f, err := flow.Play(plan, noon, events[:5], noon.Add(5*time.Second))
+	if err != nil || f.State != hookglass.FlowPending {
+		t.Fatalf("%v %+v", err, f)
+	}
+	miss := f.Progress.Steps[2].NearMiss
+	if miss == nil || miss.EventID != "req_5" || miss.Held != 4 || miss.Total != 5 || miss.Faults[0] != (hookglass.FlowFault{Condition: "/ok", Expected: "true", Actual: "false"}) {
+		t.Errorf("the near miss is %+v", miss)
+	}
+	if f, err = flow.Play(plan, noon, events, noon.Add(6*time.Second)); err != nil || f.State != hookglass.FlowPassed {
+		t.Fatalf("%v %+v", err, f)
+	}
+	if got := fmt.Sprint(f.Progress.Steps[0].Values, f.Progress.Steps[1].Values); got != "map[n:42 order:ord_1 page:2 run:7] map[code:493817 link:https://shop.example.com/confirm?x=1 to:me@example.com]" {
+		t.Errorf("values: %s", got)
+	}
+}
+
+// Each term of a query is a condition of its own, so that it can be told which was not met.
+func TestAQueryIsSplitWhereItsTermsEnd(t *testing.T) {
+	for q, want := range map[string]string{
+		`provider:stripe event:a.* -tag:noise`: `provider:stripe|event:a.*|-tag:noise`,
+		`subject:"a \" b" "free text"  x`:      `subject:"a \" b"|"free text"|x`,
+		`-"not this" body./a:"b c"`:            `-"not this"|body./a:"b c"`,
+		`http://x.example.com/a:b "q"`:         `http://x.example.com/a:b|"q"`,
+		`@x:"a`:                                `@x:"a`,
+		``:                                     ``,
+		`ab"c d`:                               `ab"c|d`,
+		` method:POST	path:/x `:                `method:POST|path:/x`,
+	} {
+		if got := strings.Join(flow.Terms(q), "|"); got != want {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+}
+
+func FuzzTermsOfAQuery(f *testing.F) {
+	for _, q := range []string{`a b`, `-"x" y:"z \" " `, `@x:"a b" c`, `"`, `a:"b`} {
+		f.Add(q)
+	}
+	f.Fuzz(func(t *testing.T, q string) {
+		joined := strings.Join(flow.Terms(q), "")
+		for _, word := range strings.Fields(q) {
+			if !strings.Contains(strings.Join(strings.Fields(q), ""), word) || len(joined) > len(q) {
+				t.Errorf("%q became %q", q, joined)
+			}
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package flow
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Draft is what a caller expects. Zero fields are not named.
+type Draft struct {
+	Name    string
+	AnyTurn bool
+	Timeout time.Duration // 0: hookglass.DefaultFlowTime
+	Since   time.Time     // events that were received since then count; zero: what comes from now on
+	Steps   []StepDraft
+}
+
+// StepDraft is one expectation. Endpoint is an id or a custom id.
+type StepDraft struct {
+	hookglass.FlowStep
+	Endpoint string
+}
+
+// maxSince bounds how far back events count; a minute more is for the way of what was said as a duration.
+const maxSince = time.Hour
+
+// name is what ids of steps and names of values look like: both stand in references.
+var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+// plan checks a draft and finds its endpoints, which must be of one workspace. It answers validation_failed and not_found.
+func (d Draft) plan(v *store.View, now time.Time) (p hookglass.FlowPlan, workspace hookglass.Endpoint, err error) {
+	p = hookglass.FlowPlan{Name: d.Name, AnyTurn: d.AnyTurn, Timeout: d.Timeout}
+	if p.Timeout == 0 {
+		p.Timeout = hookglass.DefaultFlowTime
+	}
+	if err := d.check(p, now); err != nil {
+		return p, workspace, err
+	}
+	for i, s := range d.Steps {
+		e, err := v.Endpoint(s.Endpoint)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			return p, workspace, hookglass.Invalid(fmt.Sprintf("flow.steps.%d.endpoint_id", i), "names no endpoint")
+		}
+		if err != nil {
+			return p, workspace, err
+		}
+		if i == 0 {
+			workspace = e
+		}
+		if e.WorkspaceID == 0 || e.WorkspaceID != workspace.WorkspaceID {
+			return p, workspace, hookglass.Invalid(fmt.Sprintf("flow.steps.%d.endpoint_id", i), "must be of the same workspace as that of the other steps")
+		}
+		step := s.FlowStep
+		step.EndpointNum, step.EndpointID = e.Num, e.ID
+		if step.Key == "" {
+			step.Key = "step" + strconv.Itoa(i+1)
+		}
+		if step.Count == 0 && !step.Never {
+			step.Count = 1
+		}
+		p.Steps = append(p.Steps, step)
+	}
+	return p, workspace, checkSteps(&p, now)
+}
+
+func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
+	var faults []hookglass.FieldError
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, hookglass.FieldError{Field: "flow." + field, Message: fmt.Sprintf(format, args...)})
+	}
+	if utf8.RuneCountInString(d.Name) > hookglass.MaxFlowText {
+		fault("name", "may have %d characters at most", hookglass.MaxFlowText)
+	}
+	if p.Timeout < hookglass.MinFlowTimeout || p.Timeout > hookglass.MaxFlowTimeout {
+		fault("timeout_seconds", "must be from 0.1 to 86400")
+	}
+	if !d.Since.IsZero() && (d.Since.After(now) || now.Sub(d.Since) > maxSince+time.Minute) {
+		fault("since", "must be within the last hour")
+	}
+	if n := len(d.Steps); n == 0 || n > hookglass.MaxFlowSteps {
+		fault("steps", "must be 1 to %d", hookglass.MaxFlowSteps)
+	}
+	if err := hookglass.InvalidFields(faults); err != nil {
+		return err
+	}
+	return nil
+}
+
+// checkSteps checks what steps may be, each and together.
+func checkSteps(p *hookglass.FlowPlan, now time.Time) error {
+	last := -1 // the last step that waits for an event
+	for i, s := range p.Steps {
+		if !s.Never {
+			last = i
+		}
+	}
+	for i, s := range p.Steps {
+		if message, field := stepFault(p, i, last); message != "" {
+			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.%s", i, field), "%s", message)
+		}
+		if slices.ContainsFunc(p.Steps[:i], func(other hookglass.FlowStep) bool { return other.Key == s.Key }) {
+			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.id", i), "is that of another step")
+		}
+		if _, err := compile(p, i, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func stepFault(p *hookglass.FlowPlan, i, last int) (message, field string) {
+	s := &p.Steps[i]
+	switch {
+	case !name.MatchString(s.Key):
+		return "must begin with a letter and have letters, digits, _ and - alone, 64 at most", "id"
+	case s.Within < 0 || s.Within > hookglass.MaxFlowTimeout:
+		return "must be above 0 and at most 86400", "within_seconds"
+	case s.Never && (s.Count != 0 || s.Exactly):
+		return "does not go with never", "count"
+	case s.Never && len(s.Extract) > 0:
+		return "does not go with never", "extract"
+	case s.Count < 0 || s.Count > hookglass.MaxFlowCount || !s.Never && s.Count == 0:
+		return "must be from 1 to " + strconv.Itoa(hookglass.MaxFlowCount), "count"
+	case !p.AnyTurn && s.Never && i > last && last >= 0 && s.Within == 0:
+		return "is required where no step that waits for an event follows", "within_seconds"
+	case !p.AnyTurn && s.Exactly && i == last && s.Within == 0:
+		return "is required with count.exactly where no step that waits for an event follows", "within_seconds"
+	case len(s.Where) > hookglass.MaxFlowNames:
+		return "may have " + strconv.Itoa(hookglass.MaxFlowNames) + " members at most", "where"
+	case len(s.Extract) > hookglass.MaxFlowNames:
+		return "may have " + strconv.Itoa(hookglass.MaxFlowNames) + " members at most", "extract"
+	}
+	for field, text := range map[string]string{"provider": s.Provider, "event_type": s.EventType, "subject": s.Subject, "from": s.From} {
+		if fault := textFault(text); fault != "" {
+			return fault, field
+		}
+	}
+	for _, w := range s.Where {
+		if fault := textFault(w.Part) + textFault(w.Value); fault != "" {
+			return fault, "where"
+		}
+	}
+	for _, x := range s.Extract {
+		if !name.MatchString(x.Name) {
+			return "takes names of letters, digits, _ and -, beginning with a letter, 64 at most", "extract"
+		}
+		if fault := textFault(x.Source); fault != "" {
+			return fault, "extract"
+		}
+	}
+	return "", ""
+}
+
+func textFault(text string) string {
+	switch {
+	case utf8.RuneCountInString(text) > hookglass.MaxFlowText:
+		return "may have " + strconv.Itoa(hookglass.MaxFlowText) + " characters at most"
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return "must be text"
+	}
+	return ""
+}

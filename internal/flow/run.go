@@ -1,0 +1,396 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	// lease is for how long a node holds a flow without a word; a dead node's flows are taken over after it (decisions, section 14: within 60 s).
+	lease = 15 * time.Second
+	// renewEvery keeps leases, and saves how far flows have read.
+	renewEvery = 5 * time.Second
+	// lookEvery backs up announcements that were lost.
+	lookEvery = 2 * time.Second
+	// pause is the least time between two looks: under a flood, events are read in larger pieces.
+	pause = 10 * time.Millisecond
+
+	// keptPayload is the size of payloads that are kept while the flows of a round are judged.
+	keptPayload = 64 << 10
+
+	claimAtOnce = 100
+	readAtOnce  = 200
+	purgeEvery  = 10 * time.Minute
+	purgeAtOnce = 500
+)
+
+// held is a flow of which this node has the lease.
+type held struct {
+	store.HeldFlow
+	machine *machine
+	dirty   atomic.Bool // something was captured, or may have been
+	subs    []*store.Subscription
+	saved   int64 // the cursor that is stored
+}
+
+func (h *held) close() {
+	for _, s := range h.subs {
+		s.Close()
+	}
+}
+
+// Run judges flows until ctx ends, and then gives them to other nodes.
+func (s *Service) Run(ctx context.Context) error {
+	begun := s.db.Listen(store.TopicFlows)
+	defer begun.Close()
+	woken := make(chan struct{}, 1)
+	wake := func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	}
+	look, renew, purge := time.NewTicker(lookEvery), time.NewTicker(renewEvery), time.NewTicker(purgeEvery)
+	defer look.Stop()
+	defer renew.Stop()
+	defer purge.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		select {
+		case <-begun.C:
+			s.tell(s.claim(ctx, wake))
+		case <-look.C:
+			s.tell(errors.Join(s.claim(ctx, wake), s.look(ctx)))
+		case <-renew.C:
+			s.tell(s.renew(ctx))
+		case <-purge.C:
+			s.tell(s.purge(ctx))
+		case <-woken:
+		case <-due.C:
+		case <-ctx.Done():
+			s.release()
+			return nil
+		}
+		next, err := s.round(ctx)
+		s.tell(err)
+		due.Reset(next)
+		if err := rest(ctx, pause); err != nil {
+			s.release()
+			return nil
+		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tell logs what failed; it is tried again.
+func (s *Service) tell(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Warn("flows could not be judged; this is tried again", "error", err)
+	}
+}
+
+// claim takes flows that are nobody's.
+func (s *Service) claim(ctx context.Context, wake func()) error {
+	var free bool
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		free, err = v.HasFreeFlows()
+		return err
+	})
+	if err != nil || !free {
+		return err
+	}
+	var claimed []store.HeldFlow
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		claimed, err = tx.ClaimFlows(claimAtOnce, lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range claimed {
+		h := &held{HeldFlow: c, saved: c.Cursor}
+		m, err := newMachine(&h.Flow)
+		if err != nil {
+			s.log.Error("a flow is not understood", "flow", c.ID, "error", err)
+			continue
+		}
+		h.machine = m
+		for _, num := range endpointsOf(&h.Flow) {
+			h.subs = append(h.subs, s.db.Watch(store.TopicEvents(num), func() {
+				h.dirty.Store(true)
+				wake()
+			}))
+		}
+		h.dirty.Store(true) // after it watches, so that nothing comes between
+		if before := s.held[c.Num]; before != nil {
+			before.close()
+		}
+		s.held[c.Num] = h
+	}
+	return nil
+}
+
+// look finds what announcements have lost, for all flows by one question.
+func (s *Service) look(ctx context.Context) error {
+	all := s.all()
+	if len(all) == 0 {
+		s.seen = -1
+		return nil
+	}
+	var endpoints []int64
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		endpoints, s.seen, err = v.EndpointsSince(s.seen)
+		return err
+	})
+	for _, h := range all {
+		for _, num := range endpointsOf(&h.Flow) {
+			if slices.Contains(endpoints, num) {
+				h.dirty.Store(true)
+			}
+		}
+	}
+	return err
+}
+
+// all lists the flows that are held, in the order of their beginning.
+func (s *Service) all() []*held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*held, 0, len(s.held))
+	for _, h := range s.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *held) int { return int(a.Num - b.Num) })
+	return all
+}
+
+// drop forgets a flow that ended, or that is another's.
+func (s *Service) drop(h *held) {
+	h.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[h.Num] == h {
+		delete(s.held, h.Num)
+	}
+}
+
+// round judges the flows that something was captured for, or that time decides on, and returns when the next is due.
+func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
+	next = time.Hour
+	batches := map[batchKey]*batch{}
+	for _, h := range s.all() {
+		now := s.now()
+		due := h.machine.due()
+		if h.dirty.Swap(false) || !now.Before(due) {
+			e := s.judge(ctx, h, batches)
+			if e != nil {
+				h.dirty.Store(true)
+				err = errors.Join(err, e)
+				next = min(next, time.Second)
+				continue
+			}
+		}
+		if h.dirty.Load() {
+			next = 0
+		}
+		if due := h.machine.due(); !due.IsZero() {
+			next = min(next, max(due.Sub(s.now())+time.Millisecond, 0))
+		}
+	}
+	return next, err
+}
+
+// batchKey is what flows that watch the same endpoint from the same place have in common: the events are read once for all.
+type batchKey struct{ endpoint, after int64 }
+
+// batch is what was read of one endpoint.
+type batch struct {
+	events []*hookglass.Event
+	upTo   int64
+	gone   bool
+}
+
+// judge takes a flow as far as there are events, a piece at a time, and lets time decide.
+func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batch) error {
+	now := s.now() // before the events are read: those that are there at this time are among them
+	before := h.Flow
+	before.Progress.Steps = clone(h.Progress.Steps)
+	more, err := s.read(ctx, h, batches)
+	if err == nil && !more {
+		h.machine.tick(now)
+	}
+	if err == nil && h.machine.shown {
+		h.Version++
+		err = s.save(ctx, h)
+	}
+	if err != nil { // it begins anew from what is stored
+		h.Flow = before
+		h.machine.shown = false
+		return err
+	}
+	h.machine.shown = false
+	if more {
+		h.dirty.Store(true)
+	}
+	if h.State.Final() {
+		s.drop(h)
+	}
+	return nil
+}
+
+// clone copies progress so deep that a machine changes nothing of the copy.
+func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
+	all := slices.Clone(steps)
+	for i := range all {
+		all[i].Matched = slices.Clone(all[i].Matched)
+	}
+	return all
+}
+
+// read takes the next events, and reports whether there are more.
+func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, err error) {
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		upTo := int64(-1)
+		var events []*hookglass.Event
+		for _, num := range endpointsOf(&h.Flow) {
+			key := batchKey{num, h.Cursor}
+			b := batches[key]
+			if b == nil {
+				b = &batch{}
+				var gone []int64
+				var err error
+				if b.events, b.upTo, gone, err = v.FlowEvents([]int64{num}, h.Cursor, readAtOnce); err != nil {
+					return err
+				}
+				b.gone = len(gone) > 0
+				batches[key] = b
+			}
+			if b.gone {
+				h.machine.lose(num, s.now())
+				return nil
+			}
+			if upTo < 0 || b.upTo < upTo {
+				upTo = b.upTo
+			}
+			more = more || len(b.events) == readAtOnce
+			events = append(events, b.events...)
+		}
+		slices.SortFunc(events, func(a, b *hookglass.Event) int { return int(a.Seq - b.Seq) })
+		for _, e := range events {
+			if e.Seq > upTo {
+				break
+			}
+			if e.ReceivedAt.Before(h.StartedAt) {
+				continue // with since, the cursor may begin earlier
+			}
+			err := h.machine.take(e, func() error {
+				err := v.LoadPayload(e)
+				if hookglass.Is(err, hookglass.CodeNotFound) {
+					return errGone
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if e.Size > keptPayload {
+				e.Payload = nil // other flows may want it, but not all of them at once
+			}
+			if h.State.Final() {
+				break
+			}
+		}
+		h.Cursor = max(h.Cursor, upTo)
+		return nil
+	})
+	return more, err
+}
+
+// save stores how far a flow is. One that is another's by now is dropped.
+func (s *Service) save(ctx context.Context, h *held) error {
+	kept := false
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		kept, err = tx.SaveFlow(h.HeldFlow)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	h.saved = h.Cursor
+	if !kept {
+		s.drop(h)
+	}
+	return nil
+}
+
+// renew keeps the leases of what is held, and saves how far it has read.
+func (s *Service) renew(ctx context.Context) error {
+	all := s.all()
+	if len(all) == 0 {
+		return nil
+	}
+	rows := make([]store.HeldFlow, len(all))
+	for i, h := range all {
+		rows[i] = h.HeldFlow
+	}
+	var still []int64
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		still, err = tx.ExtendFlows(rows, lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		if !slices.Contains(still, h.Num) {
+			s.drop(h)
+		} else if h.Cursor != h.saved {
+			err = errors.Join(err, s.save(ctx, h))
+		}
+	}
+	return err
+}
+
+// release gives what is held to other nodes.
+func (s *Service) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var rows []store.HeldFlow
+	for _, h := range s.all() {
+		rows = append(rows, h.HeldFlow)
+		s.drop(h)
+	}
+	s.tell(s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ReleaseFlows(rows) }))
+}
+
+func (s *Service) purge(ctx context.Context) error {
+	for more := true; more; {
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			more, err = tx.PurgeFlows(s.now().Add(-hookglass.FlowKept), purgeAtOnce)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,430 @@
+package flow
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/internal/email"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/query"
+)
+
+// maxRead bounds the text that patterns are looked for in.
+const maxRead = 1 << 20
+
+// step is one step, compiled.
+type step struct {
+	conditions []condition // those that need no payload first
+	wheres     []where
+	extracts   []extract
+	refers     []int // the steps whose values it compares with
+}
+
+type condition struct {
+	name, expected string
+	q              query.Query
+	actual         func(*hookglass.Event) string // nil: it is not one value
+	deep           bool                          // it needs the payload
+}
+
+type where struct {
+	hookglass.FlowWhere
+	parts []piece
+}
+
+// piece is a literal or, with a key, a reference.
+type piece struct{ text, key, name string }
+
+type extract struct {
+	hookglass.FlowExtract
+	pattern *regexp.Regexp
+}
+
+// compile reads a step of a plan. Errors are validation_failed.
+func compile(plan *hookglass.FlowPlan, i int, now time.Time) (*step, error) {
+	in, field := &plan.Steps[i], fmt.Sprintf("flow.steps.%d", i)
+	s := &step{}
+	if err := s.compileConditions(in, field, now); err != nil {
+		return nil, err
+	}
+	for _, w := range in.Where {
+		at := field + ".where"
+		if !validPart(w.Part) {
+			return nil, hookglass.Invalid(at, "has a name that is no JSON Pointer, header.<name>, query.<name>, subject, from, to, path or text")
+		}
+		parts, err := pieces(w.Value)
+		if err != nil {
+			return nil, hookglass.Invalid(at, "%s", err.Error())
+		}
+		for _, p := range parts {
+			if p.key == "" {
+				continue
+			}
+			k := earlier(plan, i, p.key, p.name)
+			if k < 0 {
+				return nil, hookglass.Invalid(at, "refers to {{steps.%s.%s}}, which no step before it extracts", p.key, p.name)
+			}
+			s.refers = append(s.refers, k)
+		}
+		s.wheres = append(s.wheres, where{w, parts})
+	}
+	for _, x := range in.Extract {
+		e := extract{FlowExtract: x}
+		if err := e.compile(); err != nil {
+			return nil, hookglass.Invalid(field+".extract", "%s", err.Error())
+		}
+		s.extracts = append(s.extracts, e)
+	}
+	return s, nil
+}
+
+// earlier is the step before one that has a key and extracts a name, -1 when there is none.
+func earlier(plan *hookglass.FlowPlan, before int, key, name string) int {
+	for k, s := range plan.Steps[:before] {
+		if s.Key != key || s.Never {
+			continue
+		}
+		for _, x := range s.Extract {
+			if x.Name == name {
+				return k
+			}
+		}
+	}
+	return -1
+}
+
+func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.Time) error {
+	type given struct {
+		name, value string
+		filter      query.Filter
+		actual      func(*hookglass.Event) string
+	}
+	all := []given{
+		{"provider", in.Provider, query.Filter{Provider: in.Provider}, func(e *hookglass.Event) string { return e.Provider }},
+		{"event_type", in.EventType, query.Filter{EventType: in.EventType}, func(e *hookglass.Event) string { return e.EventType }},
+		{"subject", in.Subject, query.Filter{Q: "subject:" + quoted(in.Subject)}, func(e *hookglass.Event) string { return e.Subject }},
+		{"from", in.From, query.Filter{Q: "from:" + quoted(in.From)}, func(e *hookglass.Event) string { return e.From }},
+	}
+	for _, term := range terms(in.Query, now) {
+		all = append(all, given{"q", term, query.Filter{Q: term}, nil})
+	}
+	var deep []condition
+	for _, g := range all {
+		if g.value == "" {
+			continue
+		}
+		g.filter.Ignored = "any"
+		q, err := g.filter.Parse(now)
+		if err != nil {
+			if e, ok := err.(*hookglass.Error); ok && len(e.Details) > 0 {
+				return hookglass.Invalid(field+"."+g.name, "%s", e.Details[0].Message)
+			}
+			return err
+		}
+		c := condition{name: g.name, expected: g.value, q: q, actual: g.actual}
+		if headers, body := q.Reads(); headers || body {
+			c.deep = true
+			deep = append(deep, c)
+			continue
+		}
+		s.conditions = append(s.conditions, c)
+	}
+	s.conditions = append(s.conditions, deep...)
+	return nil
+}
+
+// quoted writes a text as a value of a query, in which stars still stand for any characters.
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// terms splits a query where its terms end, so that each can be told whether it held. A query that can not be split is one.
+func terms(q string, now time.Time) []string {
+	whole, err := query.Parse(q, now)
+	if err != nil || q == "" {
+		return []string{q}
+	}
+	var found []string
+	for rest := strings.TrimLeft(q, " \t\r\n\v\f"); rest != ""; rest = strings.TrimLeft(rest, " \t\r\n\v\f") {
+		n := termLength(rest)
+		found = append(found, rest[:n])
+		rest = rest[n:]
+	}
+	if len(found) != len(whole.Terms()) {
+		return []string{q}
+	}
+	return found
+}
+
+// termLength is the length of the first term of a text.
+func termLength(text string) int {
+	at := 0
+	if text[0] == '-' {
+		at = 1
+	}
+	if space := strings.IndexAny(text, " \t\r\n\v\f"); at < len(text) && text[at] != '"' {
+		if colon := strings.IndexByte(text, ':'); colon >= 0 && colon+1 < len(text) && text[colon+1] == '"' && (space < 0 || colon < space) {
+			at = colon + 1
+		} else if space < 0 {
+			return len(text)
+		} else {
+			return space
+		}
+	}
+	for at++; at < len(text) && text[at] != '"'; at++ {
+		if text[at] == '\\' {
+			at++
+		}
+	}
+	return min(at+1, len(text))
+}
+
+// pieces splits a value at its references.
+func pieces(value string) (parts []piece, err error) {
+	for rest := value; rest != ""; {
+		before, inner, opened := strings.Cut(rest, "{{")
+		if before != "" {
+			parts = append(parts, piece{text: before})
+		}
+		if !opened {
+			break
+		}
+		inside, after, closed := strings.Cut(inner, "}}")
+		path := strings.Split(strings.TrimSpace(inside), ".")
+		if !closed || len(path) != 3 || path[0] != "steps" || path[1] == "" || path[2] == "" {
+			return nil, fmt.Errorf("may hold {{steps.<id>.<name>}} alone between braces")
+		}
+		parts = append(parts, piece{key: path[1], name: path[2]})
+		rest = after
+	}
+	return parts, nil
+}
+
+func validPart(part string) bool {
+	switch part {
+	case "subject", "from", "to", "path", "text":
+		return true
+	}
+	for _, prefix := range []string{"header.", "query."} {
+		if name, ok := strings.CutPrefix(part, prefix); ok {
+			return name != ""
+		}
+	}
+	_, err := jsondoc.ParsePointer(part)
+	return err == nil && part != ""
+}
+
+func (x *extract) compile() (err error) {
+	pattern, isPattern := strings.CutPrefix(x.Source, "regex:")
+	switch {
+	case isPattern:
+		if x.pattern, err = regexp.Compile(pattern); err != nil || pattern == "" {
+			return fmt.Errorf("has a pattern that is not valid (RE2)")
+		}
+	case x.Source == "link", x.Source == "code":
+	case strings.HasPrefix(x.Source, "link:") && x.Source != "link:":
+	case validPart(x.Source):
+	default:
+		return fmt.Errorf("takes a JSON Pointer, header.<name>, query.<name>, subject, from, to, path, text, link, link:<text>, code or regex:<pattern>")
+	}
+	return nil
+}
+
+// verdict is how an event meets a step.
+type verdict struct {
+	met, total int // conditions, the endpoint among them
+	faults     []hookglass.FlowFault
+	values     map[string]string
+}
+
+func (v verdict) held() bool { return v.met == v.total }
+
+// judge tells how an event of the step's endpoint meets it. The payload is not loaded for an event that fails without.
+func (s *step) judge(e *hookglass.Event, load func() error, values func(key, name string) (string, bool)) (verdict, error) {
+	v := verdict{met: 1, total: 1 + len(s.conditions) + len(s.wheres) + len(s.extracts), values: map[string]string{}}
+	loaded := false
+	read := func() error {
+		if loaded || e.Payload != nil {
+			return nil
+		}
+		loaded = true
+		return load()
+	}
+	for _, c := range s.conditions {
+		if c.deep {
+			if len(v.faults) > 0 {
+				return v, nil
+			}
+			if err := read(); err != nil {
+				return v, err
+			}
+		}
+		if c.q.Match(e) {
+			v.met++
+			continue
+		}
+		f := hookglass.FlowFault{Condition: c.name, Expected: c.expected}
+		if c.actual != nil {
+			f.Actual = cut(c.actual(e), maxShown)
+		}
+		v.faults = append(v.faults, f)
+	}
+	if len(v.faults) > 0 || len(s.wheres)+len(s.extracts) == 0 {
+		return v, nil
+	}
+	if err := read(); err != nil {
+		return v, err
+	}
+	r := &reader{event: e}
+	for _, w := range s.wheres {
+		expected := w.expected(values)
+		actual, found := r.part(w.Part)
+		if found && (actual == expected || w.Contains && strings.Contains(actual, expected)) {
+			v.met++
+			continue
+		}
+		v.faults = append(v.faults, hookglass.FlowFault{Condition: w.Part, Expected: cut(expected, maxShown), Actual: cut(actual, maxShown)})
+	}
+	for _, x := range s.extracts {
+		value, found := r.extract(x)
+		if !found || value == "" {
+			v.faults = append(v.faults, hookglass.FlowFault{Condition: "extract." + x.Name, Expected: x.Source})
+			continue
+		}
+		v.met++
+		v.values[x.Name] = cut(value, hookglass.MaxFlowValue)
+	}
+	return v, nil
+}
+
+// maxShown bounds what a fault tells of a value, in bytes.
+const maxShown = 200
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+func (w where) expected(values func(key, name string) (string, bool)) string {
+	var b strings.Builder
+	for _, p := range w.parts {
+		if p.key == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		value, _ := values(p.key, p.name) // a step watches only when the values are there
+		b.WriteString(value)
+	}
+	return b.String()
+}
+
+// reader reads parts of one event, each kind once.
+type reader struct {
+	event *hookglass.Event
+	mail  *email.Message
+	found *email.Extracted
+	doc   *jsondoc.Value
+}
+
+// part is the value of a part of the event as text.
+func (r *reader) part(name string) (string, bool) {
+	e := r.event
+	switch name {
+	case "subject":
+		return e.Subject, e.Type == hookglass.EventEmail
+	case "from":
+		return e.From, e.Type == hookglass.EventEmail
+	case "to":
+		return e.To, e.Type == hookglass.EventEmail
+	case "path":
+		return e.Path, true
+	case "text":
+		return r.text(), true
+	}
+	if header, ok := strings.CutPrefix(name, "header."); ok {
+		return strings.Trim(e.Headers.Get(header), " \t"), e.Headers.Has(header)
+	}
+	if parameter, ok := strings.CutPrefix(name, "query."); ok {
+		values, _ := url.ParseQuery(e.RawQuery) // what is malformed in it is left out
+		return values.Get(parameter), values.Has(parameter)
+	}
+	return r.at(name)
+}
+
+// text is what people read of the event: a body, or the subject and texts of a mail.
+func (r *reader) text() string {
+	if r.event.Type != hookglass.EventEmail {
+		return cut(string(r.event.Body), maxRead)
+	}
+	m := r.message()
+	return cut(r.event.Subject+"\n"+m.Text+"\n"+m.HTML, maxRead)
+}
+
+func (r *reader) message() *email.Message {
+	if r.mail == nil {
+		r.mail = email.Parse(r.event.Body)
+	}
+	return r.mail
+}
+
+func (r *reader) at(pointer string) (string, bool) {
+	p, err := jsondoc.ParsePointer(pointer)
+	if err != nil || r.event.Type == hookglass.EventEmail {
+		return "", false
+	}
+	if r.doc == nil {
+		doc, err := jsondoc.Parse(r.event.Body, jsondoc.Wide())
+		if err != nil {
+			return "", false
+		}
+		r.doc = &doc
+	}
+	value, found := r.doc.At(p)
+	if !found {
+		return "", false
+	}
+	return value.Text(), true
+}
+
+func (r *reader) extract(x extract) (string, bool) {
+	if x.pattern != nil {
+		groups := x.pattern.FindStringSubmatch(r.text())
+		switch {
+		case groups == nil:
+			return "", false
+		case len(groups) > 1:
+			return groups[1], utf8.ValidString(groups[1])
+		}
+		return groups[0], true
+	}
+	wanted, isLink := strings.CutPrefix(x.Source, "link")
+	if !isLink && x.Source != "code" {
+		return r.part(x.Source)
+	}
+	if r.event.Type != hookglass.EventEmail {
+		return "", false
+	}
+	if r.found == nil {
+		found := email.Extract(r.message())
+		r.found = &found
+	}
+	if x.Source == "code" {
+		if len(r.found.Codes) == 0 {
+			return "", false
+		}
+		return r.found.Codes[0], true
+	}
+	for _, link := range r.found.Links {
+		if strings.Contains(link, strings.TrimPrefix(wanted, ":")) {
+			return link, true
+		}
+	}
+	return "", false
+}
