@@ -1,0 +1,375 @@
+// Package declare makes a workspace what a declaration says: what is missing is made, what differs changed, what people made by hand left alone, and
+// what was declared before and is no longer is deleted where that is asked for. It hides how things are recognised, what is remembered of
+// earlier declarations, and how all of it is one transaction.
+//
+// The changes are those of the capabilities themselves, with their rules and entitlements; a dry run makes them and takes them back.
+package declare
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/action"
+	"hookglass/internal/alert"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+)
+
+// Bounds of a declaration: all of it is one transaction, behind which other writers stand.
+const (
+	MaxEndpoints = 500
+	MaxParts     = 2000 // of all endpoints
+)
+
+// defaultSet is the name of a set that gives none.
+const defaultSet = "default"
+
+var setPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Service is the capability. It is safe for concurrent use; declarations follow one another in the whole installation.
+type Service struct {
+	db        *store.DB
+	endpoints *endpoint.Service
+	actions   *action.Service
+	alerts    *alert.Service
+}
+
+// New returns the service.
+func New(db *store.DB, endpoints *endpoint.Service, actions *action.Service, alerts *alert.Service) *Service {
+	return &Service{db, endpoints, actions, alerts}
+}
+
+// These end a transaction that is not to be kept.
+var (
+	errDryRun    = errors.New("declare: a dry run")
+	errUnchanged = errors.New("declare: nothing differs")
+)
+
+// Apply makes the workspace what the declaration says, all of it or nothing, and returns what it did to each thing, in the order of the declaration;
+// last comes what is no longer declared. A dry run changes nothing and returns what would be done.
+//
+// It answers validation_failed with all that is wrong, each with its path in the declaration such as endpoints.0.actions.1.name, and what the
+// capabilities answer where a plan does not allow something.
+func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Declaration, dryRun bool) (changes []hookglass.DeclaredChange, err error) {
+	if who.Endpoint != "" {
+		return nil, hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	set, err := check(d)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Together(ctx, func(ctx context.Context) error {
+		r := &run{Service: s, ctx: ctx, set: set, seen: make(map[string]bool)}
+		if err := r.open(who, d.Workspace.Value); err != nil {
+			return err
+		}
+		if err := r.prune(d); err != nil {
+			return err
+		}
+		last := r.changes
+		r.changes = nil
+		for i, e := range d.Endpoints {
+			if err := r.endpoint(fmt.Sprintf("endpoints.%d", i), e); err != nil {
+				return err
+			}
+		}
+		if err := r.failed(); err != nil {
+			return err
+		}
+		changes = append(r.changes, last...)
+		if dryRun {
+			return errDryRun
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errDryRun) {
+		return nil, err
+	}
+	return changes, nil
+}
+
+// check judges what can be judged without the database.
+func check(d api.Declaration) (set string, err error) {
+	var faults []hookglass.FieldError
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	if d.Version.Set && d.Version.Value != 1 {
+		fault("version", "must be 1")
+	}
+	set = defaultSet
+	if d.Set.Set {
+		if set = d.Set.Value; !setPattern.MatchString(set) {
+			fault("set", "must be 1 to 63 of a-z, 0-9 and hyphen, beginning with a letter or digit")
+		}
+	}
+	if len(d.Endpoints) > MaxEndpoints {
+		fault("endpoints", "may be %d at most", MaxEndpoints)
+	}
+	parts := 0
+	named := make(map[string]bool)
+	once := func(list string, i int, field, name string) {
+		at, key := fmt.Sprintf("%s.%d.%s", list, i, field), list+" "+field+" "+name
+		switch {
+		case name == "":
+			fault(at, "is required")
+		case named[key]:
+			fault(at, "is declared twice")
+		}
+		named[key] = true
+	}
+	for i, e := range d.Endpoints {
+		at := fmt.Sprintf("endpoints.%d", i)
+		parts += len(e.SignatureConfigs) + len(e.ForwardingTargets) + len(e.Actions) + len(e.Alerts)
+		switch {
+		case e.ID.Value != "":
+			once("endpoints", i, "id", e.ID.Value)
+		case e.CustomID.Value == "":
+			fault(at+".custom_id", "is required: it says which endpoint this is")
+		}
+		if e.CustomID.Value != "" {
+			once("endpoints", i, "custom_id", e.CustomID.Value)
+		}
+		if e.WorkspaceID.Set {
+			fault(at+".workspace_id", "is not known here: workspace, at the top, is that of all")
+		}
+		for k, c := range e.SignatureConfigs {
+			once(at+".signature_configs", k, "provider", c.Provider.Value)
+		}
+		for k, c := range e.ForwardingTargets {
+			once(at+".forwarding_targets", k, "name", c.Name.Value)
+		}
+		for k, c := range e.Actions {
+			once(at+".actions", k, "name", c.Name.Value)
+		}
+		for k, c := range e.Alerts {
+			once(at+".alerts", k, "name", c.Name.Value)
+		}
+	}
+	if parts > MaxParts {
+		fault("endpoints", "may have %d signature configs, targets, actions and alerts at most", MaxParts)
+	}
+	if len(faults) > 0 {
+		return "", hookglass.InvalidFields(faults)
+	}
+	return set, nil
+}
+
+// run is one declaration being applied.
+type run struct {
+	*Service
+	ctx       context.Context
+	set       string
+	who       hookglass.Principal // within the workspace alone
+	workspace int64
+	known     []hookglass.Declared
+	seen      map[string]bool // what the declaration names, by kind, endpoint and ref
+	changes   []hookglass.DeclaredChange
+	faults    []hookglass.FieldError
+	refused   error // the first that is no validation failure
+}
+
+// open finds the workspace and what was declared in it.
+func (r *run) open(who hookglass.Principal, name string) error {
+	return r.db.View(r.ctx, who, func(v *store.View) (err error) {
+		var w hookglass.Workspace
+		if id, err := strconv.ParseInt(name, 10, 64); err == nil && id > 0 || name == "" {
+			if w, err = v.HomeWorkspace(id); err != nil {
+				return noWorkspace(err, name)
+			}
+		} else {
+			all, err := v.Workspaces(who.Account)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(w hookglass.Workspace) bool { return w.Name == name })
+			if i < 0 {
+				return hookglass.Invalid("workspace", "is no workspace of yours")
+			}
+			w = all[i]
+		}
+		r.workspace = w.ID
+		r.who = who
+		r.who.System, r.who.Account, r.who.Workspace = false, w.AccountID, w.ID
+		r.known, err = v.Declared(w.ID)
+		return err
+	})
+}
+
+func noWorkspace(err error, name string) error {
+	if name != "" && hookglass.Is(err, hookglass.CodeNotFound) {
+		return hookglass.Invalid("workspace", "is no workspace of yours")
+	}
+	return err
+}
+
+// fail keeps what is wrong at a path, and returns errors that are about nothing in the declaration.
+func (r *run) fail(at, wrapped string, err error) error {
+	var coded *hookglass.Error
+	if !errors.As(err, &coded) || coded.Code == hookglass.CodeUnavailable || coded.Code == hookglass.CodeInternal {
+		return err
+	}
+	if len(coded.Details) == 0 || coded.Code != hookglass.CodeValidationFailed {
+		if coded.Code == hookglass.CodeValidationFailed || coded.Code == hookglass.CodeConflict || coded.Code == hookglass.CodeNotFound {
+			r.faults = append(r.faults, hookglass.FieldError{Field: at, Message: coded.Message})
+		} else if r.refused == nil {
+			r.refused = &hookglass.Error{Code: coded.Code, Message: coded.Message, Details: []hookglass.FieldError{{Field: at, Message: coded.Message}}}
+		}
+		return nil
+	}
+	for _, f := range coded.Details {
+		field := f.Field
+		if len(field) > len(wrapped) && field[:len(wrapped)] == wrapped {
+			field = field[len(wrapped)+1:]
+		} else if field == wrapped {
+			field = ""
+		}
+		path := at
+		if field != "" {
+			path += "." + field
+		}
+		r.faults = append(r.faults, hookglass.FieldError{Field: path, Message: f.Message})
+	}
+	return nil
+}
+
+// failed answers what was kept by fail.
+func (r *run) failed() error {
+	if len(r.faults) > 0 {
+		return hookglass.InvalidFields(r.faults)
+	}
+	return r.refused
+}
+
+// part is one thing, whatever its kind.
+type part struct {
+	at      string // its path
+	wrapped string // the name under which the contract puts such a thing
+	kind    hookglass.DeclaredKind
+	of      string // its endpoint, as the file calls it
+	name    string
+	found   bool
+	id      string
+	secret  bool // its secret changes
+	change  func(context.Context) error
+	// show returns the thing as the contract has it, and its ids once it is there.
+	show func(context.Context) (shown any, endpoint hookglass.Endpoint, ref string, err error)
+}
+
+// settle makes or changes one thing. Where nothing differs it is as if nothing had been tried.
+func (r *run) settle(p part) error {
+	change := hookglass.DeclaredChange{Op: hookglass.OpCreate, Kind: p.kind, Endpoint: p.of, Name: p.name, ID: p.id}
+	var before any
+	var err error
+	var e hookglass.Endpoint
+	ref := ""
+	if p.found {
+		if before, e, ref, err = p.show(r.ctx); err != nil {
+			return err
+		}
+	}
+	err = r.db.Together(r.ctx, func(ctx context.Context) error {
+		if err := p.change(ctx); err != nil {
+			return err
+		}
+		var after any
+		if after, e, ref, err = p.show(ctx); err != nil {
+			return err
+		}
+		if !p.found {
+			return nil
+		}
+		change.Op = hookglass.OpUpdate
+		if change.Fields, err = differences(before, after); err != nil {
+			return err
+		}
+		if p.secret {
+			change.Fields = append(change.Fields, hookglass.FieldChange{Field: "secret", Secret: true})
+		}
+		if len(change.Fields) == 0 {
+			return errUnchanged
+		}
+		return nil
+	})
+	if errors.Is(err, errUnchanged) {
+		change.Op, err = hookglass.OpUnchanged, nil
+	}
+	if err != nil {
+		return r.fail(p.at, p.wrapped, err)
+	}
+	if change.ID = ref; p.kind == hookglass.DeclaredEndpoint {
+		change.ID, ref = string(e.ID), ""
+	}
+	r.changes = append(r.changes, change)
+	return r.remember(p, hookglass.Declared{
+		Set: r.set, Kind: p.kind, EndpointNum: e.Num, EndpointID: e.ID, Ref: ref, Name: p.of, Made: !p.found,
+	})
+}
+
+// remember keeps that the declaration names a thing. One that another set declares is refused: the two would undo each other's work.
+func (r *run) remember(p part, d hookglass.Declared) error {
+	if p.name != "" {
+		d.Name = p.name
+	}
+	r.seen[identity(d)] = true
+	for _, k := range r.known {
+		if identity(k) == identity(d) && k.Set != r.set {
+			r.faults = append(r.faults, hookglass.FieldError{Field: p.at, Message: fmt.Sprintf("is declared by the set %q", k.Set)})
+			return nil
+		}
+	}
+	return r.db.Update(r.ctx, r.who, func(tx *store.Tx) error { return tx.SaveDeclared(r.workspace, d) })
+}
+
+func identity(d hookglass.Declared) string {
+	return fmt.Sprintf("%s %d %s", d.Kind, d.EndpointNum, d.Ref)
+}
+
+// volatile are the fields that are no matter of a declaration.
+var volatile = []string{
+	"id", "endpoint_id", "created_at", "updated_at", "event_count", "refused_count", "last_event_at", "tunnel_active", "expires_at", "workspace_id",
+	"webhook_url", "url_of_endpoint", "email_address", "paused_at", "pause_reason", "consecutive_failures", "state", "state_changed_at",
+}
+
+// differences compares two things as the contract has them.
+func differences(before, after any) ([]hookglass.FieldChange, error) {
+	a, err := members(before)
+	if err != nil {
+		return nil, err
+	}
+	b, err := members(after)
+	if err != nil {
+		return nil, err
+	}
+	var fields []hookglass.FieldChange
+	names := make(map[string]bool)
+	for name := range a {
+		names[name] = true
+	}
+	for name := range b {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !slices.Contains(volatile, name) && !bytes.Equal(a[name], b[name]) {
+			fields = append(fields, hookglass.FieldChange{Field: name, Before: string(a[name]), After: string(b[name])})
+		}
+	}
+	return fields, nil
+}
+
+func members(v any) (m map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	return m, err
+}

@@ -1,0 +1,309 @@
+package declare_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/account"
+	"hookglass/internal/action"
+	"hookglass/internal/alert"
+	"hookglass/internal/declare"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/endpointsfile"
+	"hookglass/internal/outbound"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// yard is a database with an account.
+type yard struct {
+	t         *testing.T
+	db        *store.DB
+	keys      *seal.Keys
+	accounts  *account.Service
+	endpoints *endpoint.Service
+	made      account.Registered
+	who       hookglass.Principal
+	svc       *declare.Service
+}
+
+func each(t *testing.T, test func(t *testing.T, y *yard)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+		must(t, err)
+		y := &yard{t: t, db: db, keys: keys, accounts: account.New(db, slog.New(slog.DiscardHandler))}
+		y.made, err = y.accounts.Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		must(t, err)
+		y.who = hookglass.Principal{Account: y.made.Account.ID, User: y.made.User.ID, Scopes: hookglass.System.Scopes}
+		y.svc = y.node()
+		test(t, y)
+	})
+}
+
+// node is one more process on the database.
+func (y *yard) node() *declare.Service {
+	out := outbound.New(outbound.Config{})
+	y.endpoints = endpoint.New(y.db, y.keys).Through(out)
+	return declare.New(y.db, y.endpoints, action.New(y.db, action.Config{Client: out, Sealer: y.keys, Log: slog.New(slog.DiscardHandler)}),
+		alert.New(y.db, alert.Config{Client: out, Sealer: y.keys, Log: slog.New(slog.DiscardHandler)}))
+}
+
+// secrets are named by their value.
+type secrets struct{}
+
+func (secrets) Env(name string) (string, error) { return name, nil }
+func (secrets) File(string) (string, error)     { return "", errors.New("names a file") }
+
+func (y *yard) read(text string) api.Declaration {
+	y.t.Helper()
+	f, err := endpointsfile.Parse("file", []byte(text), secrets{})
+	must(y.t, err)
+	return f.Declaration
+}
+
+// apply applies a file and says what happened, in words.
+func (y *yard) apply(text string) []string {
+	y.t.Helper()
+	changes, err := y.svc.Apply(y.t.Context(), y.who, y.read(text), false)
+	must(y.t, err)
+	return words(changes)
+}
+
+func words(changes []hookglass.DeclaredChange) []string {
+	said := make([]string, len(changes))
+	for i, c := range changes {
+		fields := make([]string, len(c.Fields))
+		for k, f := range c.Fields {
+			fields[k] = f.Field
+		}
+		said[i] = strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", c.Op, c.Kind, c.Endpoint, c.Name, strings.Join(fields, ",")))
+		said[i] = strings.Join(strings.Fields(said[i]), " ")
+	}
+	return said
+}
+
+func (y *yard) wants(got []string, want ...string) {
+	y.t.Helper()
+	if !slices.Equal(got, want) {
+		y.t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// names lists the endpoints that there are.
+func (y *yard) names() []string {
+	y.t.Helper()
+	var names []string
+	must(y.t, y.db.View(y.t.Context(), y.who, func(v *store.View) error {
+		all, err := v.Endpoints(0, 0)
+		for _, e := range all {
+			names = append(names, e.Name)
+		}
+		return err
+	}))
+	return names
+}
+
+const whole = `
+endpoints:
+- custom_id: pay
+  name: Pay
+  provider: stripe
+  signature_configs: [{provider: stripe, secret: {env: whsec_1}}]
+  forwarding_targets: [{name: crm, url: "https://crm.example.com/x", retry_count: 1}]
+  actions: [{name: Mark, steps: [{step_type: tag, name: T, config: {tag: paid}}]}]
+  alerts: [{name: Quiet, kind: missing_webhook, config: {window_minutes: 5}}]
+- {custom_id: mail, kind: email, email_local_part: orders}
+`
+
+func TestADeclarationIsAppliedOnceAndThenNothingChanges(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.wants(y.apply(whole), "create endpoint pay", "create signature_config pay stripe", "create forwarding_target pay crm", "create action pay Mark",
+			"create alert pay Quiet", "create endpoint mail")
+		y.wants(y.apply(whole), "unchanged endpoint pay", "unchanged signature_config pay stripe", "unchanged forwarding_target pay crm",
+			"unchanged action pay Mark", "unchanged alert pay Quiet", "unchanged endpoint mail")
+		y.wants(y.names(), "Pay", "mail")
+		changed := strings.NewReplacer("whsec_1", "whsec_2", "retry_count: 1", "retry_count: 2", "tag: paid", "tag: sold", "window_minutes: 5", "window_minutes: 6", "name: Pay", "name: Paying").Replace(whole)
+		dry, err := y.svc.Apply(t.Context(), y.who, y.read(changed), true)
+		must(t, err)
+		want := []string{"update endpoint pay name", "update signature_config pay stripe secret", "update forwarding_target pay crm retry_count", "update action pay Mark steps",
+			"update alert pay Quiet config", "unchanged endpoint mail"}
+		y.wants(words(dry), want...)
+		y.wants(y.names(), "Pay", "mail")
+		y.wants(y.apply(changed), want...)
+		for _, c := range dry {
+			for _, f := range c.Fields {
+				if strings.Contains(f.Before+f.After, "whsec") {
+					t.Errorf("a secret shows: %+v", f)
+				}
+			}
+		}
+	})
+}
+
+func TestWhatIsNoLongerDeclaredIsDeletedOnlyIfTheFileMadeItAndPruneSaysSo(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		name, id := "By hand", "hand"
+		hand, err := y.endpoints.Create(t.Context(), y.who, endpoint.Draft{Name: &name, CustomID: &id})
+		must(t, err)
+		_, err = y.endpoints.Create(t.Context(), y.who, endpoint.Draft{Name: &name})
+		must(t, err)
+		y.wants(y.apply(whole + "- {custom_id: hand, name: Adopted}\n")[6:], "update endpoint hand name")
+
+		y.wants(y.apply("endpoints: [{custom_id: pay}]"), "unchanged endpoint pay", "keep endpoint mail", "release endpoint hand",
+			"keep signature_config pay stripe", "keep forwarding_target pay crm", "keep action pay Mark", "keep alert pay Quiet")
+		y.wants(y.names(), "Adopted", "By hand", "Pay", "mail")
+
+		y.wants(y.apply("prune: true\nendpoints: [{custom_id: pay, forwarding_targets: [{name: crm}]}]"), "unchanged endpoint pay", "unchanged forwarding_target pay crm",
+			"delete endpoint mail", "delete signature_config pay stripe", "delete action pay Mark", "delete alert pay Quiet")
+		y.wants(y.apply("prune: true\nendpoints: []"), "delete endpoint pay")
+		y.wants(y.names(), "Adopted", "By hand")
+		y.wants(y.apply("prune: true\nendpoints: []"))
+		// By its id, what has no custom id is declared as well.
+		y.wants(y.apply("endpoints: [{id: "+string(hand.ID)+", custom_id: other, name: Again}]"), "update endpoint other custom_id,name")
+	})
+}
+
+func TestNothingIsAppliedUnlessAllIsValid(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.apply("endpoints: [{custom_id: taken, kind: email}]")
+		_, err := y.svc.Apply(t.Context(), y.who, y.read(`
+endpoints:
+- {custom_id: good, name: Good}
+- {custom_id: bad one, name: Bad}
+- custom_id: parts
+  forwarding_targets: [{name: a, url: "ftp://x"}, {name: b}]
+  actions: [{name: x, steps: [{step_type: forward, config: {}}]}]
+  alerts: [{name: y, kind: missing_webhook, config: {window_minutes: 0}}, {name: z, kind: missing_webhook, config: {window_minutes: 1}, channels: [nobody]}]
+- {custom_id: taken, kind: webhook}
+`), false)
+		var coded *hookglass.Error
+		if !errors.As(err, &coded) || coded.Code != hookglass.CodeValidationFailed {
+			t.Fatal(err)
+		}
+		var fields []string
+		for _, d := range coded.Details {
+			fields = append(fields, d.Field)
+		}
+		y.wants(fields, "endpoints.1.custom_id", "endpoints.2.forwarding_targets.0.url", "endpoints.2.forwarding_targets.1.url", "endpoints.2.actions.0.steps[0].config.url",
+			"endpoints.2.alerts.0.config.window_minutes", "endpoints.2.alerts.1.channels.0", "endpoints.3.kind")
+		y.wants(y.names(), "taken")
+	})
+}
+
+func TestWhatIsWrongWithoutTheDatabase(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		many := "endpoints:\n"
+		for i := range declare.MaxEndpoints + 1 {
+			many += fmt.Sprintf("- {custom_id: e%d}\n", i)
+		}
+		for text, field := range map[string]string{
+			"version: 2":             "version",
+			"set: A B":               "set",
+			"workspace: Any":         "workspace",
+			"workspace: 999":         "workspace",
+			"endpoints: [{name: a}]": "endpoints.0.custom_id",
+			"endpoints: [{custom_id: aa}, {custom_id: aa}]":                                      "endpoints.1.custom_id",
+			"endpoints: [{custom_id: aa, workspace_id: 1}]":                                      "endpoints.0.workspace_id",
+			"endpoints: [{id: ep_0000000000000000000000000a}]":                                   "endpoints.0.id",
+			"endpoints: [{custom_id: aa, actions: [{name: x}, {name: x}]}]":                      "endpoints.0.actions.1.name",
+			"endpoints: [{custom_id: aa, signature_configs: [{secret: {env: X}}]}]":              "endpoints.0.signature_configs.0.provider",
+			"endpoints: [{custom_id: aa, kind: email, signature_configs: [{provider: stripe}]}]": "endpoints.0.signature_configs.0.secret",
+			many: "endpoints",
+		} {
+			_, err := y.svc.Apply(t.Context(), y.who, y.read(text), false)
+			var coded *hookglass.Error
+			if !errors.As(err, &coded) || coded.Code != hookglass.CodeValidationFailed || len(coded.Details) == 0 || coded.Details[0].Field != field {
+				t.Errorf("%.60s: %v, want a fault of %s", text, err, field)
+			}
+		}
+		y.wants(y.names())
+	})
+}
+
+func TestPlansAndWorkspacesHoldForDeclarations(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.apply("endpoints: [{custom_id: mine}]")
+		other, err := y.accounts.Register(t.Context(), account.Registration{Email: "eve@example.com"})
+		must(t, err)
+		eve := hookglass.Principal{Account: other.Account.ID, User: other.User.ID, Scopes: hookglass.System.Scopes}
+		if _, err := y.svc.Apply(t.Context(), eve, y.read("endpoints: [{custom_id: mine, name: Stolen}]"), false); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("the custom id of another account: %v", err)
+		}
+		y.wants(y.names(), "mine")
+		free := hookglass.PlanFree
+		_, err = y.accounts.SetAccount(t.Context(), y.who.Account, account.Change{Plan: &free})
+		must(t, err)
+		_, err = y.svc.Apply(t.Context(), y.who, y.read("endpoints: [{custom_id: mine, actions: [{name: A}]}, {custom_id: more}]"), false)
+		if !hookglass.Is(err, hookglass.CodePlanRequired) {
+			t.Errorf("actions on the free plan: %v", err)
+		}
+		y.wants(y.names(), "mine")
+		key := hookglass.Principal{Endpoint: "ep_x", Scopes: hookglass.System.Scopes}
+		if _, err := y.svc.Apply(t.Context(), key, y.read("endpoints: []"), false); !hookglass.Is(err, hookglass.CodeForbidden) {
+			t.Errorf("with the key of a temporary endpoint: %v", err)
+		}
+	})
+}
+
+func TestSetsDoNotTouchOneAnother(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.apply("set: one\nendpoints: [{custom_id: aa}]")
+		y.wants(y.apply("set: two\nprune: true\nendpoints: [{custom_id: bb}]"), "create endpoint bb")
+		_, err := y.svc.Apply(t.Context(), y.who, y.read("set: two\nendpoints: [{custom_id: aa, name: Mine}]"), false)
+		if err == nil || !strings.Contains(err.Error(), `declared by the set "one"`) {
+			t.Error(err)
+		}
+		y.wants(y.names(), "aa", "bb")
+	})
+}
+
+func TestNodesThatStartTogetherMakeEverythingOnce(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		d := y.read(whole)
+		var nodes sync.WaitGroup
+		var mu sync.Mutex
+		made := 0
+		for range 4 {
+			svc := y.node()
+			nodes.Go(func() {
+				changes, err := svc.Apply(t.Context(), y.who, d, false)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, c := range changes {
+					if c.Op == hookglass.OpCreate {
+						made++
+					} else if c.Op != hookglass.OpUnchanged {
+						t.Errorf("%+v", c)
+					}
+				}
+			})
+		}
+		nodes.Wait()
+		if made != 6 {
+			t.Errorf("%d things were made of 6", made)
+		}
+		y.wants(y.names(), "Pay", "mail")
+	})
+}

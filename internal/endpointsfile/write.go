@@ -1,0 +1,246 @@
+package endpointsfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+
+	"hookglass/api"
+)
+
+// Existing is an endpoint with what belongs to it, as the API answers it.
+type Existing struct {
+	Endpoint         api.Endpoint
+	SignatureConfigs []api.SignatureConfig
+	Targets          []api.ForwardingTarget
+	Actions          []api.Action
+	Alerts           []api.Alert
+}
+
+// Write writes a file that declares what exists. channels are the names of notification channels by their ids. No secret is in it: a comment says where
+// the name of one belongs.
+func Write(w io.Writer, existing []Existing, channels map[string]string) error {
+	endpoints := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, e := range existing {
+		n, err := writeEndpoint(e, channels)
+		if err != nil {
+			return err
+		}
+		endpoints.Content = append(endpoints.Content, n)
+	}
+	root := &mapping{}
+	root.set("version", 1)
+	root.node("endpoints", endpoints)
+	if root.err != nil {
+		return root.err
+	}
+	encoder := yaml.NewEncoder(w)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(root.made()); err != nil {
+		return err
+	}
+	return encoder.Close()
+}
+
+func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
+	m := &mapping{}
+	if e.Endpoint.CustomID == nil {
+		m.set("id", e.Endpoint.ID)
+	}
+	m.some("custom_id", e.Endpoint.CustomID)
+	m.set("name", e.Endpoint.Name)
+	if e.Endpoint.Kind == "email" {
+		m.set("kind", "email")
+		if e.Endpoint.EmailAddress != nil {
+			local, _, _ := strings.Cut(*e.Endpoint.EmailAddress, "@")
+			m.set("email_local_part", local)
+		}
+	}
+	m.some("provider", e.Endpoint.Provider)
+	if c := e.Endpoint.ProviderConfig; c.Handshake != nil || c.ResponseMode != "" {
+		m.set("provider_config", c)
+	}
+	m.off("enabled", e.Endpoint.Enabled)
+	if e.Endpoint.Response != nil {
+		m.set("response", e.Endpoint.Response)
+	}
+	m.some("response_script", e.Endpoint.ResponseScript)
+	if e.Endpoint.SchemaTracking {
+		m.set("schema_tracking", true)
+	}
+	list(m, "signature_configs", e.SignatureConfigs, func(p *mapping, c api.SignatureConfig) {
+		p.set("provider", c.Provider)
+		p.off("enabled", c.Enabled)
+		if c.Options != nil && *c.Options != (api.GenericOptions{}) {
+			p.set("options", c.Options)
+		}
+		name := deref(e.Endpoint.CustomID) + "_" + c.Provider + "_SECRET"
+		p.content[1].LineComment = "secret: {env: " + strings.Trim(variable.ReplaceAllString(strings.ToUpper(name), "_"), "_") + "}; without it the secret that is there stays"
+	})
+	list(m, "forwarding_targets", e.Targets, func(p *mapping, t api.ForwardingTarget) {
+		p.set("name", t.Name)
+		p.set("url", t.URL)
+		p.off("enabled", t.Enabled)
+		p.set("timeout_seconds", t.TimeoutSeconds)
+		p.set("retry_count", t.RetryCount)
+	})
+	list(m, "actions", e.Actions, func(p *mapping, a api.Action) {
+		p.set("name", a.Name)
+		p.off("enabled", a.Enabled)
+		p.set("failure_policy", a.FailurePolicy)
+		if len(a.Conditions) > 0 {
+			p.set("conditions", a.Conditions)
+		}
+		list(p, "steps", a.Steps, func(p *mapping, st api.ActionStep) {
+			p.set("reference_key", st.ReferenceKey)
+			p.set("step_type", st.StepType)
+			p.set("name", st.Name)
+			p.some("failure_policy", st.FailurePolicy)
+			p.set("config", st.Config)
+			if len(st.Conditions) > 0 {
+				p.set("conditions", st.Conditions)
+			}
+		})
+	})
+	list(m, "alerts", e.Alerts, func(p *mapping, a api.Alert) {
+		p.set("name", a.Name)
+		p.set("kind", a.Kind)
+		p.off("enabled", a.Enabled)
+		p.set("config", a.Config)
+		if len(a.ChannelIDs) > 0 {
+			names := make([]string, len(a.ChannelIDs))
+			for i, id := range a.ChannelIDs {
+				if names[i] = channels[id]; names[i] == "" {
+					names[i] = id
+				}
+			}
+			p.set("channels", names)
+		}
+	})
+	return m.made(), m.err
+}
+
+var variable = regexp.MustCompile(`[^A-Z0-9]+`)
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// mapping is a mapping that is being put together.
+type mapping struct {
+	content []*yaml.Node
+	err     error
+}
+
+func (m *mapping) made() *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Content: m.content}
+}
+
+func (m *mapping) node(name string, value *yaml.Node) {
+	m.content = append(m.content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
+}
+
+func (m *mapping) set(name string, value any) {
+	text, err := json.Marshal(value)
+	var n *yaml.Node
+	if err == nil {
+		n, err = fromJSON(text)
+	}
+	if err != nil {
+		m.err = err
+		return
+	}
+	m.node(name, n)
+}
+
+// some sets what is not null.
+func (m *mapping) some(name string, value *string) {
+	if value != nil {
+		m.set(name, *value)
+	}
+}
+
+// off sets what is true by itself.
+func (m *mapping) off(name string, value bool) {
+	if !value {
+		m.set(name, false)
+	}
+}
+
+// list sets the list of what belongs to something, unless there is none.
+func list[T any](m *mapping, name string, all []T, write func(*mapping, T)) {
+	if len(all) == 0 {
+		return
+	}
+	sequence := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, one := range all {
+		p := &mapping{}
+		write(p, one)
+		if p.err != nil {
+			m.err = p.err
+		}
+		sequence.Content = append(sequence.Content, p.made())
+	}
+	m.node(name, sequence)
+}
+
+// fromJSON turns JSON into YAML, in its order.
+func fromJSON(text []byte) (*yaml.Node, error) {
+	return readJSON(jsontext.NewDecoder(bytes.NewReader(text)))
+}
+
+func readJSON(d *jsontext.Decoder) (*yaml.Node, error) {
+	token, err := d.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch token.Kind() {
+	case '{', '[':
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		end := jsontext.Kind('}')
+		if token.Kind() == '[' {
+			n.Kind, end = yaml.SequenceNode, ']'
+		}
+		for d.PeekKind() != end {
+			member, err := readJSON(d)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, member)
+		}
+		if _, err = d.ReadToken(); len(n.Content) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		return n, err
+	case '"':
+		return textNode(token.String()), nil
+	case '0':
+		tag := "!!int"
+		if strings.ContainsAny(token.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: token.String()}, nil
+	case 'n':
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	default:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: token.String()}, nil
+	}
+}
+
+// textNode is a string in the form that is read back as it is, whatever it holds.
+func textNode(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.TrimSpace(s) != s || s == "<<" { // which is a merge, not a text
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
