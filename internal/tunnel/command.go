@@ -25,10 +25,10 @@ var (
 // Send has one of the connected clients of an endpoint make a request, and waits until it says what came of it, at most for the timeout. It is
 // given to one client alone, and never twice.
 func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
-	began := time.Now()
+	began, at := time.Now(), s.db.Now()
 	c := hookglass.TunnelCommand{
-		ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, began), EndpointNum: endpointNum, RunID: runID, Request: request,
-		Timeout: timeout - answerSlack, ExpiresAt: began.Add(timeout).UTC().Truncate(time.Microsecond),
+		ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, at), EndpointNum: endpointNum, RunID: runID, Request: request,
+		Timeout: timeout - answerSlack, ExpiresAt: at.Add(timeout),
 	}
 	heard := s.db.Listen(store.TopicTunnel(endpointNum))
 	defer heard.Close()
@@ -41,7 +41,7 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 		out.Failure = &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The request could not be handed to the connected machine."}
 		return out
 	}
-	result, unsent := s.await(ctx, c, heard)
+	result, unsent := s.await(ctx, c, began.Add(timeout), heard)
 	out.Duration = time.Since(began)
 	switch {
 	case unsent:
@@ -54,9 +54,9 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	return out
 }
 
-// await waits for the result of a command. Without one it takes the command back, and says whether the client can not have it.
-func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
-	until, cancel := context.WithDeadline(ctx, c.ExpiresAt)
+// await waits for the result of a command until this machine's clock shows the deadline. Without one it takes the command back, and says whether the client can not have it.
+func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline time.Time, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
+	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -147,7 +147,7 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 func (x *Session) sendCommands() error {
 	waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
 		err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
-			waiting, err = v.WaitingTunnelCommands(x.record.Num, time.Now())
+			waiting, err = v.WaitingTunnelCommands(x.record.Num, v.Now)
 			return err
 		})
 		return waiting, err

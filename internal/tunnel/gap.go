@@ -103,7 +103,7 @@ func (s *Service) Since(ctx context.Context, who hookglass.Principal, refs []str
 			}
 		}
 		// A moment of grace: a caller may name the very bound.
-		if since.Before(time.Now().Add(-retention - time.Minute)) {
+		if since.Before(v.Now.Add(-retention - time.Minute)) {
 			return hookglass.Invalid("since", "is before the data that is retained")
 		}
 		m, err = missingSince(v, refs, since, after, limit, counted)
@@ -138,7 +138,7 @@ func missingSince(v *store.View, refs []string, since time.Time, after int64, li
 
 // Within lists those of the last while, as older clients ask for them.
 func (s *Service) Within(ctx context.Context, who hookglass.Principal, refs []string, last time.Duration) (Missing, error) {
-	since := time.Now().Add(-last)
+	since := s.db.Now().Add(-last)
 	var m Missing
 	err := s.db.View(ctx, who, func(v *store.View) (err error) {
 		m, err = missingSince(v, refs, since, 0, MaxMissed, false)

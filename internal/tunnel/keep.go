@@ -26,7 +26,7 @@ func (s *Service) keep(ctx context.Context) {
 			s.settle(ctx)
 			if time.Since(purged) >= purgeEvery {
 				purged = time.Now()
-				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(purged.Add(-s.gapLife())) })
+				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(tx.Now.Add(-s.gapLife())) })
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -83,13 +83,13 @@ func (s *Service) renew(ctx context.Context) error {
 
 // sweep ends the sessions of nodes whose lease has ended; of all other nodes where alone says that there can be none.
 func (s *Service) sweep(ctx context.Context, alone bool) error {
-	at := time.Now()
+	var ahead time.Duration
 	if alone {
-		at = at.Add(s.lease)
+		ahead = s.lease
 	}
 	var lost []store.LostTunnelNode
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		lost, err = v.LostTunnelNodes(s.node, at)
+		lost, err = v.LostTunnelNodes(s.node, v.Now.Add(ahead))
 		return err
 	})
 	if err != nil {

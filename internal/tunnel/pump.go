@@ -232,7 +232,7 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 // message is an event as a client is sent it when it was captured just now.
 func (s *Service) message(e hookglass.Endpoint, ev *hookglass.Event) api.TunnelRequest {
 	m := s.Request(ev)
-	m.Respond = answerable(e, ev) && time.Since(ev.ReceivedAt) < AnswerTime
+	m.Respond = answerable(e, ev) && s.db.Now().Sub(ev.ReceivedAt) < AnswerTime
 	return m
 }
 

@@ -28,7 +28,7 @@ type Session struct {
 	flow    flow
 	answer  atomic.Pointer[mark] // of a ping
 	pings   sync.WaitGroup
-	heard   atomic.Int64 // when the other side last showed that it is there, in microseconds
+	heard   atomic.Int64 // when the other side last showed that it is there, by the database's clock, in microseconds
 	told    atomic.Bool  // the server ended it
 	silent  atomic.Bool  // the other side did not answer a ping
 	command atomic.Bool  // a command may wait
@@ -58,7 +58,7 @@ func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session,
 	}
 	x := &Session{
 		s: s, conn: conn,
-		record: hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, time.Now()), Node: s.node},
+		record: hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, s.db.Now()), Node: s.node},
 	}
 	t, err := aside(func() (hookglass.TunnelTicket, error) { return s.redeem(ctx, ticket, &x.record) })
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session,
 }
 
 // Heard notes that the other side is there.
-func (x *Session) Heard() { x.heard.Store(time.Now().UnixMicro()) }
+func (x *Session) Heard() { x.heard.Store(x.s.db.Now().UnixMicro()) }
 
 // Wish is what a client wants to be sent, and what it says of itself with that.
 type Wish struct {
@@ -198,7 +198,7 @@ func (x *Session) disconnect(reason string, reconnect bool) {
 // End ends the session when its socket has ended; own says that the client closed it in order. The last subscription of an endpoint that ends
 // otherwise opens a gap.
 func (x *Session) End(own bool) {
-	now := time.Now()
+	now := x.s.db.Now()
 	x.cancel()
 	x.halt()
 	x.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"hookglass"
@@ -38,7 +37,7 @@ func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref stri
 		return g, hookglass.Invalid("endpoint_id", "is required")
 	}
 	g.Ticket, g.Credential = hookglass.NewRandomID(hookglass.PrefixTunnelTicket), hookglass.NewRandomID(hookglass.PrefixTunnelCredential)
-	g.ClientID = hookglass.NewSortableID(hookglass.PrefixTunnelClient, time.Now())
+	g.ClientID = hookglass.NewSortableID(hookglass.PrefixTunnelClient, s.db.Now())
 	client.ID = g.ClientID
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		if g.Endpoint, err = tx.Endpoint(ref); err != nil {

@@ -88,7 +88,7 @@ func (s *Service) checkRights(ctx context.Context) error {
 	var usable map[int64]bool
 	var kept map[int64]hookglass.Endpoint
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		if usable, err = v.UsableTokens(distinct(tokens), time.Now()); err != nil {
+		if usable, err = v.UsableTokens(distinct(tokens), v.Now); err != nil {
 			return err
 		}
 		kept, err = v.KeptEndpoints(distinct(endpoints))
