@@ -35,11 +35,14 @@ var accessFor = map[string]access{
 	"update-endpoint":            {scope: hookglass.ScopeWrite, body: `{"endpoint":{"name":"New"}}`},
 	"delete-endpoint":            {scope: hookglass.ScopeWrite},
 	"create-temporary-endpoint":  {public: true},
+	"declare":                    {scope: hookglass.ScopeWrite, body: `{"declaration":{"endpoints":[]}}`},
 	"list-requests":              {scope: hookglass.ScopeRead, key: true},
 	"get-request":                {scope: hookglass.ScopeRead, key: true},
 	"get-request-body":           {scope: hookglass.ScopeRead, key: true},
 	"get-request-raw":            {scope: hookglass.ScopeRead, key: true},
 	"get-request-attachment":     {scope: hookglass.ScopeRead, key: true, none: true},
+	"create-share-bundle":        {scope: hookglass.ScopeRead, body: `{"request_ids":["{event}"]}`},
+	"preview-share-bundle":       {scope: hookglass.ScopeRead, query: "?request_ids[]={event}"},
 	"export-requests":            {scope: hookglass.ScopeRead, key: true},
 	"stream-requests":            {scope: hookglass.ScopeRead, key: true},
 	"delete-request":             {scope: hookglass.ScopeWrite, key: true},
@@ -102,6 +105,19 @@ var accessFor = map[string]access{
 	"delete-alert":                {scope: hookglass.ScopeWrite},
 	"list-alert-incidents":        {scope: hookglass.ScopeRead},
 	"get-endpoint-metrics":        {scope: hookglass.ScopeRead},
+	"get-retry-profile":           {scope: hookglass.ScopeRead},
+	"list-schemas":                {scope: hookglass.ScopeRead},
+	"get-schema":                  {scope: hookglass.ScopeRead},
+	"get-schema-types":            {scope: hookglass.ScopeRead},
+	"get-schema-drift":            {scope: hookglass.ScopeRead},
+	"accept-schema":               {scope: hookglass.ScopeWrite},
+	"delete-schema":               {scope: hookglass.ScopeWrite, none: true},
+	"get-endpoint-ledger":         {scope: hookglass.ScopeRead},
+	"list-flows":                  {scope: hookglass.ScopeRead},
+	"create-flow":                 {scope: hookglass.ScopeWrite, body: `{"flow":{"timeout_seconds":1,"steps":[{"endpoint_id":"{endpoint}"}]}}`},
+	"get-flow":                    {scope: hookglass.ScopeRead},
+	"wait-for-flow":               {scope: hookglass.ScopeRead, query: "?timeout=1"},
+	"delete-flow":                 {scope: hookglass.ScopeWrite},
 
 	"list-actions":              {scope: hookglass.ScopeRead},
 	"create-action":             {scope: hookglass.ScopeWrite, body: `{"endpoint_action":{"name":"New"}}`},
@@ -181,7 +197,7 @@ type target struct {
 func (r route) at(g target) string {
 	return strings.NewReplacer(
 		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{target_id}", g.forward,
-		"{delivery_id}", "dlv_"+strings.TrimPrefix(g.event, "req_")+"_"+g.forward, "{tag}", "mark",
+		"{delivery_id}", "dlv_"+strings.TrimPrefix(g.event, "req_")+"_"+g.forward, "{tag}", "mark", "{event_type}", "-",
 		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID, "{gap_id}", g.gapID,
 		"{tag_id}", g.tag, "{channel_id}", g.channel, "{alert_id}", g.alert,
 		"{action_id}", g.action, "{action_run_id}", g.run, "{secret_id}", g.secret, "{workspace_id}", g.workspace,
@@ -196,7 +212,11 @@ func (s *site) try(token string, r route, g target) (int, string) {
 	if strings.Contains(body, "{code}") {
 		body = strings.ReplaceAll(body, "{code}", s.code())
 	}
-	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+r.at(g)+fill.Replace(r.query), strings.NewReader(body))
+	path := r.at(g)
+	if start, rest, wanted := strings.Cut(path, "{flow_id}"); wanted {
+		path = start + s.newFlow(g.endpoint) + rest
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), r.method, s.url+path+fill.Replace(r.query), strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -246,7 +266,7 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 		expired := s.expiredToken()
 
 		mine := func() target {
-			e := s.newEndpoint("")
+			e := s.newEndpoint(`,"schema_tracking":true`)
 			forward := s.newForwardingTarget(e.ID) // before the event, which goes there
 			event := s.arrive(e.ID, nil)
 			return target{e.ID, event, s.newSignatureConfig(e.ID), forward, s.newReplayThings(e.ID, event), s.newTunnelThings(e.ID), s.newAlertThings(e.ID), s.newActionThings(e.ID, event)}

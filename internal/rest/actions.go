@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/action"
+	"hookglass/internal/draft"
 	"hookglass/internal/store"
 )
 
@@ -117,7 +118,7 @@ func (s *service) createAction(ctx context.Context, in *InEndpoint, body *api.Cr
 	if body.EndpointAction == nil {
 		return out, hookglass.Invalid("endpoint_action", "is required")
 	}
-	d, err := actionDraft(api.ActionChange(*body.EndpointAction))
+	d, err := draft.Action(api.ActionChange(*body.EndpointAction))
 	if err != nil {
 		return out, err
 	}
@@ -151,7 +152,7 @@ func (s *service) updateAction(ctx context.Context, in *ActionPath, body *api.Up
 	if body.EndpointAction == nil {
 		return out, hookglass.Invalid("endpoint_action", "is required")
 	}
-	d, err := actionDraft(*body.EndpointAction)
+	d, err := draft.Action(*body.EndpointAction)
 	if err != nil {
 		return out, err
 	}
@@ -274,20 +275,20 @@ func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.
 	if limit == nil {
 		limit = new(int64)
 	}
-	var draft *action.Draft
+	var submitted *action.Draft
 	if body.EndpointAction != nil {
-		d, err := actionDraft(*body.EndpointAction)
+		d, err := draft.Action(*body.EndpointAction)
 		if err != nil {
 			return out, err
 		}
-		draft = &d
+		submitted = &d
 	}
-	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(query), *limit, draft)
+	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(query), *limit, submitted)
 	if err != nil {
 		return out, err
 	}
 	out.Data = api.ActionBacktest{Evaluated: len(b.Events), Complete: b.Complete, Events: make([]api.BacktestEvent, len(b.Events))}
-	if draft != nil {
+	if submitted != nil {
 		out.Data.Submitted = new(int)
 	}
 	for i, e := range b.Events {
@@ -321,53 +322,4 @@ func backtestOutcome(p action.PreviewResult) api.BacktestOutcome {
 		}
 	}
 	return out
-}
-
-// actionDraft refuses null where a field has none.
-func actionDraft(c api.ActionChange) (d action.Draft, err error) {
-	var faults []hookglass.FieldError
-	const in = "endpoint_action."
-	d.Name = given(&faults, in+"name", c.Name, false)
-	d.Enabled = given(&faults, in+"enabled", c.Enabled, false)
-	d.FailurePolicy = given(&faults, in+"failure_policy", c.FailurePolicy, false)
-	d.Position = given(&faults, in+"position", c.Position, false)
-	if conditions := given(&faults, in+"conditions", c.Conditions, false); conditions != nil {
-		made := make([]action.ConditionDraft, len(*conditions))
-		for i, c := range *conditions {
-			made[i] = action.ConditionDraft{Field: c.Field, Operator: c.Operator, Value: c.Value}
-		}
-		d.Conditions = &made
-	}
-	if steps := given(&faults, in+"steps", c.Steps, false); steps != nil {
-		made := make([]action.StepDraft, len(*steps))
-		for i, st := range *steps {
-			made[i] = stepDraft(st)
-		}
-		d.Steps = &made
-	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
-}
-
-// stepDraft takes null for what is left out, where that has a meaning.
-func stepDraft(st api.NewStep) action.StepDraft {
-	d := action.StepDraft{Type: st.StepType, Config: st.Config}
-	if st.ReferenceKey.Set && !st.ReferenceKey.Null {
-		d.ReferenceKey = &st.ReferenceKey.Value
-	}
-	if st.Name.Set {
-		d.Name = &st.Name.Value
-	}
-	if st.ConfigVersion.Set && !st.ConfigVersion.Null {
-		d.ConfigVersion = &st.ConfigVersion.Value
-	}
-	if st.FailurePolicy.Set && !st.FailurePolicy.Null {
-		d.FailurePolicy = &st.FailurePolicy.Value
-	}
-	for _, c := range st.Conditions {
-		d.Conditions = append(d.Conditions, action.StepConditionDraft{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: c.Value})
-	}
-	return d
 }

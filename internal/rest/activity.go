@@ -26,12 +26,12 @@ func (s *service) activity(t *table) {
 }
 
 func (s *service) listActivity(ctx context.Context, in *activityList) (out api.ActivityList, err error) {
-	since, err := moment("since", in.Since)
+	since, err := moment("since", in.Since, s.DB.Now())
 	if err != nil {
 		return out, err
 	}
 	if since.IsZero() {
-		since = time.Now().Add(-feedReach)
+		since = s.DB.Now().Add(-feedReach)
 	}
 	err = s.view(ctx, func(v *store.View) error {
 		feed, err := v.Activity("", since, in.Limit)

@@ -6,7 +6,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/alert"
+	"hookglass/internal/draft"
 	"hookglass/internal/store"
 )
 
@@ -40,7 +40,8 @@ func (s *service) alerts(t *table) {
 		id: "create-alert", method: http.MethodPost, path: base, tag: tag, summary: "Create an alert", access: write, status: http.StatusCreated,
 		text: "missing_webhook {window_minutes}: nothing arrived for so long. error_response {threshold, window_minutes}: so many deliveries failed or were answered with 400 or more; " +
 			"it is resolved when half of them or fewer are left. keyword_match {keyword, field}: resolved when 10 minutes pass without a match. volume_spike {factor, window_minutes, " +
-			"min_count}: more events than factor times the average of the 24 windows before. Ignored events count in none. An alert is judged every 10 seconds; each time in which it is " +
+			"min_count}: more events than factor times the average of the 24 windows before. schema_drift {event_type}: bodies depart from the schema that was accepted for their type, until " +
+			"what is new is accepted. Ignored events count in none. An alert is judged every 10 seconds; each time in which it is " +
 			"triggered is one incident, with one alert.triggered in the activity feed, and its channels are told when it begins and when it ends.",
 	}, s.createAlert)
 	handle(t, operation{
@@ -84,7 +85,7 @@ func (s *service) createAlert(ctx context.Context, in *InEndpoint, body *api.Cre
 	if body.Alert == nil {
 		return out, hookglass.Invalid("alert", "is required")
 	}
-	d, err := alertDraft(api.AlertChange(*body.Alert))
+	d, err := draft.Alert(api.AlertChange(*body.Alert))
 	if err != nil {
 		return out, err
 	}
@@ -106,7 +107,7 @@ func (s *service) updateAlert(ctx context.Context, in *AlertPath, body *api.Upda
 	if body.Alert == nil {
 		return out, hookglass.Invalid("alert", "is required")
 	}
-	d, err := alertDraft(*body.Alert)
+	d, err := draft.Alert(*body.Alert)
 	if err != nil {
 		return out, err
 	}
@@ -140,27 +141,4 @@ func (s *service) listIncidents(ctx context.Context, in *incidentList) (out api.
 		out.Data = append(out.Data, api.FromIncident(in.AlertID, i))
 	}
 	return out, err
-}
-
-// alertDraft refuses null, which no field has.
-func alertDraft(c api.AlertChange) (d alert.Draft, err error) {
-	var faults []hookglass.FieldError
-	d.Name = given(&faults, "alert.name", c.Name, false)
-	d.Kind = (*hookglass.AlertKind)(given(&faults, "alert.kind", c.Kind, false))
-	d.Enabled = given(&faults, "alert.enabled", c.Enabled, false)
-	d.ChannelIDs = given(&faults, "alert.channel_ids", c.ChannelIDs, false)
-	if config := given(&faults, "alert.config", c.Config, false); config != nil {
-		d.Config = &alert.Settings{
-			WindowMinutes: given(&faults, "alert.config.window_minutes", config.WindowMinutes, false),
-			Threshold:     given(&faults, "alert.config.threshold", config.Threshold, false),
-			Keyword:       given(&faults, "alert.config.keyword", config.Keyword, false),
-			Field:         given(&faults, "alert.config.field", config.Field, false),
-			Factor:        given(&faults, "alert.config.factor", config.Factor, false),
-			MinCount:      given(&faults, "alert.config.min_count", config.MinCount, false),
-		}
-	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
 }

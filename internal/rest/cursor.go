@@ -32,6 +32,8 @@ const (
 	ofChannels  byte = 'h'
 	ofAlerts    byte = 'a'
 	ofIncidents byte = 'd'
+	ofLedger    byte = 'l'
+	ofFlows     byte = 'w'
 )
 
 // cursor is a place in a list as callers carry it: opaque, so that nobody builds on it.

@@ -7,7 +7,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/endpoint"
+	"hookglass/internal/draft"
 	"hookglass/internal/store"
 )
 
@@ -83,7 +83,7 @@ func (s *service) createEndpoint(ctx context.Context, _ *struct{}, body *api.Cre
 	if body.Endpoint == nil {
 		return out, hookglass.Invalid("endpoint", "is required")
 	}
-	d, err := draft(body.Endpoint)
+	d, err := draft.Endpoint(body.Endpoint)
 	if err != nil {
 		return out, err
 	}
@@ -106,8 +106,9 @@ func (s *service) updateEndpoint(ctx context.Context, in *endpointID, body *api.
 	if c == nil {
 		return out, hookglass.Invalid("endpoint", "is required")
 	}
-	d, err := draft(&api.NewEndpoint{
+	d, err := draft.Endpoint(&api.NewEndpoint{
 		Name: c.Name, Provider: c.Provider, CustomID: c.CustomID, ProviderConfig: c.ProviderConfig, Response: c.Response, Enabled: c.Enabled,
+		ResponseScript: c.ResponseScript, SchemaTracking: c.SchemaTracking,
 	})
 	if err != nil {
 		return out, err
@@ -134,59 +135,7 @@ func (s *service) endpoint(e hookglass.Endpoint) api.Endpoint {
 	return api.FromEndpoint(e, s.Addresses)
 }
 
-// draft tells what is absent from what is null, and refuses null where a field has none.
-func draft(e *api.NewEndpoint) (endpoint.Draft, error) {
-	var faults []hookglass.FieldError
-	d := endpoint.Draft{
-		Name:           given(&faults, "endpoint.name", e.Name, false),
-		CustomID:       given(&faults, "endpoint.custom_id", e.CustomID, true),
-		Provider:       given(&faults, "endpoint.provider", e.Provider, true),
-		EmailLocalPart: given(&faults, "endpoint.email_local_part", e.EmailLocalPart, true),
-		Enabled:        given(&faults, "endpoint.enabled", e.Enabled, false),
-		WorkspaceID:    given(&faults, "endpoint.workspace_id", e.WorkspaceID, true),
-	}
-	for _, f := range []struct {
-		field string
-		value api.Optional[string]
-	}{{"endpoint.custom_id", e.CustomID}, {"endpoint.email_local_part", e.EmailLocalPart}} {
-		if f.value.Set && !f.value.Null && f.value.Value == "" { // null is how one says none
-			faults = append(faults, hookglass.FieldError{Field: f.field, Message: "may not be empty"})
-		}
-	}
-	if kind := given(&faults, "endpoint.kind", e.Kind, false); kind != nil {
-		d.Kind = (*hookglass.EndpointKind)(kind)
-	}
-	if config := given(&faults, "endpoint.provider_config", e.ProviderConfig, false); config != nil {
-		c := config.Domain()
-		d.ProviderConfig = &c
-	}
-	if e.Response.Set {
-		var r *hookglass.Response
-		if !e.Response.Null {
-			r = e.Response.Value.Domain()
-		}
-		d.Response = &r
-	}
-	if d.WorkspaceID != nil && *d.WorkspaceID == 0 {
-		if e.WorkspaceID.Null {
-			d.WorkspaceID = nil
-		} else {
-			faults = append(faults, hookglass.FieldError{Field: "endpoint.workspace_id", Message: "is no workspace of yours"})
-		}
-	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
-}
-
-// given returns the value of a field that was sent; null is the zero value where it is allowed.
+// given is [draft.Given].
 func given[T any](faults *[]hookglass.FieldError, field string, o api.Optional[T], nullable bool) *T {
-	if !o.Set {
-		return nil
-	}
-	if o.Null && !nullable {
-		*faults = append(*faults, hookglass.FieldError{Field: field, Message: "may not be null"})
-	}
-	return &o.Value
+	return draft.Given(faults, field, o, nullable)
 }

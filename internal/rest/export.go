@@ -29,7 +29,7 @@ func (s *service) export(t *table) {
 // breaks the connection, so that the file does not look whole.
 func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	q, err := in.query()
+	q, err := in.query(s.DB.Now())
 	if err != nil {
 		return err
 	}

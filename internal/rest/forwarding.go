@@ -6,7 +6,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/endpoint"
+	"hookglass/internal/draft"
 	"hookglass/internal/store"
 )
 
@@ -96,7 +96,7 @@ func (s *service) createForwardingTarget(ctx context.Context, in *InEndpoint, bo
 	if body.ForwardingTarget == nil {
 		return out, hookglass.Invalid("forwarding_target", "is required")
 	}
-	d, err := targetDraft(api.ForwardingTargetChange(*body.ForwardingTarget))
+	d, err := draft.Target(api.ForwardingTargetChange(*body.ForwardingTarget))
 	if err != nil {
 		return out, err
 	}
@@ -118,7 +118,7 @@ func (s *service) updateForwardingTarget(ctx context.Context, in *TargetPath, bo
 	if body.ForwardingTarget == nil {
 		return out, hookglass.Invalid("forwarding_target", "is required")
 	}
-	d, err := targetDraft(*body.ForwardingTarget)
+	d, err := draft.Target(*body.ForwardingTarget)
 	if err != nil {
 		return out, err
 	}
@@ -177,19 +177,4 @@ func (s *service) getForwardingDelivery(ctx context.Context, in *deliveryPath) (
 		return missing
 	})
 	return out, err
-}
-
-// targetDraft refuses null, which no field has.
-func targetDraft(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err error) {
-	var faults []hookglass.FieldError
-	const in = "forwarding_target."
-	d.Name = given(&faults, in+"name", c.Name, false)
-	d.URL = given(&faults, in+"url", c.URL, false)
-	d.Enabled = given(&faults, in+"enabled", c.Enabled, false)
-	d.TimeoutSeconds = given(&faults, in+"timeout_seconds", c.TimeoutSeconds, false)
-	d.RetryCount = given(&faults, in+"retry_count", c.RetryCount, false)
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
 }

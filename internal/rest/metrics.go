@@ -26,7 +26,7 @@ func (s *service) metrics(t *table) {
 }
 
 func (s *service) endpointMetrics(ctx context.Context, in *metricsQuery) (out api.One[api.Metrics], err error) {
-	w, err := hookglass.ParseWindow(in.Window, in.Step, time.Now())
+	w, err := hookglass.ParseWindow(in.Window, in.Step, s.DB.Now())
 	if err != nil {
 		return out, err
 	}

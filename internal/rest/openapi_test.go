@@ -197,6 +197,9 @@ func TestExamplesOfBodiesWork(t *testing.T) {
 		if strings.Contains(string(body), "7XK2-M9QD-4TWH") {
 			body = []byte(strings.ReplaceAll(string(body), "7XK2-M9QD-4TWH", s.code()))
 		}
+		if path == "/flows" {
+			body = []byte(strings.ReplaceAll(string(body), "ep_7c1v9k2m4n6p8q0r2s4t6v8w0y", on.endpoint))
+		}
 		if strings.Contains(path, "/tunnel/") || strings.Contains(string(body), `"tunnel_key"`) {
 			on.tunnelThings = s.newTunnelThings(e.ID)
 			endpoint, event := on.endpoint, on.event

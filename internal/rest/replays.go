@@ -88,7 +88,9 @@ func (s *service) replays(t *table) {
 }
 
 func (s *service) replay(ctx context.Context, in *EventPath, body *api.ReplayRequest) (out api.One[api.Replay], err error) {
-	r := replay.Request{TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode}
+	r := replay.Request{
+		TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode, TimeShift: string(body.TimeShift), DryRun: body.DryRun,
+	}
 	if o := body.Overrides; o != nil {
 		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: o.Query}
 	}
@@ -128,7 +130,7 @@ func (s *service) listReplays(ctx context.Context, in *replayList) (out api.List
 
 func (s *service) createBatch(ctx context.Context, in *InEndpoint, body *api.CreateReplayBatch) (out api.One[api.ReplayBatch], err error) {
 	r := replay.BatchRequest{
-		Query: body.Query, TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode,
+		Query: body.Query, Events: body.RequestIDs, TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode,
 		StopOnFailure: body.StopOnFailure, DryRun: body.DryRun,
 	}
 	if body.Rate != nil {

@@ -11,6 +11,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/account"
+	"hookglass/internal/capture"
 	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
 )
@@ -295,6 +296,42 @@ func TestBulkReplaysAreListedAndMoved(t *testing.T) {
 				s.want(422, "GET", fmt.Sprintf("/endpoints/%s%s?limit=%d", e.ID, list, limit), "", nil)
 			}
 			s.want(422, "GET", "/endpoints/"+e.ID+list+"?cursor=junk", "", nil)
+		}
+	})
+}
+
+func TestAReplayMovesTimes(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, func(e *capture.Arrival) {
+			e.Headers = hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "Date", Value: "Tue, 14 Nov 2023 22:13:20 GMT"}}
+			e.Body = []byte(`{"created":1700000000,"id":1700000000}`)
+		})
+		path := "/endpoints/" + e.ID + "/requests/" + event + "/replay"
+		for _, shift := range []string{`"+3h"`, `10800000`, `"10800000"`} {
+			var got api.One[api.Replay]
+			s.want(200, "POST", path, `{"target_url":"https://app.example.com/","time_shift":`+shift+`,"dry_run":true}`, &got)
+			want := []api.TimeChange{{Header: "Date", From: "Tue, 14 Nov 2023 22:13:20 GMT", To: "Wed, 15 Nov 2023 01:13:20 GMT"}, {Pointer: "/created", From: "1700000000", To: "1700010800"}}
+			if !slices.Equal(got.Data.TimeChanges, want) || !got.Data.DryRun || got.Data.Delivered || got.Data.RequestHeadersSent["Date"] != want[0].To {
+				t.Errorf("%s: %+v", shift, got.Data)
+			}
+		}
+		var sent api.One[api.Replay]
+		s.want(200, "POST", path, `{"target_url":"https://app.example.com/","time_shift":"+3h"}`, &sent)
+		if !sent.Data.Delivered || *sent.Data.ResponseBody != `{"created":1700010800,"id":1700000000}` {
+			t.Errorf("%+v", sent.Data)
+		}
+		var plain api.One[map[string]any]
+		s.want(200, "POST", path, `{"target_url":"https://app.example.com/"}`, &plain)
+		if _, there := plain.Data["time_changes"]; there {
+			t.Errorf("%v", plain.Data)
+		}
+		for _, wrong := range []string{`"soon"`, `"3h"`, `""`, `null`, `true`, `1.5`, `{}`, `3153600000001`} {
+			var refused api.Error
+			s.want(422, "POST", path, `{"target_url":"https://app.example.com/","time_shift":`+wrong+`}`, &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Field != "time_shift" {
+				t.Errorf("%s: %+v", wrong, refused)
+			}
 		}
 	})
 }

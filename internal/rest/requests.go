@@ -52,11 +52,11 @@ type (
 	}
 )
 
-func (f EventFilter) query() (query.Query, error) {
+func (f EventFilter) query(now time.Time) (query.Query, error) {
 	return query.Filter{
 		Type: f.Type, Method: f.Method, Provider: f.Provider, EventType: f.EventType, SignatureStatus: f.SignatureStatus,
 		Status: f.Status, Tag: f.Tag, ContentType: f.ContentType, Before: plus(f.Before), After: plus(f.After), Ignored: f.Ignored, Q: f.Q,
-	}.Parse(time.Now())
+	}.Parse(now)
 }
 
 // plus mends a time whose offset was sent as +02:00 without escaping: in a query a plus is a space.
@@ -67,12 +67,12 @@ func plus(s string) string {
 	return s
 }
 
-// moment reads a time that a parameter names; "" is the zero time.
-func moment(field, s string) (time.Time, error) {
+// moment reads a time that a parameter names, a duration as one that counts back from now; "" is the zero time.
+func moment(field, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	at, err := query.ParseTime(plus(s), time.Now())
+	at, err := query.ParseTime(plus(s), now)
 	if err != nil {
 		return at, hookglass.Invalid(field, "must be an ISO 8601 date and time, or a duration as 2h")
 	}
@@ -147,7 +147,7 @@ func (s *service) requests(t *table) {
 }
 
 func (s *service) listRequests(ctx context.Context, in *eventList) (out api.EventList, err error) {
-	q, err := in.query()
+	q, err := in.query(s.DB.Now())
 	if err != nil {
 		return out, err
 	}
@@ -268,11 +268,11 @@ func (s *service) deleteRequest(ctx context.Context, in *EventPath) (out api.One
 }
 
 func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.One[api.DeletedEvents], err error) {
-	before, err := moment("before", in.Before)
+	before, err := moment("before", in.Before, s.DB.Now())
 	if err != nil {
 		return out, err
 	}
-	after, err := moment("after", in.After)
+	after, err := moment("after", in.After, s.DB.Now())
 	if err != nil {
 		return out, err
 	}

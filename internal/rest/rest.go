@@ -20,26 +20,36 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
+	"hookglass/internal/declare"
 	"hookglass/internal/diagnosis"
+	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
+	"hookglass/internal/retries"
+	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
 )
 
 // Deps are what the API stands on.
 type Deps struct {
-	DB        *store.DB
-	Accounts  *account.Service
-	Endpoints *endpoint.Service
-	Captures  *capture.Service
-	Replays   *replay.Service
-	Alerts    *alert.Service
-	Actions   *action.Service
-	Tunnels   *tunnel.Service
-	Diagnoses *diagnosis.Service
-	Addresses api.Addresses
+	DB           *store.DB
+	Accounts     *account.Service
+	Endpoints    *endpoint.Service
+	Captures     *capture.Service
+	Replays      *replay.Service
+	Alerts       *alert.Service
+	Actions      *action.Service
+	Tunnels      *tunnel.Service
+	Flows        *flow.Service
+	Diagnoses    *diagnosis.Service
+	Retries      *retries.Service
+	Drift        *drift.Service
+	Shares       *share.Service
+	Declarations *declare.Service
+	Addresses    api.Addresses
 	// TemporaryEndpoints is whether anyone may make one.
 	TemporaryEndpoints bool
 	// Draining is closed when the server stops: streams end then.
@@ -69,6 +79,7 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	t := newTable(mux, deps)
 	s.account(t)
 	s.endpoints(t)
+	s.declarations(t)
 	s.requests(t)
 	s.signatures(t)
 	s.forwarding(t)
@@ -77,13 +88,18 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.actions(t)
 	s.actionSecrets(t)
 	s.export(t)
+	s.shareBundles(t)
 	s.stream(t)
 	s.activity(t)
 	s.tags(t)
 	s.channels(t)
 	s.alerts(t)
 	s.metrics(t)
+	s.ledger(t)
+	s.flows(t)
 	s.inspections(t)
+	s.retryProfile(t)
+	s.schemas(t)
 	s.tunnel(t)
 	t.publish(mux)
 	return mux

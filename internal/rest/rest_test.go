@@ -19,13 +19,18 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
+	"hookglass/internal/declare"
 	"hookglass/internal/delivery"
 	"hookglass/internal/diagnosis"
+	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/rest"
+	"hookglass/internal/retries"
 	"hookglass/internal/seal"
+	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 	"hookglass/internal/tunnel"
@@ -90,8 +95,10 @@ func open(t *testing.T, db *store.DB) *site {
 	draining := make(chan struct{})
 	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
-		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels, Diagnoses: diagnosis.New(db, s.captures.Judge),
+		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels, Flows: flow.New(db, log), Diagnoses: diagnosis.New(db, s.captures.Judge), Retries: retries.New(db), Drift: drift.New(db),
+		Declarations:       declare.New(db, s.endpoints, s.actions, s.alerts),
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
+		Shares:             share.New(db, s.endpoints),
 		TemporaryEndpoints: true, Draining: draining,
 	}
 	handler := rest.New(s.deps)

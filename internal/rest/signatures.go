@@ -8,7 +8,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/capture"
-	"hookglass/internal/endpoint"
+	"hookglass/internal/draft"
 )
 
 type (
@@ -75,7 +75,7 @@ func (s *service) createSignatureConfig(ctx context.Context, in *newSignatureCon
 	if b == nil {
 		return out, hookglass.Invalid("signature_config", "is required")
 	}
-	d, err := signatureDraft(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+	d, err := draft.Signature(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
 	if err != nil {
 		return out, err
 	}
@@ -101,7 +101,7 @@ func (s *service) updateSignatureConfig(ctx context.Context, in *ConfigPath, bod
 	if body.SignatureConfig == nil {
 		return out, hookglass.Invalid("signature_config", "is required")
 	}
-	d, err := signatureDraft(*body.SignatureConfig)
+	d, err := draft.Signature(*body.SignatureConfig)
 	if err != nil {
 		return out, err
 	}
@@ -154,24 +154,4 @@ func (s *service) sendTestRequest(ctx context.Context, in *InEndpoint, body *api
 	id, err := s.Captures.SendTest(ctx, asker(ctx), in.EndpointID, s.Addresses.PublicURL, r)
 	out.Data.RequestID = string(id)
 	return out, err
-}
-
-// signatureDraft refuses null, which no field has.
-func signatureDraft(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err error) {
-	var faults []hookglass.FieldError
-	const in = "signature_config."
-	d.Provider = given(&faults, in+"provider", c.Provider, false)
-	d.Secret = given(&faults, in+"secret", c.Secret, false)
-	d.Enabled = given(&faults, in+"enabled", c.Enabled, false)
-	if keep := given(&faults, in+"keep_previous", c.KeepPrevious, false); keep != nil {
-		d.KeepPrevious = *keep
-	}
-	if o := given(&faults, in+"options", c.Options, false); o != nil {
-		options := o.Domain()
-		d.Options = &options
-	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
 }

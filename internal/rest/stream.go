@@ -41,7 +41,7 @@ func (s *service) stream(t *table) {
 // is deleted. Announcements wake it; since one can be lost, it looks without one as well.
 func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	q, err := in.query()
+	q, err := in.query(s.DB.Now())
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 		case newest.Next > 0:
 			seq = newest.Next - 1 // looking ended for its time; nothing behind that place is older
 		case begin == "":
-			begin = hookglass.NewEventID(hookglass.EventWebhook, time.Now()) // one that reads as deleted
+			begin = hookglass.NewEventID(hookglass.EventWebhook, v.Now) // one that reads as deleted
 		}
 		return nil
 	})

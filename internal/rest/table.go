@@ -78,35 +78,56 @@ func handle[In, Out any](t *table, op operation, fn func(ctx context.Context, in
 
 // handleBody registers an operation that takes parameters and a JSON body and answers with JSON.
 func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.Context, in *In, body *Body) (Out, error)) {
+	read, body := reading[Body](t, op)
+	register(t, op, read, t.requestBody(op, new(Body)), answering(func(ctx context.Context, in *In) (Out, error) {
+		return fn(ctx, in, body(ctx))
+	}))
+}
+
+// handleBodyRaw registers an operation that takes parameters and a JSON body and writes its answer itself, as with handleRaw.
+func handleBodyRaw[In, Body any](t *table, op operation, media []string, fn func(in *In, body *Body, w http.ResponseWriter, r *http.Request) error) {
+	read, body := reading[Body](t, op)
+	register(t, op, read, t.requestBody(op, new(Body)), writing(func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
+		return fn(in, body(ctx), w, r)
+	}), media...)
+}
+
+// reading admits who may call and reads the body, which the operation then has from its context.
+func reading[Body any](t *table, op operation) (read func(huma.Context, func(huma.Context)), body func(context.Context) *Body) {
 	admit := t.admit(op)
 	type key struct{}
-	read := func(hc huma.Context, next func(huma.Context)) {
-		admit(hc, func(hc huma.Context) {
-			r, w := humago.Unwrap(hc)
-			body := new(Body)
-			if err := readBody(w, r, body, op.loose); err != nil {
-				httpd.WriteError(w, r, err)
-				return
-			}
-			next(huma.WithValue(hc, key{}, body))
-		})
-	}
-	register(t, op, read, t.requestBody(op, new(Body)), answering(func(ctx context.Context, in *In) (Out, error) {
-		return fn(ctx, in, ctx.Value(key{}).(*Body))
-	}))
+	return func(hc huma.Context, next func(huma.Context)) {
+			admit(hc, func(hc huma.Context) {
+				r, w := humago.Unwrap(hc)
+				body := new(Body)
+				if err := readBody(w, r, body, op.loose); err != nil {
+					httpd.WriteError(w, r, err)
+					return
+				}
+				next(huma.WithValue(hc, key{}, body))
+			})
+		}, func(ctx context.Context) *Body {
+			return ctx.Value(key{}).(*Body)
+		}
 }
 
 // handleRaw registers an operation that writes its answer itself, in one of the media types. An error returned
 // before anything was written is answered as every other.
 func handleRaw[In any](t *table, op operation, media []string, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
-	register(t, op, t.admit(op), nil, func(_ context.Context, in *In) (*raw, error) {
+	register(t, op, t.admit(op), nil, writing(func(_ context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
+		return fn(in, w, r)
+	}), media...)
+}
+
+func writing[In any](fn func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error) func(context.Context, *In) (*raw, error) {
+	return func(ctx context.Context, in *In) (*raw, error) {
 		return &raw{func(hc huma.Context) {
 			r, w := humago.Unwrap(hc)
-			if err := fn(in, w, r); err != nil {
+			if err := fn(ctx, in, w, r); err != nil {
 				httpd.WriteError(w, r, err)
 			}
 		}}, nil
-	}, media...)
+	}
 }
 
 // answer and raw are the answers as the framework takes them.

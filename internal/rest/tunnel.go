@@ -8,6 +8,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/draft"
 	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
@@ -223,7 +224,7 @@ func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out
 		m, err = s.Tunnels.InGap(ctx, asker(ctx), in.EndpointIDs, in.GapID, after, in.Limit)
 	case in.Since != "":
 		var since time.Time
-		if since, err = moment("since", in.Since); err != nil {
+		if since, err = moment("since", in.Since, s.DB.Now()); err != nil {
 			return out, err
 		}
 		m, err = s.Tunnels.Since(ctx, asker(ctx), in.EndpointIDs, since, after, in.Limit, true)
@@ -270,7 +271,7 @@ func (s *service) listMissedByKey(ctx context.Context, in *missedByKey) (out api
 }
 
 func (s *service) missed(ctx context.Context, who hookglass.Principal, refs []string, text string) (out api.Undelivered, err error) {
-	since, err := moment("since", text)
+	since, err := moment("since", text, s.DB.Now())
 	if err != nil {
 		return out, err
 	}
@@ -300,7 +301,7 @@ func (s *service) createSignatureConfigByKey(ctx context.Context, _ *struct{}, b
 	if b == nil {
 		return out, hookglass.Invalid("signature_config", "is required")
 	}
-	d, err := signatureDraft(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+	d, err := draft.Signature(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
 	if err != nil {
 		return out, err
 	}

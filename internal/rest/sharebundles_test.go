@@ -1,0 +1,88 @@
+package rest_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/bundle"
+	"hookglass/internal/capture"
+)
+
+const someone = `{"id":"evt_1","customer":{"email":"ada@lovelace.example.org","name":"Ada Lovelace"},"note":"ada@lovelace.example.org","order":"order-of-ada"}`
+
+func (s *site) arriveFrom(endpoint, body string) string {
+	return s.arrive(endpoint, func(a *capture.Arrival) {
+		a.Body = []byte(body)
+		a.Headers = hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "X-GitHub-Event", Value: "push"}, {Name: "X-GitHub-Delivery", Value: "72d3162e-cc78-11e3-81ab-4c9367dc0958"}, {Name: "X-Hub-Signature-256", Value: "sha256=00"},
+			{Name: "Authorization", Value: "Bearer canary-canary-canary-1"}, {Name: "X-Seen-At", Value: "https://hooks.example.com/hooks/" + endpoint}}
+	})
+}
+
+func TestAShareBundleCanBeGivenAway(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event, other := s.arriveFrom(e.ID, someone), s.arriveFrom(e.ID, `{"from":"ada@lovelace.example.org"}`)
+		base := "/endpoints/" + e.ID + "/share_bundles"
+		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"github","secret":"the-own-secret-1"}}`, nil)
+		res, text := s.call(s.token, "POST", base, `{"request_ids":["`+event+`","`+other+`"],"pointers":["/order"]}`)
+		if res.StatusCode != 200 || res.Header.Get("Content-Disposition") != "attachment; filename=hookglass-bundle.json" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Fatalf("%d %v", res.StatusCode, res.Header)
+		}
+		file, err := bundle.Read(strings.NewReader(text))
+		if err != nil || len(file.Events) != 2 {
+			t.Fatalf("%d events: %v", len(file.Events), err)
+		}
+		for _, b := range file.Events {
+			verdict, err := b.Verify()
+			if err != nil || verdict.Status != hookglass.SignatureVerified || b.DeliveryID != "72d3162e-cc78-11e3-81ab-4c9367dc0958" || b.EventType != "push" {
+				t.Errorf("%s %s %v: %s", verdict.Status, verdict.Reason, err, b.Head)
+			}
+			for _, secret := range []string{"ada@", "Lovelace", "order-of-ada", "canary-canary", e.ID, "the-own-secret"} {
+				if strings.Contains(b.Head+string(b.Body), secret) {
+					t.Errorf("%s is left in %s%s", secret, b.Head, b.Body)
+				}
+			}
+		}
+		var seen api.One[api.BundlePreview]
+		s.want(200, "GET", base+"/preview?request_ids[]="+event+"&pointers[]="+url.QueryEscape("/order"), "", &seen)
+		lines := map[string]int{}
+		for _, r := range seen.Data.Replaced {
+			lines[r.Pointer+" "+r.Kind] += r.Count
+			if r.RequestID != event {
+				t.Errorf("%+v", r)
+			}
+		}
+		if lines["/customer/email email"] != 1 || lines["/customer/name name"] != 1 || lines["/order pointer"] != 1 || lines["header:Authorization removed"] != 1 || lines["header:X-Seen-At secret"] != 1 {
+			t.Errorf("%v", lines)
+		}
+		if r := seen.Data.Requests; len(r) != 1 || !r[0].Signed || r[0].Provider != "github" {
+			t.Errorf("%+v", r)
+		}
+		s.want(200, "GET", base+"/preview?query="+url.QueryEscape("provider:github")+"&keep[]=email", "", &seen)
+		if len(seen.Data.Requests) != 2 || seen.Data.Requests[0].RequestID != event {
+			t.Errorf("%+v", seen.Data.Requests)
+		}
+	})
+}
+
+func TestWhatABundleIsRefusedFor(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e, foreign := s.newEndpoint(""), s.newEndpoint("")
+		event := s.arriveFrom(e.ID, someone)
+		for body, status := range map[string]int{
+			`{}`: 422, `{"request_ids":[]}`: 422, `{"request_ids":["` + event + `"],"query":"x"}`: 422, `{"query":"nothing-like-it"}`: 422, `{"query":"provider:"}`: 422,
+			`{"request_ids":["` + event + `"],"pointers":["order"]}`: 422, `{"request_ids":["` + event + `"],"keep":["secret"]}`: 422, `{"request_ids":["` + event + `"],"other":1}`: 422, `{"request_ids":"x"}`: 422, `{`: 400,
+			`{"request_ids":["req_00000000000000000000000000"]}`: 404,
+		} {
+			var refused api.Error
+			if s.want(status, "POST", "/endpoints/"+e.ID+"/share_bundles", body, &refused); refused.Error == "" {
+				t.Errorf("%s: %+v", body, refused)
+			}
+		}
+		s.want(404, "POST", "/endpoints/"+foreign.ID+"/share_bundles", `{"request_ids":["`+event+`"]}`, nil)
+		s.want(422, "GET", "/endpoints/"+e.ID+"/share_bundles/preview?request_id="+event, "", nil)
+	})
+}
