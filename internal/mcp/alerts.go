@@ -18,9 +18,9 @@ type (
 	newAlert struct {
 		InEndpoint
 		Name       *string        `json:"name" required:"true" doc:"A label for people."`
-		Kind       *string        `json:"kind" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike" doc:"What it watches for."`
+		Kind       *string        `json:"kind" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" doc:"What it watches for."`
 		Enabled    *bool          `json:"enabled" doc:"Default true."`
-		Config     *alertSettings `json:"config" required:"true" doc:"By kind: missing_webhook {window_minutes}; error_response {threshold, window_minutes}; keyword_match {keyword, field}; volume_spike {factor, window_minutes, min_count}."`
+		Config     *alertSettings `json:"config" required:"true" doc:"By kind: missing_webhook {window_minutes}; error_response {threshold, window_minutes}; keyword_match {keyword, field}; volume_spike {factor, window_minutes, min_count}; schema_drift {event_type}."`
 		ChannelIDs *[]string      `json:"channel_ids" doc:"Notification channels (chan_…) that are told; 20 at most."`
 	}
 
@@ -31,6 +31,7 @@ type (
 		Field         *string  `json:"field" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
 		Factor        *float64 `json:"factor" doc:"volume_spike: more than 1; how many times the average of the 24 windows before."`
 		MinCount      *int64   `json:"min_count" minimum:"1" doc:"volume_spike: fewer requests in the window are no spike; default 10."`
+		EventType     *string  `json:"event_type" doc:"schema_drift: of this event type alone."`
 	}
 )
 
@@ -69,5 +70,5 @@ func (s *service) createAlert(ctx context.Context, in *newAlert) (out api.One[ap
 }
 
 func (c *alertSettings) settings() *alert.Settings {
-	return &alert.Settings{WindowMinutes: c.WindowMinutes, Threshold: c.Threshold, Keyword: c.Keyword, Field: c.Field, Factor: c.Factor, MinCount: c.MinCount}
+	return &alert.Settings{WindowMinutes: c.WindowMinutes, Threshold: c.Threshold, Keyword: c.Keyword, Field: c.Field, Factor: c.Factor, MinCount: c.MinCount, EventType: c.EventType}
 }

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"slices"
-	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -123,6 +122,3 @@ func (s *service) deleteEndpoint(ctx context.Context, in *InEndpoint) (out api.O
 func (s *service) endpoint(e hookglass.Endpoint) api.Endpoint {
 	return api.FromEndpoint(e, s.Addresses)
 }
-
-// now is the time that filters and windows count from.
-func now() time.Time { return time.Now() }

@@ -76,7 +76,7 @@ func (s *service) metrics(ctx context.Context, in *metricsWindow) (out api.One[a
 	if in.Window == "" {
 		in.Window = "24h"
 	}
-	w, err := hookglass.ParseWindow(in.Window, in.Step, now())
+	w, err := hookglass.ParseWindow(in.Window, in.Step, s.DB.Now())
 	if err != nil {
 		return out, err
 	}

@@ -17,6 +17,8 @@ type (
 		IdentityMode  string         `json:"identity_mode" enum:"original,regenerate" doc:"Default original. regenerate makes a new delivery id, so that a handler does not take it for a duplicate; webhooks with a JSON body."`
 		SignatureMode string         `json:"signature_mode" enum:"preserve,strip,resign" doc:"Default preserve. resign signs anew with the endpoint's signature config; an old timestamp fails otherwise."`
 		Overrides     *api.Overrides `json:"overrides" doc:"Changes to a copy of the request: method, headers (null removes one), body, query."`
+		TimeShift     api.TimeShift  `json:"time_shift" doc:"Moves all times in the request and signs anew: now, +3h, -2d. For handlers that refuse old requests."`
+		DryRun        bool           `json:"dry_run" doc:"Send nothing; show what would be sent and which times would move."`
 		MaxBytes      int            `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of the target's answer is returned."`
 	}
 
@@ -99,7 +101,7 @@ func (s *service) replay(ctx context.Context, in *replayRequest) (out api.One[re
 	if err != nil {
 		return out, err
 	}
-	r := replay.Request{TargetURL: in.TargetURL, Identity: in.IdentityMode, Signature: in.SignatureMode}
+	r := replay.Request{TargetURL: in.TargetURL, Identity: in.IdentityMode, Signature: in.SignatureMode, TimeShift: string(in.TimeShift), DryRun: in.DryRun}
 	if o := in.Overrides; o != nil {
 		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: o.Query}
 	}

@@ -87,7 +87,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 	q, err := query.Filter{
 		Type: in.Type, Method: in.Method, Provider: in.Provider, EventType: in.EventType, SignatureStatus: in.SignatureStatus, Status: in.Status,
 		Tag: in.Tag, ContentType: in.ContentType, Before: in.Before, After: in.After, Ignored: in.Ignored, Q: in.Q,
-	}.Parse(now())
+	}.Parse(s.DB.Now())
 	if err != nil {
 		return out, err
 	}
@@ -170,11 +170,11 @@ func (s *service) deleteRequest(ctx context.Context, in *RequestPath) (out api.O
 }
 
 func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.One[api.DeletedEvents], err error) {
-	before, err := moment("before", in.Before)
+	before, err := moment("before", in.Before, s.DB.Now())
 	if err != nil {
 		return out, err
 	}
-	after, err := moment("after", in.After)
+	after, err := moment("after", in.After, s.DB.Now())
 	if err != nil {
 		return out, err
 	}
@@ -183,11 +183,11 @@ func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.O
 }
 
 // moment reads a time that an argument names; "" is the zero time.
-func moment(field, s string) (time.Time, error) {
+func moment(field, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	at, err := query.ParseTime(s, now())
+	at, err := query.ParseTime(s, now)
 	if err != nil {
 		return at, hookglass.Invalid(field, "must be an ISO 8601 date and time, or a duration as 2h")
 	}

@@ -32,7 +32,7 @@ type (
 // waitForRequest returns the first match behind a place, or what it took the time to find that there is none. It is woken by the
 // store's announcements; what those can lose, it finds by a last look at its end.
 func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err error) {
-	q, err := query.Filter{Provider: in.Provider, EventType: in.EventType, Ignored: "any"}.Parse(now())
+	q, err := query.Filter{Provider: in.Provider, EventType: in.EventType, Ignored: "any"}.Parse(s.DB.Now())
 	if err != nil {
 		return out, err
 	}
@@ -124,7 +124,7 @@ func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, e
 	id, wrong := hookglass.ParseEventID(in.After)
 	since, err := id.Time(), error(nil)
 	if in.After != "" && !isPlace && wrong != nil {
-		if since, err = query.ParseTime(in.After, now()); err != nil {
+		if since, err = query.ParseTime(in.After, s.DB.Now()); err != nil {
 			return 0, 0, hookglass.Invalid("after", "must be the after of an answer, a request's id, or an ISO 8601 time")
 		}
 	}
