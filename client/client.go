@@ -137,6 +137,11 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 	if err != nil {
 		return out, err
 	}
+	return answer[T](res)
+}
+
+// answer reads the answer of a success.
+func answer[T any](res *http.Response) (out T, err error) {
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
 		return out, fmt.Errorf("the server's answer: %w", err)

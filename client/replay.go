@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -41,12 +39,8 @@ func (c *Client) RunReplayCase(ctx context.Context, endpoint, id, key string) (a
 	if err != nil {
 		return api.ReplayCaseRun{}, err
 	}
-	defer res.Body.Close()
-	var out api.One[api.ReplayCaseRun]
-	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
-		return out.Data, fmt.Errorf("the server's answer: %w", err)
-	}
-	return out.Data, nil
+	one, err := answer[api.One[api.ReplayCaseRun]](res)
+	return one.Data, err
 }
 
 // ReplayCaseRun reads a run.

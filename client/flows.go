@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"hookglass/api"
+)
+
+// CreateFlow begins the flow that a JSON object describes, as api.NewFlow has it. The same key gives the same flow again; "" is none.
+func (c *Client) CreateFlow(ctx context.Context, flow json.RawMessage, key string) (f api.Flow, err error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	res, err := c.send(ctx, http.MethodPost, "/flows", nil, map[string]json.RawMessage{"flow": flow}, header)
+	if err != nil {
+		return f, err
+	}
+	one, err := answer[api.One[api.Flow]](res)
+	return one.Data, err
+}
+
+// Flows returns a page of flows, newest first.
+func (c *Client) Flows(ctx context.Context, state string, page Page) (api.List[api.Flow], error) {
+	query := url.Values{}
+	setInt(query, "limit", page.Limit)
+	for name, value := range map[string]string{"state": state, "cursor": page.Cursor} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return call[api.List[api.Flow]](ctx, c, http.MethodGet, "/flows", query, nil)
+}
+
+// Flow returns a flow.
+func (c *Client) Flow(ctx context.Context, id string) (api.Flow, error) {
+	return data[api.Flow](ctx, c, http.MethodGet, join("flows", id), nil, nil)
+}
+
+// WaitFlow returns a flow as soon as its version is greater than after or, where that is 0, as soon as it has ended; at the latest after so many seconds, 1 to 60.
+func (c *Client) WaitFlow(ctx context.Context, id string, after int64, seconds int) (api.Flow, error) {
+	query := url.Values{"timeout": {strconv.Itoa(seconds)}}
+	if after > 0 {
+		query.Set("after", strconv.FormatInt(after, 10))
+	}
+	waited, err := call[api.FlowWait](ctx, c, http.MethodGet, join("flows", id, "wait"), query, nil)
+	return waited.Data, err
+}
+
+// DeleteFlow deletes a flow; one that goes on ends without a result.
+func (c *Client) DeleteFlow(ctx context.Context, id string) error {
+	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("flows", id), nil, nil)
+	return err
+}
