@@ -15,6 +15,7 @@ import (
 	"hookglass/internal/web/actions"
 	"hookglass/internal/web/activity"
 	"hookglass/internal/web/alerts"
+	"hookglass/internal/web/batches"
 	"hookglass/internal/web/cases"
 	"hookglass/internal/web/channels"
 	"hookglass/internal/web/compare"
@@ -23,6 +24,8 @@ import (
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/metrics"
+	"hookglass/internal/web/retries"
+	"hookglass/internal/web/schemas"
 	"hookglass/internal/web/secrets"
 	"hookglass/internal/web/settings"
 	"hookglass/internal/web/setup"
@@ -47,7 +50,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, activity.Files, setup.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, batches.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, retries.Files, schemas.Files, activity.Files, setup.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

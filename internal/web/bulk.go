@@ -18,7 +18,7 @@ import (
 // maxPicked bounds how many requests a form can name.
 const maxPicked = 1000
 
-// maxReplays bounds how many requests one form replays, and replaysWithin how long that may take.
+// maxReplays is how many requests one form replays at once, and replaysWithin how long that may take. More become a bulk replay.
 const (
 	maxReplays    = 20
 	replaysWithin = time.Minute
@@ -41,6 +41,9 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch do {
 	case "export":
+		if r.PostFormValue("format") == "eml" {
+			return a.exportMail(w, r, v, e, ids)
+		}
 		return a.exportPicked(w, r, v, e, ids)
 	case "compare":
 		if len(ids) != 2 {
@@ -49,10 +52,15 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, "/endpoints/"+ref+"/compare?"+url.Values{"left": {ids[1]}, "right": {ids[0]}}.Encode())
 		return nil
 	case "replay":
-		if len(ids) > maxReplays {
-			return hookglass.Errorf(hookglass.CodeValidationFailed, "Select at most 20 requests to replay them.")
-		}
 		slices.Sort(ids) // oldest first
+		if len(ids) > maxReplays {
+			b, err := a.Replays.CreateBatch(r.Context(), v.who, ref, replay.BatchRequest{Events: ids, TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
+			if err != nil {
+				return err
+			}
+			redirect(w, r, "/endpoints/"+ref+"/replay_batches/"+b.ID)
+			return nil
+		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), replaysWithin)
 	defer cancel()
@@ -115,6 +123,23 @@ func (a *app) exportPicked(w http.ResponseWriter, r *http.Request, v visitor, e 
 		}
 		return nil
 	})
+}
+
+// exportMail gives one mail as its sender sent it.
+func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, ids []string) error {
+	if len(ids) != 1 {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "An eml file holds one mail; choose mbox for several.")
+	}
+	event, err := a.event(r.Context(), v, e, ids[0])
+	if err != nil {
+		return err
+	}
+	if event.Type != hookglass.EventEmail {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "An eml file holds a mail, and this is a webhook.")
+	}
+	download(w, "message/rfc822", string(event.ID)+".eml")
+	_, err = w.Write(event.Body)
+	return err
 }
 
 // writeExport writes the file while it reads. What fails when a part is out breaks the connection, so that the file does

@@ -109,7 +109,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := inspector.Model{Endpoint: e, Address: a.address(e), Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
-	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js"); err != nil {
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js", "jwt.js", "times.js"); err != nil {
 		return err
 	}
 	m.Title = e.Name

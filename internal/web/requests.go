@@ -13,6 +13,7 @@ import (
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
+	"hookglass/internal/web/layout"
 )
 
 func (a *app) registerRequests() {
@@ -24,6 +25,9 @@ func (a *app) registerRequests() {
 	a.page("GET "+one+"/attachments/{index}", a.attachment)
 	a.page("GET "+one+"/parts/{index}", a.bodyPart)
 	a.page("POST "+one+"/replay", a.replay)
+	a.page("POST "+one+"/times", a.times)
+	a.page("GET "+one+"/bundle", a.showBundle)
+	a.page("POST "+one+"/bundle", a.makeBundle)
 	a.page("POST "+one+"/tags", a.marks(func(r *http.Request, who hookglass.Principal, ref, id string) error {
 		_, err := a.Captures.Tag(r.Context(), who, ref, id, strings.TrimSpace(r.PostFormValue("tag")))
 		return err
@@ -178,28 +182,61 @@ const shownOutcomes = 50
 
 // replay sends a request again and goes on to what came of it.
 func (a *app) replay(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.owner(r)
+	v, e, event, ask, err := a.readReplay(w, r)
 	if err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxReplayForm)
-	if err := r.ParseForm(); err != nil {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
-	}
-	id := r.PathValue("event")
-	event, err := a.event(r.Context(), v, e, id)
-	if err != nil {
-		return err
-	}
-	ask := replay.Request{TargetURL: strings.TrimSpace(r.PostFormValue("target_url")), Identity: r.PostFormValue("identity_mode"), Signature: r.PostFormValue("signature_mode")}
-	if event.Type == hookglass.EventWebhook {
-		ask.Overrides = overrides(event, r.PostForm)
-	}
-	if _, err := a.Replays.Replay(r.Context(), v.who, string(e.ID), id, ask); err != nil {
+	if _, err := a.Replays.Replay(r.Context(), v.who, string(e.ID), string(event.ID), ask); err != nil {
 		return err
 	}
 	redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+string(event.ID)+"?tab=replays")
 	return nil
+}
+
+// times shows what moving the times of a request would change. Nothing is sent.
+func (a *app) times(w http.ResponseWriter, r *http.Request) error {
+	v, e, event, ask, err := a.readReplay(w, r)
+	if err != nil {
+		return err
+	}
+	ask.TimeShift, ask.DryRun = "now", true
+	if ask.TargetURL == "" {
+		ask.TargetURL = hookglass.TunnelTarget // the form may not be filled in yet
+	}
+	would, err := a.Replays.Replay(r.Context(), v.who, string(e.ID), string(event.ID), ask)
+	if err != nil {
+		return err
+	}
+	m := inspector.TimesModel{
+		Path: "/endpoints/" + string(e.ID) + "/requests/" + string(event.ID), Of: event.Method + " " + inspector.Title(event),
+		Changes: would.TimeChanges, Signature: would.Options.Signature, Warnings: would.Warnings,
+	}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests); err != nil {
+		return err
+	}
+	m.Frame.Title = "Move timestamps · " + e.Name
+	return render(w, r, http.StatusOK, inspector.TimeChanges(m))
+}
+
+// readReplay reads the form of a replay.
+func (a *app) readReplay(w http.ResponseWriter, r *http.Request) (v visitor, e hookglass.Endpoint, event *hookglass.Event, ask replay.Request, err error) {
+	if v, e, err = a.owner(r); err != nil {
+		return v, e, nil, ask, err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxReplayForm)
+	if err := r.ParseForm(); err != nil {
+		return v, e, nil, ask, hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
+	}
+	if event, err = a.event(r.Context(), v, e, r.PathValue("event")); err != nil {
+		return v, e, nil, ask, err
+	}
+	ask = replay.Request{
+		TargetURL: strings.TrimSpace(r.PostFormValue("target_url")), Identity: r.PostFormValue("identity_mode"), Signature: r.PostFormValue("signature_mode"), TimeShift: r.PostFormValue("time_shift"),
+	}
+	if event.Type == hookglass.EventWebhook {
+		ask.Overrides = overrides(event, r.PostForm)
+	}
+	return v, e, event, ask, nil
 }
 
 // maxReplayForm bounds the form of a replay, whose body may be edited.

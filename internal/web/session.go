@@ -13,11 +13,12 @@ import (
 	"hookglass/internal/web/signin"
 )
 
-// Names of the cookies. Under https they have the prefix that binds them to this host and to https.
+// Names of the cookies. Under https they have a prefix that binds them to https, and to this host where they are for all of it.
 const (
 	sessionCookie   = "hookglass_session"
 	temporaryCookie = "hookglass_temporary"
 	hostPrefix      = "__Host-"
+	securePrefix    = "__Secure-"
 )
 
 // visitor is who looks: a signed-in user, the browser of a temporary endpoint, or anyone.
@@ -64,11 +65,19 @@ func (a *app) overTLS(r *http.Request) bool {
 	return a.secure || httpd.From(r.Context()).Scheme == "https"
 }
 
-func (a *app) cookie(r *http.Request, name string) string {
-	if a.overTLS(r) {
-		name = hostPrefix + name
+// cookieName is the whole name of a cookie. The prefix for a host asks for a cookie that all paths get.
+func (a *app) cookieName(r *http.Request, name string) string {
+	switch {
+	case !a.overTLS(r):
+		return name
+	case a.base == nil:
+		return hostPrefix + name
 	}
-	c, err := r.Cookie(name)
+	return securePrefix + name
+}
+
+func (a *app) cookie(r *http.Request, name string) string {
+	c, err := r.Cookie(a.cookieName(r, name))
 	if err != nil {
 		return ""
 	}
@@ -78,12 +87,13 @@ func (a *app) cookie(r *http.Request, name string) string {
 // setCookie keeps a secret in the browser until a time; a time that has passed deletes it.
 func (a *app) setCookie(w http.ResponseWriter, r *http.Request, name, value string, until time.Time) {
 	c := &http.Cookie{
-		Name: name, Value: value, Path: "/", Expires: until, MaxAge: int(time.Until(until).Seconds()),
+		Name: a.cookieName(r, name), Value: value, Path: "/", Expires: until, MaxAge: int(time.Until(until).Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
-	if a.overTLS(r) {
-		c.Name, c.Secure = hostPrefix+name, true
+	if a.base != nil {
+		c.Path = a.base.path // other services of the host do not get it
 	}
+	c.Secure = a.overTLS(r)
 	if c.MaxAge <= 0 {
 		c.MaxAge = -1
 	}

@@ -138,7 +138,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 			if err := inspector.Row(l, e).Render(ctx, &row); err != nil {
 				return err
 			}
-			s.event("row", cursor(e.Seq), row.Bytes())
+			s.event("row", cursor(e.Seq), baseOf(ctx).page(row.Bytes()))
 		}
 		s.at = events[len(events)-1].Seq
 		s.event("count", cursor(s.at), fmt.Append(nil, total))

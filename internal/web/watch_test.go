@@ -417,6 +417,7 @@ func TestWatchPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 			c.open(w.link())
 			for _, page := range []struct{ name, path string }{
 				{"alerts", alerts}, {"alert", refunds}, {"channels", "/channels"}, {"channel", ours}, {"tags", "/tags"}, {"metrics", "/endpoints/" + string(w.endpoint.ID) + "/metrics"},
+				{"retries", "/endpoints/" + string(w.endpoint.ID) + "/retries"}, {"schemas", "/endpoints/" + string(w.endpoint.ID) + "/schemas"}, {"schema", "/endpoints/" + string(w.endpoint.ID) + "/schemas/github/push"},
 				{"activity", "/activity"}, {"setup", "/setup"},
 			} {
 				c.open(w.url + page.path)

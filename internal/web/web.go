@@ -18,9 +18,11 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
+	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
+	"hookglass/internal/retries"
 	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
@@ -38,6 +40,8 @@ type Deps struct {
 	Actions   *action.Service
 	Alerts    *alert.Service
 	Tunnels   *tunnel.Service
+	Retries   *retries.Service
+	Drift     *drift.Service
 	Addresses api.Addresses
 	Shares    *share.Service
 	Temporary bool            // visitors may make temporary endpoints
@@ -48,13 +52,17 @@ type Deps struct {
 type app struct {
 	Deps
 	mux    *http.ServeMux
-	secure bool // the service is reached by https
+	base   *base // nil: the root
+	secure bool  // the service is reached by https
 	assets *assets
 }
 
 // New returns the handler of everything that belongs to no other edge. It expects [httpd.Stack.Wrap] around it.
 func New(d Deps) http.Handler {
-	a := &app{Deps: d, mux: http.NewServeMux(), secure: strings.HasPrefix(d.Addresses.PublicURL, "https://"), assets: newAssets()}
+	a := &app{
+		Deps: d, mux: http.NewServeMux(), base: newBase(d.Addresses.PublicURL),
+		secure: strings.HasPrefix(d.Addresses.PublicURL, "https://"), assets: newAssets(),
+	}
 	a.mux.HandleFunc("GET /assets/{name}", a.assets.serve)
 	for _, register := range []func(){
 		a.registerSessions,
@@ -67,12 +75,14 @@ func New(d Deps) http.Handler {
 		a.registerChannels,
 		a.registerAlerts,
 		a.registerMetrics,
+		a.registerProfiles,
 		a.registerActivity,
 		a.registerSetup,
 		a.registerSecrets,
 		a.registerCases,
 		a.registerActions,
 		a.registerTunnel,
+		a.registerBatches,
 	} {
 		register()
 	}
@@ -80,11 +90,11 @@ func New(d Deps) http.Handler {
 
 	guard := http.NewCrossOriginProtection()
 	// Behind a proxy that changes Host, a browser too old for Sec-Fetch-Site is known by the public address.
-	_ = guard.AddTrustedOrigin(d.Addresses.PublicURL) // an address with a path is no origin, and then nothing is added
+	_ = guard.AddTrustedOrigin(strings.TrimSuffix(d.Addresses.PublicURL, a.base.address("")))
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, hookglass.Errorf(hookglass.CodeForbidden, "This form was sent from another site."))
 	}))
-	return policy(guard.Handler(a.mux))
+	return a.base.within(policy(guard.Handler(a.mux)))
 }
 
 // page registers a page or a form's address. An error that it returns, having written nothing, becomes the page
@@ -161,7 +171,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, page templ.Compo
 		return err
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(buffer.Bytes()) // nobody is left to tell
+	_, _ = w.Write(baseOf(r.Context()).page(buffer.Bytes())) // nobody is left to tell
 	return nil
 }
 
@@ -189,5 +199,5 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	http.Redirect(w, r, baseOf(r.Context()).address(to), http.StatusSeeOther)
 }

@@ -63,6 +63,7 @@ type Form struct {
 	Enabled                                             bool
 	ChannelIDs                                          []string
 	Window, Threshold, Keyword, Field, Factor, MinCount string
+	EventType                                           string
 	Refused                                             string
 	Faults                                              []hookglass.FieldError
 }
@@ -78,6 +79,7 @@ func NewForm(a hookglass.Alert) Form {
 	return Form{
 		Name: a.Name, Kind: a.Kind, Enabled: a.Enabled, ChannelIDs: a.ChannelIDs, Window: number(a.Config.WindowMinutes), Threshold: number(a.Config.Threshold),
 		Keyword: a.Config.Keyword, Field: a.Config.Field, Factor: strconv.FormatFloat(a.Config.Factor, 'f', -1, 64), MinCount: number(a.Config.MinCount),
+		EventType: a.Config.EventType,
 	}
 }
 
@@ -87,6 +89,7 @@ func ReadForm(v url.Values, kind hookglass.AlertKind) Form {
 	return Form{
 		Name: get("name"), Kind: kind, Enabled: v.Get("enabled") == "true", ChannelIDs: v["channels"], Window: get("window_minutes"), Threshold: get("threshold"),
 		Keyword: v.Get("keyword"), Field: get("field"), Factor: get("factor"), MinCount: get("min_count"),
+		EventType: get("event_type"),
 	}
 }
 
@@ -101,7 +104,7 @@ func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
 	}
 	ids := append([]string{}, f.ChannelIDs...)
 	d = alert.Draft{Name: &f.Name, Kind: &f.Kind, Enabled: &f.Enabled, ChannelIDs: &ids, Config: &alert.Settings{}}
-	if f.Kind != hookglass.AlertKeywordMatch {
+	if f.Kind != hookglass.AlertKeywordMatch && f.Kind != hookglass.AlertSchemaDrift {
 		d.Config.WindowMinutes = number("window_minutes", f.Window)
 	}
 	switch f.Kind {
@@ -112,6 +115,8 @@ func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
 		if f.Field != "" {
 			d.Config.Field = &f.Field
 		}
+	case hookglass.AlertSchemaDrift:
+		d.Config.EventType = &f.EventType
 	case hookglass.AlertVolumeSpike:
 		factor, err := strconv.ParseFloat(f.Factor, 64)
 		if err != nil {
@@ -136,7 +141,7 @@ func (f Form) fault(field string) string {
 
 var words = map[string]string{
 	"name": "The name", "kind": "The kind", "window_minutes": "The window", "threshold": "The number", "keyword": "The keyword", "field": "The place", "factor": "The factor",
-	"min_count": "The least number", "channel_ids": "A channel", "alert": "The alert",
+	"min_count": "The least number", "event_type": "The event type", "channel_ids": "A channel", "alert": "The alert",
 }
 
 func (f Form) tells(channel string) bool { return slices.Contains(f.ChannelIDs, channel) }
@@ -150,6 +155,8 @@ func kindName(k hookglass.AlertKind) string {
 		return "Error responses"
 	case hookglass.AlertKeywordMatch:
 		return "Keyword match"
+	case hookglass.AlertSchemaDrift:
+		return "Schema drift"
 	}
 	return "Volume spike"
 }
@@ -168,6 +175,12 @@ func Watches(a hookglass.Alert) string {
 			where = "in " + c.Field
 		}
 		return fmt.Sprintf("%q is found %s.", show.Line(c.Keyword), show.Line(where))
+	case hookglass.AlertSchemaDrift:
+		of := "any event type"
+		if c.EventType != "" {
+			of = show.Line(c.EventType)
+		}
+		return "Bodies of " + of + " depart from the schema that was accepted."
 	}
 	return fmt.Sprintf("%s arrive within %s, and more than %s times the average before.",
 		show.Plural(c.MinCount, "request"), show.Plural(c.WindowMinutes, "minute"), strconv.FormatFloat(c.Factor, 'f', -1, 64))

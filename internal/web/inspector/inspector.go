@@ -15,7 +15,7 @@ import (
 
 // Files are the style and the script.
 //
-//go:embed inspector.css inspector.js tree.js search.js
+//go:embed inspector.css inspector.js tree.js search.js jwt.js times.js
 var Files embed.FS
 
 // Model is what the page shows.

@@ -1,6 +1,7 @@
-// A body to walk through: the JSON tree with its places, search in the whole body, and JSON Web Tokens in headers.
+// A body to walk through: the JSON tree with its places, and search in the whole body.
 
 const detail = document.getElementById("detail");
+const jwtForm = /^"eyJ[\w-]+\.eyJ[\w-]*\.[\w-]*"$/;
 const say = (text) => document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: text }));
 
 // ---- Places in the tree
@@ -41,7 +42,11 @@ function choose(node, { focus = false } = {}) {
   place.hidden = false;
   place.querySelector("[data-pointer]").textContent = at === "" ? "(the whole)" : at;
   place.querySelector("[data-pointer-copy]").dataset.copy = at;
-  place.querySelector("[data-value-copy]").dataset.copy = value(node);
+  const text = value(node);
+  place.querySelector("[data-value-copy]").dataset.copy = text;
+  const token = place.querySelector("[data-jwt]");
+  token.dataset.jwt = node.matches(".leaf") && jwtForm.test(text) ? text.slice(1, -1) : "";
+  token.hidden = token.dataset.jwt === "";
   const head = node.matches("details") ? node.querySelector("summary") : node;
   head.scrollIntoView({ block: "nearest" });
   if (focus) t.focus({ preventScroll: true });
@@ -60,8 +65,6 @@ detail.addEventListener("click", (event) => {
   }
   const place = event.target.closest("[data-go-pointer]");
   if (place) go(place.dataset.goPointer);
-  const token = event.target.closest("[data-jwt]");
-  if (token) decode(token.dataset.jwt);
 });
 
 detail.addEventListener("keydown", (event) => {
@@ -139,43 +142,3 @@ detail.addEventListener("submit", (event) => {
   clearTimeout(soon);
   search(form);
 });
-
-// ---- JSON Web Tokens, read in this browser and sent nowhere
-
-function part(text) {
-  const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-  return JSON.parse(new TextDecoder().decode(bytes));
-}
-
-function decode(token) {
-  const dialog = document.createElement("dialog");
-  dialog.className = "confirm wide";
-  dialog.setAttribute("aria-label", "JSON Web Token");
-  const add = (name, text) => {
-    const e = document.createElement(name);
-    e.textContent = text;
-    dialog.append(e);
-    return e;
-  };
-  add("h2", "JSON Web Token");
-  try {
-    const [header, payload] = token.split(".").slice(0, 2).map(part);
-    add("h3", "Header");
-    add("pre", JSON.stringify(header, null, 2)).className = "raw";
-    add("h3", "Payload");
-    add("pre", JSON.stringify(payload, null, 2)).className = "raw";
-    for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
-      const at = new Date(payload[name] * 1000);
-      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString()}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
-    }
-    add("p", "Decoded in this browser. The signature was not verified.").className = "small";
-  } catch {
-    add("p", "This token can not be decoded.");
-  }
-  const close = add("button", "Close");
-  close.type = "button";
-  close.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
-}

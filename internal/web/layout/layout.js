@@ -206,7 +206,8 @@ connection();
 
 // A form is sent once, however often it is pressed, and says that it is under way.
 document.addEventListener("submit", (event) => {
-  if (event.defaultPrevented || event.target.method !== "post") return;
+  // A file that is downloaded leaves the page, and its form, where they are.
+  if (event.defaultPrevented || event.target.method !== "post" || event.submitter?.hasAttribute("data-download")) return;
   if (event.target.dataset.sent) return event.preventDefault();
   event.target.dataset.sent = "yes";
   event.submitter?.setAttribute("aria-busy", "true");

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/bundle"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 )
@@ -19,6 +20,26 @@ type Model struct {
 	Notice string
 	Fault  string
 	Now    time.Time
+}
+
+// BundleModel is what the page of a request's bundle shows.
+type BundleModel struct {
+	layout.Frame
+	Path     string // of the request
+	Title    string
+	Pointers string // as typed, one a line
+	Keep     string
+	Replaced []bundle.Replacement
+	Signed   *bundle.Signature // nil: it can not be signed
+	Unsigned string            // why not
+	Fault    string
+}
+
+func (m BundleModel) signed() string {
+	if m.Signed == nil {
+		return "It is not signed: " + m.Unsigned + "."
+	}
+	return "It is signed for " + m.Signed.Provider + " with the published secret " + m.Signed.Secret + "."
 }
 
 // SharedModel is what a stranger sees.

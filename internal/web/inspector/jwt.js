@@ -1,0 +1,44 @@
+// JSON Web Tokens, read in this browser and sent nowhere. Only what they say is shown: nothing here verifies a signature.
+
+function read(part) {
+  const bytes = Uint8Array.from(atob(part.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+function show(token) {
+  const dialog = document.createElement("dialog");
+  dialog.className = "confirm wide";
+  dialog.setAttribute("aria-label", "JSON Web Token");
+  const add = (name, text) => {
+    const e = document.createElement(name);
+    e.textContent = text;
+    dialog.append(e);
+    return e;
+  };
+  add("h2", "JSON Web Token");
+  try {
+    const [header, payload] = token.split(".").slice(0, 2).map(read);
+    add("h3", "Header");
+    add("pre", JSON.stringify(header, null, 2)).className = "raw";
+    add("h3", "Payload");
+    add("pre", JSON.stringify(payload, null, 2)).className = "raw";
+    for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
+      const at = new Date(payload[name] * 1000);
+      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString()}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
+    }
+    add("p", "Decoded in this browser. The signature was not verified.").className = "small";
+  } catch {
+    add("p", "This token can not be decoded.");
+  }
+  const close = add("button", "Close");
+  close.type = "button";
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+document.addEventListener("click", (event) => {
+  const token = event.target.closest("[data-jwt]")?.dataset.jwt;
+  if (token) show(token);
+});

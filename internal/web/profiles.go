@@ -1,0 +1,142 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/drift"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/query"
+	measured "hookglass/internal/retries"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/retries"
+	"hookglass/internal/web/schemas"
+)
+
+func (a *app) registerProfiles() {
+	a.page("GET /endpoints/{endpoint}/retries", func(w http.ResponseWriter, r *http.Request) error {
+		return a.renderRetries(w, r, http.StatusOK, func(m *retries.Model) {
+			if r.URL.Query().Get("done") != "" {
+				m.Notice = "Saved."
+			}
+		})
+	})
+	a.page("POST /endpoints/{endpoint}/retries", a.saveScript)
+	a.page("GET /endpoints/{endpoint}/schemas", a.showSchemas)
+	a.page("POST /endpoints/{endpoint}/schemas", a.trackSchemas)
+	a.page("GET /endpoints/{endpoint}/schemas/{provider}/{type}", func(w http.ResponseWriter, r *http.Request) error { return a.renderSchema(w, r, http.StatusOK, "") })
+	a.page("POST /endpoints/{endpoint}/schemas/{provider}/{type}/accept", a.acceptSchema)
+}
+
+// renderRetries shows the page with what change puts over what is stored.
+func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, change func(*retries.Model)) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	m := retries.Model{Of: e, Script: e.ResponseScript}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+		return err
+	}
+	p, err := a.Retries.Profile(r.Context(), v.who, string(e.ID), measured.Options{Query: query.Query{}, Events: measured.DefaultEvents, Groups: measured.DefaultGroups})
+	if err != nil {
+		return err
+	}
+	m.Profile = api.FromRetryProfile(p)
+	change(&m)
+	return render(w, r, status, retries.Page(m))
+}
+
+func (a *app) saveScript(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	script := strings.TrimSpace(r.PostFormValue("response_script"))
+	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{ResponseScript: &script})
+	if faults := faultsOf(err); faults != nil {
+		return a.renderRetries(w, r, http.StatusUnprocessableEntity, func(m *retries.Model) { m.Script, m.Fault = script, "The script: "+faults[0].Message+"." })
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/retries?done=saved")
+	return nil
+}
+
+func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	m := schemas.Model{Of: e}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+		return err
+	}
+	all, err := a.Drift.All(r.Context(), v.who, string(e.ID), drift.DefaultSample)
+	if err != nil {
+		return err
+	}
+	for _, t := range all.Types {
+		m.List.Data = append(m.List.Data, t.Summary())
+	}
+	m.List.Meta = api.SchemaMeta{Tracking: e.SchemaTracking, Source: all.Source(), Events: all.Events}
+	return render(w, r, http.StatusOK, schemas.Page(m))
+}
+
+func (a *app) trackSchemas(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	on := r.PostFormValue("tracking") == "true"
+	if _, err := a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{SchemaTracking: &on}); err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/schemas")
+	return nil
+}
+
+func (a *app) renderSchema(w http.ResponseWriter, r *http.Request, status int, fault string) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	all, t, err := a.Drift.One(r.Context(), v.who, string(e.ID), r.PathValue("type"), r.PathValue("provider"), drift.DefaultSample)
+	if err != nil {
+		return err
+	}
+	m := schemas.OneModel{Of: e, Schema: t.Whole(all.Source()), Drift: t.Drift(), Code: t.Code("ts"), Fault: fault}
+	if r.URL.Query().Get("done") != "" {
+		m.Notice = "Accepted."
+	}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+		return err
+	}
+	return render(w, r, status, schemas.One(m))
+}
+
+func (a *app) acceptSchema(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.settled(r)
+	if err != nil {
+		return err
+	}
+	_, err = a.Drift.Accept(r.Context(), v.who, string(e.ID), r.PathValue("type"), r.PathValue("provider"))
+	if hookglass.Is(err, hookglass.CodeConflict) {
+		return a.renderSchema(w, r, http.StatusConflict, "Switch tracking on first: without it nothing is compared with a baseline.")
+	}
+	if err != nil {
+		return err
+	}
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/schemas/"+url.PathEscape(r.PathValue("provider"))+"/"+url.PathEscape(r.PathValue("type"))+"?done=accepted")
+	return nil
+}

@@ -1,0 +1,41 @@
+package web_test
+
+import (
+	"net/url"
+	"testing"
+)
+
+func TestHowSendersRetryIsDrawnAndTold(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	base := "/endpoints/" + string(s.endpoint.ID)
+	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/retries", base+"/schemas")
+	b.want(200, "GET", base+"/retries", nil).holds(t, "No delivery was attempted twice yet.")
+	b.want(422, "POST", base+"/retries", url.Values{"response_script": {"500,<b>"}}).holds(t, "entry 2 must be a status", "500,&lt;b&gt;")
+	b.want(303, "POST", base+"/retries", url.Values{"response_script": {"500*2,reset,200"}})
+	for range 4 {
+		s.hook(json(`{"order":1}`))
+	}
+	b.want(200, "GET", base+"/retries?done=saved", nil).holds(t, "Saved.", `value="500*2,reset,200"`, `role="img"`, "4 attempts within", "answered 500, 500, reset, 200", "retry-taken", "Schedule", "After each answer", "body kept")
+	b.want(303, "POST", base+"/retries", url.Values{"response_script": {""}})
+	b.want(200, "GET", base+"/retries", nil).holds(t, `name="response_script" value=""`)
+	s.stranger().want(404, "GET", base+"/retries", nil)
+}
+
+func TestSchemasAndTheirBaseline(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	base := "/endpoints/" + string(s.endpoint.ID) + "/schemas"
+	b.want(200, "GET", base, nil).holds(t, "No JSON body arrived yet.")
+	s.hook(json(`{"order":1,"<b>":"x"}`))
+	b.want(200, "GET", base, nil).holds(t, "inferred from the newest 1 request", base+"/unknown/-")
+	b.want(200, "GET", base+"/unknown/-", nil).holds(t, "/order", "integer", "/&lt;b&gt;", "No baseline was accepted", "export interface")
+	b.want(409, "POST", base+"/unknown/-/accept", url.Values{}).holds(t, "Switch tracking on first")
+	b.want(303, "POST", base, url.Values{"tracking": {"true"}})
+	b.want(303, "POST", base+"/unknown/-/accept", url.Values{})
+	b.want(200, "GET", base+"/unknown/-?done=accepted", nil).holds(t, "Accepted.", "departs from it")
+	b.want(404, "GET", base+"/unknown/other", nil)
+	eve := s.stranger()
+	eve.want(404, "GET", base, nil)
+	eve.want(404, "GET", base+"/unknown/-", nil)
+}

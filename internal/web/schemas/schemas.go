@@ -1,0 +1,73 @@
+// Package schemas are the pages of what the bodies of an endpoint's event types are made of: the list, and one with its fields and drift.
+package schemas
+
+import (
+	"embed"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/web/layout"
+)
+
+// Files is the style.
+//
+//go:embed schemas.css
+var Files embed.FS
+
+// Model is what the list's page shows.
+type Model struct {
+	layout.Frame
+	Of     hookglass.Endpoint
+	List   api.SchemaList
+	Notice string
+}
+
+// OneModel is what the page of an event type shows.
+type OneModel struct {
+	layout.Frame
+	Of     hookglass.Endpoint
+	Schema api.Schema
+	Drift  api.SchemaDrifts
+	Code   string // in TypeScript
+	Notice string
+	Fault  string
+}
+
+func path(e hookglass.Endpoint, below string) string {
+	return "/endpoints/" + string(e.ID) + "/schemas" + below
+}
+
+// one is the address of an event type's page.
+func one(e hookglass.Endpoint, s api.SchemaSummary, below string) string {
+	return path(e, "/"+url.PathEscape(s.Provider)+"/"+url.PathEscape(name(s))+below)
+}
+
+func name(s api.SchemaSummary) string {
+	if s.EventType == nil {
+		return "-"
+	}
+	return *s.EventType
+}
+
+func kinds(f api.SchemaField) string {
+	return strings.Join(slices.Sorted(maps.Keys(f.Types)), " or ")
+}
+
+func looks(f api.SchemaField) string {
+	if f.Format != nil {
+		return *f.Format
+	}
+	return strings.Join(f.Enum, ", ")
+}
+
+func there(f api.SchemaField) string {
+	if f.Required {
+		return "always"
+	}
+	return strconv.FormatInt(f.Present, 10) + " of " + strconv.FormatInt(f.Of, 10)
+}
