@@ -19,10 +19,11 @@ import (
 type Commands struct {
 	Serve   ServeCmd   `cmd:"" group:"server" help:"Run the service."`
 	Dev     DevCmd     `cmd:"" group:"server" help:"Run the service for one person on one machine, and print how to use it."`
-	Migrate MigrateCmd `cmd:"" group:"server" help:"Bring the database's schema up to date. serve does so by itself."`
+	Migrate MigrateCmd `cmd:"" group:"server" help:"Bring the database's schema up to date, which serve does by itself; or move an embedded database to PostgreSQL."`
 	Backup  BackupCmd  `cmd:"" group:"server" help:"Write everything that is stored to a file, also while the service runs."`
 	Restore RestoreCmd `cmd:"" group:"server" help:"Fill a data directory or database from a backup."`
-	Doctor  DoctorCmd  `cmd:"" group:"server" help:"Look for what is wrong with the data directory, the database and the keys."`
+	Doctor  DoctorCmd  `cmd:"" group:"server" help:"Look for what is wrong: configuration, data, database, keys, certificates, mail, and the way to the public address."`
+	Health  HealthCmd  `cmd:"" group:"server" help:"Ask the service on this machine whether it is ready; for health checks."`
 	Admin   AdminCmd   `cmd:"" group:"server" help:"Manage users, accounts, workspaces, tokens and keys, with or without a running server."`
 }
 
@@ -122,10 +123,15 @@ func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
 type MigrateCmd struct {
 	Storage
 	output
+	To      string `env:"HOOKGLASS_MIGRATE_TO" placeholder:"URL" help:"Copy the embedded database into this empty postgres://… database and compare the two row by row. What was cut off goes on."`
+	Restart bool   `help:"With --to: empty what an earlier copy put into the destination, and begin anew."`
 }
 
 // Run implements the command.
 func (c *MigrateCmd) Run(ctx context.Context, t *Terminal) error {
+	if c.To != "" {
+		return c.moveTo(ctx, t)
+	}
 	db, err := c.prepare(ctx)
 	if err != nil {
 		return err

@@ -3,12 +3,14 @@
 package server
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,6 +41,13 @@ type Config struct {
 	Storage
 
 	Listen                string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one."`
+	TLSCert               string        `name:"tls-cert" env:"HOOKGLASS_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for https on --listen, PEM; read again when it changes."`
+	TLSKey                string        `name:"tls-key" env:"HOOKGLASS_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
+	ACMEDomain            []string      `name:"acme-domain" env:"HOOKGLASS_ACME_DOMAIN" placeholder:"NAME" help:"Have a certificate for this name made and renewed by an ACME authority, accepting its terms; may be given again."`
+	ACMEEmail             string        `name:"acme-email" env:"HOOKGLASS_ACME_EMAIL" placeholder:"ADDRESS" help:"Where the authority may write to."`
+	ACMEDirectory         string        `name:"acme-directory" env:"HOOKGLASS_ACME_DIRECTORY" placeholder:"URL" default:"https://acme-v02.api.letsencrypt.org/directory" help:"The authority."`
+	ACMERoots             string        `name:"acme-roots" env:"HOOKGLASS_ACME_ROOTS" type:"path" placeholder:"FILE" help:"Certificates that the authority's own address is trusted by, PEM (default: the system's)."`
+	HTTPListen            string        `name:"http-listen" env:"HOOKGLASS_HTTP_LISTEN" placeholder:"ADDR" help:"Second address, without TLS: takes webhooks, answers ACME, and sends people on to https."`
 	SMTPListen            string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off."`
 	SMTPTLSCert           string        `name:"smtp-tls-cert" env:"HOOKGLASS_SMTP_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for STARTTLS, PEM; read again when it changes."`
 	SMTPTLSKey            string        `name:"smtp-tls-key" env:"HOOKGLASS_SMTP_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
@@ -57,6 +66,7 @@ type Config struct {
 	MaxBodyBytes          int64         `env:"HOOKGLASS_MAX_BODY_BYTES" default:"26214400" help:"Largest webhook body and mail."`
 	Signup                string        `env:"HOOKGLASS_SIGNUP" default:"closed" enum:"open,closed" help:"Whether anyone may create an account in the web app (${enum})."`
 	TemporaryEndpoints    string        `env:"HOOKGLASS_TEMPORARY_ENDPOINTS" default:"on" enum:"on,off" help:"Whether anyone may make an endpoint that lives 24 hours (${enum})."`
+	EndpointsFile         string        `env:"HOOKGLASS_ENDPOINTS_FILE" type:"path" placeholder:"FILE" help:"YAML that declares endpoints; applied at start, when it changes, and on SIGHUP."`
 	LogFormat             string        `env:"HOOKGLASS_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of the log (${enum})."`
 	LogLevel              string        `env:"HOOKGLASS_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What is logged (${enum})."`
 
@@ -72,7 +82,9 @@ type checked struct {
 	level     slog.Level
 	mailRelay *alert.Relay // nil: no mail is sent
 
-	certificate *certificate // nil: no STARTTLS
+	pair        *certificate   // nil: no TLS, or by ACME
+	acmeRoots   *x509.CertPool // nil: the system's
+	certificate *certificate   // nil: no STARTTLS
 	mailDNS     email.Resolver
 }
 
@@ -91,6 +103,13 @@ func (c Config) Validate() (*checked, error) {
 		}
 	}
 	address("listen", c.Listen)
+	c.validateTLS(out, fault)
+	if c.HTTPListen != "" {
+		address("http-listen", c.HTTPListen)
+		if !out.secure() {
+			fault("http-listen", "goes with --tls-cert or --acme-domain; without them --listen is without TLS itself")
+		}
+	}
 	if c.SMTPListen != "off" {
 		address("smtp-listen", c.SMTPListen)
 	}
@@ -117,9 +136,11 @@ func (c Config) Validate() (*checked, error) {
 		fault("database-url", "must begin with postgres://") // the value may hold a password
 	}
 	if c.PublicURL != "" {
-		u, err := url.Parse(strings.TrimRight(c.PublicURL, "/"))
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-			fault("public-url", "%q is not an http or https address", c.PublicURL)
+		u, err := parsePublicURL(c.PublicURL)
+		if err != nil {
+			fault("public-url", "%v", err)
+		} else if out.secure() && u.Scheme != "https" {
+			fault("public-url", "must begin with https:// where --listen speaks TLS")
 		}
 		out.publicURL = u
 	}
@@ -145,6 +166,11 @@ func (c Config) Validate() (*checked, error) {
 		}
 		out.allow = append(out.allow, rule)
 	}
+	if c.EndpointsFile != "" {
+		if _, err := ReadEndpointsFile(c.EndpointsFile); err != nil {
+			fault("endpoints-file", "is not valid:\n%w", err)
+		}
+	}
 	if c.Retention < time.Minute {
 		fault("retention", "must be a minute or more")
 	}
@@ -155,6 +181,47 @@ func (c Config) Validate() (*checked, error) {
 		fault("log-level", "must be debug, info, warn or error")
 	}
 	return out, errors.Join(faults...)
+}
+
+// validateTLS sees to the certificate of --listen.
+func (c Config) validateTLS(out *checked, fault func(flag, format string, args ...any)) {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		fault("tls-cert", "goes with --tls-key")
+	} else if c.TLSCert != "" {
+		pair, err := loadCertificate(c.TLSCert, c.TLSKey)
+		if err != nil {
+			fault("tls-cert", "can not be used: %v", err)
+		}
+		out.pair = pair
+	}
+	if len(c.ACMEDomain) == 0 {
+		if c.ACMEEmail != "" {
+			fault("acme-email", "goes with --acme-domain")
+		}
+		if c.ACMERoots != "" {
+			fault("acme-roots", "goes with --acme-domain")
+		}
+		return
+	}
+	if c.TLSCert != "" {
+		fault("acme-domain", "does not go with --tls-cert: one of them gives the certificate")
+	}
+	for _, name := range c.ACMEDomain {
+		if _, err := netip.ParseAddr(name); err == nil || !domainPattern.MatchString(name) || !strings.Contains(name, ".") || name != strings.ToLower(name) {
+			fault("acme-domain", "%q is not a full domain name in lower case", name)
+		}
+	}
+	if u, err := url.Parse(c.ACMEDirectory); err != nil || u.Scheme != "https" || u.Host == "" {
+		fault("acme-directory", "%q is not an https address", c.ACMEDirectory)
+	}
+	if c.ACMERoots != "" {
+		out.acmeRoots = x509.NewCertPool()
+		if text, err := os.ReadFile(c.ACMERoots); err != nil {
+			fault("acme-roots", "%v", err)
+		} else if !out.acmeRoots.AppendCertsFromPEM(text) {
+			fault("acme-roots", "%s holds no certificate", c.ACMERoots)
+		}
+	}
 }
 
 // parsePrefix reads a network, or a single address as a network of one.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,10 +17,10 @@ import (
 	"hookglass/internal/store"
 )
 
-// DoctorCmd is `hookglass doctor`. It mends nothing, and fails when something is wrong. To find out whether the
-// directory and the database take writes it makes a small one in each.
+// DoctorCmd is `hookglass doctor`: given what serve is given, it finds what is wrong with it, with what is stored and with the way there. It mends nothing, and
+// fails when something is wrong. To find out whether the directory and the database take writes it makes a small one in each.
 type DoctorCmd struct {
-	Storage
+	Config
 	output
 }
 
@@ -31,6 +32,8 @@ const (
 	maxBehind    = time.Minute     // of this clock behind the newest event
 	verifyFor    = 2 * time.Minute
 	sealedSample = 10_000
+
+	oldestPostgres = 14 // major version
 )
 
 // finding is one thing that was looked at.
@@ -80,6 +83,7 @@ func (c *DoctorCmd) Run(ctx context.Context, t *Terminal) error {
 }
 
 func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
+	c.examineService(ctx, f)
 	c.examineDirectory(f)
 	if !c.exists() {
 		f.wrong("database", "there is none at %s: start the service, or run hookglass migrate", c.databasePath())
@@ -200,6 +204,11 @@ func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *finding
 		f.wrong("database", "it does not take writes: %v", err)
 	} else {
 		f.ok("database", "takes writes; %s", strings.Join(said, ", "))
+	}
+	if version := facts["server_version"]; version != "" {
+		if major, err := strconv.Atoi(strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' })[0]); err == nil && major < oldestPostgres {
+			f.warn("durability", "PostgreSQL %s gets no more corrections from its makers: plan an upgrade", version)
+		}
 	}
 	if facts["full_page_writes"] == "off" {
 		f.warn("durability", "full_page_writes is off: after a crash of the machine pages may be torn, unless the disk writes them whole")

@@ -1,7 +1,13 @@
 package server
 
 import (
+	"crypto/tls"
 	"io"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hookglass/internal/store"
 )
@@ -51,3 +57,27 @@ type memory struct {
 }
 
 func (m *memory) Row(values []any) error { m.rows = append(m.rows, values); return nil }
+
+// Certificate is what a TLS listener uses of two files at a time.
+func Certificate(certFile, keyFile string) (at func(time.Time) (*tls.Certificate, error), err error) {
+	c, err := loadCertificate(certFile, keyFile)
+	return c.at, err
+}
+
+var metricName = regexp.MustCompile(`fqName: "([^"]*)"`)
+
+// MetricNames are the figures that the program gives.
+func MetricNames() []string {
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		newMetrics().registry.Describe(descriptions)
+		close(descriptions)
+	}()
+	var names []string
+	for d := range descriptions {
+		if m := metricName.FindStringSubmatch(d.String()); m != nil && !slices.Contains(names, m[1]) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}

@@ -17,13 +17,14 @@ import (
 func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
+	shares := share.New(s.db, s.endpoints)
 	machines := rest.New(rest.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Diagnoses: s.diagnoses, Addresses: addresses,
-		TemporaryEndpoints: temporary, Draining: s.draining,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Flows: s.flows, Diagnoses: s.diagnoses, Addresses: addresses,
+		Declarations: s.declares, Retries: s.retries, Drift: s.drift, Shares: shares, TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Addresses: addresses,
-		Shares: share.New(s.db, s.endpoints), Temporary: temporary, Signup: s.cfg.Signup == "open", Draining: s.draining,
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Retries: s.retries, Drift: s.drift, Addresses: addresses,
+		Shares: shares, Temporary: temporary, Signup: s.cfg.Signup == "open", Draining: s.draining,
 	})
 	socket := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: s.URL(), Log: s.log.With("part", "cable")})
 	agents := mcp.New(mcp.Deps{

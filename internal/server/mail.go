@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -126,57 +125,6 @@ func (s *Server) serveMail(failed func(error)) {
 	}
 	serve(s.smtpListener, "smtp", s.mail.Serve)
 	serve(s.lmtpListener, "lmtp", s.mail.ServeLMTP)
-}
-
-// certificate is a pair of files that may be renewed while the service runs.
-type certificate struct {
-	certFile, keyFile string
-
-	mu      sync.Mutex
-	current *tls.Certificate
-	changed time.Time // of the files when they were read
-	looked  time.Time
-}
-
-// certificateGrain is how often the files are looked at.
-const certificateGrain = time.Minute
-
-func loadCertificate(certFile, keyFile string) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile}
-	return c, c.load(time.Now())
-}
-
-func (c *certificate) load(now time.Time) error {
-	c.looked = now
-	var newest time.Time
-	for _, file := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(file)
-		if err != nil {
-			return err
-		}
-		if info.ModTime().After(newest) {
-			newest = info.ModTime()
-		}
-	}
-	if c.current != nil && newest.Equal(c.changed) {
-		return nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return err
-	}
-	c.current, c.changed = &pair, newest
-	return nil
-}
-
-// get is for tls.Config. Files that can not be read now, as in the middle of a renewal, leave the certificate as it is.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= certificateGrain {
-		_ = c.load(now)
-	}
-	return c.current, nil
 }
 
 // openResolver is the DNS for the authentication of mail: the system's, a server at host:port, or a file of records in the form of a zone.

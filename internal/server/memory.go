@@ -14,7 +14,7 @@ const (
 	heapLimit = 320 << 20
 	startTime = 2 * time.Second // after which what starting took is given back
 	quietTime = 20 * time.Second
-	quietHeap = 64 << 20 // what a quiet process may keep
+	quietHeap = 24 << 20 // what a quiet process may keep
 )
 
 // tuneMemory lets the heap grow before it is collected, as far as a small machine bears: captures leave much
@@ -39,6 +39,7 @@ func returnMemory(ctx context.Context) error {
 	}
 	runtime.GC() // once more than FreeOSMemory does: a pool survives the first collection
 	debug.FreeOSMemory()
+	returnProgram()
 	tick := time.NewTicker(quietTime)
 	defer tick.Stop()
 	var m runtime.MemStats

@@ -23,6 +23,7 @@ type metrics struct {
 	commit   prometheus.Histogram
 	answers  *prometheus.CounterVec
 	ready    prometheus.Gauge
+	declared prometheus.Gauge
 
 	mailRefused *prometheus.CounterVec
 	attempts    *prometheus.CounterVec
@@ -52,13 +53,25 @@ func newMetrics() *metrics {
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hookglass_forward_attempt_seconds", Help: "Time from the resolution of a target's name to the last byte of its answer.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
 		}),
+		declared: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hookglass_endpoints_file_applied", Help: "1 when the endpoints file as it is now is applied, 0 when it was refused or waits; 1 without one.",
+		}),
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work."}),
 	}
-	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.ready,
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.ready, m.declared,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
 			func() float64 { return 1 }))
+	m.declared.Set(1)
 	return m
+}
+
+// applied observes the endpoints file.
+func (m *metrics) applied(ok bool) {
+	m.declared.Set(0)
+	if ok {
+		m.declared.Set(1)
+	}
 }
 
 // captureGroup observes one group commit; see store.Config.OnCapture.

@@ -21,6 +21,13 @@ func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "hookglass listens on http://%s\n", s.Addr())
+	scheme := "http"
+	if checked.secure() {
+		scheme = "https"
+	}
+	fmt.Fprintf(stdout, "hookglass listens on %s://%s\n", scheme, s.Addr())
+	if s.clear != nil {
+		fmt.Fprintf(stdout, "and on http://%s\n", s.clear.Addr())
+	}
 	return s.Run(ctx, nil)
 }

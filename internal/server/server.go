@@ -22,13 +22,17 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/capture"
+	"hookglass/internal/declare"
 	"hookglass/internal/delivery"
 	"hookglass/internal/diagnosis"
+	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
 	"hookglass/internal/replay"
+	"hookglass/internal/retries"
 	"hookglass/internal/smtpd"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
@@ -49,10 +53,15 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	private  net.Listener // --metrics-listen, nil without
+	clear    net.Listener // --http-listen, nil without
+	clearTo  *http.Server // behind it
+	tls      *tls.Config  // of the listener, nil without
 	mail     *smtpd.Server
 	release  func() // of the data directory
 	draining chan struct{}
 	public   *url.URL
+
+	certificates certificates // by ACME
 
 	smtpListener net.Listener // nil: none
 	lmtpListener net.Listener // nil: none
@@ -66,7 +75,11 @@ type Server struct {
 	alerts    *alert.Service
 	actions   *action.Service
 	tunnels   *tunnel.Service
+	flows     *flow.Service
 	diagnoses *diagnosis.Service
+	declares  *declare.Service
+	retries   *retries.Service
+	drift     *drift.Service
 }
 
 // New checks the configuration, takes the data directory and binds the listeners.
@@ -89,39 +102,81 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 		s.release()
 		return nil, err
 	}
-	if c.MetricsListen != "" {
-		if s.private, err = net.Listen("tcp", c.MetricsListen); err != nil {
-			s.listener.Close()
-			s.release()
-			return nil, err
-		}
-	}
-	if err := s.bindMail(c.anySMTPPort); err != nil {
-		s.listener.Close()
-		if s.private != nil {
-			s.private.Close()
-		}
-		s.release()
+	if err := s.bindMore(); err != nil {
+		s.unbind()
 		return nil, err
 	}
 	s.mail = s.newMail()
-	s.public = c.publicURL
-	if s.public == nil {
-		s.public = &url.URL{Scheme: "http", Host: reachable(s.listener.Addr())}
-	}
+	s.public = s.publicAddress()
 	s.front = ingest.New(ingest.Config{
-		MaxBodyBytes: c.MaxBodyBytes, TrustedProxies: c.proxies, PublicURL: s.public,
+		MaxBodyBytes: c.MaxBodyBytes, TrustedProxies: c.proxies, PublicURL: s.public, OwnTLS: c.secure(),
 	}, s.gate, log.With("part", "ingest"))
-	s.http = &http.Server{
-		Handler:           s.front.Handler(s.root()),
+	config, challenges := s.newTLS()
+	root := s.fromBelow(s.root())
+	s.tls, s.http = config, s.newHTTP(root)
+	if config != nil {
+		s.http.TLSNextProto = nil // net/http speaks HTTP/2 to connections that agreed on it
+	}
+	s.http.RegisterOnShutdown(func() { close(s.draining) })
+	if s.clear != nil {
+		s.clearTo = s.newHTTP(challenges(s.inTheClear(root)))
+	}
+	return s, nil
+}
+
+// bindMore binds the listeners besides the first.
+func (s *Server) bindMore() (err error) {
+	if s.cfg.MetricsListen != "" {
+		if s.private, err = net.Listen("tcp", s.cfg.MetricsListen); err != nil {
+			return err
+		}
+	}
+	if s.cfg.HTTPListen != "" {
+		if s.clear, err = net.Listen("tcp", s.cfg.HTTPListen); err != nil {
+			return err
+		}
+	}
+	return s.bindMail(s.cfg.anySMTPPort)
+}
+
+// unbind gives up what was bound.
+func (s *Server) unbind() {
+	for _, ln := range []net.Listener{s.listener, s.private, s.clear} {
+		if ln != nil {
+			ln.Close()
+		}
+	}
+	s.release()
+}
+
+// publicAddress is --public-url, else what can be told from the listener and its certificate.
+func (s *Server) publicAddress() *url.URL {
+	at := reachable(s.listener.Addr())
+	switch {
+	case s.cfg.publicURL != nil:
+		return s.cfg.publicURL
+	case len(s.cfg.ACMEDomain) > 0:
+		host := s.cfg.ACMEDomain[0]
+		if _, port, err := net.SplitHostPort(at); err == nil && port != "443" {
+			host = net.JoinHostPort(host, port)
+		}
+		return &url.URL{Scheme: "https", Host: host}
+	case s.cfg.secure():
+		return &url.URL{Scheme: "https", Host: at}
+	}
+	return &url.URL{Scheme: "http", Host: at}
+}
+
+// newHTTP is the server behind reception.
+func (s *Server) newHTTP(root http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           s.front.Handler(root),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.With("part", "http").Handler(), slog.LevelDebug),
-		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: nothing terminates TLS here
+		ErrorLog:          slog.NewLogLogger(s.log.With("part", "http").Handler(), slog.LevelDebug),
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2 in the clear
 	}
-	s.http.RegisterOnShutdown(func() { close(s.draining) })
-	return s, nil
 }
 
 // URL is the address of the service for people, without a slash at its end.
@@ -145,9 +200,19 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 		})
 	}
 
-	serving := make(chan error, 1)
-	go func() { serving <- s.front.Serve(s.listener, s.http) }()
+	serving := make(chan error, 2)
+	go func() {
+		if s.tls != nil {
+			serving <- s.front.ServeTLS(s.listener, s.tls, s.http)
+		} else {
+			serving <- s.front.Serve(s.listener, s.http)
+		}
+	}()
 	s.log.Info("listening", "http", s.Addr(), "url", s.URL(), "version", hookglass.Version)
+	if s.clear != nil {
+		go func() { serving <- s.front.Serve(s.clear, s.clearTo) }()
+		s.log.Info("listening without TLS", "http", s.clear.Addr().String())
+	}
 	s.serveMail(func(err error) { stop(err) })
 	if s.private != nil {
 		metricsServer := &http.Server{Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second}
@@ -174,6 +239,7 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 
 	// Readiness goes first, so that a load balancer looks elsewhere; then listeners drain, then the work
 	// behind them stops, and the database closes last.
+	notify("STOPPING=1")
 	s.gate.ready.Store(false)
 	s.metrics.ready.Set(0)
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -205,6 +271,11 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	if err := db.Migrate(ctx); err != nil {
 		return err
 	}
+	if unfinished, err := db.Unfinished(ctx); err != nil {
+		return err
+	} else if unfinished {
+		return errors.New("the database is being filled by hookglass migrate --to, or that was cut off: finish it before it is served")
+	}
 	s.accounts = account.New(db, s.log.With("part", "account"))
 	keys, err := s.cfg.openKeys(ctx, db)
 	if err != nil {
@@ -222,6 +293,10 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	})
 	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
 	s.diagnoses = diagnosis.New(db, s.captures.Judge)
+	s.declares = declare.New(db, s.endpoints, s.actions, s.alerts)
+	s.retries = retries.New(db)
+	s.drift = drift.New(db)
+	s.flows = flow.New(db, s.log.With("part", "flow"))
 	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
 	if err != nil {
 		return err
@@ -230,6 +305,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("alert", s.alerts.Run)
 	background("capture", s.captures.Run)
 	background("replay", s.replays.Run)
+	background("flow", s.flows.Run)
 	background("tunnel", s.tunnels.Run)
 	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward"), Observe: s.metrics.forwarded}).Run)
 	background("signatures", job.NewTasks(db, job.TaskConfig{
@@ -243,9 +319,22 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		Kind: store.TaskActions, Places: 128, PerTenant: 64, Work: s.actions.Work, Log: s.log.With("part", "action"),
 	}).Run)
 	background("job", workers.Run)
+	background("schemas", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskSchema, Places: 4, PerTenant: 2, Work: s.drift.Work, Log: s.log.With("part", "schemas"),
+	}).Run)
 	background("memory", returnMemory)
+	s.certificates.open.Store(&certificateStore{db, keys})
+	if s.cfg.EndpointsFile != "" {
+		file := &declaration{path: s.cfg.EndpointsFile, db: db, service: s.declares, ok: s.metrics.applied, log: s.log.With("part", "endpoints file")}
+		if err := file.start(ctx); err != nil {
+			return err
+		}
+		background("endpoints file", file.run)
+	}
 	s.gate.open(s.handler(), s.captures)
 	s.metrics.ready.Set(1)
+	background("watchdog", s.watchdog)
+	notify("READY=1\nSTATUS=Serving " + s.URL())
 	return nil
 }
 

@@ -1,0 +1,267 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Bounds of what doctor says about the way to the service.
+const (
+	renewSoon    = 14 * 24 * time.Hour // an authority's certificate of 90 days is renewed a month before its end
+	fewFiles     = 4096                // open files; each connection is one
+	widestProxy  = 8                   // bits of an IPv4 network of trusted proxies; fewer is most of the world
+	widestProxy6 = 16
+)
+
+// examineService looks at the configuration that the service would start with, and at what the world sees of it.
+func (c *DoctorCmd) examineService(ctx context.Context, f *findings) {
+	checked, err := c.Validate()
+	if err != nil {
+		for _, line := range strings.Split(err.Error(), "\n") {
+			f.wrong("configuration", "%s", line)
+		}
+		return
+	}
+	f.ok("configuration", "every value can be used")
+	c.examineFiles(f)
+	checked.examineProxies(f)
+	checked.examineOutbound(f)
+	checked.examineCertificate(f)
+	checked.examinePublic(ctx, f)
+	checked.examineMail(ctx, f)
+}
+
+func (c *DoctorCmd) examineFiles(f *findings) {
+	switch limit, err := fileLimit(); {
+	case err != nil:
+	case limit < fewFiles:
+		f.warn("open files", "%d at most, and each connection is one: raise ulimit -n (LimitNOFILE= of systemd, ulimits of compose)", limit)
+	default:
+		f.ok("open files", "%d at most", limit)
+	}
+}
+
+func (c *checked) examineProxies(f *findings) {
+	const name = "trusted proxies"
+	for _, p := range c.proxies {
+		if p.Addr().Is4() && p.Bits() < widestProxy || p.Addr().Is6() && p.Bits() < widestProxy6 {
+			f.wrong(name, "%s lets nearly anyone say who they are: name the proxy's own addresses in --trusted-proxies", p)
+			return
+		}
+	}
+	switch {
+	case len(c.proxies) > 0:
+		f.ok(name, "%s", strings.Join(c.TrustedProxies, ", "))
+	case c.publicURL != nil && c.publicURL.Scheme == "https" && !c.secure():
+		f.warn(name, "none are named, while --public-url is https and --listen is not: the proxy's address will stand where the senders' should; name it in --trusted-proxies")
+	default:
+		f.ok(name, "none: addresses are those of the connections")
+	}
+}
+
+// examineOutbound: what one may reach besides public addresses is there to be read by whoever may replay to it.
+func (c *checked) examineOutbound(f *findings) {
+	const name = "outbound"
+	wide := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	metadata := netip.MustParseAddr("169.254.169.254")
+	for _, text := range c.OutboundAllow {
+		prefix, err := parsePrefix(withoutPorts(text))
+		if err != nil {
+			continue
+		}
+		for _, w := range wide {
+			if prefix == w {
+				f.wrong(name, "%s opens every address, this machine's and its network's too, to everyone who may replay: name what is needed in --outbound-allow", text)
+				return
+			}
+		}
+		if prefix.Contains(metadata) {
+			f.wrong(name, "%s opens the address where clouds keep the machine's credentials (%s): take it out of --outbound-allow", text, metadata)
+			return
+		}
+		if prefix.Addr().IsLoopback() && c.publicURL != nil {
+			f.warn(name, "%s opens what listens on this machine to everyone who may replay; with a port behind it (%s:3000) it opens that alone", text, text)
+			return
+		}
+	}
+	if len(c.OutboundAllow) == 0 {
+		f.ok(name, "public addresses alone")
+	} else {
+		f.ok(name, "public addresses, and %s", strings.Join(c.OutboundAllow, ", "))
+	}
+}
+
+// withoutPorts is the network of a rule of --outbound-allow.
+func withoutPorts(rule string) string {
+	slash := strings.IndexByte(rule, '/')
+	if i := strings.LastIndexByte(rule, ':'); slash >= 0 && i > slash {
+		return rule[:i]
+	}
+	if host, _, err := net.SplitHostPort(rule); err == nil {
+		return host
+	}
+	return rule
+}
+
+// examineCertificate looks at the files of --tls-cert; what ACME gave is looked at where it is shown, at the public address.
+func (c *checked) examineCertificate(f *findings) {
+	if c.pair == nil {
+		return
+	}
+	pair, err := c.pair.at(time.Now())
+	if err != nil {
+		f.wrong("certificate", "%v", err)
+		return
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		f.wrong("certificate", "%v", err)
+		return
+	}
+	host := ""
+	if c.publicURL != nil {
+		host = c.publicURL.Hostname()
+	}
+	judgeCertificate(f, c.TLSCert, leaf, host)
+}
+
+func judgeCertificate(f *findings, where string, leaf *x509.Certificate, host string) {
+	const name = "certificate"
+	now := time.Now()
+	switch left := leaf.NotAfter.Sub(now); {
+	case now.Before(leaf.NotBefore):
+		f.wrong(name, "%s is valid from %s on: is the clock right?", where, leaf.NotBefore.UTC().Format(time.RFC3339))
+	case left <= 0:
+		f.wrong(name, "%s ended at %s: renew it", where, leaf.NotAfter.UTC().Format(time.RFC3339))
+	case host != "" && leaf.VerifyHostname(host) != nil:
+		f.wrong(name, "%s is for %s, not for %s", where, strings.Join(leaf.DNSNames, ", "), host)
+	case left < renewSoon:
+		f.warn(name, "%s ends in %d days: is it being renewed?", where, int(left.Hours())/24)
+	default:
+		f.ok(name, "%s, until %s", where, leaf.NotAfter.UTC().Format(time.DateOnly))
+	}
+}
+
+// examinePublic asks the public address for the description of the API, which names that address: an answer that does is ours.
+func (c *checked) examinePublic(ctx context.Context, f *findings) {
+	const name = "public address"
+	at := c.publicURL
+	if at == nil && len(c.ACMEDomain) > 0 {
+		at = &url.URL{Scheme: "https", Host: c.ACMEDomain[0]}
+	}
+	if at == nil {
+		f.ok(name, "none is given; addresses are built from --listen")
+		return
+	}
+	asked := *at
+	asked.Path += "/api/v1/openapi.json"
+	// The certificate is judged apart, so that what is wrong with it is said as that.
+	a, err := ask(ctx, &asked, &tls.Config{})
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		if len(e.UnverifiedCertificates) > 0 {
+			judgeCertificate(f, "what "+at.Host+" shows", e.UnverifiedCertificates[0], at.Hostname())
+		}
+		f.wrong(name, "%s is not trusted from here: %v", at, e.Err)
+		return
+	}
+	if err != nil {
+		f.wrong(name, "%s does not answer: %v. Is the service running, and do its name and the proxy lead to it?", at, err)
+		return
+	}
+	if a.tls != nil && c.pair == nil {
+		judgeCertificate(f, "what "+at.Host+" shows", a.tls.PeerCertificates[0], at.Hostname())
+	}
+	var description struct {
+		Servers []struct{ URL string }
+	}
+	if err := json.Unmarshal(a.body, &description); a.status != 200 || err != nil || len(description.Servers) == 0 {
+		f.wrong(name, "%s answers %d, and not as hookglass does: does the proxy lead here, with the whole path or that of --public-url cut from it?", &asked, a.status)
+		return
+	}
+	if told := strings.TrimSuffix(description.Servers[0].URL, "/api/v1"); told != at.String() {
+		f.wrong(name, "a hookglass answers at %s, but it believes to be at %s: start it with the same --public-url", at, told)
+		return
+	}
+	f.ok(name, "%s answers as this service", at)
+}
+
+// examineMail looks at the port for mail and at the way there.
+func (c *checked) examineMail(ctx context.Context, f *findings) {
+	const name = "mail"
+	if c.SMTPListen == "off" {
+		f.ok(name, "not received by SMTP")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := greeted(ctx, c.SMTPListen); err != nil {
+		f.warn(name, "nothing greets at --smtp-listen %s: %v. Is the service running?", c.SMTPListen, err)
+	} else {
+		f.ok(name, "%s greets", c.SMTPListen)
+	}
+	if c.MailDomain == "localhost" {
+		return
+	}
+	const way = "mail exchanger"
+	hosts, err := c.mailDNS.LookupMX(ctx, c.MailDomain)
+	if err != nil || len(hosts) == 0 {
+		f.warn(way, "%s has no MX record: the world's mail for it goes nowhere. Add one that names this machine", c.MailDomain)
+		return
+	}
+	var names []string
+	for _, mx := range hosts {
+		host := strings.TrimSuffix(mx.Host, ".")
+		names = append(names, host)
+		addresses, err := c.mailDNS.LookupIPAddr(ctx, host)
+		if err != nil || len(addresses) == 0 {
+			f.wrong(way, "%s, the MX of %s, has no address", host, c.MailDomain)
+			return
+		}
+		for _, a := range addresses {
+			if a.IP.IsLoopback() || a.IP.IsPrivate() {
+				f.warn(way, "%s, the MX of %s, leads to %s, which the world can not reach", host, c.MailDomain, a.IP)
+				return
+			}
+		}
+	}
+	if _, port, _ := net.SplitHostPort(c.SMTPListen); port != "25" {
+		f.warn(way, "%s leads to port 25, as all MX records do, and --smtp-listen is %s: something must forward between them", strings.Join(names, ", "), c.SMTPListen)
+		return
+	}
+	f.ok(way, "%s", strings.Join(names, ", "))
+}
+
+// greeted connects as a mail server does.
+func greeted(ctx context.Context, listen string) error {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(5 * time.Second))
+	line, err := bufio.NewReader(nc).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(line, "220") {
+		return fmt.Errorf("it says %q", strings.TrimSpace(line))
+	}
+	return nil
+}

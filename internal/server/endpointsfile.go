@@ -1,0 +1,203 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/declare"
+	"hookglass/internal/endpointsfile"
+	"hookglass/internal/store"
+)
+
+// lookEvery is how often it is looked whether the endpoints file has changed.
+const lookEvery = 2 * time.Second
+
+// maxSecretFile bounds a file that holds a secret.
+const maxSecretFile = 64 << 10
+
+// ReadEndpointsFile reads an endpoints file with the secrets that it names, which are in this process's environment, or in files beside it.
+func ReadEndpointsFile(path string) (*endpointsfile.File, error) {
+	text, err := readBounded(path, endpointsfile.MaxBytes+1)
+	if err != nil {
+		return nil, fmt.Errorf("endpoints file: %w", err)
+	}
+	return endpointsfile.Parse(path, text, machineSecrets{filepath.Dir(path)})
+}
+
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// machineSecrets finds secrets on this machine. Files are named from the directory of the endpoints file on.
+type machineSecrets struct{ dir string }
+
+// Env implements endpointsfile.Secrets.
+func (machineSecrets) Env(name string) (string, error) {
+	value := os.Getenv(name)
+	if value == "" {
+		return "", fmt.Errorf("names the variable %s, which is not set", name)
+	}
+	return value, nil
+}
+
+// File implements endpointsfile.Secrets.
+func (m machineSecrets) File(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(m.dir, path)
+	}
+	text, err := readBounded(path, maxSecretFile+1)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("names a file that can not be read: %w", err)
+	case len(text) > maxSecretFile:
+		return "", fmt.Errorf("names a file of more than %d bytes", maxSecretFile)
+	}
+	value := strings.TrimRight(string(text), "\r\n")
+	if value == "" {
+		return "", errors.New("names a file that is empty")
+	}
+	return value, nil
+}
+
+// errNoAccount says that there is nobody yet whose endpoints could be declared.
+var errNoAccount = errors.New("there is no account yet; the endpoints file waits for one")
+
+// declaration keeps a running server what its endpoints file says.
+type declaration struct {
+	path    string
+	db      *store.DB
+	service *declare.Service
+	ok      func(bool) // observes whether the file as it is now is what the server is
+	log     interface {
+		Info(msg string, args ...any)
+		Warn(msg string, args ...any)
+		Error(msg string, args ...any)
+	}
+	seen    [sha256.Size]byte // of the content that was last tried
+	pending bool              // it is to be tried again
+}
+
+// start applies the file for the first time. A file that is not valid is an error, a database that does not answer, or an installation without an
+// account, is waited for by run.
+func (d *declaration) start(ctx context.Context) error {
+	err := d.apply(ctx)
+	if errors.Is(err, errNoAccount) || hookglass.Is(err, hookglass.CodeUnavailable) {
+		d.log.Warn("the endpoints file is not applied yet", "reason", err)
+		d.pending = true
+		return nil
+	}
+	return err
+}
+
+// run applies the file whenever its content changes, and on SIGHUP. One that is not valid changes nothing.
+func (d *declaration) run(ctx context.Context) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			asked = true
+		case <-look.C:
+		}
+		if !asked && !d.pending && !d.changed() {
+			continue
+		}
+		was := d.pending
+		d.pending = false
+		switch err := d.apply(ctx); {
+		case errors.Is(err, errNoAccount), hookglass.Is(err, hookglass.CodeUnavailable):
+			d.pending = true
+			if !was {
+				d.log.Warn("the endpoints file is not applied yet", "reason", err)
+			}
+		case err != nil && ctx.Err() == nil:
+			d.log.Error("the endpoints file is refused; what was declared before stays", "error", err)
+		}
+	}
+}
+
+// changed reports whether the content is another than that which was last tried. A file that can not be read for a moment, because it is being
+// replaced, has not changed.
+func (d *declaration) changed() bool {
+	text, err := readBounded(d.path, endpointsfile.MaxBytes+1)
+	return err == nil && sha256.Sum256(text) != d.seen
+}
+
+func (d *declaration) apply(ctx context.Context) (err error) {
+	defer func() { d.ok(err == nil) }()
+	if text, err := readBounded(d.path, endpointsfile.MaxBytes+1); err == nil {
+		d.seen = sha256.Sum256(text)
+	}
+	file, err := ReadEndpointsFile(d.path)
+	if err != nil {
+		return err
+	}
+	who, err := d.owner(ctx, file)
+	if err != nil {
+		return err
+	}
+	changes, err := d.service.Apply(ctx, who, file.Declaration, false)
+	var coded *hookglass.Error
+	if errors.As(err, &coded) && len(coded.Details) > 0 {
+		return file.Locate(coded.Details)
+	}
+	if err != nil {
+		return fmt.Errorf("endpoints file: %w", err)
+	}
+	counts := make(map[string]int)
+	for _, c := range changes {
+		counts[c.Op]++
+		if c.Op != hookglass.OpUnchanged {
+			d.log.Info("declared", "op", c.Op, "kind", c.Kind, "endpoint", c.Endpoint, "name", c.Name)
+		}
+	}
+	d.log.Info("the endpoints file is applied", "file", d.path, "created", counts[hookglass.OpCreate], "updated", counts[hookglass.OpUpdate],
+		"unchanged", counts[hookglass.OpUnchanged], "deleted", counts[hookglass.OpDelete])
+	return nil
+}
+
+// owner finds the account that the file is for: the one it names, or the only one there is.
+func (d *declaration) owner(ctx context.Context, file *endpointsfile.File) (who hookglass.Principal, err error) {
+	var all []hookglass.Account
+	if err := d.db.View(ctx, hookglass.System, func(v *store.View) (err error) { all, err = v.Accounts(); return err }); err != nil {
+		return who, err
+	}
+	if len(all) == 0 {
+		return who, errNoAccount
+	}
+	var found []hookglass.Account
+	for _, a := range all {
+		if file.Account == "" || a.Name == file.Account || strconv.FormatInt(a.ID, 10) == file.Account {
+			found = append(found, a)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return who, file.Fault("account", "is no account of this installation")
+	case len(found) > 1:
+		return who, file.Fault("account", fmt.Sprintf("must say which of %d accounts: their ids are unique", len(found)))
+	}
+	return hookglass.Principal{Account: found[0].ID, Scopes: hookglass.System.Scopes}, nil
+}

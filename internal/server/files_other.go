@@ -1,0 +1,8 @@
+//go:build !unix
+
+package server
+
+import "errors"
+
+// fileLimit is not known here.
+func fileLimit() (uint64, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// answer is what an address of a hookglass answered.
+type answer struct {
+	status int
+	body   []byte
+	tls    *tls.ConnectionState // nil: in the clear
+}
+
+// maxProbe bounds what is read of an answer; the description of the API is the longest that is asked for.
+const maxProbe = 8 << 20
+
+// ask makes one GET without a redirect, a proxy or anything that is kept: what doctor finds is what is there.
+func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err error) {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	nc, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return a, err
+	}
+	defer func() { nc.Close() }()
+	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+	if u.Scheme == "https" {
+		config = config.Clone()
+		if config.ServerName == "" {
+			config.ServerName = u.Hostname()
+		}
+		secure := tls.Client(nc, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return a, err
+		}
+		state := secure.ConnectionState()
+		nc, a.tls = secure, &state
+	}
+	if _, err := fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hookglass\r\nConnection: close\r\n\r\n", u.RequestURI(), u.Host); err != nil {
+		return a, err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		return a, err
+	}
+	defer res.Body.Close()
+	a.status = res.StatusCode
+	a.body, err = io.ReadAll(io.LimitReader(res.Body, maxProbe))
+	return a, err
+}
+
+// HealthCmd is `hookglass health`, for the health check of a container that holds nothing but this program.
+type HealthCmd struct {
+	Listen  string `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address that the service was given."`
+	TLSCert string `name:"tls-cert" env:"HOOKGLASS_TLS_CERT" hidden:""`
+	// Whoever serves by ACME knows one name; any of them will do, and nothing is sent that needs the certificate to be right.
+	ACMEDomain []string `name:"acme-domain" env:"HOOKGLASS_ACME_DOMAIN" hidden:""`
+}
+
+// Run implements the command.
+func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %q is not host:port", c.Listen)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/readyz"}
+	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this machine, and what is asked for is public
+	if c.TLSCert != "" || len(c.ACMEDomain) > 0 {
+		u.Scheme = "https"
+		if len(c.ACMEDomain) > 0 {
+			config.ServerName = c.ACMEDomain[0]
+		}
+	}
+	a, err := ask(ctx, u, config)
+	if err != nil {
+		return err
+	}
+	if _, err := t.Out.Write(a.body); err != nil {
+		return err
+	}
+	if a.status != http.StatusOK {
+		return errors.New("the service is not ready")
+	}
+	return nil
+}

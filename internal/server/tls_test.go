@@ -1,0 +1,301 @@
+package server_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass/internal/server"
+)
+
+// authority signs certificates for tests.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{key: newKey(t), pool: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// write makes a certificate for a name and 127.0.0.1 that is valid until a time, in two files.
+func (a *authority) write(t *testing.T, dir string, serial int64, name string, until time.Time) (certFile, keyFile string) {
+	t.Helper()
+	key := newKey(t)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+// freePort is one that nothing listens on now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func TestServesHTTPSByFilesAndSendsPeopleThere(t *testing.T) {
+	ca := newAuthority(t)
+	cfg := config(filepath.Join(t.TempDir(), "data"))
+	cfg.TLSCert, cfg.TLSKey = ca.write(t, t.TempDir(), 1, "hooks.example", time.Now().Add(time.Hour))
+	cfg.HTTPListen = freePort(t)
+	d, _ := start(t, cfg)
+	if !strings.HasPrefix(d.WebhookURL, "https://127.0.0.1:") {
+		t.Fatalf("the webhook URL is %s", d.WebhookURL)
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.pool}, ForceAttemptHTTP2: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	defer client.CloseIdleConnections()
+	ask := func(method, url string, header ...string) (*http.Response, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, string(body)
+	}
+	res, body := ask("POST", d.WebhookURL+"/a//b")
+	if res.StatusCode != 200 || res.ProtoMajor != 2 {
+		t.Errorf("by https: %s %d %s", res.Proto, res.StatusCode, body)
+	}
+	if res, _ := ask("GET", d.API+"/auth/verify", "Authorization", "Bearer "+d.Token); res.StatusCode != 200 || res.Header.Get("Strict-Transport-Security") == "" {
+		t.Errorf("the API answers %d %v", res.StatusCode, res.Header)
+	}
+
+	clear := "http://" + cfg.HTTPListen
+	hook := "/hooks/" + d.EndpointID
+	for _, row := range []struct {
+		method, path string
+		header       []string
+		status       int
+		location     string
+	}{
+		{"GET", "/endpoints?x=1", nil, 308, strings.TrimSuffix(d.Web, "/") + "/endpoints?x=1"},
+		{"HEAD", "/", nil, 308, d.Web},
+		{"GET", "/api/v1/endpoints", []string{"Authorization", "Bearer " + d.Token}, 403, ""},
+		{"POST", "/api/v1/endpoints", nil, 403, ""},
+		{"GET", "/healthz", nil, 200, ""},
+		{"GET", "/readyz", nil, 200, ""},
+		{"GET", "/metrics", nil, 308, d.Web + "metrics"},
+		{"POST", hook, nil, 200, ""},
+		{"GET", hook + "//x/../y", nil, 200, ""},
+		{"GET", "/hooks/nobody", nil, 404, ""},
+		{"GET", "/.well-known/acme-challenge/x", nil, 308, d.Web + ".well-known/acme-challenge/x"},
+	} {
+		res, body := ask(row.method, clear+row.path, row.header...)
+		if res.StatusCode != row.status || res.Header.Get("Location") != row.location {
+			t.Errorf("%s %s in the clear: %d to %q, want %d to %q: %s", row.method, row.path, res.StatusCode, res.Header.Get("Location"), row.status, row.location, body)
+		}
+	}
+	_, body = ask("GET", d.API+"/endpoints/"+d.EndpointID+"/requests/export?format=ndjson", "Authorization", "Bearer "+d.Token)
+	if n := strings.Count(body, `"url":"http://`); n != 2 || strings.Count(body, `"url":"https://`) != 1 {
+		t.Errorf("%d requests are said to have come in the clear: %s", n, body)
+	}
+}
+
+func TestACertificateThatIsRenewedIsUsedWithoutARestart(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	serial := func(c *tls.Certificate) int64 {
+		t.Helper()
+		leaf, err := x509.ParseCertificate(c.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leaf.SerialNumber.Int64()
+	}
+	certFile, keyFile := ca.write(t, dir, 1, "hooks.example", time.Now().Add(time.Hour))
+	at, err := server.Certificate(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca.write(t, dir, 2, "hooks.example", time.Now().Add(time.Hour))
+	later := time.Now().Add(time.Hour)
+	for _, file := range []string{certFile, keyFile} {
+		if err := os.Chtimes(file, later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	if got, err := at(now.Add(time.Second)); err != nil || serial(got) != 2 {
+		t.Errorf("a second later: %v", err)
+	}
+	// In the middle of a renewal the two files do not fit: what was there is used on, and the new one once both are written.
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca.write(t, dir, 3, "hooks.example", time.Now().Add(time.Hour))
+	third, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(content []byte, mtime time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(keyFile, content, 0o600), os.Chtimes(keyFile, mtime, mtime)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(key, later.Add(time.Minute))
+	if got, err := at(now.Add(2 * time.Second)); err != nil || serial(got) != 2 {
+		t.Errorf("half renewed: %v", err)
+	}
+	put(third, later.Add(2*time.Minute))
+	if got, err := at(now.Add(3 * time.Second)); err != nil || serial(got) != 3 {
+		t.Errorf("renewed: %v", err)
+	}
+}
+
+func TestConfigurationOfTLSIsRefusedWhereItCanNotWork(t *testing.T) {
+	certFile, keyFile := newAuthority(t).write(t, t.TempDir(), 1, "hooks.example", time.Now().Add(time.Hour))
+	for _, row := range []struct {
+		change func(*server.Config)
+		want   string
+	}{
+		{func(c *server.Config) { c.TLSCert = certFile }, "--tls-cert: goes with --tls-key"},
+		{func(c *server.Config) { c.TLSCert, c.TLSKey = keyFile, certFile }, "--tls-cert: can not be used"},
+		{func(c *server.Config) { c.HTTPListen = "127.0.0.1:0" }, "--http-listen: goes with"},
+		{func(c *server.Config) { c.ACMEEmail = "a@example.com" }, "--acme-email: goes with --acme-domain"},
+		{func(c *server.Config) { c.ACMEDomain = []string{"*.example.com"} }, `"*.example.com" is not a full domain name`},
+		{func(c *server.Config) { c.ACMEDomain = []string{"127.0.0.1"} }, "is not a full domain name"},
+		{func(c *server.Config) { c.ACMEDomain = []string{"localhost"} }, "is not a full domain name"},
+		{func(c *server.Config) {
+			c.ACMEDomain, c.ACMEDirectory = []string{"a.example"}, "http://localhost"
+		}, "--acme-directory"},
+		{func(c *server.Config) {
+			c.ACMEDomain, c.TLSCert, c.TLSKey = []string{"a.example"}, certFile, keyFile
+		}, "--acme-domain: does not go with --tls-cert"},
+		{func(c *server.Config) {
+			c.TLSCert, c.TLSKey, c.PublicURL = certFile, keyFile, "http://hooks.example"
+		}, "--public-url: must begin with https://"},
+		{func(c *server.Config) { c.PublicURL = "https://hooks.example/a%2Fb" }, "--public-url: the path"},
+		{func(c *server.Config) { c.PublicURL = "https://hooks.example/a/../b" }, "--public-url: the path"},
+		{func(c *server.Config) { c.PublicURL = "https://hooks.example/a//b" }, "--public-url: the path"},
+		{func(c *server.Config) { c.PublicURL = "https://hooks.example/hooks/x" }, "may not begin with /hooks"},
+		{func(c *server.Config) { c.PublicURL = "https://hooks.example/#x" }, "is not an http or https address"},
+	} {
+		cfg := config(t.TempDir())
+		cfg.ACMEDirectory = "https://acme.example/directory"
+		row.change(&cfg)
+		if _, err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("got %v, want %q", err, row.want)
+		}
+	}
+}
+
+// TestTheServiceManagerIsTold plays systemd: sd_notify(3).
+func TestTheServiceManagerIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal("no unix sockets here")
+	}
+	defer socket.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", "60000000")
+	t.Setenv("WATCHDOG_PID", "")
+	s, err := server.New(config(filepath.Join(t.TempDir(), "data")), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, nil) }()
+	buffer := make([]byte, 4096)
+	seen := ""
+	for _, want := range []string{"READY=1", "WATCHDOG=1", "STOPPING=1"} {
+		if want == "STOPPING=1" {
+			stop()
+		}
+		for !strings.Contains(seen, want) {
+			if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := socket.Read(buffer)
+			if err != nil {
+				t.Fatalf("%s did not come: %v; %q did", want, err, seen)
+			}
+			seen += string(buffer[:n]) + "\n"
+			if strings.Contains(string(buffer[:n]), "READY=1") {
+				if status, _ := call(t, "GET", s.URL()+"/readyz", "", ""); status != 200 {
+					t.Errorf("ready was said, and /readyz answers %d", status)
+				}
+			}
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
