@@ -300,6 +300,14 @@ type suite struct {
 	Cases    []testCase `xml:"testcase"`
 }
 
+func (s suite) write(path string) error {
+	text, err := xml.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append([]byte(xml.Header), append(text, '\n')...), 0o600)
+}
+
 type testCase struct {
 	Name    string   `xml:"name,attr"`
 	File    string   `xml:"file,attr"`
@@ -362,11 +370,7 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		report.Cases = append(report.Cases, k)
 	}
 	if r.JUnit != "" {
-		text, err := xml.MarshalIndent(report, "", "  ")
-		if err == nil {
-			err = os.WriteFile(r.JUnit, append([]byte(xml.Header), append(text, '\n')...), 0o600)
-		}
-		if err != nil {
+		if err := report.write(r.JUnit); err != nil {
 			return err
 		}
 	}

@@ -34,15 +34,22 @@ type grammar struct {
 	Logout     LogoutCmd     `cmd:"" help:"Forget the server and the token."`
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
 	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show and delete endpoints."`
+	Apply      ApplyCmd      `cmd:"" help:"Make a workspace what an endpoints file says."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
 	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
+	Bundle     BundleCmd     `cmd:"" help:"Make files of events that can be given away, and use them."`
 	Cases      CasesCmd      `cmd:"" help:"List and run replay cases, and keep them as files."`
+	Flow       FlowCmd       `cmd:"" help:"Expect webhooks and mail, and see whether they come: for pipelines."`
+	Ledger     LedgerCmd     `cmd:"" help:"Show what became of everything that arrived at an endpoint, and whether the sums balance."`
 	Trigger    TriggerCmd    `cmd:"" help:"Send a signed sample event of a provider."`
+	Retries    RetriesCmd    `cmd:"" help:"Measure how the senders of an endpoint retry."`
+	Schemas    SchemasCmd    `cmd:"" help:"Show what the bodies of event types are made of, and where they depart from a baseline."`
 	MCP        MCPCmd        `cmd:"" name:"mcp" help:"Speak MCP on standard input and output, for agents that start a program."`
 	Version    VersionCmd    `cmd:"" help:"Print the version."`
 	Completion CompletionCmd `cmd:"" help:"Print a script that completes commands and flags in your shell."`
 	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete" passthrough:""`
+	Man        manCmd        `cmd:"" hidden:"" name:"__man"`
 }
 
 // Main runs the command that args name and returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 not

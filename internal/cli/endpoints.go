@@ -18,6 +18,7 @@ type EndpointsCmd struct {
 	Create EndpointsCreateCmd `cmd:"" help:"Create an endpoint."`
 	Get    EndpointsGetCmd    `cmd:"" help:"Show an endpoint."`
 	Delete EndpointsDeleteCmd `cmd:"" help:"Delete an endpoint and all its events, for good."`
+	Export EndpointsExportCmd `cmd:"" help:"Write an endpoints file of what there is, without secrets."`
 }
 
 // EndpointsListCmd is `hookglass endpoints list`.

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -106,30 +104,16 @@ func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event s
 	} else {
 		out.Headers = provider.Strip(found, out.Headers)
 	}
-	ctx, cancel := context.WithTimeout(ctx, triggerTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, out.Method, out.URL, bytes.NewReader(out.Body))
+	result, err := post(ctx, out)
 	if err != nil {
 		return err
 	}
-	for _, h := range out.Headers {
-		req.Header.Add(h.Name, h.Value)
-	}
-	res, err := http.DefaultTransport.RoundTrip(req) // a redirect is an answer, not an order
-	if err != nil {
-		return fmt.Errorf("send to %s: %w", c.To, err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	if err != nil {
-		return fmt.Errorf("read the answer of %s: %w", c.To, err)
-	}
-	result := triggered{Sample: c.Event, URL: out.URL, StatusCode: res.StatusCode, Body: string(answer), DurationMS: time.Since(now).Milliseconds()}
+	result.Sample = c.Event
 	if err := c.print(t, result, result.write); err != nil {
 		return err
 	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return hookglass.Errorf(hookglass.CodeConflict, "The handler answered %d.", res.StatusCode)
+	if result.StatusCode < 200 || result.StatusCode > 299 {
+		return hookglass.Errorf(hookglass.CodeConflict, "The handler answered %d.", result.StatusCode)
 	}
 	return nil
 }

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/endpointsfile"
+	"hookglass/internal/server"
+)
+
+// ApplyCmd is `hookglass apply`.
+type ApplyCmd struct {
+	remote
+	File   string `short:"f" required:"" type:"path" placeholder:"FILE" help:"The endpoints file."`
+	DryRun bool   `help:"Say what would change, and change nothing."`
+	Prune  bool   `help:"Delete what the file declared before and no longer does, as if it said prune: true."`
+}
+
+// Run implements the command.
+func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
+	file, err := server.ReadEndpointsFile(c.File)
+	if err != nil {
+		return err
+	}
+	if file.Account != "" {
+		return file.Fault("account", "is for a server's own file; here the token says whose the endpoints are")
+	}
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if c.Prune {
+		file.Declaration.Prune = api.Some(true)
+	}
+	declared, err := to.Declare(ctx, file.Declaration, c.DryRun)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == 422 && len(refused.Details) > 0 {
+		details := make([]hookglass.FieldError, len(refused.Details))
+		for i, d := range refused.Details {
+			details[i] = hookglass.FieldError{Field: d.Field, Message: d.Message}
+		}
+		return file.Locate(details)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Declared]{Data: declared}, func(w io.Writer) error { return printDeclared(w, declared) })
+}
+
+// printDeclared prints changes as a diff.
+func printDeclared(w io.Writer, d api.Declared) error {
+	unchanged := 0
+	for _, c := range d.Changes {
+		what := c.Kind + " " + c.Endpoint
+		if c.Name != "" {
+			what = fmt.Sprintf("%s %q of %s", c.Kind, visible(c.Name), c.Endpoint)
+		}
+		switch c.Op {
+		case hookglass.OpUnchanged:
+			unchanged++
+		case hookglass.OpCreate:
+			fmt.Fprintf(w, "+ %s\n", what)
+		case hookglass.OpUpdate:
+			fmt.Fprintf(w, "~ %s\n", what)
+			for _, f := range c.Fields {
+				if f.Before == nil && f.After == nil {
+					fmt.Fprintf(w, "    ~ %s: (it is not shown)\n", f.Field)
+					continue
+				}
+				if f.Before != nil {
+					fmt.Fprintf(w, "    - %s: %s\n", f.Field, visible(*f.Before))
+				}
+				if f.After != nil {
+					fmt.Fprintf(w, "    + %s: %s\n", f.Field, visible(*f.After))
+				}
+			}
+		case hookglass.OpDelete:
+			fmt.Fprintf(w, "- %s\n", what)
+		case hookglass.OpKeep:
+			fmt.Fprintf(w, "  %s is no longer declared; --prune deletes it\n", what)
+		case hookglass.OpRelease:
+			fmt.Fprintf(w, "  %s is no longer declared; it was made by hand and stays\n", what)
+		}
+	}
+	done := "changed"
+	if !d.Applied {
+		done = "to change; this was a dry run"
+	}
+	_, err := fmt.Fprintf(w, "%d %s, %d as declared.\n", d.Changed, done, unchanged)
+	return err
+}
+
+// EndpointsExportCmd is `hookglass endpoints export`.
+type EndpointsExportCmd struct {
+	Endpoint []string `arg:"" optional:"" help:"Ids or custom ids; all endpoints when none is given."`
+	Output   string   `short:"o" type:"path" placeholder:"FILE" help:"Write there instead of to standard output."`
+}
+
+// Run implements the command.
+func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) (err error) {
+	from, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	existing, channels, err := c.gather(ctx, from)
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return e.print(t, api.List[endpointsfile.Existing]{Data: existing}, nil)
+	}
+	if c.Output == "" {
+		return endpointsfile.Write(t.Out, existing, channels)
+	}
+	out, err := os.OpenFile(c.Output, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(endpointsfile.Write(out, existing, channels), out.Close())
+}
+
+func (c *EndpointsExportCmd) gather(ctx context.Context, from *client.Client) (existing []endpointsfile.Existing, channels map[string]string, err error) {
+	var endpoints []api.Endpoint
+	if len(c.Endpoint) == 0 {
+		if endpoints, err = from.Endpoints(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, ref := range c.Endpoint {
+		one, err := from.Endpoint(ctx, ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		endpoints = append(endpoints, one)
+	}
+	told, err := from.NotificationChannels(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	channels = make(map[string]string)
+	for _, one := range told {
+		channels[one.ID] = one.Name
+	}
+	for _, one := range endpoints {
+		x := endpointsfile.Existing{Endpoint: one}
+		x.SignatureConfigs, err = from.SignatureConfigs(ctx, one.ID)
+		if err == nil {
+			x.Targets, err = from.ForwardingTargets(ctx, one.ID)
+		}
+		if err == nil {
+			x.Actions, err = from.Actions(ctx, one.ID)
+		}
+		if err == nil {
+			x.Alerts, err = from.Alerts(ctx, one.ID)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		existing = append(existing, x)
+	}
+	return existing, channels, nil
+}

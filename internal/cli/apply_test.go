@@ -1,0 +1,83 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAFileIsAppliedExportedAndPruned(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	t.Setenv("STRIPE", "whsec_hush")
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "endpoints.yaml"), `
+endpoints:
+- custom_id: pay
+  name: Pay
+  signature_configs: [{provider: stripe, secret: {env: STRIPE}}]
+  forwarding_targets: [{name: crm, url: "https://crm.example.com/", timeout_seconds: 7}]
+- custom_id: spare
+`)
+	r := run(t, "", "apply", "-f", file, "--dry-run")
+	if r.code != 0 || !strings.Contains(r.out, "+ endpoint pay\n") || !strings.Contains(r.out, `+ forwarding_target "crm" of pay`) || !strings.Contains(r.out, "4 to change; this was a dry run") {
+		t.Errorf("dry run: %+v", r)
+	}
+	fails(t, 1, "no such endpoint", "endpoints", "get", "pay")
+	if got := object(t, "", "apply", "-f", file); member(t, got, "data", "changed") != 4. || member(t, got, "data", "applied") != true {
+		t.Errorf("applied: %v", got)
+	}
+	if r := run(t, "", "apply", "-f", file); r.code != 0 || !strings.Contains(r.out, "0 changed, 4 as declared") {
+		t.Errorf("again: %+v", r)
+	}
+
+	exported := filepath.Join(dir, "exported.yaml")
+	if r := run(t, "", "endpoints", "export", "pay", "spare", "-o", exported); r.code != 0 {
+		t.Fatalf("export: %+v", r)
+	}
+	text, err := os.ReadFile(exported)
+	if err != nil || strings.Contains(string(text), "hush") || !strings.Contains(string(text), "# secret: {env: PAY_STRIPE_SECRET}") {
+		t.Errorf("exported: %s %v", text, err)
+	}
+	if r := run(t, "", "apply", "-f", exported, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "0 to change") {
+		t.Errorf("what was exported differs from what there is: %+v", r)
+	}
+
+	file = write(t, file, "endpoints:\n- custom_id: pay\n  name: Paying\n  signature_configs: [{provider: stripe}]\n  forwarding_targets: [{name: crm}]\n")
+	if r := run(t, "", "apply", "-f", file, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "    - name: \"Pay\"\n    + name: \"Paying\"\n") || !strings.Contains(r.out, "endpoint spare is no longer declared; --prune deletes it") {
+		t.Errorf("dry run: %+v", r)
+	}
+	if r := run(t, "", "apply", "-f", file, "--prune"); r.code != 0 || !strings.Contains(r.out, "- endpoint spare\n") || !strings.Contains(r.out, "2 changed") {
+		t.Errorf("pruned: %+v", r)
+	}
+	fails(t, 1, "no such endpoint", "endpoints", "get", "spare")
+}
+
+func TestAFileThatIsNotValidIsToldWithItsLines(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	file := filepath.Join(t.TempDir(), "e.yaml")
+	for text, want := range map[string]string{
+		"endpoints:\n- custom_id: aa\n  colour: red\n":                             "e.yaml:3: endpoints.0.colour is not a known key",
+		"endpoints:\n- custom_id: aa\n- custom_id: bb\n  response: {status: 99}\n": "e.yaml:4: endpoints.1.response.status must be 200 to 599",
+		"account: me\n": "e.yaml:1: account is for a server's own file",
+		"endpoints:\n- custom_id: aa\n  signature_configs:\n  - {provider: stripe, secret: {env: NOT}}\n": "e.yaml:4: endpoints.0.signature_configs.0.secret names the variable NOT, which is not set",
+		"endpoints:\n- custom_id: aa\n  signature_configs:\n  - {provider: stripe, secret: {file: x}}\n":  "names a file that can not be read",
+	} {
+		write(t, file, text)
+		fails(t, 1, want, "apply", "-f", file)
+	}
+	fails(t, 1, "no such endpoint", "endpoints", "get", "aa")
+	fails(t, 2, "--file", "apply")
+}

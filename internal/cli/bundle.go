@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/bundle"
+	"hookglass/internal/delivery"
+	"hookglass/internal/provider"
+	"hookglass/internal/server"
+)
+
+// BundleCmd is `hookglass bundle`.
+type BundleCmd struct {
+	Create  BundleCreateCmd  `cmd:"" help:"Make a file of captured events that can be given away."`
+	Inspect BundleInspectCmd `cmd:"" help:"Show what is in a bundle, and what was replaced."`
+	Verify  BundleVerifyCmd  `cmd:"" help:"Check the signatures of a bundle with its published test secrets."`
+	Replay  BundleReplayCmd  `cmd:"" help:"Send the requests of a bundle to a handler on this machine."`
+}
+
+// BundleCreateCmd is `hookglass bundle create`.
+type BundleCreateCmd struct {
+	remote
+	Events   []string `arg:"" optional:"" help:"The events' ids; or --query."`
+	Endpoint string   `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+	Query    string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids; 100 at most."`
+	Pointers []string `name:"pointer" sep:"none" placeholder:"POINTER" help:"Replace this too: /data/email, header:NAME or query:NAME. Repeatable."`
+	Keep     []string `sep:"none" placeholder:"PLACE|KIND" help:"Leave this as it is: a place, or a kind such as ip. Repeatable."`
+	Output   string   `short:"o" default:"hookglass-bundle.json" placeholder:"FILE" help:"Where to write it; - is standard output."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *BundleCreateCmd) Help() string {
+	return `  hookglass bundle create req_… -e ep_…
+  hookglass bundle create -e ep_… -q 'provider:stripe event:invoice.*' --pointer /data/object/description`
+}
+
+// Run implements the command. The file is there whole or not at all.
+func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := from.ShareBundle(ctx, c.Endpoint, api.CreateShareBundle{RequestIDs: c.Events, Query: c.Query, Pointers: c.Pointers, Keep: c.Keep}, &text); err != nil {
+		return err
+	}
+	file, err := bundle.Read(bytes.NewReader(text.Bytes()))
+	if err != nil {
+		return err
+	}
+	if c.Output == "-" {
+		_, err := t.Out.Write(text.Bytes())
+		return err
+	}
+	if err := os.WriteFile(c.Output, text.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return c.print(t, bundleSummary{c.Output, len(file.Events), file.Replaced}, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s: %d requests, %d values replaced. Look at it before you send it: what only you know to be personal stays.\n", visible(c.Output), len(file.Events), total(file.Replaced))
+		return replacedTable(file)(w)
+	})
+}
+
+type bundleSummary struct {
+	File     string         `json:"file"`
+	Requests int            `json:"requests"`
+	Replaced []bundle.Count `json:"replaced"`
+}
+
+func total(replaced []bundle.Count) (n int) {
+	for _, r := range replaced {
+		n += r.Count
+	}
+	return n
+}
+
+func replacedTable(f bundle.File) func(io.Writer) error {
+	rows := make([][]string, len(f.Replaced))
+	for i, r := range f.Replaced {
+		rows[i] = []string{strconv.Itoa(r.Event), r.Pointer, r.Kind, strconv.Itoa(r.Count)}
+	}
+	return table([]string{"REQUEST", "POINTER", "KIND", "COUNT"}, rows)
+}
+
+// bundleFile is a bundle on this machine.
+type bundleFile struct {
+	File string `arg:"" placeholder:"FILE" help:"The bundle; - is standard input."`
+	JSON bool   `name:"json" help:"Print JSON instead of text."`
+}
+
+func (c *bundleFile) read(t *server.Terminal) (bundle.File, error) {
+	if c.File == "-" {
+		return bundle.Read(t.In)
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return bundle.File{}, err
+	}
+	defer f.Close()
+	return bundle.Read(f)
+}
+
+func (c *bundleFile) print(t *server.Terminal, object any, text func(io.Writer) error) error {
+	return (&remote{JSON: c.JSON}).print(t, object, text)
+}
+
+// BundleInspectCmd is `hookglass bundle inspect`.
+type BundleInspectCmd struct{ bundleFile }
+
+// Run implements the command.
+func (c *BundleInspectCmd) Run(t *server.Terminal) error {
+	f, err := c.read(t)
+	if err != nil {
+		return err
+	}
+	return c.print(t, f, func(w io.Writer) error {
+		for _, e := range f.Events {
+			fmt.Fprintf(w, "%d. %s %s, received %s\n", e.Number, visible(e.Provider), visible(e.EventType), e.ReceivedAt.Format(time.RFC3339))
+			fmt.Fprintf(w, "   %s\n", strings.ReplaceAll(strings.TrimSpace(visibleLines(e.Head)), "\n", "\n   "))
+			fmt.Fprintf(w, "   body: %d bytes, sha256 %s\n", len(e.Body), visible(e.BodySHA256))
+			if e.Signature != nil {
+				fmt.Fprintf(w, "   verify with %s (%s)\n", visible(e.Signature.Secret), visible(e.Signature.Provider))
+			} else {
+				fmt.Fprintf(w, "   not signed: %s\n", visible(e.Unsigned))
+			}
+		}
+		fmt.Fprintln(w)
+		return replacedTable(f)(w)
+	})
+}
+
+// BundleVerifyCmd is `hookglass bundle verify`.
+type BundleVerifyCmd struct{ bundleFile }
+
+// bundleVerdict is what came of one signature.
+type bundleVerdict struct {
+	Number   int    `json:"number"`
+	Provider string `json:"provider"`
+	Status   string `json:"status"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Run implements the command. It fails when a signature does.
+func (c *BundleVerifyCmd) Run(t *server.Terminal) error {
+	f, err := c.read(t)
+	if err != nil {
+		return err
+	}
+	verdicts, failed := make([]bundleVerdict, len(f.Events)), 0
+	rows := make([][]string, len(f.Events))
+	for i, e := range f.Events {
+		v, err := e.Verify()
+		if err != nil {
+			return err
+		}
+		verdicts[i] = bundleVerdict{e.Number, e.Provider, string(v.Status), v.Reason}
+		if v.Reason == "" {
+			verdicts[i].Reason = e.Unsigned
+		}
+		if v.Status == hookglass.SignatureFailed {
+			failed++
+		}
+		rows[i] = []string{strconv.Itoa(e.Number), e.Provider, string(v.Status), verdicts[i].Reason}
+	}
+	if err := c.print(t, verdicts, table([]string{"REQUEST", "PROVIDER", "SIGNATURE", "WHY"}, rows)); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d signatures failed", failed, len(f.Events))
+	}
+	return nil
+}
+
+// BundleReplayCmd is `hookglass bundle replay`.
+type BundleReplayCmd struct {
+	bundleFile
+	To   string `required:"" placeholder:"URL" help:"Where to send the requests; their path and query are appended."`
+	AsIs bool   `help:"Send the signatures of the file, and do not sign anew for this address and this moment."`
+}
+
+// Validate says what is wrong with the flags.
+func (c *BundleReplayCmd) Validate() error {
+	if u, err := url.Parse(c.To); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("--to must be an http or https address")
+	}
+	return nil
+}
+
+// Run implements the command. It fails when a handler does not answer 2xx.
+func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
+	f, err := c.read(t)
+	if err != nil {
+		return err
+	}
+	sent, failed := make([]triggered, len(f.Events)), 0
+	for i, e := range f.Events {
+		out, err := e.Request()
+		if err != nil {
+			return err
+		}
+		u, err := url.Parse(out.URL)
+		if err != nil {
+			return fmt.Errorf("request %d of the bundle: %w", e.Number, err)
+		}
+		target := delivery.AppendPath(c.To, u.EscapedPath(), u.RawQuery)
+		if out.URL = target; !c.AsIs {
+			if out, err = e.For(target, time.Now()); err != nil {
+				return err
+			}
+		}
+		if sent[i], err = post(ctx, out); err != nil {
+			return err
+		}
+		sent[i].Sample = fmt.Sprintf("%d. %s %s", e.Number, e.Provider, e.EventType)
+		if sent[i].StatusCode < 200 || sent[i].StatusCode > 299 {
+			failed++
+		}
+		if !c.JSON {
+			if err := sent[i].write(t.Out); err != nil {
+				return err
+			}
+		}
+	}
+	if c.JSON {
+		if err := c.print(t, sent, nil); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return hookglass.Errorf(hookglass.CodeConflict, "The handler refused %d of %d requests.", failed, len(sent))
+	}
+	return nil
+}
+
+// post sends a request from this machine and reads the beginning of the answer.
+func post(ctx context.Context, out provider.Outgoing) (result triggered, err error) {
+	ctx, cancel := context.WithTimeout(ctx, triggerTimeout)
+	defer cancel()
+	began := time.Now()
+	req, err := http.NewRequestWithContext(ctx, out.Method, out.URL, bytes.NewReader(out.Body))
+	if err != nil {
+		return result, err
+	}
+	for _, h := range out.Headers {
+		if !strings.EqualFold(h.Name, "Host") && !strings.EqualFold(h.Name, "Content-Length") { // those of this request
+			req.Header.Add(h.Name, h.Value)
+		}
+	}
+	res, err := http.DefaultTransport.RoundTrip(req) // a redirect is an answer, not an order
+	if err != nil {
+		return result, fmt.Errorf("send to %s: %w", out.URL, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err != nil {
+		return result, fmt.Errorf("read the answer of %s: %w", out.URL, err)
+	}
+	return triggered{URL: out.URL, StatusCode: res.StatusCode, Body: string(answer), DurationMS: time.Since(began).Milliseconds()}, nil
+}

@@ -1,0 +1,103 @@
+package cli_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// listening is an endpoint of a server that the environment names, and its address.
+func listening(t *testing.T) (endpoint, hook string) {
+	t.Helper()
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Payments")
+	return member(t, made, "data", "id").(string), member(t, made, "data", "webhook_url").(string)
+}
+
+func TestABundleIsMadeLookedAtVerifiedAndSent(t *testing.T) {
+	endpoint, hook := listening(t)
+	github := func(body string) {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", hook+"/pushes?page=2", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "push", "X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958", "X-Hub-Signature-256": "sha256=00", "Cookie": "a=canary-cookie"} {
+			req.Header.Set(name, value)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	github(`{"pusher":{"name":"Ada Lovelace","email":"ada@lovelace.example.org"},"secret_name":"zaphod beeblebrox"}`)
+	file := filepath.Join(t.TempDir(), "b.json")
+	made := run(t, "", "bundle", "create", "-e", endpoint, "-q", "provider:github", "--pointer", "/secret_name", "-o", file)
+	if made.code != 0 || !strings.Contains(made.out, "/pusher/email") {
+		t.Fatalf("%d %s%s", made.code, made.out, made.err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	for _, args := range [][]string{{"bundle", "inspect", file}, {"bundle", "inspect", file, "--json"}, {"bundle", "verify", file}} {
+		r := run(t, "", args...)
+		if r.code != 0 || strings.Contains(r.out, "ada@") || strings.Contains(r.out, "canary") || strings.Contains(r.out, "zaphod") {
+			t.Errorf("%v: %d %s%s", args, r.code, r.out, r.err)
+		}
+	}
+	if r := run(t, "", "bundle", "verify", file); !strings.Contains(r.out, "verified") {
+		t.Errorf("%s", r.out)
+	}
+	seen, status := "", 200
+	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mac := hmac.New(sha256.New, []byte("hookglass-published-test-secret"))
+		mac.Write(body)
+		if r.Header.Get("X-Hub-Signature-256") == "sha256="+hex.EncodeToString(mac.Sum(nil)) {
+			seen = r.Method + " " + r.URL.String() + " " + string(body)
+		}
+		w.WriteHeader(status)
+	}))
+	defer handler.Close()
+	if r := run(t, "", "bundle", "replay", file, "--to", handler.URL+"/in?x=y"); r.code != 0 || !strings.HasPrefix(seen, "POST /in/pushes?x=y&page=2 {") {
+		t.Errorf("%d %s%s: %q", r.code, r.out, r.err, seen)
+	}
+	status = 401
+	if r := run(t, "", "bundle", "replay", file, "--to", handler.URL, "--as-is"); r.code != 1 || !strings.Contains(r.err, "1 of 1") {
+		t.Errorf("%d %s%s", r.code, r.out, r.err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, strings.Replace(string(text), "POST /pushes", "POST /pushed", 1), "bundle", "verify", "-"); r.code != 1 || !strings.Contains(r.err, "changed") {
+		t.Errorf("%d %s%s", r.code, r.out, r.err)
+	}
+	for _, wrong := range [][]string{{"bundle", "create"}, {"bundle", "replay", file}, {"bundle", "replay", file, "--to", "nonsense"}} {
+		if r := run(t, "", wrong...); r.code != 2 {
+			t.Errorf("%v: %d", wrong, r.code)
+		}
+	}
+}
+
+func TestReplayMovesTimes(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "application/json", `{"created":1700000000}`)
+	id := member(t, member(t, object(t, "", "requests", "list", "-e", endpoint), "data").([]any)[0], "id").(string)
+	r := run(t, "", "replay", id, "-e", endpoint, "--to", "https://app.example.com/", "--time-shift", "+3h", "--dry-run")
+	if r.code != 0 || !strings.Contains(r.out, "would send POST https://app.example.com/") || !strings.Contains(r.out, "/created 1700000000 -> 1700010800") {
+		t.Errorf("%d %s%s", r.code, r.out, r.err)
+	}
+}

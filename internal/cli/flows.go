@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// FlowCmd is `hookglass flow`.
+type FlowCmd struct {
+	remote
+
+	Run    FlowRunCmd    `cmd:"" help:"Begin the flow of a file and wait for its end: exit 0 passed, 1 an expectation was not met, 2 anything else."`
+	List   FlowListCmd   `cmd:"" help:"List flows, newest first."`
+	Get    FlowGetCmd    `cmd:"" help:"Show a flow with its steps."`
+	Delete FlowDeleteCmd `cmd:"" help:"Delete a flow; one that goes on ends without a result."`
+}
+
+// FlowRunCmd is `hookglass flow run`.
+type FlowRunCmd struct {
+	File    string        `arg:"" help:"A YAML or JSON file with name, timeout_seconds, order and steps; - is standard input."`
+	Timeout time.Duration `placeholder:"DURATION" help:"For all of it, whatever the file says."`
+	Since   string        `placeholder:"TIME" help:"Count events that were received since then, for example 30s."`
+	Key     string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same flow again."`
+	JUnit   string        `name:"junit" placeholder:"FILE" help:"Write the steps as JUnit XML."`
+}
+
+const (
+	maxFlowFile = 1 << 20
+	// waitOnce is how long one call waits. lostFor is how long a server may be out of reach, and again how soon it is asked again.
+	waitOnce = 30
+	lostFor  = time.Minute
+	again    = time.Second
+)
+
+// Run implements the command.
+func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
+	plan, err := r.read(t)
+	if err != nil {
+		return outcome{exitTransport, err.Error()}
+	}
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	f, err := to.CreateFlow(ctx, plan, r.Key)
+	if err != nil {
+		return notRun(err)
+	}
+	out := t.Out
+	if c.JSON {
+		out = t.Err // the end goes to standard output
+	}
+	fmt.Fprintf(out, "%s begins, until %s\n", f.ID, clock(&f.DeadlineAt))
+	told := make([]string, len(f.Steps))
+	tellSteps(out, f, told)
+	for lost := (time.Time{}); f.State == string(hookglass.FlowPending); {
+		fresh, err := to.WaitFlow(ctx, f.ID, f.Version, waitOnce)
+		if err == nil {
+			f, lost = fresh, time.Time{}
+			tellSteps(out, f, told)
+			continue
+		}
+		var refused *client.Error
+		if ctx.Err() != nil || errors.As(err, &refused) && refused.Status < 500 && refused.Status != 429 {
+			return notRun(err)
+		}
+		if lost.IsZero() {
+			lost = time.Now()
+		}
+		if time.Since(lost) > lostFor {
+			return outcome{exitTransport, "the server is out of reach: " + visible(err.Error())}
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return outcome{exitTransport, "stopped; the flow goes on: hookglass flow get " + f.ID}
+		}
+	}
+	if r.JUnit != "" {
+		if err := writeJUnit(r.JUnit, f); err != nil {
+			return outcome{exitTransport, err.Error()}
+		}
+	}
+	if c.JSON {
+		if err := c.print(t, api.One[api.Flow]{Data: f}, nil); err != nil {
+			return err
+		}
+	}
+	if f.State != string(hookglass.FlowPassed) {
+		return outcome{exitFailed, "the flow " + f.State + ": " + visible(deref(f.Message))}
+	}
+	fmt.Fprintf(out, "passed in %s\n", took(f.DurationMS))
+	return nil
+}
+
+// notRun is an error for which there is no result: 2, but 3 where one is refused.
+func notRun(err error) error {
+	if exitCode(err) == exitRefused {
+		return err
+	}
+	return outcome{exitTransport, explain(err)}
+}
+
+// read reads the file as the JSON of a flow.
+func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
+	var text []byte
+	var err error
+	if r.File == "-" {
+		text, err = io.ReadAll(io.LimitReader(t.In, maxFlowFile))
+	} else {
+		text, err = readBounded(r.File, maxFlowFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var plan map[string]any
+	if err := yaml.Unmarshal(text, &plan); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.File, err)
+	}
+	if len(plan) == 0 {
+		return nil, fmt.Errorf("%s describes no flow", r.File)
+	}
+	if inner, wrapped := plan["flow"].(map[string]any); wrapped && len(plan) == 1 {
+		plan = inner // the body of the API
+	}
+	if r.Timeout > 0 {
+		plan["timeout_seconds"] = r.Timeout.Seconds()
+	}
+	if r.Since != "" {
+		plan["since"] = r.Since
+	}
+	raw, err := json.Marshal(plan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.File, err)
+	}
+	return raw, nil
+}
+
+// tellSteps prints the steps that have moved on since they were told.
+func tellSteps(w io.Writer, f api.Flow, told []string) {
+	for i, s := range f.Steps {
+		state := s.State
+		if n := s.Received; state == string(hookglass.FlowStepWatching) && n > 0 {
+			state = fmt.Sprintf("%d of %d", n, s.Count.AtLeast+s.Count.Exactly)
+		}
+		if state == told[i] || state == string(hookglass.FlowStepWaiting) {
+			continue
+		}
+		told[i] = state
+		fmt.Fprintln(w, "  "+stepLine(s, state))
+		if s.Message != nil {
+			fmt.Fprintln(w, "    "+visible(*s.Message))
+		}
+	}
+}
+
+func stepLine(s api.FlowStep, state string) string {
+	line := fmt.Sprintf("%-9s %s", state, visible(s.ID))
+	if n := len(s.Matched); n > 0 {
+		line += "  " + s.Matched[n-1].RequestID
+	}
+	if s.TookMS != nil && len(s.Matched) > 0 {
+		line += "  " + took(s.TookMS)
+	}
+	return line
+}
+
+func took(ms *int64) string {
+	if ms == nil {
+		return "-"
+	}
+	return (time.Duration(*ms) * time.Millisecond).String()
+}
+
+func writeJUnit(path string, f api.Flow) error {
+	name := "hookglass flow"
+	if f.Name != nil {
+		name = *f.Name
+	}
+	report := suite{Name: name, Tests: len(f.Steps)}
+	for _, s := range f.Steps {
+		k := testCase{Name: s.ID, File: f.ID, Seconds: "0"}
+		if s.TookMS != nil {
+			k.Seconds = fmt.Sprintf("%.3f", float64(*s.TookMS)/1000)
+		}
+		switch hookglass.FlowStepState(s.State) {
+		case hookglass.FlowStepFailed, hookglass.FlowStepExpired:
+			report.Failures++
+			k.Failure = &problem{Message: deref(s.Message), Type: s.State, Text: deref(f.Message)}
+		case hookglass.FlowStepSkipped:
+			report.Errors++
+			k.Error = &problem{Message: "The flow ended before.", Type: s.State}
+		}
+		report.Cases = append(report.Cases, k)
+	}
+	return report.write(path)
+}
+
+// FlowListCmd is `hookglass flow list`.
+type FlowListCmd struct {
+	State string `enum:",pending,passed,failed,expired" default:"" placeholder:"STATE" help:"Only flows of this state."`
+	Limit int    `default:"25" help:"How many at most, 1 to 100."`
+}
+
+// Run implements the command.
+func (l *FlowListCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	page, err := from.Flows(ctx, l.State, client.Page{Limit: l.Limit})
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(page.Data))
+	for i, f := range page.Data {
+		done := 0
+		for _, s := range f.Steps {
+			if s.State == string(hookglass.FlowStepPassed) {
+				done++
+			}
+		}
+		rows[i] = []string{f.ID, deref(f.Name), f.State, fmt.Sprintf("%d/%d", done, len(f.Steps)), clock(&f.StartedAt), took(f.DurationMS)}
+	}
+	return c.print(t, page, table([]string{"ID", "NAME", "STATE", "STEPS", "STARTED", "TOOK"}, rows))
+}
+
+// FlowGetCmd is `hookglass flow get`.
+type FlowGetCmd struct {
+	ID string `arg:"" help:"The flow's id."`
+}
+
+// Run implements the command.
+func (g *FlowGetCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	f, err := from.Flow(ctx, g.ID)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Flow]{Data: f}, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s %s %s\n", f.ID, f.State, visible(deref(f.Name)))
+		for _, s := range f.Steps {
+			fmt.Fprintln(w, "  "+strings.TrimRight(stepLine(s, s.State), " "))
+		}
+		if f.Message != nil {
+			fmt.Fprintln(w, visible(*f.Message))
+		}
+		return nil
+	})
+}
+
+// FlowDeleteCmd is `hookglass flow delete`.
+type FlowDeleteCmd struct {
+	ID string `arg:"" help:"The flow's id."`
+}
+
+// Run implements the command.
+func (d *FlowDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := to.DeleteFlow(ctx, d.ID); err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Deleted]{Data: api.Deleted{ID: d.ID, Deleted: true}}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, "deleted", d.ID)
+		return err
+	})
+}

@@ -1,0 +1,84 @@
+package cli_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A flow of a file: what passes exits with 0, what is not met with 1, and what has no result with 2.
+func TestAFlowOfAFile(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	ep := member(t, object(t, "", "endpoints", "create", "Payments"), "data", "id").(string)
+	dir := t.TempDir()
+	file, junit := filepath.Join(dir, "flow.yaml"), filepath.Join(dir, "out.xml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "EP", ep)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := http.Post(a.server+"/hooks/"+ep, "application/json", strings.NewReader(`{"id":"ord_1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+
+	write("name: Checkout\ntimeout_seconds: 20\nsteps:\n  - id: paid\n    endpoint_id: EP\n    where: {/id: ord_1}\n    extract: {order: /id}\n")
+	if r := run(t, "", "flow", "run", file, "--since", "1m", "--junit", junit); r.code != 0 || !strings.Contains(r.out, "passed    paid") || !strings.Contains(r.out, "passed in") {
+		t.Errorf("a flow that passes: %+v", r)
+	}
+	if text, err := os.ReadFile(junit); err != nil || !strings.Contains(string(text), `<testsuite name="Checkout" tests="1" failures="0"`) {
+		t.Errorf("%v %s", err, text)
+	}
+	write("steps: [{endpoint_id: EP, where: {/id: ord_2}}]")
+	r := run(t, "", "flow", "run", file, "--since", "1m", "--timeout", "100ms", "--junit", junit)
+	if r.code != 1 || !strings.Contains(r.err, `/id should be "ord_2" and was "ord_1"`) {
+		t.Errorf("a flow that expires: %+v", r)
+	}
+	if text, err := os.ReadFile(junit); err != nil || !strings.Contains(string(text), `failures="1"`) {
+		t.Errorf("%v %s", err, text)
+	}
+	if r := run(t, "", "flow", "list"); r.code != 0 || !strings.Contains(r.out, "Checkout") || !strings.Contains(r.out, "expired") || !strings.Contains(r.out, "1/1") {
+		t.Errorf("list: %+v", r)
+	}
+	listed := object(t, "", "flow", "list", "--state", "passed")
+	id := member(t, listed["data"].([]any)[0], "id").(string)
+	if r := run(t, "", "flow", "get", id); r.code != 0 || !strings.Contains(r.out, "passed    paid  req_") {
+		t.Errorf("get: %+v", r)
+	}
+	object(t, "", "flow", "delete", id)
+	fails(t, 1, "no such flow", "flow", "get", id)
+
+	write("steps: [{endpoint_id: EP, colour: red}]")
+	fails(t, 2, "flow.steps.0.colour", "flow", "run", file)
+	write("steps: [")
+	fails(t, 2, "flow.yaml", "flow", "run", file)
+	fails(t, 2, "no such file", "flow", "run", filepath.Join(dir, "none.yaml"))
+	t.Setenv("HOOKGLASS_TOKEN", "hg_wrong")
+	write("steps: [{endpoint_id: EP}]")
+	fails(t, 3, "token", "flow", "run", file)
+}
+
+func TestTheLedgerOfAnEndpoint(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	ep := member(t, object(t, "", "endpoints", "create", "Payments"), "data", "id").(string)
+	res, err := http.Post(a.server+"/hooks/"+ep, "application/json", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if r := run(t, "", "ledger", ep, "--from", "2h"); r.code != 0 || !strings.Contains(r.out, "200 × 1") || !strings.Contains(r.out, "Balanced: nothing is lost.") {
+		t.Errorf("%+v", r)
+	}
+	if got := object(t, "", "ledger", ep); member(t, got, "data", "totals", "stored") != 1. || member(t, got, "data", "balanced") != true {
+		t.Errorf("%v", got)
+	}
+	fails(t, 1, "from", "ledger", ep, "--from", "32d")
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"hookglass"
+	"hookglass/internal/server"
+)
+
+// manCmd writes the manual page hookglass(1) that packages install, in the language of man(7). It is made of the commands themselves, so it can not
+// tell of flags that are not there.
+type manCmd struct{}
+
+// Run implements the command.
+func (c *manCmd) Run(t *server.Terminal, app *kong.Kong) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH HOOKGLASS 1 \"\" \"hookglass %s\" \"User Commands\"\n", roff(hookglass.Version))
+	fmt.Fprintf(&b, ".SH NAME\nhookglass \\- %s\n", roff(app.Model.Help))
+	b.WriteString(".SH SYNOPSIS\n.B hookglass\n.I command\n[\\fIflags\\fR]\n.SH DESCRIPTION\n")
+	b.WriteString(roff("hookglass serve runs the service, hookglass dev runs it for one person on one machine and prints how to use it. The other commands work on the data or speak to a server. ") + "\n")
+	b.WriteString(roff("Each flag of a server command can be given by the environment variable that stands with it; a flag stands above its variable.") + "\n.SH COMMANDS\n")
+	manNode(&b, app.Model.Node, "hookglass")
+	b.WriteString(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 not signed in or refused, 4 the time that was given has passed.\n")
+	b.WriteString(".SH FILES\n.TP\n.I /etc/hookglass/hookglass.env\nConfiguration of the system service.\n.TP\n.I /var/lib/hookglass\nIts data and keys.\n")
+	_, err := io.WriteString(t.Out, b.String())
+	return err
+}
+
+func manNode(b *strings.Builder, n *kong.Node, path string) {
+	for _, child := range n.Children {
+		if child.Hidden {
+			continue
+		}
+		here := path + " " + child.Name
+		usage := here
+		for _, p := range child.Positional {
+			usage += " " + p.Summary()
+		}
+		if len(child.Children) == 0 {
+			fmt.Fprintf(b, ".SS %s\n%s\n", roff(usage), roff(child.Help))
+			for _, f := range child.Flags {
+				if f.Hidden {
+					continue
+				}
+				fmt.Fprintf(b, ".TP\n.B %s\n%s", roff(f.String()), roff(f.Help))
+				if len(f.Envs) > 0 {
+					fmt.Fprintf(b, " (%s)", roff("$"+strings.Join(f.Envs, ", $")))
+				}
+				b.WriteString("\n")
+			}
+		}
+		manNode(b, child, here)
+	}
+}
+
+// roff is text that means itself.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(strings.TrimSpace(text))
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
+}

@@ -1,0 +1,23 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheManualPageTellsOfEveryCommandAndFlag(t *testing.T) {
+	r := run(t, "", "__man")
+	if r.code != 0 || !strings.HasPrefix(r.out, ".TH HOOKGLASS 1 ") {
+		t.Fatalf("%d %.100s", r.code, r.out)
+	}
+	for _, want := range []string{"hookglass serve", `hookglass admin token create`, `\-\-acme\-domain`, "$HOOKGLASS_DATABASE_URL", "hookglass listen"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("it does not tell of %s", want)
+		}
+	}
+	for i, line := range strings.Split(r.out, "\n") {
+		if strings.HasPrefix(line, "'") || strings.Contains(line, "__") {
+			t.Errorf("line %d: %s", i+1, line)
+		}
+	}
+}

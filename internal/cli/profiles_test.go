@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestRetriesAreMeasuredFromTheCommandLine(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Flaky")
+	id, hook := member(t, made, "data", "id").(string), member(t, made, "data", "webhook_url").(string)
+
+	fails(t, 1, "entry 1 must be a status", "retries", id, "--script", "teapot")
+	if r := run(t, "", "retries", id, "--script", "500*2,reset,200"); r.code != 0 || !strings.Contains(r.out, "No delivery was attempted twice yet") || !strings.Contains(r.err, "500*2,reset,200") {
+		t.Errorf("a script is set: %+v", r)
+	}
+	for range 4 {
+		if answer, err := http.Post(hook, "application/json", strings.NewReader(`{"n":1}`)); err == nil {
+			answer.Body.Close()
+		}
+	}
+	r := run(t, "", "retries", id)
+	for _, want := range []string{"1 deliveries: 1 delivered", "4 attempts, delivered", "● ", "× ", "○ ", "MEDIAN WAIT", "NOT RETRIED", "body kept"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in %s", want, r.out)
+		}
+	}
+	if r := run(t, "", "retries", id, "--script", "none"); r.code != 0 || !strings.Contains(r.err, "no script any more") {
+		t.Errorf("the script is taken back: %+v", r)
+	}
+	if p := object(t, "", "retries", id); member(t, p, "data", "summary", "max_attempts") != 4. {
+		t.Errorf("as JSON: %v", p)
+	}
+}
+
+func TestSchemasFromTheCommandLine(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Orders")
+	id, hook := member(t, made, "data", "id").(string), member(t, made, "data", "webhook_url").(string)
+	send(t, hook, "application/json", `{"order":{"id":1,"note":null}}`)
+
+	if r := run(t, "", "schemas", id); r.code != 0 || !strings.Contains(r.out, "unknown") || !strings.Contains(r.out, "--track") {
+		t.Errorf("list: %+v", r)
+	}
+	if r := run(t, "", "schemas", id, "-"); r.code != 0 || !strings.Contains(r.out, "/order/id") || !strings.Contains(r.out, "integer") {
+		t.Errorf("fields: %+v", r)
+	}
+	for lang, want := range map[string]string{"go": " struct {", "ts": "export interface", "jsonschema": `"$schema": "https://json-schema.org/draft/2020-12/schema"`} {
+		if r := run(t, "", "schemas", id, "-", "--lang", lang); r.code != 0 || !strings.Contains(r.out, want) {
+			t.Errorf("%s: %+v", lang, r)
+		}
+	}
+	fails(t, 1, "schema_tracking", "schemas", id, "-", "--accept")
+	fails(t, 2, "name the event type", "schemas", id, "--drift")
+	if r := run(t, "", "schemas", id, "-", "--track", "--accept"); r.code != 0 || !strings.Contains(r.out, "is the baseline now") {
+		t.Errorf("accept: %+v", r)
+	}
+	if r := run(t, "", "schemas", id, "-", "--drift"); r.code != 0 || !strings.Contains(r.out, "departs from the baseline") {
+		t.Errorf("drift: %+v", r)
+	}
+}

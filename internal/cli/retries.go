@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// RetriesCmd is `hookglass retries`.
+type RetriesCmd struct {
+	remote
+	Endpoint string  `arg:"" help:"The endpoint's id or custom id."`
+	Script   *string `placeholder:"SCRIPT" help:"First have the endpoint answer each delivery by this script, for example 500*3,timeout,200; none ends it."`
+	Query    string  `short:"q" placeholder:"QUERY" help:"Of which events, for example: provider:stripe after:2h."`
+	Events   int     `placeholder:"N" help:"How many of the newest events are looked at, 1 to 2000; default 500."`
+	Limit    int     `placeholder:"N" help:"How many deliveries are shown, 1 to 100; default 20."`
+}
+
+// Run implements the command.
+func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if c.Script != nil {
+		script := api.Some(*c.Script)
+		if *c.Script == "none" || *c.Script == "" {
+			script = api.Null[string]()
+		}
+		e, err := from.UpdateEndpoint(ctx, c.Endpoint, api.EndpointChange{ResponseScript: script})
+		if err != nil {
+			return err
+		}
+		if e.ResponseScript != nil {
+			fmt.Fprintf(t.Err, "Each delivery to %q is now answered %s.\n", visible(e.Name), visible(*e.ResponseScript))
+		} else {
+			fmt.Fprintf(t.Err, "%q has no script any more.\n", visible(e.Name))
+		}
+	}
+	p, err := from.RetryProfile(ctx, c.Endpoint, client.Filter{Query: c.Query}, c.Events, c.Limit)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.RetryProfile]{Data: p}, func(w io.Writer) error { return printProfile(w, p) })
+}
+
+func printProfile(w io.Writer, p api.RetryProfile) error {
+	s := p.Summary
+	fmt.Fprintf(w, "%d events, %d deliveries: %d delivered, %d waiting, %d given up; %d with more than one attempt.\n", p.Events, s.Deliveries, s.Delivered, s.Waiting, s.GivenUp, s.Retried)
+	for _, g := range p.Groups {
+		if g.AttemptCount > 1 {
+			printGroup(w, g)
+		}
+	}
+	if s.Retried == 0 {
+		_, err := fmt.Fprintln(w, "No delivery was attempted twice yet. Have the endpoint refuse some: --script 500*3,200")
+		return err
+	}
+	rows := make([][]string, len(s.Schedule))
+	for i, step := range s.Schedule {
+		documented := "-"
+		if step.DocumentedMS != nil {
+			documented = lasting(*step.DocumentedMS)
+		}
+		rows[i] = []string{strconv.Itoa(step.Attempt), strconv.Itoa(step.Count), lasting(step.MedianMS), lasting(step.MinMS), lasting(step.MaxMS), fmt.Sprintf("%.0f%%", 100*step.Jitter), documented}
+	}
+	fmt.Fprintln(w)
+	if err := table([]string{"ATTEMPT", "DELIVERIES", "MEDIAN WAIT", "SHORTEST", "LONGEST", "JITTER", "DOCUMENTED"}, rows)(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	rows = make([][]string, len(s.Answers))
+	for i, a := range s.Answers {
+		rows[i] = []string{a.Answer, strconv.Itoa(a.Attempts), strconv.Itoa(a.Retried), strconv.Itoa(a.NotRetried)}
+	}
+	if err := table([]string{"ANSWER", "ATTEMPTS", "RETRIED", "NOT RETRIED"}, rows)(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return printHabits(w, p)
+}
+
+// printHabits prints what the sender does from attempt to attempt, and what it says that it does.
+func printHabits(w io.Writer, p api.RetryProfile) error {
+	s := p.Summary
+	if g := s.GaveUpAfter; g != nil {
+		fmt.Fprintf(w, "Gave up after %s attempts.\n", between(g.Min, g.Max))
+	}
+	if r := s.RetryAfter; r.Given > 0 {
+		fmt.Fprintf(w, "Retry-After: told %d times, honoured %d, came early %d, not retried %d.\n", r.Given, r.Honoured, r.Early, r.NotRetried)
+	}
+	if s.AttemptsAfterSuccess > 0 {
+		fmt.Fprintf(w, "%d attempts came although an earlier one was answered with 2xx.\n", s.AttemptsAfterSuccess)
+	}
+	var habits []string
+	for _, part := range []string{"signature", "timestamp", "delivery_id", "event_id", "body"} {
+		if r := s.Renewed[part]; r != "absent" && r != "" {
+			habits = append(habits, strings.ReplaceAll(part, "_", " ")+" "+r)
+		}
+	}
+	if s.AttemptCounter != nil {
+		habits = append(habits, "attempts counted in "+visible(*s.AttemptCounter))
+	}
+	fmt.Fprintf(w, "From attempt to attempt: %s.\n", strings.Join(habits, ", "))
+	for _, d := range p.Providers {
+		if d.Retries != nil {
+			fmt.Fprintf(w, "%s documents: %s.\n", visible(d.Provider), visible(*d.Retries))
+		}
+	}
+	return nil
+}
+
+// chartWidth is how many characters a delivery's time takes.
+const chartWidth = 60
+
+// printGroup prints a delivery and when its attempts came, as a line in which each is at its place.
+func printGroup(w io.Writer, g api.AttemptGroup) {
+	name := g.Identity[:8]
+	if g.DeliveryID != nil {
+		name = *g.DeliveryID
+	}
+	fmt.Fprintf(w, "\n%s %s %s: %d attempts, %s\n", visible(g.Provider), visible(orDash(g.EventType)), visible(name), g.AttemptCount, strings.ReplaceAll(g.State, "_", " "))
+	first, last := g.Attempts[0].ReceivedAt.Time, g.Attempts[len(g.Attempts)-1].ReceivedAt.Time
+	line := []rune(strings.Repeat("─", chartWidth))
+	for _, a := range g.Attempts {
+		at := 0
+		if whole := last.Sub(first); whole > 0 {
+			at = int(float64(chartWidth-1) * float64(a.ReceivedAt.Sub(first)) / float64(whole))
+		}
+		line[at] = markOf(a)
+	}
+	fmt.Fprintf(w, "  %s %s\n", string(line), lasting(last.Sub(first).Milliseconds()))
+	for i, a := range g.Attempts {
+		gap := "         -"
+		if a.GapMS != nil {
+			gap = fmt.Sprintf("%10s", "+"+lasting(*a.GapMS))
+		}
+		fmt.Fprintf(w, "  %2d %c %s %-12s %s %s\n", i+1, markOf(a), gap, a.Answer, clock(&a.ReceivedAt), changed(a))
+	}
+}
+
+// markOf is an attempt in one character: taken, refused, or without an answer.
+func markOf(a api.RetryAttempt) rune {
+	switch {
+	case a.Status == nil:
+		return '○'
+	case *a.Status >= 200 && *a.Status <= 299:
+		return '●'
+	}
+	return '×'
+}
+
+// shownChanges bounds the names that are printed of one attempt.
+const shownChanges = 6
+
+func changed(a api.RetryAttempt) string {
+	var names []string
+	for _, c := range a.Changes {
+		sign := map[string]string{"added": "+", "removed": "-", "changed": "~"}[c.Kind]
+		name := c.Part
+		if c.Name != nil {
+			name = *c.Name
+		}
+		names = append(names, sign+visible(name))
+	}
+	if len(names) > shownChanges {
+		names = append(names[:shownChanges], fmt.Sprintf("and %d more", len(names)-shownChanges))
+	}
+	return strings.Join(names, " ")
+}
+
+func between(low, high int) string {
+	if low == high {
+		return strconv.Itoa(low)
+	}
+	return fmt.Sprintf("%d to %d", low, high)
+}
+
+// lasting is a duration as people say it.
+func lasting(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", ms)
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}

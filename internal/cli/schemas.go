@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// SchemasCmd is `hookglass schemas`.
+type SchemasCmd struct {
+	remote
+	Endpoint  string `arg:"" help:"The endpoint's id or custom id."`
+	EventType string `arg:"" optional:"" help:"Show the schema of this event type; - is for events without one. All are listed without it."`
+	Provider  string `placeholder:"NAME" help:"Of this sender, where several have events of the type."`
+	Lang      string `enum:",jsonschema,go,ts" default:"" placeholder:"LANG" help:"Print jsonschema, go or ts instead of a table."`
+	Drift     bool   `xor:"do" help:"Show how what arrives departs from the baseline; exit 1 where it does."`
+	Accept    bool   `xor:"do" help:"Make what is known by now the baseline."`
+	Track     *bool  `negatable:"" help:"First have the endpoint keep schemas of all that arrives, or no more."`
+}
+
+// Run implements the command.
+func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if c.EventType == "" && (c.Lang != "" || c.Drift || c.Accept) {
+		return outcome{exitUsage, "name the event type"}
+	}
+	if c.Track != nil {
+		if _, err := from.UpdateEndpoint(ctx, c.Endpoint, api.EndpointChange{SchemaTracking: api.Some(*c.Track)}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.EventType == "":
+		return c.list(ctx, t, from)
+	case c.Drift:
+		return c.drift(ctx, t, from)
+	case c.Accept:
+		s, err := from.AcceptSchema(ctx, c.Endpoint, c.EventType, c.Provider)
+		if err != nil {
+			return err
+		}
+		return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "The schema of %s, of %d events, is the baseline now.\n", visible(nameOf(s.SchemaSummary)), s.Events)
+			return err
+		})
+	case c.Lang == "go" || c.Lang == "ts":
+		code, err := from.SchemaTypes(ctx, c.Endpoint, c.EventType, c.Provider, c.Lang)
+		if err != nil {
+			return err
+		}
+		return c.print(t, api.One[api.SchemaCode]{Data: code}, func(w io.Writer) error {
+			_, err := io.WriteString(w, visibleLines(code.Code))
+			return err
+		})
+	}
+	s, err := from.Schema(ctx, c.Endpoint, c.EventType, c.Provider)
+	if err != nil {
+		return err
+	}
+	if c.Lang == "jsonschema" {
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, s.JSONSchema, "", "  "); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(t.Out, visibleLines(pretty.String()))
+		return err
+	}
+	return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) error { return printSchema(w, s) })
+}
+
+func (c *SchemasCmd) list(ctx context.Context, t *server.Terminal, from *client.Client) error {
+	list, err := from.Schemas(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(list.Data))
+	for i, s := range list.Data {
+		baseline := "-"
+		if s.Baseline {
+			baseline = clock(s.AcceptedAt)
+		}
+		rows[i] = []string{nameOf(s), s.Provider, strconv.FormatInt(s.Events, 10), strconv.Itoa(s.FieldCount), baseline, strconv.Itoa(s.DriftCount), clock(&s.LastSeenAt)}
+	}
+	return c.print(t, list, func(w io.Writer) error {
+		if err := table([]string{"EVENT TYPE", "PROVIDER", "EVENTS", "FIELDS", "BASELINE", "DRIFTS", "LAST SEEN"}, rows)(w); err != nil {
+			return err
+		}
+		if list.Meta.Source == "sample" {
+			_, err := fmt.Fprintf(w, "\nInferred from the newest %d events. --track keeps schemas of all that arrives.\n", list.Meta.Events)
+			return err
+		}
+		return nil
+	})
+}
+
+func (c *SchemasCmd) drift(ctx context.Context, t *server.Terminal, from *client.Client) error {
+	d, err := from.SchemaDrift(ctx, c.Endpoint, c.EventType, c.Provider)
+	if err != nil {
+		return err
+	}
+	err = c.print(t, api.One[api.SchemaDrifts]{Data: d}, func(w io.Writer) error {
+		switch {
+		case !d.Baseline:
+			_, err := fmt.Fprintln(w, "No baseline was accepted: --accept makes one.")
+			return err
+		case len(d.Drifts) == 0:
+			_, err := fmt.Fprintf(w, "None of %d events since %s departs from the baseline.\n", d.Events, clock(d.AcceptedAt))
+			return err
+		}
+		rows := make([][]string, len(d.Drifts))
+		for i, one := range d.Drifts {
+			rows[i] = []string{one.Kind, one.Pointer, orDash(dashed(one.Was)), orDash(dashed(one.Is)), orDash(one.Value), strconv.FormatInt(one.Count, 10), one.FirstSeen}
+		}
+		return table([]string{"KIND", "POINTER", "WAS", "IS", "VALUE", "COUNT", "FIRST SEEN IN"}, rows)(w)
+	})
+	if err == nil && len(d.Drifts) > 0 {
+		return outcome{exitFailed, fmt.Sprintf("%d departures from the baseline", len(d.Drifts))}
+	}
+	return err
+}
+
+func dashed(types []string) *string {
+	if len(types) == 0 {
+		return nil
+	}
+	all := strings.Join(types, "|")
+	return &all
+}
+
+func nameOf(s api.SchemaSummary) string { return orDash(s.EventType) }
+
+func printSchema(w io.Writer, s api.Schema) error {
+	fmt.Fprintf(w, "%s of %s: %d events, %d fields (%s)\n\n", visible(nameOf(s.SchemaSummary)), visible(s.Provider), s.Events, s.FieldCount, s.Source)
+	rows := make([][]string, len(s.Fields))
+	for i, f := range s.Fields {
+		types := slices.Sorted(maps.Keys(f.Types))
+		required := "optional"
+		if f.Required {
+			required = "required"
+		}
+		what := deref(f.Format)
+		if len(f.Enum) > 0 {
+			what = strings.Join(f.Enum, "|")
+		}
+		rows[i] = []string{f.Pointer, strings.Join(types, "|"), required, fmt.Sprintf("%d of %d", f.Present, f.Of), what}
+	}
+	return table([]string{"POINTER", "TYPE", "", "PRESENT", "FORMAT OR VALUES"}, rows)(w)
+}
