@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -150,41 +148,15 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 	}
 }
 
-// A balancer that sends a request again, elsewhere, when it was not taken: nobody behind it notices that the nodes
-// are stopped and started in turn.
+// Nobody behind a balancer notices that the nodes are stopped and started in turn, and nothing is stored twice.
 func TestRollingRestartFailsNobody(t *testing.T) {
 	t.Parallel()
 	a, b := twoNodes(t)
 	l := a.endpoint()
-	nodes := []*node{a, b}
-	quit := make(chan struct{})
-	var senders sync.WaitGroup
-	var again atomic.Int64
-	for i := range 8 {
-		senders.Go(func() {
-			tries := []*sender{{addr: nodes[i%2].addr, ledger: l}, {addr: nodes[(i+1)%2].addr, ledger: l}}
-			defer tries[0].hangUp()
-			defer tries[1].hangUp()
-			tick := time.NewTicker(20 * time.Millisecond)
-			defer tick.Stop()
-			for {
-				select {
-				case <-tick.C:
-				case <-quit:
-					return
-				}
-				number := l.next.Add(1)
-				x := tries[0].sendAs(number)
-				for try := 1; x.status != http.StatusOK && try < 20; try++ {
-					again.Add(1)
-					x = tries[try%2].sendAs(number)
-				}
-				l.note(x)
-			}
-		})
-	}
+	proxy := newBalancer(t, a, b)
+	under := load{to: []*node{proxy.front()}, ledger: l, conns: 8, rate: 200}.start()
 	for range pick(1, 5) {
-		for _, n := range nodes {
+		for _, n := range proxy.nodes {
 			<-time.After(500 * time.Millisecond)
 			n.signal(syscall.SIGTERM)
 			if code := n.exit(30 * time.Second); code != 0 {
@@ -195,8 +167,7 @@ func TestRollingRestartFailsNobody(t *testing.T) {
 		}
 	}
 	<-time.After(300 * time.Millisecond)
-	close(quit)
-	senders.Wait()
+	under.stop()
 	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK)
-	t.Logf("%d tries were repeated; %v", again.Load(), l.check(t, a)) // and none is stored twice
+	t.Logf("%d tries were repeated; %v", proxy.again.Load(), l.check(t, a))
 }

@@ -5,6 +5,7 @@ package faults_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,8 @@ type node struct {
 	n       int
 	flags   []string
 	wrapper []string // what starts the program, strace for one
+	binary  string   // another program than that of all tests
+	env     []string // beside what all nodes have
 	addr    string
 	logFile string
 	proc    *os.Process
@@ -145,10 +148,10 @@ func (n *node) tryStart() error {
 		return err
 	}
 	defer log.Close()
-	args := append(append(n.wrapper, program, "serve", "--listen", n.addr, "--smtp-listen", "off"), n.storage(n.n)...)
+	args := append(append(n.wrapper, cmp.Or(n.binary, program), "serve", "--listen", n.addr, "--smtp-listen", "off"), n.storage(n.n)...)
 	args = append(args, n.flags...)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = environment()
+	cmd.Env = append(environment(), n.env...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	stdout, err := cmd.StdoutPipe()
