@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,15 +26,35 @@ const benchAction = `{"endpoint_action":{"name":"bench","conditions":[{"field":"
 
 // actionRow is what the action part found on one database.
 type actionRow struct {
-	database            string
-	goal                int
-	captures            float64 // a second, while actions ran on them
-	runs                float64 // a second, until the last had ended
-	lag                 time.Duration
-	p99Alone, p99Beside time.Duration
+	database string
+	goal     int
+	rounds   []actionRound
 }
 
-// measureActions captures at the rate of the goal, without an action and with one that runs on each event.
+// actionRound is one load without an action and one with it.
+type actionRound struct {
+	alone, beside outcome
+	runs          float64 // a second, until the last had ended
+	lag           time.Duration
+	// Microseconds of processor time: of a capture, and of a run beyond that of its capture.
+	captureOwn, captureDatabase float64
+	runOwn, runDatabase         float64
+}
+
+func (a actionRow) median(value func(actionRound) float64) float64 {
+	all := make([]float64, len(a.rounds))
+	for i, r := range a.rounds {
+		all[i] = value(r)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func (a actionRow) medianTime(value func(actionRound) time.Duration) time.Duration {
+	return time.Duration(a.median(func(r actionRound) float64 { return float64(value(r)) }))
+}
+
+// measureActions captures at the rate of the goal, without an action and with one that runs on each event, by turns.
 func (p *plan) measureActions(ctx context.Context, dir, database string, r *report) (err error) {
 	s, err := p.service(ctx, dir, database)
 	if err != nil {
@@ -44,50 +65,117 @@ func (p *plan) measureActions(ctx context.Context, dir, database string, r *repo
 	if database == postgres {
 		row.goal = runGoalPostgres
 	}
-	l := load{conns: 64, warm: p.warm, time: p.time, rate: row.goal}
-	alone, err := l.send(ctx, s.hook)
-	if err != nil {
-		return err
-	}
 	if err := s.call(ctx, http.MethodPost, "/tags", `{"tag":{"name":"bench"}}`, nil); err != nil {
 		return err
 	}
-	if err := s.call(ctx, http.MethodPost, "/endpoints/"+s.endpoint+"/actions", benchAction, nil); err != nil {
+	var made struct {
+		Data struct{ ID string }
+	}
+	if err := s.call(ctx, http.MethodPost, "/endpoints/"+s.endpoint+"/actions", benchAction, &made); err != nil {
 		return err
 	}
-	began := time.Now()
-	beside, err := l.send(ctx, s.hook)
-	if err != nil {
+	enable := func(on bool) error {
+		return s.call(ctx, http.MethodPatch, "/endpoints/"+s.endpoint+"/actions/"+made.Data.ID, fmt.Sprintf(`{"endpoint_action":{"enabled":%t}}`, on), nil)
+	}
+	if err := enable(false); err != nil {
 		return err
 	}
-	captured := time.Now()
-	if beside.failed+alone.failed > 0 {
-		return fmt.Errorf("%d requests failed: %s%s", beside.failed+alone.failed, alone.firstFail, beside.firstFail)
-	}
-	var ended int64
-	for tick := time.NewTicker(20 * time.Millisecond); ; {
-		if ended, err = s.runsEnded(ctx); err != nil {
+	for i := range p.rounds {
+		round, err := p.actionRound(ctx, s, row.goal, enable)
+		if err != nil {
 			return err
 		}
-		if ended >= beside.acked {
-			tick.Stop()
+		row.rounds = append(row.rounds, round)
+		p.log("actions: %-10s round %d of %d: %6.0f captures/s, p50 %v alone and %v beside, p99 %v and %v; %6.0f runs/s, the last %v after; CPU of a run %.0f and of its database %.0f µs, of a capture %.0f and %.0f",
+			database, i+1, p.rounds, round.beside.perSecond, round.alone.p50, round.beside.p50, round.alone.p99, round.beside.p99, round.runs, round.lag,
+			round.runOwn, round.runDatabase, round.captureOwn, round.captureDatabase)
+	}
+	r.actions = append(r.actions, row)
+	return nil
+}
+
+// actionRound loads once without the action and once with it.
+func (p *plan) actionRound(ctx context.Context, s *service, rate int, enable func(bool) error) (round actionRound, err error) {
+	l := load{conns: 64, warm: p.warm, time: p.time, rate: rate}
+	before, err := s.runsEnded(ctx)
+	if err != nil {
+		return round, err
+	}
+	start, err := s.spent()
+	if err != nil {
+		return round, err
+	}
+	if round.alone, err = l.send(ctx, s.hook); err != nil {
+		return round, err
+	}
+	captured, err := s.spent()
+	if err != nil {
+		return round, err
+	}
+	if err := enable(true); err != nil {
+		return round, err
+	}
+	var began, ended time.Time
+	err = p.profiled(ctx, s, "actions", func() (err error) {
+		began = time.Now()
+		if round.beside, err = l.send(ctx, s.hook); err != nil {
+			return err
+		}
+		last := time.Now()
+		ended, err = s.awaitRuns(ctx, before+round.beside.acked)
+		round.lag = max(0, ended.Sub(last))
+		return err
+	})
+	if err != nil {
+		return round, err
+	}
+	ran, err := s.spent()
+	if err != nil {
+		return round, err
+	}
+	if n := round.beside.failed + round.alone.failed; n > 0 {
+		return round, fmt.Errorf("%d requests failed: %s%s", n, round.alone.firstFail, round.beside.firstFail)
+	}
+	round.runs = float64(round.beside.acked) / ended.Sub(began).Seconds()
+	round.captureOwn, round.captureDatabase = captured.minus(start).each(round.alone.acked)
+	round.runOwn, round.runDatabase = ran.minus(captured).each(round.beside.acked)
+	round.runOwn, round.runDatabase = round.runOwn-round.captureOwn, round.runDatabase-round.captureDatabase
+	return round, enable(false)
+}
+
+// awaitRuns waits until so many runs have ended and returns when the last did, as the newest of them tell.
+func (s *service) awaitRuns(ctx context.Context, runs int64) (last time.Time, err error) {
+	tick := time.NewTicker(100 * time.Millisecond) // each look costs the service a scan of the last minutes
+	defer tick.Stop()
+	for began := time.Now(); ; {
+		ended, err := s.runsEnded(ctx)
+		if err != nil {
+			return last, err
+		}
+		if ended >= runs {
 			break
 		}
-		if time.Since(captured) > forwardLimit {
-			return fmt.Errorf("%d of %d runs ended within %v", ended, beside.acked, forwardLimit)
+		if time.Since(began) > forwardLimit {
+			return last, fmt.Errorf("%d of %d runs ended within %v", ended, runs, forwardLimit)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return last, ctx.Err()
 		}
 	}
-	row.captures, row.p99Alone, row.p99Beside = beside.perSecond, alone.p99, beside.p99
-	row.runs, row.lag = float64(ended)/time.Since(began).Seconds(), time.Since(captured)
-	p.log("actions: %-10s %6.0f captures/s, p99 %v alone and %v beside %6.0f runs/s, the last ended %v after",
-		database, row.captures, row.p99Alone, row.p99Beside, row.runs, row.lag)
-	r.actions = append(r.actions, row)
-	return nil
+	var newest struct {
+		Data []struct {
+			FinishedAt time.Time `json:"finished_at"`
+		}
+	}
+	err = s.call(ctx, http.MethodGet, "/endpoints/"+s.endpoint+"/action_runs?limit=100", "", &newest)
+	for _, r := range newest.Data {
+		if r.FinishedAt.After(last) {
+			last = r.FinishedAt
+		}
+	}
+	return last, err
 }
 
 // runsEnded is the number of the endpoint's runs that completed, as its metrics tell. One that did not is an error.
@@ -113,16 +201,25 @@ func (r *report) writeActions(b *strings.Builder) {
 	if len(r.actions) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Actions\n\nThe same requests at a fixed rate, first to an endpoint without an action, then with one of five steps, two of them transforms, that runs on\n"+
-		"each event. Runs/s are over the time until the last had ended.\n\n")
-	t := table{{"database", "captures/s", "p99 alone", "p99 beside runs", "ratio", "runs/s", "last after", "at the goal"}}
+	fmt.Fprintf(b, "\n### Actions\n\nThe same requests at a fixed rate, without an action and with one of five steps, two of them transforms, that runs on each event, by turns.\n"+
+		"Runs/s are over the time until the last had ended. Medians of %d rounds of %v a load, of ratios those within a round. The processor time of a run is that\n"+
+		"of the service and its database beside runs, less that of the captures alone.\n\n", r.plan.rounds, r.plan.time)
+	t := table{{"database", "captures/s", "p99 alone", "p99 beside runs", "ratio", "p50 ratio", "runs/s", "last after", "CPU a capture", "CPU a run", "at the goal"}}
 	for _, a := range r.actions {
 		reached := "yes"
-		if a.runs < 0.95*float64(a.goal) {
+		runs := a.median(func(r actionRound) float64 { return r.runs })
+		if runs < 0.95*float64(a.goal) {
 			reached = "no: " + thousands(int64(a.goal))
 		}
-		t = append(t, []string{title(a.database), thousands(int64(a.captures)), duration(a.p99Alone), duration(a.p99Beside), fmt.Sprintf("%.2f", float64(a.p99Beside)/float64(a.p99Alone)),
-			thousands(int64(a.runs)), duration(a.lag), reached})
+		t = append(t, []string{
+			title(a.database), thousands(int64(a.median(func(r actionRound) float64 { return r.beside.perSecond }))),
+			duration(a.medianTime(func(r actionRound) time.Duration { return r.alone.p99 })), duration(a.medianTime(func(r actionRound) time.Duration { return r.beside.p99 })),
+			fmt.Sprintf("%.2f", a.median(func(r actionRound) float64 { return float64(r.beside.p99) / float64(r.alone.p99) })),
+			fmt.Sprintf("%.2f", a.median(func(r actionRound) float64 { return float64(r.beside.p50) / float64(r.alone.p50) })),
+			thousands(int64(runs)), duration(a.medianTime(func(r actionRound) time.Duration { return r.lag })),
+			fmt.Sprintf("%.0f µs", a.median(func(r actionRound) float64 { return r.captureOwn + r.captureDatabase })),
+			fmt.Sprintf("%.0f µs", a.median(func(r actionRound) float64 { return r.runOwn + r.runDatabase })), reached,
+		})
 	}
 	t.write(b)
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"io"
 	"net/http"
@@ -230,26 +231,78 @@ func TestRatiosAreThoseOfARound(t *testing.T) {
 	}
 }
 
-func TestTheReportReplacesOnlyWhatIsBetweenItsMarkers(t *testing.T) {
+func TestTheReportReplacesOnlyItsSectionsBetweenTheMarkers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "performance.md")
-	if err := os.WriteFile(file, []byte("before\n"+beginMarker+"\nold\n"+endMarker+"\nafter\n"), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := writeBetweenMarkers(file, "new\n"); err != nil {
+	write("### A\nbefore\n" + beginMarker + "\n### A\n\nold\n### B\n\nold\n" + endMarker + "\nafter\n")
+	if err := writeBetweenMarkers(file, "\n### B\n\nnew\n\n### C\n\nfirst\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "before\n" + beginMarker + "\n\nnew\n\n" + endMarker + "\nafter\n"; string(got) != want {
+	if want := "### A\nbefore\n" + beginMarker + "\n\n### A\n\nold\n\n### B\n\nnew\n\n### C\n\nfirst\n\n" + endMarker + "\nafter\n"; string(got) != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := os.WriteFile(file, []byte("no markers"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write("no markers")
 	if err := writeBetweenMarkers(file, "new"); err == nil {
 		t.Error("wrote into a file without markers")
+	}
+}
+
+func TestPlotsAreWellFormedAndSayWhatTheyShow(t *testing.T) {
+	r := &report{
+		plan: &plan{databases: []string{"sqlite"}},
+		captures: []captureRow{
+			{system: noop, conns: 64, ratio: 1, perSecond: 40_000},
+			{system: "a <peer> & \"more\"", conns: 64, ratio: 0.4, perSecond: 16_000},
+		},
+		reads: []readRow{
+			{database: "sqlite", events: 1000, what: "newest 25", median: time.Millisecond},
+			{database: "sqlite", events: 1_000_000, what: "newest 25", median: 2 * time.Millisecond},
+			{database: "sqlite", events: 1000, what: "of one size only", median: time.Millisecond},
+			{database: "sqlite", events: 1_000_000, what: "refused", problem: "it was"},
+		},
+	}
+	dir := t.TempDir()
+	if err := r.writePlots(filepath.Join(dir, "performance.md")); err != nil {
+		t.Fatal(err)
+	}
+	for name, words := range map[string][]string{
+		"capture":      {"64 connections", "a <peer> & \"more\"", "0.40  (16,000 a second)"},
+		"reads-sqlite": {"newest 25", "1,000,000", "1ms"},
+	} {
+		svg, err := os.ReadFile(filepath.Join(dir, plotFile(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if chars, ok := token.(xml.CharData); ok {
+				text.Write(chars)
+			}
+		}
+		for _, w := range words {
+			if !strings.Contains(text.String(), w) {
+				t.Errorf("%s does not say %q", name, w)
+			}
+		}
+		if strings.Contains(text.String(), "of one size only") {
+			t.Errorf("%s draws a line of one point", name)
+		}
 	}
 }
 
@@ -284,13 +337,14 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The whole of the benchmark in its short form, on both databases, so that it still runs when somebody needs it.
+// The benchmark in its short form, on both databases, so that it still runs when somebody needs it. The parts that it leaves out are built of the
+// same pieces, and are in make bench ARGS=-short.
 func TestTheShortForm(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "hookglass")
 	if out, err := exec.Command("go", "build", "-o", binary, "hookglass/cmd/hookglass").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	p, err := parse([]string{"-short", "-load", loadOwn, "-binary", binary, "-dir", "/tmp"})
+	p, err := parse([]string{"-short", "-parts", "capture,forward,read,start,memory", "-load", loadOwn, "-binary", binary, "-dir", "/tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,8 +355,8 @@ func TestTheShortForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"### Capture", "### Lists and searches", "### Starting", "### Memory", "| hookglass, SQLite ", "| hookglass, PostgreSQL ", "and holds them all"} {
-		if !strings.Contains(report, want) {
+	for _, want := range []string{"### Capture", "### Lists and searches", "### Starting", "### Memory", "### Forwarding and replay", "| hookglass, SQLite ", "| hookglass, PostgreSQL ", "and holds them all"} {
+		if !strings.Contains(report.String(), want) {
 			t.Errorf("the report does not hold %q:\n%s", want, report)
 		}
 	}

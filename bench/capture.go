@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 )
 
 // noop is the name of the ceiling in the report.
 const noop = "net/http, no-op"
+
+// choosyAction has a task written with each event, and worked meanwhile, which finds that no condition holds.
+const choosyAction = `{"endpoint_action":{"name":"choosy","conditions":[{"field":"http_method","operator":"equals","value":"PUT"}],"steps":[{"step_type":"ignore","name":"ignore","config":{}}]}}`
 
 // system is one thing that is loaded in the capture part.
 type system struct {
@@ -45,6 +49,15 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 		}
 		defer func() { err = errors.Join(err, s.remove()) }()
 		systems = append(systems, &system{name: "hookglass, " + title(database), url: s.hook, service: s})
+		tasked, err := p.service(ctx, dir, database)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, tasked.remove()) }()
+		if err := tasked.call(ctx, http.MethodPost, "/endpoints/"+tasked.endpoint+"/actions", choosyAction, nil); err != nil {
+			return err
+		}
+		systems = append(systems, &system{name: "hookglass, " + title(database) + ", a task each", url: tasked.hook, service: tasked})
 	}
 	for _, peer := range p.peers {
 		systems = append(systems, &system{name: peer.name, url: peer.url})
@@ -78,7 +91,7 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 		if err := s.service.checkStored(ctx, 0, s.seen); err != nil {
 			return err
 		}
-		r.checked = append(r.checked, fmt.Sprintf("%s acknowledged %s events and holds them all", s.name, thousands(s.seen.acked)))
+		r.checked = append(r.checked, fmt.Sprintf("%s: acknowledged %s events and holds them all", s.name, thousands(s.seen.acked)))
 	}
 	return nil
 }

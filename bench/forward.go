@@ -24,14 +24,33 @@ const forwardLimit = 2 * time.Minute
 
 // forwardRow is what the forward part found on one database.
 type forwardRow struct {
-	database            string
-	goal                int
-	captures            float64 // a second, while they were forwarded
-	forwards            float64 // a second, until the last had arrived
-	lag                 time.Duration
-	twice               int64 // events that arrived again
-	p99Alone, p99Beside time.Duration
-	replayAdds          time.Duration
+	database   string
+	goal       int
+	rounds     []forwardRound
+	twice      int64 // events that arrived again
+	replayAdds time.Duration
+}
+
+// forwardRound is one load without a target and one with it.
+type forwardRound struct {
+	alone, beside outcome
+	forwards      float64 // a second, until the last had arrived
+	lag           time.Duration
+	cpuAlone      float64 // µs of the service and its database for a capture
+	cpuForward    float64 // and for a forward beyond it
+}
+
+func (f forwardRow) median(value func(forwardRound) float64) float64 {
+	all := make([]float64, len(f.rounds))
+	for i, r := range f.rounds {
+		all[i] = value(r)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func (f forwardRow) medianTime(value func(forwardRound) time.Duration) time.Duration {
+	return time.Duration(f.median(func(r forwardRound) float64 { return float64(value(r)) }))
 }
 
 // sink is a target that answers at once and counts the events that arrive.
@@ -80,7 +99,7 @@ func (s *sink) counts() (events, hits int64, last time.Time) {
 	return int64(len(s.seen)), s.hits, s.last
 }
 
-// measureForward captures at the rate of the goal, without a target and with one, and then replays.
+// measureForward captures at the rate of the goal, without a target and with one by turns, and then replays.
 func (p *plan) measureForward(ctx context.Context, dir, database string, r *report) (err error) {
 	s, err := p.service(ctx, dir, database)
 	if err != nil {
@@ -96,46 +115,97 @@ func (p *plan) measureForward(ctx context.Context, dir, database string, r *repo
 	if database == postgres {
 		row.goal = forwardGoalPostgres
 	}
-	l := load{conns: 64, warm: p.warm, time: p.time, rate: row.goal}
-	alone, err := l.send(ctx, s.hook)
-	if err != nil {
+	var target struct {
+		Data struct{ ID int64 }
+	}
+	if err := s.call(ctx, http.MethodPost, "/endpoints/"+s.endpoint+"/forwarding_targets", fmt.Sprintf(`{"forwarding_target":{"name":"bench","url":%q,"enabled":false}}`, to.url), &target); err != nil {
 		return err
 	}
-	if err := s.call(ctx, http.MethodPost, "/endpoints/"+s.endpoint+"/forwarding_targets", fmt.Sprintf(`{"forwarding_target":{"name":"bench","url":%q}}`, to.url), nil); err != nil {
-		return err
+	enable := func(on bool) error {
+		return s.call(ctx, http.MethodPatch, fmt.Sprintf("/endpoints/%s/forwarding_targets/%d", s.endpoint, target.Data.ID), fmt.Sprintf(`{"forwarding_target":{"enabled":%t}}`, on), nil)
 	}
-	began := time.Now()
-	beside, err := l.send(ctx, s.hook)
-	if err != nil {
-		return err
-	}
-	captured := time.Now()
-	if beside.failed+alone.failed > 0 {
-		return fmt.Errorf("%d requests failed: %s%s", beside.failed+alone.failed, alone.firstFail, beside.firstFail)
-	}
-	arrived, hits, last := to.counts()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for arrived < beside.acked {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
+	for range p.rounds {
+		round, err := p.forwardRound(ctx, s, to, row.goal, enable)
+		if err != nil {
+			return err
 		}
-		if time.Since(captured) > forwardLimit {
-			return fmt.Errorf("%d of %d events arrived within %v", arrived, beside.acked, forwardLimit)
-		}
-		arrived, hits, last = to.counts()
+		row.rounds = append(row.rounds, round)
 	}
-	row.captures, row.p99Alone, row.p99Beside = beside.perSecond, alone.p99, beside.p99
-	row.forwards, row.lag, row.twice = float64(arrived)/last.Sub(began).Seconds(), max(0, last.Sub(captured)), hits-arrived
+	arrived, hits, _ := to.counts()
+	row.twice = hits - arrived
 	if row.replayAdds, err = p.replayAdds(ctx, s, to); err != nil {
 		return err
 	}
-	p.log("forward: %-10s %6.0f captures/s, p99 %v alone and %v beside %6.0f forwards/s, the last %v after; a replay adds %v",
-		database, row.captures, row.p99Alone, row.p99Beside, row.forwards, row.lag, row.replayAdds)
+	p.log("forward: %-10s a replay adds %v", database, row.replayAdds)
 	r.forwards = append(r.forwards, row)
 	return nil
+}
+
+// forwardRound loads once without the target and once with it.
+func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int, enable func(bool) error) (round forwardRound, err error) {
+	l := load{conns: 64, warm: p.warm, time: p.time, rate: rate}
+	before, _, _ := to.counts()
+	idle, err := s.spent()
+	if err != nil {
+		return round, err
+	}
+	if round.alone, err = l.send(ctx, s.hook); err != nil {
+		return round, err
+	}
+	captures, err := s.spent()
+	if err != nil {
+		return round, err
+	}
+	if err := enable(true); err != nil {
+		return round, err
+	}
+	began := time.Now()
+	var captured, last time.Time
+	err = p.profiled(ctx, s, "forward", func() (err error) {
+		if round.beside, err = l.send(ctx, s.hook); err != nil {
+			return err
+		}
+		captured = time.Now()
+		last, err = to.await(ctx, before+round.beside.acked)
+		return err
+	})
+	if err != nil {
+		return round, err
+	}
+	forwards, err := s.spent()
+	if err != nil {
+		return round, err
+	}
+	if n := round.beside.failed + round.alone.failed; n > 0 {
+		return round, fmt.Errorf("%d requests failed: %s%s", n, round.alone.firstFail, round.beside.firstFail)
+	}
+	round.forwards, round.lag = float64(round.beside.acked)/last.Sub(began).Seconds(), max(0, last.Sub(captured))
+	service, database := captures.minus(idle).each(round.alone.acked)
+	serviceBeside, databaseBeside := forwards.minus(captures).each(round.beside.acked)
+	round.cpuAlone, round.cpuForward = service+database, serviceBeside+databaseBeside-service-database
+	p.log("forward: %-10s %6.0f captures/s, p50 %v alone and %v beside, p99 %v and %v; %6.0f forwards/s, the last %v after; µs of CPU of service and database: %.0f + %.0f for a capture, %.0f + %.0f with its forward",
+		s.database, round.beside.perSecond, round.alone.p50, round.beside.p50, round.alone.p99, round.beside.p99, round.forwards, round.lag, service, database, serviceBeside, databaseBeside)
+	return round, enable(false)
+}
+
+// await waits until so many events have arrived and returns when the last did.
+func (s *sink) await(ctx context.Context, events int64) (time.Time, error) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); ; {
+		arrived, _, last := s.counts()
+		if arrived >= events {
+			return last, nil
+		}
+		if time.Since(began) > forwardLimit {
+			return last, fmt.Errorf("%d of %d events arrived within %v", arrived, events, forwardLimit)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return last, ctx.Err()
+		}
+	}
 }
 
 // replayAdds is what a replay takes longer than the same request made directly, by the medians.

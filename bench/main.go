@@ -30,6 +30,7 @@ type plan struct {
 	databases []string
 	parts     []string
 	load      string
+	profiles  string // directory; empty for none
 	conns     []int
 	rounds    int
 	warm      time.Duration
@@ -61,6 +62,8 @@ const (
 	partMail    = "mail"
 	partTunnel  = "tunnel"
 	partActions = "actions"
+	partNodes   = "nodes"
+	partErase   = "erase"
 )
 
 func main() {
@@ -75,11 +78,12 @@ func main() {
 		return
 	}
 	exitOn(err)
-	report, err := p.run(ctx)
+	r, err := p.run(ctx)
 	exitOn(err)
-	fmt.Println(report)
+	fmt.Println(r)
 	if p.out != "" {
-		exitOn(writeBetweenMarkers(p.out, report))
+		exitOn(r.writePlots(p.out))
+		exitOn(writeBetweenMarkers(p.out, r.String()))
 	}
 }
 
@@ -96,13 +100,14 @@ func parse(args []string) (*plan, error) {
 	short := fs.Bool("short", false, "a smoke run: everything once and tiny; figures mean nothing, and no file is written unless -out says so")
 	fs.StringVar(&p.binary, "binary", "bin/hookglass", "the built program")
 	fs.StringVar(&p.dir, "dir", "/var/tmp", "directory on a real disk for the databases; about 8 GB at full size")
-	fs.StringVar(&p.out, "out", "docs/performance.md", "file whose part between the markers is written; empty for none")
+	fs.StringVar(&p.out, "out", "docs/performance.md", "file between whose markers the sections of what was measured are written, the others staying as they are; empty for none")
 	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
 	databases := fs.String("databases", "sqlite,postgres", "which to measure")
-	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partRead, partStart, partMemory}, ","), "which to measure; start and memory use the events that read made")
+	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partNodes, partRead, partStart, partMemory, partErase}, ","), "which to measure; start, memory and erase use the events that read made")
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
-	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture part; medians are reported")
+	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture, forward and mail parts; medians are reported")
+	fs.StringVar(&p.profiles, "profile", "", "directory for processor profiles of the service during the forward part; empty for none")
 	fs.DurationVar(&p.time, "time", 5*time.Second, "length of one load")
 	fs.DurationVar(&p.warm, "warm", time.Second, "load before each measured one")
 	fs.Func("peer", "name=url of another service to load with the same requests; may be repeated", func(s string) error {
@@ -153,7 +158,7 @@ func parse(args []string) (*plan, error) {
 		}
 	}
 	for _, part := range p.parts {
-		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partRead, partStart, partMemory}, part) {
+		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partNodes, partRead, partStart, partMemory, partErase}, part) {
 			return nil, fmt.Errorf("-parts: no part %q", part)
 		}
 	}
@@ -189,62 +194,74 @@ func numbers(s string) ([]int, error) {
 }
 
 // run measures the parts that are asked for and returns the report.
-func (p *plan) run(ctx context.Context) (string, error) {
+func (p *plan) run(ctx context.Context) (*report, error) {
 	dir, err := os.MkdirTemp(p.dir, "hookglass-bench")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	r := report{plan: p, facts: machine()}
+	r := &report{plan: p, facts: machine()}
 	if r.version, err = p.version(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
 	if slices.Contains(p.parts, partCapture) {
-		if err := p.measureCapture(ctx, dir, &r); err != nil {
-			return "", fmt.Errorf("capture: %w", err)
+		if err := p.measureCapture(ctx, dir, r); err != nil {
+			return nil, fmt.Errorf("capture: %w", err)
 		}
 	}
 	if slices.Contains(p.parts, partForward) {
 		for _, database := range p.databases {
-			if err := p.measureForward(ctx, dir, database, &r); err != nil {
-				return "", fmt.Errorf("forward: %s: %w", database, err)
+			if err := p.measureForward(ctx, dir, database, r); err != nil {
+				return nil, fmt.Errorf("forward: %s: %w", database, err)
 			}
 		}
 	}
 	if slices.Contains(p.parts, partActions) {
 		for _, database := range p.databases {
-			if err := p.measureActions(ctx, dir, database, &r); err != nil {
-				return "", fmt.Errorf("actions on %s: %w", database, err)
+			if err := p.measureActions(ctx, dir, database, r); err != nil {
+				return nil, fmt.Errorf("actions on %s: %w", database, err)
 			}
 		}
 	}
 	if slices.Contains(p.parts, partMail) {
-		if err := p.measureMail(ctx, dir, &r); err != nil {
-			return "", fmt.Errorf("mail: %w", err)
+		if err := p.measureMail(ctx, dir, r); err != nil {
+			return nil, fmt.Errorf("mail: %w", err)
 		}
 	}
 	if slices.Contains(p.parts, partAgents) {
 		for _, database := range p.databases {
-			if err := p.measureAgents(ctx, dir, database, &r); err != nil {
-				return "", fmt.Errorf("agents on %s: %w", database, err)
+			if err := p.measureAgents(ctx, dir, database, r); err != nil {
+				return nil, fmt.Errorf("agents on %s: %w", database, err)
 			}
 		}
 	}
 	if slices.Contains(p.parts, partTunnel) {
 		for _, database := range p.databases {
-			if err := p.measureTunnel(ctx, dir, database, &r); err != nil {
-				return "", fmt.Errorf("tunnel on %s: %w", database, err)
+			if err := p.measureTunnel(ctx, dir, database, r); err != nil {
+				return nil, fmt.Errorf("tunnel on %s: %w", database, err)
 			}
 		}
 	}
-	if slices.Contains(p.parts, partRead) || slices.Contains(p.parts, partStart) || slices.Contains(p.parts, partMemory) {
+	if slices.Contains(p.parts, partNodes) {
+		if slices.Contains(p.databases, postgres) {
+			if err := p.measureNodes(ctx, dir, r); err != nil {
+				return nil, fmt.Errorf("nodes: %w", err)
+			}
+		}
 		for _, database := range p.databases {
-			if err := p.measureOne(ctx, dir, database, &r); err != nil {
-				return "", fmt.Errorf("%s: %w", database, err)
+			if err := p.measureFlood(ctx, dir, database, r); err != nil {
+				return nil, fmt.Errorf("flood on %s: %w", database, err)
 			}
 		}
 	}
-	return r.String(), nil
+	if slices.ContainsFunc([]string{partRead, partStart, partMemory, partErase}, func(part string) bool { return slices.Contains(p.parts, part) }) {
+		for _, database := range p.databases {
+			if err := p.measureOne(ctx, dir, database, r); err != nil {
+				return nil, fmt.Errorf("%s: %w", database, err)
+			}
+		}
+	}
+	return r, nil
 }
 
 // measureOne measures reading, starting and memory on one database, which it makes, fills and removes.
@@ -267,6 +284,11 @@ func (p *plan) measureOne(ctx context.Context, dir, database string, r *report) 
 	if slices.Contains(p.parts, partMemory) {
 		if err := p.measureMemory(ctx, s, r); err != nil {
 			return fmt.Errorf("memory: %w", err)
+		}
+	}
+	if slices.Contains(p.parts, partErase) { // the last: it leaves nothing
+		if err := p.measureErase(ctx, s, r); err != nil {
+			return fmt.Errorf("erase: %w", err)
 		}
 	}
 	return nil

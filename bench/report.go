@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The part of the report's file that belongs to this program.
@@ -32,25 +34,27 @@ type report struct {
 	mails    []mailRow
 	agents   []agentRow
 	tunnels  []tunnelRow
+	nodes    []nodesRow
+	quiets   []quietRow
 
 	mailPeerMissing bool
 }
 
-// String is the report as Markdown that reads well in a terminal too.
+// String is the report as Markdown that reads well in a terminal too: a section a part, each saying by itself what it was measured with.
 func (r *report) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s with %s, %s; the load, the service and its database shared the machine.\n",
+	measured := fmt.Sprintf("Measured on %s with %s, %s; the load, the service and its database shared the machine.",
 		time.Now().UTC().Format(time.DateOnly), r.version, r.facts)
-	r.writeCaptures(&b)
-	r.writeForwards(&b)
-	r.writeActions(&b)
-	r.writeMails(&b)
-	r.writeAgents(&b)
-	r.writeTunnels(&b)
-	r.writeReads(&b)
-	r.writeStarts(&b)
-	r.writeMemories(&b)
-	return b.String()
+	var all strings.Builder
+	for _, write := range []func(*strings.Builder){
+		r.writeCaptures, r.writeForwards, r.writeActions, r.writeMails, r.writeAgents, r.writeTunnels, r.writeReads, r.writeStarts, r.writeMemories, r.writeNodes,
+	} {
+		var b strings.Builder
+		write(&b)
+		if b.Len() > 0 {
+			all.WriteString(strings.TrimRight(b.String(), "\n") + "\n\n" + measured + "\n")
+		}
+	}
+	return all.String()
 }
 
 func (r *report) writeCaptures(b *strings.Builder) {
@@ -58,13 +62,15 @@ func (r *report) writeCaptures(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\n### Capture\n\nA GitHub push of 1.5 KB with its 12 headers, answered after the event is on disk. Medians of %d rounds of %v a load,\n"+
-		"interleaved; load by %s. Ratios are to the no-op of the same round.\n\n", r.plan.rounds, r.plan.time, generatorName(r.plan.load))
+		"interleaved; load by %s. Ratios are to the no-op of the same round. A task each: the endpoint has an action, so each event is stored with a task,\n"+
+		"which is worked meanwhile and finds that the action's condition does not hold.\n\n", r.plan.rounds, r.plan.time, generatorName(r.plan.load))
 	t := table{{"system", "connections", "captures/s", "ratio", "p50", "p99", "p99 ratio", "failed"}}
 	for _, c := range r.captures {
 		t = append(t, []string{c.system, strconv.Itoa(c.conns), thousands(int64(c.perSecond)), fmt.Sprintf("%.2f", c.ratio),
 			duration(c.p50), duration(c.p99), fmt.Sprintf("%.1f", c.p99Ratio), strconv.FormatInt(c.failed, 10)})
 	}
 	t.write(b)
+	fmt.Fprintf(b, "\n![Captures as a share of the no-op](%s)\n", plotFile("capture"))
 	if len(r.checked) > 0 {
 		fmt.Fprintf(b, "\nAfterwards: %s.\n", strings.Join(r.checked, "; "))
 	}
@@ -74,16 +80,26 @@ func (r *report) writeForwards(b *strings.Builder) {
 	if len(r.forwards) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Forwarding and replay\n\nThe same requests at a fixed rate, first to an endpoint without a forwarding target, then to one with one; the target is in the benchmark's own\n"+
-		"process and answers at once. Forwards/s are over the time until the last had arrived. What a replay adds is its answer's median less that of the\nsame request made directly.\n\n")
-	t := table{{"database", "captures/s", "p99 alone", "p99 beside forwards", "ratio", "forwards/s", "last after", "twice", "replay adds", "at the goal"}}
+	fmt.Fprintf(b, "\n### Forwarding and replay\n\nThe same requests at a fixed rate, to an endpoint without a forwarding target and with one by turns; the target is in the benchmark's own\n"+
+		"process and answers at once. Forwards/s are over the time until the last had arrived. Medians of %d rounds of %v a load, of ratios those within a round.\n"+
+		"The processor time of a forward is that of the service and its database beside forwards, less that of the captures alone. What a replay adds is its\n"+
+		"answer's median less that of the same request made directly.\n\n", r.plan.rounds, r.plan.time)
+	t := table{{"database", "captures/s", "p99 alone", "p99 beside forwards", "ratio", "p50 ratio", "forwards/s", "last after", "twice", "CPU of a capture", "of a forward", "replay adds", "at the goal"}}
 	for _, f := range r.forwards {
 		reached := "yes"
-		if f.forwards < 0.95*float64(f.goal) {
+		forwards := f.median(func(r forwardRound) float64 { return r.forwards })
+		if forwards < 0.95*float64(f.goal) {
 			reached = "no: " + thousands(int64(f.goal))
 		}
-		t = append(t, []string{title(f.database), thousands(int64(f.captures)), duration(f.p99Alone), duration(f.p99Beside), fmt.Sprintf("%.2f", float64(f.p99Beside)/float64(f.p99Alone)),
-			thousands(int64(f.forwards)), duration(f.lag), strconv.FormatInt(f.twice, 10), duration(f.replayAdds), reached})
+		t = append(t, []string{
+			title(f.database), thousands(int64(f.median(func(r forwardRound) float64 { return r.beside.perSecond }))),
+			duration(f.medianTime(func(r forwardRound) time.Duration { return r.alone.p99 })), duration(f.medianTime(func(r forwardRound) time.Duration { return r.beside.p99 })),
+			fmt.Sprintf("%.2f", f.median(func(r forwardRound) float64 { return float64(r.beside.p99) / float64(r.alone.p99) })),
+			fmt.Sprintf("%.2f", f.median(func(r forwardRound) float64 { return float64(r.beside.p50) / float64(r.alone.p50) })),
+			thousands(int64(forwards)), duration(f.medianTime(func(r forwardRound) time.Duration { return r.lag })), strconv.FormatInt(f.twice, 10),
+			fmt.Sprintf("%.0f µs", f.median(func(r forwardRound) float64 { return r.cpuAlone })), fmt.Sprintf("%.0f µs", f.median(func(r forwardRound) float64 { return r.cpuForward })),
+			duration(f.replayAdds), reached,
+		})
 	}
 	t.write(b)
 }
@@ -124,6 +140,11 @@ func (r *report) writeReads(b *strings.Builder) {
 			strconv.Itoa(row.samples), strconv.Itoa(row.found)})
 	}
 	t.write(b)
+	for _, database := range r.plan.databases {
+		if len(r.growth(database)) > 0 {
+			fmt.Fprintf(b, "\n![Times of lists and searches on %s, by the number of events](%s)\n", title(database), plotFile("reads-"+database))
+		}
+	}
 }
 
 func (row readRow) figures() string {
@@ -170,7 +191,7 @@ func (t table) write(b *strings.Builder) {
 	widths := make([]int, len(t[0]))
 	for _, row := range t {
 		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
 	line := func(cells []string) {
@@ -189,18 +210,45 @@ func (t table) write(b *strings.Builder) {
 	}
 }
 
-// writeBetweenMarkers replaces what stands between the markers of the file.
+// writeBetweenMarkers replaces the sections of the report in what stands between the markers of the file, and leaves those of
+// parts that were not measured.
 func writeBetweenMarkers(file, report string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	head, rest, ok := strings.Cut(string(b), beginMarker)
-	_, tail, ok2 := strings.Cut(rest, endMarker)
+	old, tail, ok2 := strings.Cut(rest, endMarker)
 	if !ok || !ok2 {
 		return errors.New(file + " does not hold the markers " + beginMarker + " and " + endMarker)
 	}
-	return os.WriteFile(file, []byte(head+beginMarker+"\n\n"+report+"\n"+endMarker+tail), 0o644)
+	merged := sections(old)
+	for _, s := range sections(report) {
+		if i := slices.IndexFunc(merged, func(m section) bool { return m.title == s.title }); i >= 0 {
+			merged[i] = s
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	var all strings.Builder
+	for _, s := range merged {
+		all.WriteString(sectionMark + s.title + "\n\n" + s.text + "\n\n")
+	}
+	return os.WriteFile(file, []byte(head+beginMarker+"\n\n"+all.String()+endMarker+tail), 0o644)
+}
+
+// section is what a report says of one part.
+type section struct{ title, text string }
+
+const sectionMark = "### "
+
+func sections(report string) []section {
+	var all []section
+	for _, part := range strings.Split("\n"+report, "\n"+sectionMark)[1:] {
+		title, text, _ := strings.Cut(part, "\n")
+		all = append(all, section{title, strings.TrimSpace(text)})
+	}
+	return all
 }
 
 // machine is what of the machine the figures depend on.

@@ -36,11 +36,13 @@ type service struct {
 	binary   string
 	dir      string // data and log
 	dsn      string // empty: SQLite in dir
+	keys     string // empty: in dir
 	cluster  *storetest.Cluster
 	token    string
 	endpoint string // its id
 	hook     string // its URL
 	smtp     string // where it takes mail
+	metrics  string // where it gives profiles, if it shall
 	process
 }
 
@@ -54,6 +56,11 @@ type process struct {
 // service makes the database, starts the program on it and gives it an endpoint.
 func (p *plan) service(ctx context.Context, dir, database string) (s *service, err error) {
 	s = &service{database: database, binary: p.binary}
+	if p.profiles != "" {
+		if s.metrics, err = freeAddress(); err != nil {
+			return nil, err
+		}
+	}
 	// PostgreSQL's own user has to pass through.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, err
@@ -67,7 +74,7 @@ func (p *plan) service(ctx context.Context, dir, database string) (s *service, e
 		}
 	}()
 	if database == postgres {
-		if s.cluster, err = storetest.Start(dir); err != nil {
+		if s.cluster, err = storetest.StartStock(dir); err != nil {
 			return s, err
 		}
 		if s.dsn, err = s.cluster.CreateDatabase(""); err != nil {
@@ -104,6 +111,9 @@ func (s *service) storage() []string {
 	if s.dsn != "" {
 		flags = append(flags, "--database-url", s.dsn)
 	}
+	if s.keys != "" {
+		flags = append(flags, "--secret-key-file", s.keys)
+	}
 	return flags
 }
 
@@ -139,6 +149,9 @@ func (s *service) start(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	args := append([]string{"serve", "--listen", strings.TrimPrefix(s.base, "http://"), "--smtp-listen", s.smtp, "--mail-dns", os.DevNull, "--outbound-allow", "127.0.0.0/8"}, s.storage()...)
+	if s.metrics != "" {
+		args = append(args, "--metrics-listen", s.metrics)
+	}
 	return s.run(ctx, exec.Command(s.binary, args...), filepath.Join(s.dir, "log"), "/readyz")
 }
 
