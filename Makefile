@@ -1,9 +1,11 @@
 # `make` lists what there is to do. The work is in script/, which can be run by hand as well.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race check fmt generate fuzz crash bench need clean
+.PHONY: help run build test race check fmt generate fuzz crash soak bench need release clean
 
 BIN     := bin/hookglass
+DURATION ?= 10m
+SEED    ?=
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 help: ## list the targets
@@ -39,11 +41,17 @@ fuzz: ## every fuzz target for a while (FUZZTIME=10s each)
 crash: need ## the long form of the fault tests: many kills, freezes, full disks and floods (a quarter of an hour)
 	@HOOKGLASS_LONG=1 go test -count=1 -timeout 2h -v ./internal/faults/
 
+soak: need ## mixed load and random blows with the race detector, ending with the balance (DURATION=10m, SEED=...)
+	@HOOKGLASS_SOAK=$(DURATION) HOOKGLASS_SOAK_SEED=$(SEED) go test -count=1 -timeout 24h -v -run '^TestSoak$$' ./internal/faults/
+
 bench: build ## measure, print the tables and write docs/performance.md (ARGS="-short" for a smoke run)
 	@go run ./bench -binary $(BIN) $(ARGS)
 
 need: ## install PostgreSQL's programs and a headless browser for the tests, when missing and when it may
 	@script/need
+
+release: ## archives, packages, licences, bill of materials and checksums in dist/ (ARGS="-only linux_amd64" for one platform)
+	@script/release $(ARGS)
 
 clean: ## remove what was built
 	@rm -rf bin dist
