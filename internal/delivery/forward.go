@@ -44,6 +44,9 @@ const (
 	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
 	clockJump = 5 * time.Second
+	// recallEvery is how often deliveries are looked for that are due later than anything can be: one that was captured by the clock
+	// as it was may be stored after the clock went back was noticed.
+	recallEvery = 20 * time.Second
 )
 
 // ForwardConfig is what a Forwarder is made of.
@@ -65,11 +68,12 @@ type ForwardConfig struct {
 // waits in the table and holds nothing. A node that dies loses its leases, and others take over.
 type Forwarder struct {
 	ForwardConfig
-	db      *store.DB
-	freed   chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
-	settled chan settled
-	sending sync.WaitGroup
-	looked  time.Time // the time of the last round; of Run's alone
+	db       *store.DB
+	freed    chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
+	settled  chan settled
+	sending  sync.WaitGroup
+	looked   time.Time // the time of the last round by Now, and recalled that of the last recall by this machine; of Run's alone
+	recalled time.Time
 
 	mu      sync.Mutex
 	shares  *fair.Places
@@ -214,7 +218,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 // recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or just now, must
 // not make deliveries wait until it is there again.
 func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
-	if !f.looked.IsZero() && now.After(f.looked.Add(-clockJump)) {
+	if now.After(f.looked.Add(-clockJump)) && !f.recalled.IsZero() && time.Since(f.recalled) < recallEvery {
 		f.looked = now
 		return nil
 	}
@@ -222,7 +226,7 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
 		return tx.RecallForwards(now, now.Add(hookglass.MaxForwardTimeout+leaseSlack+clockJump))
 	})
 	if err == nil {
-		f.looked = now
+		f.looked, f.recalled = now, time.Now()
 	}
 	return err
 }
