@@ -235,7 +235,7 @@ func tryOtherSecrets(in *input, judges []*judge, configs []Config) (Finding, boo
 }
 
 func tryBodies(in *input, judges []*judge, _ []Config) (Finding, bool) {
-	for _, v := range bodyVariants(in) {
+	for v := range bodyVariants(in) {
 		changed := *in.Request
 		changed.Body = v.body
 		if f, ok := attempt(&input{Request: &changed}, judges); ok {

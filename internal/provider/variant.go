@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -19,17 +21,23 @@ type variant struct {
 	body    []byte
 }
 
-// bodyVariants returns the bodies that the sender may have signed instead of the one received, likely ones first.
-func bodyVariants(in *input) []variant {
-	var all []variant
-	add := func(code, message string, body []byte) {
-		if body != nil && !bytes.Equal(body, in.Body) {
-			all = append(all, variant{code, message, body})
-		}
+// bodyVariants makes the bodies that the sender may have signed instead of the one received, likely ones first and one at a
+// time, because there are many and each may be large.
+func bodyVariants(in *input) iter.Seq[variant] {
+	return func(yield func(variant) bool) {
+		taken := true
+		eachBody(in, func(code, message string, body []byte) bool {
+			taken = taken && (body == nil || bytes.Equal(body, in.Body) || yield(variant{code, message, body}))
+			return taken
+		})
 	}
+}
+
+func eachBody(in *input, add func(code, message string, body []byte) bool) {
 	b := in.Body
-	trimmed := bytes.TrimRight(b, "\r\n")
-	add("body_newline_added", "A line end was added at the end of the body on its way: the signature covers the body without it.", trimmed)
+	const lineEndAdded = "A line end was added at the end of the body on its way: the signature covers the body without it."
+	add("body_newline_added", lineEndAdded, bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))
+	add("body_newline_added", lineEndAdded, bytes.TrimRight(b, "\r\n"))
 	add("body_newline_removed", "The line end of the body was lost on its way: the signature covers the body with a final newline.", join(b, "\n"))
 	add("body_newline_removed", "The line end of the body was lost on its way: the signature covers the body with a final CR LF.", join(b, "\r\n"))
 	if enc := in.Headers.Get("Content-Encoding"); enc != "" {
@@ -37,7 +45,7 @@ func bodyVariants(in *input) []variant {
 	}
 	add("body_empty", "The signature was made over an empty body: the sender signs before it writes the body, or something on the way lost or replaced it.", []byte{})
 	if len(b) > reencodeBytes {
-		return all
+		return
 	}
 	lf := bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	add("body_line_ends", "Line ends were changed on the way: the signature covers the body with LF instead of CR LF.", lf)
@@ -53,18 +61,33 @@ func bodyVariants(in *input) []variant {
 		if payload, ok := formValue(in.params(), "payload"); ok {
 			add("body_form_payload", "The signature was made over the JSON inside the form field payload. It has to cover the form as sent.", []byte(payload))
 		}
-		return all
+		return
 	}
 	if json.Valid(b) {
+		text := bytes.TrimSpace(b)
 		for _, layout := range layouts {
 			for _, spelling := range spellings {
-				if how := strings.Trim(layout.name+" and "+spelling.name, " and"); how != "" {
-					add("body_reencoded", fmt.Sprintf("The JSON was parsed and written anew on its way: the signature covers it %s. Sign and verify the bytes as they are sent.", how), spelling.apply(layout.apply(b)))
+				how := enumerated(layout.name, spelling.name)
+				if how == "" {
+					continue
+				}
+				rewritten := spelling.apply(layout.apply(text))
+				if !add("body_reencoded", rewrittenJSON(how), rewritten) ||
+					!add("body_reencoded", rewrittenJSON(enumerated(how, "with a final newline")), join(rewritten, "\n")) {
+					return
 				}
 			}
 		}
 	}
-	return all
+}
+
+func rewrittenJSON(how string) string {
+	return "The JSON was parsed and written anew on its way: the signature covers it " + how + ". Sign and verify the bytes as they are sent."
+}
+
+// enumerated joins what is not empty.
+func enumerated(names ...string) string {
+	return strings.Join(slices.DeleteFunc(names, func(s string) bool { return s == "" }), " and ")
 }
 
 func join(b []byte, tail string) []byte { return append(bytes.Clone(b), tail...) }
