@@ -1,9 +1,13 @@
 package cable_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -263,11 +267,57 @@ func TestWhatIsNoProtocolEndsTheSocket(t *testing.T) {
 	if _, err := binary.read(); websocket.CloseStatus(err) != websocket.StatusUnsupportedData {
 		t.Errorf("a binary message: %v", err)
 	}
+	for name, c := range map[string]struct {
+		frame string
+		code  websocket.StatusCode
+	}{
+		"text that is no UTF-8": {"\x81\x82\x00\x00\x00\x00\xff\xfe", websocket.StatusInvalidFramePayloadData},
+		"half a surrogate":      {"\x81\x83\x00\x00\x00\x00\xed\xa0\x80", websocket.StatusInvalidFramePayloadData},
+		"no mask":               {"\x81\x02{}", websocket.StatusProtocolError},
+		"a length below zero":   {"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00", websocket.StatusProtocolError},
+		"a reserved bit":        {"\xc1\x80\x00\x00\x00\x00", websocket.StatusProtocolError},
+	} {
+		if got := s.endedBy(c.frame); got != c.code {
+			t.Errorf("%s: it ended with %d, want %d", name, got, c.code)
+		}
+	}
 	res, err := http.DefaultTransport.RoundTrip(mustRequest(t, s.url+"/cable"))
 	must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("no upgrade: %d", res.StatusCode)
+	}
+}
+
+// endedBy writes a frame as it stands and returns the code with which the server ends the socket.
+func (s *site) endedBy(frame string) websocket.StatusCode {
+	s.t.Helper()
+	raw, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	must(s.t, err)
+	defer raw.Close()
+	must(s.t, raw.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(raw, "GET /cable?ticket="+s.ticket()+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	must(s.t, err)
+	in := bufio.NewReader(raw)
+	res, err := http.ReadResponse(in, nil)
+	must(s.t, err)
+	res.Body.Close()
+	for sent := false; ; sent = true {
+		head := make([]byte, 2)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return websocket.StatusAbnormalClosure
+		}
+		payload := make([]byte, head[1])
+		_, err := io.ReadFull(in, payload)
+		must(s.t, err)
+		if head[0] == 0x88 {
+			return websocket.StatusCode(binary.BigEndian.Uint16(payload))
+		}
+		if !sent { // behind the welcome
+			_, err = io.WriteString(raw, frame)
+			must(s.t, err)
+		}
 	}
 }
 

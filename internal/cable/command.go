@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
@@ -70,15 +71,20 @@ func (c *conn) serve(ctx context.Context, session *tunnel.Session) error {
 // read returns the next message. It has no deadline of its own: who vanished does not answer pings.
 func (c *conn) read() ([]byte, error) {
 	kind, reader, err := c.ws.Reader(context.Background())
-	if err != nil {
-		return nil, err
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(reader)
 	}
-	text, err := io.ReadAll(reader)
-	if err == nil && kind != websocket.MessageText {
-		err = c.ws.Close(websocket.StatusUnsupportedData, "text messages alone")
-		if err == nil {
-			err = io.EOF
-		}
+	switch {
+	case err != nil:
+		// The library says itself what most violations are, and leaves some without a word. On a socket that has ended this does nothing.
+		c.violated(websocket.StatusProtocolError, "")
+	case kind != websocket.MessageText:
+		c.violated(websocket.StatusUnsupportedData, "text messages alone")
+		err = io.EOF
+	case !utf8.Valid(text): // RFC 6455, section 8.1
+		c.violated(websocket.StatusInvalidFramePayloadData, "text is UTF-8")
+		err = io.EOF
 	}
 	return text, err
 }

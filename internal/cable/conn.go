@@ -159,6 +159,13 @@ func (c *conn) disconnect(reason string, reconnect bool) {
 	c.Abort()
 }
 
+// violated ends a socket whose client does not keep to the protocol, and tells it so.
+func (c *conn) violated(code websocket.StatusCode, why string) {
+	last := time.AfterFunc(farewell, c.Abort)
+	defer last.Stop()
+	_ = c.ws.Close(code, why) // there is nobody else to tell
+}
+
 // Abort implements tunnel.Conn.
 func (c *conn) Abort() { _ = c.ws.CloseNow() }
 
