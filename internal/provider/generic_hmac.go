@@ -29,6 +29,9 @@ func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 	return s, s.prepare()
 }
 
+// maxTolerance is a day, as the API's description says.
+const maxTolerance = 86400
+
 // ValidateOptions answers validation_failed for settings of generic_hmac that can not be used; fields are named below prefix.
 func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	var wrong []hookglass.FieldError
@@ -49,8 +52,8 @@ func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	if len(o.Prefix) > 200 {
 		wrong = append(wrong, hookglass.FieldError{Field: prefix + "prefix", Message: "must not be longer than 200 characters"})
 	}
-	if o.ToleranceSeconds < 0 {
-		wrong = append(wrong, hookglass.FieldError{Field: prefix + "tolerance_seconds", Message: "must not be negative"})
+	if o.ToleranceSeconds < 0 || o.ToleranceSeconds > maxTolerance {
+		wrong = append(wrong, hookglass.FieldError{Field: prefix + "tolerance_seconds", Message: "must be 0 to 86400"})
 	}
 	if t := o.PayloadTemplate; t != "" && (!strings.Contains(t, "{body}") || !validTemplate(t) || len(t) > 500) {
 		wrong = append(wrong, hookglass.FieldError{Field: prefix + "payload_template", Message: "must hold {body}, may hold {timestamp} and {id}, and no other braces"})

@@ -378,23 +378,25 @@ func TestGenericHMAC(t *testing.T) {
 
 func TestValidateOptions(t *testing.T) {
 	for field, o := range map[string]hookglass.GenericOptions{
-		"o.algorithm":         {Algorithm: "md5"},
-		"o.encoding":          {Encoding: "any"},
-		"o.timestamp_unit":    {TimestampUnit: "rfc3339"},
-		"o.secret_encoding":   {SecretEncoding: "standard"},
-		"o.header":            {Header: "X Signature"},
-		"o.header ":           {Header: "*"},
-		"o.timestamp_header":  {TimestampHeader: "X-T\n"},
-		"o.id_header":         {IDHeader: "ä"},
-		"o.prefix":            {Prefix: strings.Repeat("x", 201)},
-		"o.tolerance_seconds": {ToleranceSeconds: -1},
-		"o.payload_template":  {PayloadTemplate: "{timestamp}"},
+		"o.algorithm":          {Algorithm: "md5"},
+		"o.encoding":           {Encoding: "any"},
+		"o.timestamp_unit":     {TimestampUnit: "rfc3339"},
+		"o.secret_encoding":    {SecretEncoding: "standard"},
+		"o.header":             {Header: "X Signature"},
+		"o.header ":            {Header: "*"},
+		"o.timestamp_header":   {TimestampHeader: "X-T\n"},
+		"o.id_header":          {IDHeader: "ä"},
+		"o.prefix":             {Prefix: strings.Repeat("x", 201)},
+		"o.tolerance_seconds":  {ToleranceSeconds: -1},
+		"o.tolerance_seconds ": {ToleranceSeconds: 86401},
+		"o.payload_template":   {PayloadTemplate: "{timestamp}"},
 	} {
 		err := provider.ValidateOptions("o.", o)
 		if !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), strings.TrimSpace(field)) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	must(t, provider.ValidateOptions("o.", hookglass.GenericOptions{ToleranceSeconds: 86400}))
 	if err := provider.ValidateOptions("o.", hookglass.GenericOptions{PayloadTemplate: `{"b":{body}}`}); err == nil {
 		t.Error("other braces are accepted")
 	}
