@@ -356,6 +356,30 @@ func TestReruns(t *testing.T) {
 	})
 }
 
+// A first run is stored when it has ended, so a rerun can be asked for before there is one to link it to.
+func TestARerunIsTheChildOfAFirstRunThatIsStoredLater(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Again", step("tag", "Mark", `{"tag":"one"}`)))
+		e := b.capture(body)
+		again, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID), "")
+		must(t, err)
+		if again.ParentID != "" {
+			t.Errorf("there is no first run yet, and the rerun is a child of %q", again.ParentID)
+		}
+		b.work(e)
+		must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+		parents := make(map[string]string)
+		for _, r := range b.runs(a) {
+			parents[r.ID] = r.ParentID
+		}
+		delete(parents, "")
+		first := parents[again.ID]
+		if parent, stored := parents[first]; len(parents) != 2 || !stored || parent != "" || first == again.ID {
+			t.Errorf("the parents are %v; %s is the rerun", parents, again.ID)
+		}
+	})
+}
+
 func TestRunsOutliveTheirAction(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Short", step("tag", "Mark", `{"tag":"one"}`)))

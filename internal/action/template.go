@@ -277,7 +277,7 @@ func (t *Template) Render(v Values) (Rendered, error) {
 		if err != nil {
 			return Rendered{}, err
 		}
-		if value.Size() > bound {
+		if sizeOf(value) > bound {
 			return Rendered{}, &TemplateError{p.at, p.name + " is too large"}
 		}
 		text, err := t.escape(p, value)
@@ -359,6 +359,14 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 		return s, nil
 	}
 	return value.Text(), nil
+}
+
+// sizeOf is how many bytes a value makes at least, in whatever place: neither the quotes of a string nor its escapes are in every one.
+func sizeOf(v jsondoc.Value) int {
+	if v.Kind() == jsondoc.String {
+		return len(v.Text())
+	}
+	return v.Size()
 }
 
 // percentEncoded encodes all but the unreserved characters of RFC 3986, section 2.3.

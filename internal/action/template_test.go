@@ -184,6 +184,10 @@ func TestRenderedTextsAreBounded(t *testing.T) {
 		{action.InText, `{{request.body.s}}`, 256<<10 - 2, true},
 		{action.InText, `{{request.body.s}}xx`, 256<<10 - 2, true},
 		{action.InText, `{{request.body.s}}xxx`, 256<<10 - 2, false},
+		{action.InText, `{{request.body.s}}`, 256 << 10, true},
+		{action.InText, `{{request.body.s}}`, 256<<10 + 1, false},
+		{action.InJSON, `"{{request.body.s}}"`, 256<<10 - 2, true},
+		{action.InJSON, `{{request.body.s}}`, 256<<10 - 1, false},
 		{action.InText, `{{request.body.s}}`, 300 << 10, false},
 		{action.InText, strings.Repeat(`{{request.body.s}}`, 1000), 200 << 10, false},
 		{action.InURL, `https://h/{{request.body.s}}`, 2048 - 10, true},
@@ -198,6 +202,15 @@ func TestRenderedTextsAreBounded(t *testing.T) {
 		if _, err = template.Render(values(big(c.size))); (err == nil) != c.ok {
 			t.Errorf("%.40s with %d bytes: %v", c.template, c.size, err)
 		}
+	}
+	// What a text takes in JSON is not what it takes here.
+	template, err := action.ParseTemplate(`{{request.body.s}}`, action.InText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quotes := `{"s":"` + strings.Repeat(`\"`, 200<<10) + `"}`
+	if got, err := template.Render(values(quotes)); err != nil || len(got.Text) != 200<<10 {
+		t.Errorf("200 KiB of quotes made %d bytes: %v", len(got.Text), err)
 	}
 }
 

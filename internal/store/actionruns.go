@@ -9,7 +9,9 @@ import (
 	"hookglass"
 )
 
-const actionRunColumns = `r.num, r.id, r.endpoint, e.id, r.action, r.action_id, r.event, r.event_id, r.parent_id, r.rerun, r.status, r.trace,
+// A rerun that named no parent is the child of the first run. That may be stored after it, being written down when it has ended.
+const actionRunColumns = `r.num, r.id, r.endpoint, e.id, r.action, r.action_id, r.event, r.event_id, CASE WHEN r.rerun = 0 THEN NULL ELSE
+	coalesce(r.parent_id, (SELECT f.id FROM action_runs f WHERE f.event = r.event AND f.action = r.action AND f.rerun = 0)) END, r.rerun, r.status, r.trace,
 	r.created_at, r.started_at, r.finished_at`
 
 const actionRunTables = ` FROM action_runs r JOIN endpoints e ON e.num = r.endpoint`
