@@ -51,6 +51,18 @@ type Error struct {
 	Message    string       `json:"message,omitempty" doc:"One sentence for a person." example:"endpoint.name is required."`
 	Details    []FieldError `json:"details,omitempty" doc:"With validation_failed: what is wrong with which field."`
 	RetryAfter int          `json:"retry_after,omitempty" doc:"With rate_limited: seconds to wait." example:"6"`
+
+	ExistingProvider string      `json:"existing_provider,omitempty" doc:"With signature_config_exists: the provider that has one."`
+	References       []Reference `json:"references,omitempty" doc:"With secret_in_use, and the conflict of a tag in use: the steps that refer to it."`
+	Position         *int        `json:"position,omitempty" doc:"With validation_failed of a search: the byte at which it is wrong, from 0."`
+}
+
+// Reference is a step of an action that refers to a secret or a tag.
+type Reference struct {
+	EndpointID string `json:"endpoint_id"`
+	ActionID   string `json:"action_id"`
+	ActionName string `json:"action_name"`
+	Step       string `json:"step" doc:"The step's reference key."`
 }
 
 // FieldError says what is wrong with one field of a request.

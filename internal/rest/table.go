@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -189,7 +190,7 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 		hop := &huma.Operation{
 			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.text,
 			Tags: []string{op.tag}, DefaultStatus: max(op.status, http.StatusOK), Responses: op.responses(media),
-			Security: op.security(), Middlewares: huma.Middlewares{admit, numbered[In]}, RejectUnknownQueryParameters: op.strict,
+			Security: op.security(), Middlewares: huma.Middlewares{admit, named[In]}, RejectUnknownQueryParameters: op.strict,
 		}
 		if i > 0 {
 			hop.OperationID += "-" + strconv.Itoa(i+1)
@@ -205,16 +206,24 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 	}
 }
 
-// numbered answers not_found where the path has something else in the place of a numeric id: no resource has it. To the
-// framework it would be a wrong parameter.
-func numbered[In any](hc huma.Context, next func(huma.Context)) {
+// named answers not_found where the path has, in the place of an id, what no resource is named: something else than a
+// number for a numeric id, which to the framework would be a wrong parameter, or what no database takes for text.
+func named[In any](hc huma.Context, next func(huma.Context)) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
-		if name := f.Tag.Get("path"); name != "" && f.Type.Kind() == reflect.Int64 {
-			if _, err := strconv.ParseInt(hc.Param(name), 10, 64); err != nil {
-				r, w := humago.Unwrap(hc)
-				httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
-				return
-			}
+		name := f.Tag.Get("path")
+		if name == "" {
+			continue
+		}
+		value := hc.Param(name)
+		possible := utf8.ValidString(value) && !strings.Contains(value, "\x00")
+		if f.Type.Kind() == reflect.Int64 {
+			_, err := strconv.ParseInt(value, 10, 64)
+			possible = err == nil
+		}
+		if !possible {
+			r, w := humago.Unwrap(hc)
+			httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
+			return
 		}
 	}
 	next(hc)

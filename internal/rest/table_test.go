@@ -126,11 +126,12 @@ func FuzzBody(f *testing.F) {
 }
 
 // Decisions, section 3: numeric ids are integers, so a path with anything else names nothing.
-func TestAPathWithoutANumberForAnIDNamesNothing(t *testing.T) {
+func TestAPathOfWhatNoIDIsMadeOfNamesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
 		for _, path := range []string{
 			"/endpoints/" + e.ID + "/forwarding_targets/x", "/endpoints/" + e.ID + "/signature_configs/1.5", "/tags/99999999999999999999", "/workspaces/main/action_secrets",
+			"/endpoints/%00", "/endpoints/%ff", "/endpoints/" + e.ID + "/requests/%00", "/endpoints/" + e.ID + "/replay_batches/%00", "/endpoints/" + e.ID + "/replay_cases/a%00b", "/flows/%c3%28",
 		} {
 			s.wantError(404, "not_found", "GET", path, "")
 		}
