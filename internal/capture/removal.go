@@ -118,10 +118,29 @@ func (s *Service) Purge(ctx context.Context) error {
 	return nil
 }
 
+// tendEvery is how often ranges of payloads are looked after.
+const tendEvery = time.Minute
+
+// Tend keeps the database's ranges of payloads as they should be, until ctx ends. All nodes try; one does it.
+func (s *Service) Tend(ctx context.Context) error {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		if err := s.db.TendPayloads(ctx, s.cfg.Retention); err != nil && ctx.Err() == nil {
+			s.log.Warn("ranges of payloads could not be tended", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 func (s *Service) purge(ctx context.Context, d store.PurgeDue) error {
 	for more := true; more; {
 		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			_, more, err = tx.PurgeEvents(d.EndpointNum, d.Cutoff)
+			_, more, err = tx.PurgeEvents(d)
 			return err
 		})
 		if err != nil {

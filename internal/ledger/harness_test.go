@@ -404,7 +404,7 @@ func (y *yard) purge(cutoff time.Time) {
 	}
 	for more := true; more; {
 		y.update(func(tx *store.Tx) (err error) {
-			_, more, err = tx.PurgeEvents(y.ep.Num, cutoff)
+			_, more, err = tx.PurgeEvents(store.PurgeDue{EndpointNum: y.ep.Num, Cutoff: cutoff})
 			return err
 		})
 	}

@@ -304,6 +304,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	background("account", s.accounts.Run)
 	background("alert", s.alerts.Run)
 	background("capture", s.captures.Run)
+	background("ranges", s.captures.Tend)
 	background("replay", s.replays.Run)
 	background("flow", s.flows.Run)
 	background("tunnel", s.tunnels.Run)

@@ -46,7 +46,9 @@ func (d dialect) catalog(ctx context.Context, q querier) ([]Table, error) {
 	if d == postgres {
 		columns = `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c
 			JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-			WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE' ORDER BY c.table_name, c.ordinal_position`
+			WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
+				AND NOT EXISTS (SELECT FROM pg_class k WHERE k.relname = t.table_name AND k.relnamespace = current_schema()::regnamespace AND k.relispartition)
+			ORDER BY c.table_name, c.ordinal_position`
 		references = `SELECT a.relname, b.relname FROM pg_constraint f JOIN pg_class a ON a.oid = f.conrelid JOIN pg_class b ON b.oid = f.confrelid
 			WHERE f.contype = 'f' AND f.connamespace = current_schema()::regnamespace`
 	}

@@ -67,7 +67,11 @@ func dumpTable(ctx context.Context, tx *sql.Tx, t Table, sink Sink) error {
 		names[i] = c.Name
 	}
 	// By the first column, the key, so that a row comes after an earlier one of its table that it refers to.
-	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+t.Name+" ORDER BY 1")
+	condition := ""
+	if t.Name == "payloads" { // of events that are gone some wait for their range to be dropped
+		condition = " WHERE EXISTS (SELECT 1 FROM events WHERE events.seq = payloads.seq)"
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+t.Name+condition+" ORDER BY 1")
 	if err != nil {
 		return err
 	}

@@ -105,8 +105,8 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 
 // PurgeEvents deletes from the oldest events of an endpoint, a few hundred at most, those that were received before the cutoff.
 // It reports whether there may be more of them.
-func (tx *Tx) PurgeEvents(endpointNum int64, cutoff time.Time) (deleted int64, more bool, err error) {
-	e, err := tx.EndpointByNum(endpointNum)
+func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
+	e, err := tx.EndpointByNum(d.EndpointNum)
 	if err != nil {
 		return 0, false, err
 	}
@@ -118,11 +118,17 @@ func (tx *Tx) PurgeEvents(endpointNum int64, cutoff time.Time) (deleted int64, m
 	if err != nil {
 		return 0, false, err
 	}
-	seqs, reached, err := tx.toDelete(endpointNum, log.floor, high, query.Between(time.Time{}, cutoff))
+	seqs, reached, err := tx.toDelete(d.EndpointNum, log.floor, high, query.Between(time.Time{}, d.Cutoff))
 	if err != nil {
 		return 0, false, err
 	}
-	deleted, err = tx.deleteEvents(log, seqs)
+	bodies := seqs
+	if d.Longest {
+		if bodies, err = tx.withoutRange(seqs); err != nil {
+			return 0, false, err
+		}
+	}
+	deleted, err = tx.deleteRows(log, seqs, bodies)
 	return deleted, deleted > 0 && (high != math.MaxInt64 || reached < high), err
 }
 
@@ -130,6 +136,9 @@ func (tx *Tx) PurgeEvents(endpointNum int64, cutoff time.Time) (deleted int64, m
 type PurgeDue struct {
 	EndpointNum int64
 	Cutoff      time.Time // what was received before it is to go
+	// Longest says that no account keeps its events longer. Payloads may then wait for the whole range that they are in (see TendPayloads),
+	// where nobody can read them any more.
+	Longest bool
 }
 
 // PurgesDue lists the endpoints whose oldest event is older than the retention of their account, or than the
@@ -137,11 +146,11 @@ type PurgeDue struct {
 func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, error) {
 	scan := func(scan func(...any) error) (d PurgeDue, err error) {
 		var cutoff int64
-		err = scan(&d.EndpointNum, &cutoff)
+		err = scan(&d.EndpointNum, &cutoff, &d.Longest)
 		d.Cutoff = time.UnixMicro(cutoff).UTC()
 		return d, err
 	}
-	return queryAll(v, scan, `SELECT num, cutoff FROM (
+	return queryAll(v, scan, `SELECT num, cutoff, cutoff <= cast($1 AS bigint) - `+longestRetention("$2")+` FROM (
 			SELECT e.num, cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END AS cutoff,
 				(SELECT received_at FROM events WHERE `+v.dialect.between("e.num", "s.floor_seq", "cast($3 AS bigint)")+oldestFirst+` LIMIT 1) AS oldest
 			FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num LEFT JOIN accounts c ON c.id = e.account_id
@@ -169,7 +178,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.eraseRows(endpointNum, seqs); err != nil {
+	if _, err := tx.eraseRows(endpointNum, seqs, seqs); err != nil {
 		return false, err
 	}
 	if reached < floor {
@@ -268,10 +277,15 @@ func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []in
 //
 // The event rows are locked first and the counters last, in every transaction, and for a moment only: captures wait for them.
 func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
+	return tx.deleteRows(log, seqs, seqs)
+}
+
+// deleteRows is deleteEvents for which payloads of some events stay.
+func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 	if len(seqs) == 0 {
 		return 0, nil
 	}
-	rows, err := tx.eraseRows(log.endpoint.Num, seqs)
+	rows, err := tx.eraseRows(log.endpoint.Num, seqs, bodies)
 	if err != nil {
 		return 0, err
 	}
@@ -302,8 +316,8 @@ type erasedRow struct {
 	event        *hookglass.Event // what figures count of it
 }
 
-// eraseRows deletes events of an endpoint with all that belongs to them, and returns those that were there.
-func (tx *Tx) eraseRows(endpointNum int64, seqs []int64) ([]erasedRow, error) {
+// eraseRows deletes events of an endpoint with all that belongs to them, of payloads those of bodies, and returns those that were there.
+func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
@@ -343,7 +357,9 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs []int64) ([]erasedRow, error) {
 	if _, err := tx.exec("DELETE FROM mail_verdicts WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
-	_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(seqs))
+	if len(bodies) > 0 {
+		_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(bodies))
+	}
 	return rows, err
 }
 

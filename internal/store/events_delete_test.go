@@ -323,14 +323,14 @@ func TestOnlyWhatIsPastItsRetentionIsPurged(t *testing.T) {
 			reading(t, db, func(v *store.View) (err error) { due, err = v.PurgesDue(now, 24*time.Hour); return err })
 		}
 		look()
-		want := []store.PurgeDue{{EndpointNum: quick.Num, Cutoff: now.Add(-90 * time.Second)}, {EndpointNum: temporary.Num, Cutoff: now.Add(-24 * time.Hour)}}
+		want := []store.PurgeDue{{EndpointNum: quick.Num, Cutoff: now.Add(-90 * time.Second)}, {EndpointNum: temporary.Num, Cutoff: now.Add(-24 * time.Hour), Longest: true}}
 		if !slices.Equal(due, want) {
 			t.Fatalf("due are %v, want %v", due, want)
 		}
 		for _, d := range due {
 			for more := true; more; {
 				writing(t, db, func(tx *store.Tx) (err error) {
-					_, more, err = tx.PurgeEvents(d.EndpointNum, d.Cutoff)
+					_, more, err = tx.PurgeEvents(d)
 					return err
 				})
 			}
@@ -354,7 +354,10 @@ func TestOnlyWhatIsPastItsRetentionIsPurged(t *testing.T) {
 			}
 			return nil
 		})
-		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, _, err := tx.PurgeEvents(987, now); return err })
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, _, err := tx.PurgeEvents(store.PurgeDue{EndpointNum: 987, Cutoff: now})
+			return err
+		})
 		if !hookglass.Is(err, hookglass.CodeNotFound) {
 			t.Errorf("purging an unknown endpoint: %v", err)
 		}

@@ -193,7 +193,7 @@ func (m *logs) purge(t *rapid.T) {
 	for more := true; more; {
 		var deleted int64
 		m.must(m.update(func(tx *store.Tx) (err error) {
-			deleted, more, err = tx.PurgeEvents(l.Num, cutoff)
+			deleted, more, err = tx.PurgeEvents(store.PurgeDue{EndpointNum: l.Num, Cutoff: cutoff})
 			return err
 		}))
 		n += deleted

@@ -85,9 +85,12 @@ func TestNoStatementReadsATable(t *testing.T) {
 					_, err := tx.DeleteEvents(ref, store.EventRange{Before: start.Add(10 * time.Second)})
 					return err
 				},
-				"all":    func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(ref); return err },
-				"erase":  func(tx *store.Tx) error { _, err := tx.EraseEvents(e.Num); return err },
-				"purge":  func(tx *store.Tx) error { _, _, err := tx.PurgeEvents(e.Num, start); return err },
+				"all":   func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(ref); return err },
+				"erase": func(tx *store.Tx) error { _, err := tx.EraseEvents(e.Num); return err },
+				"purge": func(tx *store.Tx) error {
+					_, _, err := tx.PurgeEvents(store.PurgeDue{EndpointNum: e.Num, Cutoff: start})
+					return err
+				},
 				"ignore": func(tx *store.Tx) error { return tx.SetIgnored(ref, string(some[0].ID), "noise") },
 				"tag":    func(tx *store.Tx) error { _, err := tx.TagEvent(ref, string(some[0].ID), "x"); return err },
 			} {

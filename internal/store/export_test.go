@@ -109,3 +109,15 @@ func (r recorder) QueryRowContext(ctx context.Context, query string, args ...any
 	r.fn(query, args)
 	return r.querier.QueryRowContext(ctx, query, args...)
 }
+
+// Texts reads one column of texts.
+func (v *View) Texts(query string, args ...any) ([]string, error) {
+	return queryAll(v, scanText, query, args...)
+}
+
+// SetRangeLeast makes ranges of payloads smaller, and returns what makes them as large as before.
+func SetRangeLeast(n int64) (restore func()) {
+	before := rangeLeast
+	rangeLeast = n
+	return func() { rangeLeast = before }
+}

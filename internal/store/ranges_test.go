@@ -1,0 +1,227 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// rangesYard is a PostgreSQL database whose ranges hold few payloads.
+type rangesYard struct {
+	t  *testing.T
+	db *store.DB
+	ep hookglass.Endpoint
+}
+
+func newRangesYard(t *testing.T, least int64) *rangesYard {
+	t.Cleanup(store.SetRangeLeast(least))
+	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	return &rangesYard{t, db, newEndpoint(t, db)}
+}
+
+func (y *rangesYard) tend() {
+	y.t.Helper()
+	if err := y.db.TendPayloads(y.t.Context(), time.Hour); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// capture stores events that came at a time and returns their ids.
+func (y *rangesYard) capture(n int, at time.Time) []string {
+	y.t.Helper()
+	var ids []string
+	for i := range n {
+		ev := newEvent(y.ep, fmt.Sprint(i))
+		ev.ReceivedAt = at
+		if err := y.db.CaptureWith(y.t.Context(), 0, ev, store.Work{}); err != nil {
+			y.t.Fatal(err)
+		}
+		ids = append(ids, string(ev.ID))
+	}
+	return ids
+}
+
+// purge deletes what came before a time as the retention of all.
+func (y *rangesYard) purge(cutoff time.Time) {
+	y.t.Helper()
+	for more := true; more; {
+		writing(y.t, y.db, func(tx *store.Tx) (err error) {
+			_, more, err = tx.PurgeEvents(store.PurgeDue{EndpointNum: y.ep.Num, Cutoff: cutoff, Longest: true})
+			return err
+		})
+	}
+}
+
+func (y *rangesYard) ranges() (names []string) {
+	y.t.Helper()
+	reading(y.t, y.db, func(v *store.View) (err error) {
+		names, err = v.Texts("SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'payloads'::regclass ORDER BY length(c.relname), 1")
+		return err
+	})
+	return names
+}
+
+func (y *rangesYard) count(table string) (n int64) {
+	y.t.Helper()
+	reading(y.t, y.db, func(v *store.View) error {
+		found, err := v.Ints("SELECT count(*) FROM " + table)
+		n = found[0]
+		return err
+	})
+	return n
+}
+
+// readable checks that events are there with their bodies.
+func (y *rangesYard) readable(ids []string) {
+	y.t.Helper()
+	for i, id := range ids {
+		reading(y.t, y.db, func(v *store.View) error {
+			ev, err := v.Event(string(y.ep.ID), id)
+			if err == nil && string(ev.Body) != fmt.Sprint(i) {
+				y.t.Errorf("%s has the body %q", id, ev.Body)
+			}
+			return err
+		})
+	}
+}
+
+func TestRangesOfPayloadsAreMadeAheadAndDroppedByRetention(t *testing.T) {
+	y := newRangesYard(t, 10)
+	y.tend()
+	if got, want := y.ranges(), []string{"payloads_0_11", "payloads_rest", "payloads_11_21", "payloads_21_31"}; !slices.Equal(got, want) {
+		t.Fatalf("at first there are %v, want %v", got, want)
+	}
+	old := time.Now().Add(-time.Hour)
+	y.capture(12, old)
+	kept := y.capture(3, time.Now())
+	y.tend()
+	y.readable(kept)
+	if n := y.count("payloads_0_11") + y.count("payloads_11_21"); n != 15 {
+		t.Errorf("%d payloads are in the first ranges", n)
+	}
+
+	y.purge(time.Now().Add(-time.Minute))
+	if n := y.count("events"); n != 3 {
+		t.Errorf("%d events are left", n)
+	}
+	// Those of the first range wait for it; those of the range of the newest event do not.
+	if a, b := y.count("payloads_0_11"), y.count("payloads_11_21"); a != 10 || b != 3 {
+		t.Errorf("%d and %d payloads are left", a, b)
+	}
+	d, _ := dump(t, y.db)
+	if n := len(d.rows["payloads"]); n != 3 {
+		t.Errorf("a dump has %d payloads", n)
+	}
+	y.tend()
+	if got := y.ranges(); slices.Contains(got, "payloads_0_11") || !slices.Contains(got, "payloads_11_21") {
+		t.Errorf("there are %v", got)
+	}
+	y.readable(kept)
+}
+
+// What people delete is gone at once, also from a range that is full.
+func TestWhatIsDeletedDoesNotWaitForItsRange(t *testing.T) {
+	y := newRangesYard(t, 5)
+	y.tend()
+	ids := y.capture(12, time.Now())
+	writing(t, y.db, func(tx *store.Tx) error { return tx.DeleteEvent(string(y.ep.ID), ids[0]) })
+	if n := y.count("payloads"); n != 11 {
+		t.Errorf("%d payloads are left", n)
+	}
+}
+
+// What came before there were ranges, or where none was made in time, becomes a range.
+func TestWhatHasNoRangeIsAdopted(t *testing.T) {
+	y := newRangesYard(t, 10)
+	first := y.capture(4, time.Now())
+	if n := y.count("payloads_rest"); n != 4 {
+		t.Fatalf("%d payloads are in the default range", n)
+	}
+	y.tend()
+	second := y.capture(40, time.Now()) // beyond what is made ahead
+	if n := y.count("payloads_rest"); n == 0 {
+		t.Fatal("nothing is in the default range")
+	}
+	y.tend()
+	if n := y.count("payloads_rest"); n != 0 {
+		t.Errorf("%d payloads are in the default range", n)
+	}
+	y.readable(first)
+	y.readable(second)
+	third := y.capture(30, time.Now())
+	y.tend()
+	y.readable(third)
+	if n := y.count("payloads"); n != 74 {
+		t.Errorf("%d payloads", n)
+	}
+}
+
+// An adoption that was cut off leaves a promise behind. It is kept by the next, or taken back when captures come near it.
+func TestAnAdoptionThatWasCutOffGoesOn(t *testing.T) {
+	for name, below := range map[string]int64{"with room": 100, "without": 24} {
+		t.Run(name, func(t *testing.T) {
+			y := newRangesYard(t, 10)
+			ids := y.capture(20, time.Now())
+			writing(t, y.db, func(tx *store.Tx) error {
+				return tx.Exec(fmt.Sprintf("ALTER TABLE payloads_rest ADD CONSTRAINT payloads_rest_below_%d CHECK (seq >= 0 AND seq < %[1]d) NOT VALID", below))
+			})
+			y.tend()
+			y.readable(ids)
+			y.readable(y.capture(30, time.Now()))
+			y.tend()
+			if want := fmt.Sprintf("payloads_0_%d", below); slices.Contains(y.ranges(), want) != (below == 100) {
+				t.Errorf("there are %v", y.ranges())
+			}
+		})
+	}
+}
+
+// Who reads for long holds up a change of the ranges, and captures only for a moment.
+func TestALongReaderHoldsUpNoCapture(t *testing.T) {
+	y := newRangesYard(t, 5)
+	y.tend()
+	y.capture(12, time.Now().Add(-time.Hour))
+	y.purge(time.Now())
+	err := y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+		if _, err := v.Ints("SELECT count(*) FROM payloads"); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- y.db.TendPayloads(ctx, time.Hour) }()
+		for range 50 {
+			began := time.Now()
+			y.capture(1, time.Now())
+			if took := time.Since(began); took > 5*time.Second { // it waits at most rangeWait for the change; the rest is the machine's
+				t.Errorf("a capture took %v", took)
+			}
+		}
+		<-ended
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(y.ranges(), "payloads_0_6") {
+		t.Error("a range was dropped under a reader")
+	}
+	y.tend()
+	if slices.Contains(y.ranges(), "payloads_0_6") {
+		t.Error("the range is still there")
+	}
+}
+
+func TestRangesArePostgreSQLsAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if err := db.TendPayloads(t.Context(), time.Hour); err != nil {
+			t.Error(err)
+		}
+	})
+}
