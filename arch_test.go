@@ -26,7 +26,7 @@ const module = "hookglass"
 var layers = map[string]int{
 	module: 1,
 
-	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "schema": 2, "query": 2, "intake": 2, "fair": 2, "endpointsfile": 2, "bundle": 2, "timeshift": 2, module + "/api": 2,
+	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "schema": 2, "query": 2, "intake": 2, "fair": 2, "endpointsfile": 2, "bundle": 2, "timeshift": 2, "coding": 2, module + "/api": 2,
 
 	"store": 3,
 
@@ -49,10 +49,10 @@ var siblings = map[string][]string{
 	"draft":           {"endpoint", "action", "alert"},          // whose drafts it makes
 	"declare":         {"draft", "endpoint", "action", "alert"}, // a file names all of them, and one transaction holds what it changes
 	"endpointsfile":   {module + "/api"},                        // a file is the contract's structs, spelled in YAML
-	"provider":        {"jsondoc"},
-	"bundle":          {"jsondoc", "provider"},
+	"provider":        {"jsondoc", "coding"},
+	"bundle":          {"jsondoc", "coding", "provider"},
 	"timeshift":       {"jsondoc", "provider"},
-	"inspect":         {"jsondoc"},
+	"inspect":         {"jsondoc", "coding"},
 	"schema":          {"jsondoc"},
 	"query":           {"email"},
 	"action":          {"delivery"},
@@ -104,6 +104,11 @@ var reserved = []struct {
 		[]string{"net/http"},
 		[]string{"httpd", "cable", "ingest", "rest", "mcp", "web", "server", "outbound", "delivery", module + "/client", "listen", "cli", module + "/bench"},
 		"HTTP is a matter of the edges and of what calls out; a capability speaks the language of the field",
+	},
+	{
+		[]string{"compress"},
+		[]string{"coding", "server"},
+		"a body is decompressed in one place, with one bound; server packs archives",
 	},
 	{
 		[]string{"net/smtp", "github.com/emersion/go-smtp"},

@@ -93,6 +93,7 @@ func (c Comparison) Same() bool {
 type BodyChanges struct {
 	Form        string // how they were compared: json, form, text or bytes
 	Identical   bool   // byte for byte
+	Decoded     bool   // one was compressed; they were compared as they are decompressed
 	Changes     []Change
 	Text        string // of text: the differing lines, in the unified form
 	More        bool   // there is more than is listed

@@ -90,11 +90,12 @@ type Change struct {
 // BodyComparison is how two bodies differ.
 type BodyComparison struct {
 	ComparedAs string   `json:"compared_as" enum:"json,form,text,bytes" example:"json"`
-	Identical  bool     `json:"identical" doc:"Byte for byte." example:"false"`
+	Identical  bool     `json:"identical" doc:"Byte for byte, as received." example:"false"`
+	Decoded    bool     `json:"decoded" doc:"A side came compressed (gzip or deflate): it is compared as it is decompressed." example:"false"`
 	Changes    []Change `json:"changes" doc:"Of JSON and forms, up to 100."`
 	Diff       *string  `json:"diff" doc:"Of text: the differing lines."`
 	More       bool     `json:"more" doc:"There is more than is listed." example:"false"`
-	LeftSize   int64    `json:"left_size" doc:"Bytes." example:"512"`
+	LeftSize   int64    `json:"left_size" doc:"Bytes, as received." example:"512"`
 	RightSize  int64    `json:"right_size" example:"514"`
 }
 
@@ -103,7 +104,7 @@ func FromComparison(c hookglass.Comparison) Comparison {
 	return Comparison{
 		RequestID: string(c.Left), OtherRequestID: string(c.Right), Same: c.Same(), Fields: fromChanges(c.Fields), Headers: fromChanges(c.Headers), Query: fromChanges(c.Query),
 		Body: BodyComparison{
-			ComparedAs: c.Body.Form, Identical: c.Body.Identical, Changes: fromChanges(c.Body.Changes), Diff: nonzero(c.Body.Text), More: c.Body.More,
+			ComparedAs: c.Body.Form, Identical: c.Body.Identical, Decoded: c.Body.Decoded, Changes: fromChanges(c.Body.Changes), Diff: nonzero(c.Body.Text), More: c.Body.More,
 			LeftSize: c.Body.Left, RightSize: c.Body.Right,
 		},
 	}

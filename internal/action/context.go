@@ -2,17 +2,14 @@ package action
 
 import (
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 )
 
@@ -261,7 +258,7 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 	if len(r.ev.Body) > jsondoc.MaxBytes {
 		return jsondoc.Value{}, errLargeBody
 	}
-	body := decoded(r.ev.Body, r.ev.Headers.Get("Content-Encoding"))
+	body := decoded(r.ev.Body, r.ev.Headers)
 	if len(body) > jsondoc.MaxBytes {
 		return jsondoc.Value{}, errLargeBody
 	}
@@ -292,25 +289,10 @@ func looksJSON(contentType string, body []byte) bool {
 	return isJSON(contentType) || len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-// decoded undoes a Content-Encoding, up to one byte more than is looked at. What it can not decode it returns as it is.
-func decoded(body []byte, encoding string) []byte {
-	var r io.Reader
-	var err error
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(bytes.NewReader(body))
-	case "deflate": // zlib by RFC 9110, raw deflate by habit
-		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
-			r, err = flate.NewReader(bytes.NewReader(body)), nil
-		}
-	default:
-		return body
-	}
-	if err != nil {
-		return body
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, jsondoc.MaxBytes+1))
-	if err != nil {
+// decoded undoes a content coding, up to one byte more than is looked at. What it can not decode it returns as it is.
+func decoded(body []byte, headers hookglass.Headers) []byte {
+	plain, err := coding.Decoded(body, coding.Of(headers), jsondoc.MaxBytes+1)
+	if err != nil && !errors.Is(err, coding.ErrLonger) {
 		return body
 	}
 	return plain

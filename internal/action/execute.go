@@ -349,7 +349,7 @@ func answered(res *hookglass.TargetResponse) jsondoc.Value {
 		places[name] = len(headers)
 		headers = append(headers, named(name, jsondoc.Text(h.Value)))
 	}
-	text := decoded(res.Body, res.Headers.Get("Content-Encoding"))
+	text := decoded(res.Body, res.Headers)
 	body := jsondoc.Text(string(text))
 	if len(text) == 0 {
 		body = jsondoc.Value{}

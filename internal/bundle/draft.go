@@ -2,10 +2,7 @@ package bundle
 
 import (
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
-	"io"
+	"errors"
 	"mime"
 	"net/url"
 	"slices"
@@ -14,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/provider"
 )
 
@@ -46,35 +44,12 @@ func open(s Source) draft {
 	}
 	kept := provider.Strip(provider.Detection{Provider: s.Provider}, d.headers, s.Configs...)
 	d.own = func(name string) bool { return !kept.Has(name) } // signature headers, whose places are for the new one
-	if coding := strings.ToLower(strings.TrimSpace(d.headers.Get("Content-Encoding"))); coding != "" && coding != "identity" && len(d.body) > 0 {
-		if plain, ok := unpack(d.body, coding); ok {
-			d.body = plain
-		} else {
-			d.packed = true
-		}
+	if plain, err := coding.Decoded(d.body, coding.Of(d.headers), MaxBytes+1); err == nil || errors.Is(err, coding.ErrLonger) {
+		d.body = plain
+	} else {
+		d.packed = true
 	}
 	return d
-}
-
-// unpack undoes a content coding.
-func unpack(body []byte, coding string) ([]byte, bool) {
-	var r io.Reader
-	var err error
-	switch coding {
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(bytes.NewReader(body))
-	case "deflate": // zlib by RFC 9110, raw deflate by habit
-		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
-			r, err = flate.NewReader(bytes.NewReader(body)), nil
-		}
-	default:
-		return nil, false
-	}
-	if err != nil {
-		return nil, false
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	return plain, err == nil
 }
 
 // draft replaces what is to be replaced in a request.

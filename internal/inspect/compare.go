@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"errors"
 	"mime"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 )
 
@@ -25,7 +27,7 @@ const (
 )
 
 // Compare tells how two events in the detail form differ: their fields, headers by name without case, query parameters, and
-// bodies: JSON by pointer, forms by parameter, other text by line. What can not be read so is compared as bytes.
+// bodies, decompressed: JSON by pointer, forms by parameter, other text by line. What can not be read so is compared as bytes.
 func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	c := hookglass.Comparison{Left: left.ID, Right: right.ID}
 	for _, f := range []struct{ name, left, right string }{
@@ -53,8 +55,32 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	l, r := payload(left), payload(right)
 	c.Headers = compareLists(headerValues(l.Headers), headerValues(r.Headers))
 	c.Query = compareLists(parameterValues(left.RawQuery), parameterValues(right.RawQuery))
-	c.Body = compareBodies(left.ContentType, right.ContentType, l.Body, r.Body)
+	if c.Body = (hookglass.BodyChanges{Form: "bytes", Identical: bytes.Equal(l.Body, r.Body), Left: int64(len(l.Body)), Right: int64(len(r.Body))}); !c.Body.Identical {
+		plainLeft, decodedLeft := plain(l)
+		plainRight, decodedRight := plain(r)
+		c.Body.Decoded = decodedLeft || decodedRight
+		compareBodies(&c.Body, left.ContentType, right.ContentType, plainLeft, plainRight)
+	}
 	return c
+}
+
+// plain is the body of a payload as it is read, and whether it was compressed. What can not be decompressed is as it came.
+func plain(p *hookglass.Payload) ([]byte, bool) {
+	of := coding.Of(p.Headers)
+	if of == "" || len(p.Body) == 0 {
+		return p.Body, false
+	}
+	body, err := coding.Decoded(p.Body, of, jsondoc.MaxBytes)
+	if errors.Is(err, coding.ErrLonger) {
+		for i := 0; i < utf8.UTFMax-1 && !utf8.RuneStart(body[len(body)-1]); i++ { // the bound may fall into a character
+			body = body[:len(body)-1]
+		}
+		return body[:len(body)-1], true
+	}
+	if err != nil {
+		return p.Body, false
+	}
+	return body, true
 }
 
 func payload(e *hookglass.Event) *hookglass.Payload {
@@ -175,11 +201,7 @@ func compareLists(left, right list) (changes []hookglass.Change) {
 	return changes
 }
 
-func compareBodies(leftType, rightType string, left, right []byte) hookglass.BodyChanges {
-	b := hookglass.BodyChanges{Form: "bytes", Identical: bytes.Equal(left, right), Left: int64(len(left)), Right: int64(len(right))}
-	if b.Identical {
-		return b
-	}
+func compareBodies(b *hookglass.BodyChanges, leftType, rightType string, left, right []byte) {
 	l, errLeft := jsondoc.Parse(left, jsondoc.Wide())
 	r, errRight := jsondoc.Parse(right, jsondoc.Wide())
 	switch {
@@ -198,7 +220,6 @@ func compareBodies(leftType, rightType string, left, right []byte) hookglass.Bod
 		b.Form = "text"
 		b.Text, b.More = diffLines(string(left), string(right))
 	}
-	return b
 }
 
 func isForm(contentType string) bool {

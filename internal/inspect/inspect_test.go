@@ -1,6 +1,9 @@
 package inspect_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +135,42 @@ func TestEventsAreCompared(t *testing.T) {
 	}
 	if c.Same() || !inspect.Compare(left, left).Same() {
 		t.Error("what differs is the same, or the reverse")
+	}
+}
+
+func TestCompressedBodiesAreComparedAsTheyAreRead(t *testing.T) {
+	with := func(text string, level int) *hookglass.Event {
+		return event(func(e *hookglass.Event) {
+			var b bytes.Buffer
+			w, err := gzip.NewWriterLevel(&b, level)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(w, text); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e.Headers, e.Body = hookglass.Headers{{Name: "Content-Encoding", Value: "gzip"}}, b.Bytes()
+		})
+	}
+	got := inspect.Compare(with(`{"a":1}`, gzip.BestSpeed), with(`{"a":2}`, gzip.BestSpeed)).Body
+	if got.Form != "json" || !got.Decoded || len(got.Changes) != 1 || got.Changes[0].Path != "/a" {
+		t.Errorf("%+v", got)
+	}
+	got = inspect.Compare(with(`{"a":1}`, gzip.BestSpeed), with(`{"a":1}`, gzip.NoCompression)).Body
+	if got.Form != "json" || got.Identical || len(got.Changes) != 0 {
+		t.Errorf("one body, packed in two ways: %+v", got)
+	}
+	long := inspect.Compare(with(strings.Repeat("é", 1<<20)+"a", gzip.BestSpeed), with("b", gzip.BestSpeed)).Body
+	if long.Form != "text" || !long.More {
+		t.Errorf("a long one: %s, more %v", long.Form, long.More)
+	}
+	broken := with("text", gzip.BestSpeed)
+	broken.Body = broken.Body[:12]
+	if got := inspect.Compare(broken, with("b", gzip.BestSpeed)).Body; got.Form != "bytes" {
+		t.Errorf("a damaged one: %+v", got)
 	}
 }
 

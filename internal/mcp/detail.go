@@ -8,6 +8,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/capture"
+	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 )
 
@@ -51,7 +52,7 @@ func parsePointers(texts []string) ([]jsondoc.Pointer, error) {
 func detail(e *hookglass.Event, most int, pointers []jsondoc.Pointer) (out requestDetail, err error) {
 	out.EventDetail, out.Truncated = capture.Detail(e), []string{}
 	if len(pointers) > 0 {
-		if out.Parts, err = partsOf(e.Body, most, pointers); err != nil {
+		if out.Parts, err = partsOf(e, most, pointers); err != nil {
 			return out, err
 		}
 		out.Body = nil
@@ -84,8 +85,12 @@ func shorten(text *string, most int, encoding string) bool {
 	return true
 }
 
-// partsOf finds what pointers mean in a body. All values together take most bytes; one that does not fit is there with its beginning.
-func partsOf(body []byte, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
+// partsOf finds what pointers mean in a body, decompressed where it is compressed. All values together take most bytes; one that does not fit is there with its beginning.
+func partsOf(e *hookglass.Event, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
+	body, err := coding.Decoded(e.Body, coding.Of(e.Headers), maxParsed)
+	if err != nil {
+		body = e.Body // it may not be what its header says
+	}
 	doc, err := jsondoc.Parse(body, jsondoc.Bounds{Bytes: maxParsed, Depth: jsondoc.MaxDepth})
 	if err != nil {
 		return nil, hookglass.Invalid("pointers", "need a JSON body of up to 8 MiB; leave them out to see the body as it is")

@@ -31,7 +31,7 @@ func inspectionTools() []tool {
 		}, (*service).diagnose),
 		define(tool{
 			name: "compare_requests", title: "Compare two captured requests", scope: hookglass.ScopeRead, hints: reads, captured: true,
-			text: "Use this to see why one request worked and another did not. Returns what differs in fields, headers, query and body, JSON by pointer, other text by line; left is request_id. Cheaper than reading both.",
+			text: "Use this to see why one request worked and another did not. Returns what differs in fields, headers, query and body (decompressed), JSON by pointer, other text by line; left is request_id. Cheaper than reading both.",
 		}, (*service).compare),
 		define(tool{
 			name: "get_endpoint_metrics", title: "Read figures of an endpoint", scope: hookglass.ScopeRead, hints: reads, captured: true,

@@ -216,8 +216,9 @@ func read(text []byte) (m message, _ *fault) {
 		case '"':
 			m.id = id
 		case '0':
-			if bytes.ContainsAny(id, ".eE") {
-				return invalid("id must be a string or a whole number.")
+			// The SDK reads it as a float, so a longer one would come back as another: RFC 8259, section 6.
+			if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
+				return invalid("id must be a string or a whole number of at most 53 bits.")
 			}
 			m.id = id
 		default:

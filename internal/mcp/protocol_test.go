@@ -103,6 +103,8 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			{`{"jsonrpc":"1.0","id":1,"method":"ping"}`, 400, -32600},
 			{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, 400, -32600},
 			{`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, 400, -32600},
+			{`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, 400, -32600},
+			{`{"jsonrpc":"2.0","id":-99999999999999999999,"method":"ping"}`, 400, -32600},
 			{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, 400, -32600},
 			{`{"jsonrpc":"2.0","id":1}`, 400, -32600},
 			{`{"jsonrpc":"2.0","id":1,"method":5}`, 400, -32600},

@@ -38,7 +38,7 @@ type (
 	oneEvent struct {
 		RequestPath
 		MaxBytes int      `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of each body is returned."`
-		Pointers []string `json:"pointers" maxItems:"50" doc:"JSON Pointers (RFC 6901) into a JSON body, for example /data/object/id. Only these parts of the body are returned then."`
+		Pointers []string `json:"pointers" maxItems:"50" doc:"JSON Pointers (RFC 6901) into a JSON body, for example /data/object/id; one that came compressed is decompressed for them. Only these parts of the body are returned then."`
 	}
 
 	eventRange struct {

@@ -1,7 +1,11 @@
 package mcp_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -367,6 +371,49 @@ func TestArgumentsMayBeLeftOut(t *testing.T) {
 			_, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":`+params+`}`, nil)
 			if a := parse(t, raw); a.Error != nil || a.Result.IsError || string(a.ID) != `"a"` {
 				t.Errorf("%s: %s", params, raw)
+			}
+		}
+	})
+}
+
+// What came compressed is looked into as it is meant, and shown as it came.
+func TestCompressedBodiesAreReadByPointerAndCompared(t *testing.T) {
+	storetest1(t, func(s *site) {
+		ep, encoded := s.endpoint("Payments"), hookglass.Header{Name: "Content-Encoding", Value: "gzip"}
+		pack := func(text string) string {
+			var b bytes.Buffer
+			w := gzip.NewWriter(&b)
+			if _, err := io.WriteString(w, text); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+		packed := pack(`{"id":"in_1","lines":[1,2]}`)
+		one := s.receive(ep, "/", "application/json", packed, encoded)
+		other := s.receive(ep, "/", "application/json", `{"id":"in_2","lines":[1,2]}`)
+
+		_, got := s.call("get_request", args{"request_id": one, "pointers": []string{"/id", ""}})
+		if at(got, "data", "parts", 0, "value") != "in_1" || at(got, "data", "parts", 1, "value", "lines", 1) != 2.0 {
+			t.Errorf("pointers: %v", at(got, "data", "parts"))
+		}
+		if _, got = s.call("get_request", args{"request_id": one}); at(got, "data", "body") != base64.StdEncoding.EncodeToString([]byte(packed)) {
+			t.Errorf("the body is not as it was received: %v", at(got, "data", "body"))
+		}
+		mislabelled := s.receive(ep, "/", "application/json", `{"id":"in_3"}`, encoded) // by what decompressed it on its way
+		if _, got = s.call("get_request", args{"request_id": mislabelled, "pointers": []string{"/id"}}); at(got, "data", "parts", 0, "value") != "in_3" {
+			t.Errorf("pointers into a body that is not compressed: %v", at(got, "data", "parts"))
+		}
+		_, got = s.call("compare_requests", args{"request_id": one, "other_request_id": other})
+		if at(got, "data", "body", "compared_as") != "json" || at(got, "data", "body", "decoded") != true || at(got, "data", "body", "changes", 0, "path") != "/id" {
+			t.Errorf("compare_requests: %v", at(got, "data", "body"))
+		}
+		for name, body := range map[string]string{"more than is parsed": pack(`"` + strings.Repeat("x", 8<<20) + `"`), "damaged": packed[:20]} {
+			id := s.receive(ep, "/", "application/json", body, encoded)
+			if got := s.fails(s.token, "get_request", args{"request_id": id, "pointers": []string{"/id"}}); !strings.Contains(got, "JSON body of up to 8 MiB") {
+				t.Errorf("%s: %s", name, got)
 			}
 		}
 	})

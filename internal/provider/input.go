@@ -1,12 +1,9 @@
 package provider
 
 import (
-	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
-	"io"
 	"strings"
+
+	"hookglass/internal/coding"
 )
 
 const (
@@ -43,35 +40,17 @@ func (in *input) isForm() bool {
 
 // hint returns the beginning of the body, decompressed.
 func (in *input) hint() []byte {
-	body := in.Body
-	if enc := in.Headers.Get("Content-Encoding"); enc != "" && len(body) > 0 {
-		body = decode(body, enc)
-	}
+	body := decode(in.Body, coding.Of(in.Headers))
 	return body[:min(len(body), hintBytes)]
 }
 
 // decode decompresses at most hintBytes of body; what it can not decode it returns as it is.
-func decode(body []byte, encoding string) []byte {
-	var r io.Reader
-	var err error
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(bytes.NewReader(body))
-	case "deflate": // zlib by RFC 9110, raw deflate by habit
-		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
-			r, err = flate.NewReader(bytes.NewReader(body)), nil
-		}
-	default:
+func decode(body []byte, of string) []byte {
+	plain, err := coding.Decoded(body, of, hintBytes)
+	if err != nil && len(plain) == 0 {
 		return body
 	}
-	if err != nil {
-		return body
-	}
-	decoded, err := io.ReadAll(io.LimitReader(r, hintBytes))
-	if err != nil && len(decoded) == 0 {
-		return body
-	}
-	return decoded
+	return plain
 }
 
 // doc returns the JSON value of the body, nil when there is none.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"hookglass/internal/coding"
 )
 
 // reencodeBytes bounds the bodies whose re-encodings are tried: each costs a copy and a hash.
@@ -40,7 +42,7 @@ func eachBody(in *input, add func(code, message string, body []byte) bool) {
 	add("body_newline_added", lineEndAdded, bytes.TrimRight(b, "\r\n"))
 	add("body_newline_removed", "The line end of the body was lost on its way: the signature covers the body with a final newline.", join(b, "\n"))
 	add("body_newline_removed", "The line end of the body was lost on its way: the signature covers the body with a final CR LF.", join(b, "\r\n"))
-	if enc := in.Headers.Get("Content-Encoding"); enc != "" {
+	if enc := coding.Of(in.Headers); enc != "" {
 		add("body_compressed", "The signature covers the body before it was compressed: something on its way, or the sender's client, compressed it after signing.", decode(b, enc))
 	}
 	add("body_empty", "The signature was made over an empty body: the sender signs before it writes the body, or something on the way lost or replaced it.", []byte{})

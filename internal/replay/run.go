@@ -1,17 +1,15 @@
 package replay
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/delivery"
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/store"
@@ -183,18 +181,10 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 	return results, passed
 }
 
-// decoded is the body of an answer as JSON is looked for in it: gzip undone, within the bound of a document.
+// decoded is the body of an answer as JSON is looked for in it: its coding undone, within the bound of a document.
 func decoded(res *hookglass.TargetResponse) []byte {
-	if !strings.EqualFold(res.Headers.Get("Content-Encoding"), "gzip") {
-		return res.Body
+	if plain, err := coding.Decoded(res.Body, coding.Of(res.Headers), jsondoc.MaxBytes); err == nil {
+		return plain
 	}
-	z, err := gzip.NewReader(bytes.NewReader(res.Body))
-	if err != nil {
-		return res.Body
-	}
-	plain, err := io.ReadAll(io.LimitReader(z, jsondoc.MaxBytes+1))
-	if err != nil {
-		return res.Body
-	}
-	return plain
+	return res.Body
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/delivery"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
@@ -110,7 +111,7 @@ func (a *app) find(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, more := inspector.Find(event.Body, event.Headers.Get("Content-Encoding"), text)
+	found, more := inspector.Find(event.Body, coding.Of(event.Headers), text)
 	return render(w, r, http.StatusOK, inspector.FoundIn(found, more))
 }
 

@@ -2,14 +2,13 @@ package inspector
 
 import (
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"encoding/hex"
+	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
 
+	"hookglass/internal/coding"
 	"hookglass/internal/web/show"
 )
 
@@ -38,14 +37,14 @@ type Body struct {
 	Fault    string // why a body that claims to be JSON is none
 }
 
-// NewBody reads a body for display.
+// NewBody reads a body for display; encoding is what coding.Of returned.
 func NewBody(body []byte, contentType, encoding string) Body {
 	b := Body{Total: int64(len(body))}
 	if len(body) == 0 {
 		return b
 	}
 	if plain, ok := decode(body, encoding); ok {
-		body, b.Encoding = plain, strings.ToLower(strings.TrimSpace(encoding))
+		body, b.Encoding = plain, encoding
 	}
 	media, _, _ := strings.Cut(contentType, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
@@ -95,23 +94,11 @@ func isText(body []byte) bool {
 	return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
 }
 
-// decode undoes a content encoding, at most maxDecoded of it.
-func decode(body []byte, encoding string) ([]byte, bool) {
-	var r io.Reader
-	var err error
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(bytes.NewReader(body))
-	case "deflate": // zlib by RFC 9110, raw deflate by habit
-		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
-			r, err = flate.NewReader(bytes.NewReader(body)), nil
-		}
-	default:
+// decode undoes what coding.Of returned, at most maxDecoded of it. Of a body that is cut off it is the beginning.
+func decode(body []byte, of string) ([]byte, bool) {
+	if of == "" {
 		return nil, false
 	}
-	if err != nil {
-		return nil, false
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, maxDecoded))
-	return plain, len(plain) > 0 && (err == nil || err == io.ErrUnexpectedEOF)
+	plain, err := coding.Decoded(body, of, maxDecoded)
+	return plain, len(plain) > 0 && (err == nil || errors.Is(err, coding.ErrLonger) || errors.Is(err, io.ErrUnexpectedEOF))
 }

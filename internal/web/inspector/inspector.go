@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
 )
@@ -137,7 +138,7 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 	}
 	d := &Detail{
 		Event: e, Path: "/endpoints/" + string(l.Endpoint) + "/requests/" + string(e.ID), Back: l.Path(""), Now: l.Now,
-		Body:  NewBody(e.Body, e.ContentType, e.Headers.Get("Content-Encoding")),
+		Body:  NewBody(e.Body, e.ContentType, coding.Of(e.Headers)),
 		Query: pairs(e.RawQuery), Message: verdict(e), Writes: l.Writes,
 	}
 	if e.Type == hookglass.EventWebhook {

@@ -1,0 +1,81 @@
+// Package coding undoes content codings: what a body says that was compressed on its way. It hides the formats and that a few bytes
+// can grow without end. Pure, and safe for concurrent use.
+package coding
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"strings"
+
+	"hookglass"
+)
+
+// What [Decoded] says of a body that it does not return whole.
+var (
+	ErrLonger  = errors.New("the body goes on when it is decoded")
+	ErrUnknown = errors.New("the coding of the body is not known")
+)
+
+// maxCodings is how many codings may lie over one another: nobody needs two, and each one multiplies what few bytes can grow to.
+const maxCodings = 3
+
+// Of returns what headers say of the coding of their body, "" where it has none.
+func Of(h hookglass.Headers) string {
+	var codings []string
+	for _, value := range h.Values("Content-Encoding") {
+		for coding := range strings.SplitSeq(strings.ToLower(value), ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && coding != "identity" {
+				codings = append(codings, coding)
+			}
+		}
+	}
+	return strings.Join(codings, ",")
+}
+
+// Decoded undoes what Of returned (RFC 9110, section 8.4): gzip and deflate. It returns at most most bytes, with ErrLonger where
+// there are more; what came before the fault of a damaged body, with that fault; nothing, with ErrUnknown, where a coding is not
+// known. A body without one is returned as it is, whatever its length.
+func Decoded(body []byte, of string, most int) ([]byte, error) {
+	if of == "" || len(body) == 0 {
+		return body, nil
+	}
+	codings := strings.Split(of, ",")
+	if len(codings) > maxCodings {
+		return nil, ErrUnknown
+	}
+	// A stream can be long and mean nothing, so what is read of one is bounded as well as what comes out of it.
+	bound := int64(most)*2 + 64<<10
+	var r io.Reader = bytes.NewReader(body)
+	for len(codings) > 0 {
+		last := len(codings) - 1
+		opened, err := open(io.LimitReader(r, bound), codings[last])
+		if err != nil {
+			return nil, err
+		}
+		r, codings = opened, codings[:last]
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if len(plain) > most {
+		return plain[:most], ErrLonger
+	}
+	return plain, err
+}
+
+func open(r io.Reader, coding string) (io.Reader, error) {
+	switch coding {
+	case "gzip", "x-gzip":
+		return gzip.NewReader(r)
+	case "deflate": // zlib by RFC 9110, the bare form of RFC 1951 by habit
+		b := bufio.NewReader(r)
+		if head, err := b.Peek(2); err == nil && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
+			return zlib.NewReader(b)
+		}
+		return flate.NewReader(b), nil
+	}
+	return nil, ErrUnknown
+}
