@@ -20,9 +20,11 @@ import (
 	"hookglass/internal/web/channels"
 	"hookglass/internal/web/compare"
 	"hookglass/internal/web/endpoints"
+	"hookglass/internal/web/flows"
 	"hookglass/internal/web/fresh"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
+	"hookglass/internal/web/ledger"
 	"hookglass/internal/web/metrics"
 	"hookglass/internal/web/retries"
 	"hookglass/internal/web/schemas"
@@ -50,7 +52,7 @@ var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
 	var style bytes.Buffer
-	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, batches.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, retries.Files, schemas.Files, activity.Files, setup.Files} {
+	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, batches.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, retries.Files, schemas.Files, activity.Files, setup.Files, flows.Files, ledger.Files} {
 		entries, err := folder.ReadDir(".")
 		if err != nil {
 			panic(err) // an embedded folder can be read, or the binary is broken

@@ -22,6 +22,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
@@ -72,7 +73,7 @@ func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
 		Replays: replay.New(db, replay.Config{Client: echo{}, Verifiers: s.endpoints, Sealer: keys, Log: log}),
 		Shares:  share.New(db, s.endpoints), Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, Temporary: true, Draining: s.drain,
-		Retries: retries.New(db), Drift: drift.New(db),
+		Retries: retries.New(db), Drift: drift.New(db), Flows: flow.New(db, log),
 	}
 	change(&deps)
 	server.Config.Handler = httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))

@@ -20,6 +20,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
@@ -42,6 +43,7 @@ type Deps struct {
 	Tunnels   *tunnel.Service
 	Retries   *retries.Service
 	Drift     *drift.Service
+	Flows     *flow.Service
 	Addresses api.Addresses
 	Shares    *share.Service
 	Temporary bool            // visitors may make temporary endpoints
@@ -83,10 +85,12 @@ func New(d Deps) http.Handler {
 		a.registerActions,
 		a.registerTunnel,
 		a.registerBatches,
+		a.registerFlows,
+		a.registerLedger,
 	} {
 		register()
 	}
-	a.page("/", func(http.ResponseWriter, *http.Request) error { return hookglass.NotFound("page") })
+	a.page("/", a.unknown)
 
 	guard := http.NewCrossOriginProtection()
 	// Behind a proxy that changes Host, a browser too old for Sec-Fetch-Site is known by the public address.
@@ -105,6 +109,16 @@ func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Reques
 			a.fail(w, r, err)
 		}
 	})
+}
+
+// unknown tells a method that a page does not have from a page that does not exist.
+func (a *app) unknown(w http.ResponseWriter, r *http.Request) error {
+	allowed := httpd.Allowed(a.mux, r)
+	if len(allowed) == 0 {
+		return hookglass.NotFound("page")
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This page does not answer to this method.")
 }
 
 // contentPolicy lets a page use what comes from here in files of its own, and nothing else: no inline script

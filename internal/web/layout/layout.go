@@ -42,6 +42,7 @@ const (
 
 	Endpoints Section = "Endpoints"
 	Activity  Section = "Activity"
+	Flows     Section = "Flows"
 	Secrets   Section = "Secrets"
 	Channels  Section = "Channels"
 	Tags      Section = "Tags"
@@ -57,7 +58,7 @@ type entry struct {
 }
 
 var global = []entry{
-	{Endpoints, "/endpoints", "e"}, {Activity, "/activity", "v"}, {Secrets, "/secrets", "x"}, {Channels, "/channels", "h"},
+	{Endpoints, "/endpoints", "e"}, {Activity, "/activity", "v"}, {Flows, "/flows", "f"}, {Secrets, "/secrets", "x"}, {Channels, "/channels", "h"},
 	{Tags, "/tags", "j"}, {Setup, "/setup", "u"}, {Account, "/account", "p"},
 }
 

@@ -1,0 +1,116 @@
+package web_test
+
+import (
+	"context"
+	"encoding/csv"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/web"
+)
+
+// flowing is a site whose flows are judged.
+func flowing(t *testing.T) *site {
+	var flows interface{ Run(context.Context) error }
+	s := newSiteWith(t, func(d *web.Deps) { flows = d.Flows })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- flows.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return s
+}
+
+func TestAFlowIsTypedBegunAndPassesBeforeOnesEyes(t *testing.T) {
+	s := flowing(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/flows")
+	c.until(`document.querySelector("#flows").textContent.includes("No flow yet")`)
+	c.click(`a[href="/flows/new"]`)
+	c.until(`document.querySelector("[name=name]")`)
+	eval[bool](c, `document.querySelector("[name=name]").value = "Checkout", document.querySelector("[name='steps.0.event_type']").value = "paid", true`)
+	c.click(`button[name=change][value=more]`)
+	c.until(`document.querySelector("[name='steps.1.where']") && document.querySelector("[name='steps.0.event_type']").value === "paid"`)
+	eval[bool](c, `document.querySelectorAll(".flow-form details")[0].open = true,
+		document.querySelector("[name='steps.0.event_type']").value = "",
+		document.querySelector("[name='steps.0.where']").value = "/type = paid",
+		document.querySelector("[name='steps.0.extract']").value = "order = /order",
+		document.querySelector("[name='steps.1.where']").value = "text contains {{steps.step1.order}}",
+		document.querySelector("[name='steps.1.within_seconds']").value = "30", true`)
+	c.click(`button.primary`)
+	c.until(`document.querySelector("#flow .badge.busy")?.textContent === "pending" && document.querySelector("#flow").textContent.includes("0 of 2")`)
+	first := s.hook(json(`{"type":"paid","order":"A-<b>7"}`))
+	c.until(`document.querySelector(".flow-step.good a[href$='` + string(first) + `']") && document.querySelector(".flow-step.good").textContent.includes("A-<b>7")`)
+	s.hook(json(`{"type":"mail","text":"order A-<b>7"}`))
+	c.until(`document.querySelector("#flow .badge.good")?.textContent === "passed" && document.querySelectorAll(".flow-step.good").length === 2`)
+	c.silent()
+}
+
+func TestFlowsAreListedAndBeginAgain(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	step := url.Values{"name": {"<b>"}, "order": {"any"}, "timeout_seconds": {"60"}, "steps.0.endpoint_id": {string(s.endpoint.ID)}, "steps.0.how": {"never"}, "steps.0.where": {"/a contains =\n\nheader.x = y contains z"}}
+	at := b.want(303, "POST", "/flows/new", step).Header.Get("Location")
+	b.want(200, "GET", at, nil).holds(t, "&lt;b&gt;", "Steps, in any order", "none may come", "contains =", "y contains z", "pending", `data-every="1000"`)
+	b.want(200, "GET", at+"/state", nil).holds(t, `id="flow"`)
+	b.want(200, "GET", "/flows?state=pending", nil).holds(t, "&lt;b&gt;", "0 of 1")
+	b.want(200, "GET", "/flows?state=failed", nil).holds(t, "No flow is failed.")
+	b.want(422, "GET", "/flows?state=other", nil)
+	b.want(200, "GET", "/flows/new?from="+strings.TrimPrefix(at, "/flows/"), nil).holds(t, "/a contains =\nheader.x = y contains z", `value="never" selected`, `value="&lt;b&gt;"`)
+
+	step.Set("steps.0.where", "nothing of the kind")
+	step.Set("steps.0.q", "status:")
+	b.want(422, "POST", "/flows/new", step).holds(t, "neither “part = value” nor “part contains value”", `value="status:"`)
+	step.Set("steps.0.within_seconds", "soon")
+	b.want(422, "POST", "/flows/new", step).holds(t, `aria-describedby="steps.0.within_seconds-fault"`, "This must be above 0")
+	step.Del("steps.0.within_seconds")
+	step.Set("steps.0.where", "")
+	b.want(422, "POST", "/flows/new", step).holds(t, `aria-describedby="steps.0.q-fault"`)
+	step.Set("change", "0")
+	b.want(200, "POST", "/flows/new", step).holds(t, "Step 1") // one stays
+
+	eve := s.stranger()
+	eve.want(404, "GET", at, nil)
+	eve.want(404, "GET", "/flows/new?from="+strings.TrimPrefix(at, "/flows/"), nil)
+	eve.want(404, "POST", at+"/delete", url.Values{})
+	b.want(303, "POST", at+"/delete", url.Values{})
+	b.want(404, "GET", at, nil)
+}
+
+func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	base := "/endpoints/" + string(s.endpoint.ID)
+	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/ledger")
+	b.want(200, "GET", base+"/ledger", nil).holds(t, "Balanced: nothing is lost.", "None that is kept arrived in this window.")
+	var ids []hookglass.EventID
+	for range 27 {
+		ids = append(ids, s.hook(json(`{"order":1}`)))
+	}
+	page := b.want(200, "GET", base+"/ledger?from=24h", nil)
+	page.holds(t, "Balanced", "200 × 27", string(ids[0]), "Later events", base+"/ledger/file?from=24h")
+	later := regexp.MustCompile(`href="(/endpoints/[^"]*cursor=[^"]*)"`).FindStringSubmatch(page.body)
+	if later == nil || strings.Contains(page.body, string(ids[26])) {
+		t.Fatal("the first page has all events")
+	}
+	b.want(200, "GET", strings.ReplaceAll(later[1], "&amp;", "&"), nil).holds(t, string(ids[26]))
+	b.want(422, "GET", base+"/ledger?from=tomorrow", nil).holds(t, "The window: from must be", `aria-invalid="true"`)
+
+	file := b.want(200, "GET", base+"/ledger/file?from=24h", nil)
+	if got := file.Header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="ledger-ep_`) {
+		t.Errorf("disposition %q", got)
+	}
+	rows, err := csv.NewReader(strings.NewReader(file.body)).ReadAll()
+	if err != nil || len(rows) != 28 || rows[1][1] != string(ids[0]) || len(rows[1][4]) != 64 || rows[1][6] != "200" || rows[27][1] != string(ids[26]) {
+		t.Errorf("%v, %d rows: %v", err, len(rows), rows[:min(len(rows), 3)])
+	}
+	eve := s.stranger()
+	eve.want(404, "GET", base+"/ledger", nil)
+	eve.want(404, "GET", base+"/ledger/file", nil)
+}

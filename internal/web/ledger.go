@@ -1,0 +1,118 @@
+package web
+
+import (
+	"encoding/csv"
+	"net/http"
+
+	"hookglass"
+	"hookglass/internal/ledger"
+	"hookglass/internal/store"
+	"hookglass/internal/web/layout"
+	pages "hookglass/internal/web/ledger"
+)
+
+// Bounds of the ledger's page and file. The bodies are read for their hashes, so a file is made of as many events at once as the API lists.
+const (
+	ledgerPage = 25
+	ledgerRead = 100
+	ledgerFile = 50_000
+)
+
+func (a *app) registerLedger() {
+	a.page("GET /endpoints/{endpoint}/ledger", a.showLedger)
+	a.page("GET /endpoints/{endpoint}/ledger/file", a.ledgerFile)
+}
+
+func askedLedger(r *http.Request) pages.Asked {
+	q := r.URL.Query()
+	asked := pages.Asked{From: q.Get("from"), To: q.Get("to")}
+	if asked.From == "" {
+		asked.From = pages.DefaultFrom
+	}
+	return asked
+}
+
+func (a *app) showLedger(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	m := pages.Model{Asked: askedLedger(r)}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+		return err
+	}
+	m.Frame.Title = "Ledger · " + e.Name
+	after, err := place(r.FormValue("cursor"))
+	if err != nil {
+		return err
+	}
+	now := a.DB.Now()
+	span, err := ledger.ParseWindow(m.Asked.From, m.Asked.To, now)
+	if faults := faultsOf(err); faults != nil {
+		m.Fault = "The window: " + faults[0].Field + " " + faults[0].Message + "."
+		return render(w, r, http.StatusUnprocessableEntity, pages.Page(m))
+	}
+	if err != nil {
+		return err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if m.Ledger, err = ledger.Read(view, string(e.ID), span, now); err != nil {
+			return err
+		}
+		var next int64
+		m.Lines, next, err = view.LedgerLines(string(e.ID), m.Ledger.From, m.Ledger.To, after, ledgerPage)
+		if next > 0 {
+			m.Next = cursor(next)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, pages.Page(m))
+}
+
+// ledgerFile is all events of a window as CSV. One that breaks off says so by its missing end, as any download does.
+func (a *app) ledgerFile(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	asked, now := askedLedger(r), a.DB.Now()
+	span, err := ledger.ParseWindow(asked.From, asked.To, now)
+	if err != nil {
+		return err
+	}
+	var book hookglass.Ledger
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		book, err = ledger.Read(view, string(e.ID), span, now)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if book.Kept > ledgerFile {
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "There are %d events in this window, and a file holds %d at most: choose a shorter one, or page through the API.", book.Kept, ledgerFile)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="ledger-`+string(e.ID)+`-`+book.From.UTC().Format("20060102T1504Z")+`.csv"`)
+	out := csv.NewWriter(w)
+	_ = out.Write(pages.Head) // what fails here fails at Flush
+	for after := int64(0); ; {
+		var lines []hookglass.LedgerLine
+		err := a.DB.View(r.Context(), v.who, func(view *store.View) (err error) {
+			lines, after, err = view.LedgerLines(string(e.ID), book.From, book.To, after, ledgerRead)
+			return err
+		})
+		if err != nil {
+			panic(http.ErrAbortHandler) // half a file must not look like a whole one
+		}
+		for _, l := range lines {
+			_ = out.Write(pages.Record(l))
+		}
+		if out.Flush(); out.Error() != nil || after == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Package ledger is the page of what became of all that arrived at an endpoint in a window: the sums, whether they hold, and the events, also as a file.
+package ledger
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
+)
+
+// Files is the style.
+//
+//go:embed ledger.css
+var Files embed.FS
+
+// Model is what the page shows.
+type Model struct {
+	layout.Frame
+	Asked  Asked
+	Fault  string // what is wrong with what was asked
+	Ledger hookglass.Ledger
+	Lines  []hookglass.LedgerLine
+	Next   string // where the next page of events begins; empty: there is none
+}
+
+// Asked is the window as it was asked for.
+type Asked struct{ From, To string }
+
+// DefaultFrom is how far back a window begins where nothing is said.
+const DefaultFrom = "1h"
+
+// windows are what the page offers.
+var windows = []struct{ from, name string }{{"1h", "Last hour"}, {"24h", "Last 24 hours"}, {"7d", "Last 7 days"}, {"31d", "Last 31 days"}}
+
+func (m Model) offered() bool {
+	for _, w := range windows {
+		if w.from == m.Asked.From {
+			return true
+		}
+	}
+	return false
+}
+
+func (m Model) path(below string, more ...string) string {
+	q := url.Values{"from": {m.Asked.From}}
+	if m.Asked.To != "" {
+		q.Set("to", m.Asked.To)
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return "/endpoints/" + string(m.Endpoint.ID) + "/ledger" + below + "?" + q.Encode()
+}
+
+// count is a number with what it is made of.
+type count struct {
+	what  string
+	n     int64
+	under bool   // a part of the one above
+	of    string // what it is made of
+}
+
+// counts are the sums of arrivals.
+func counts(l hookglass.Ledger) []count {
+	return []count{
+		{what: "received", n: l.Received()},
+		{what: "refused", n: l.Received() - l.Stored, under: true, of: parts(l.Refused)},
+		{what: "stored", n: l.Stored, under: true},
+		{what: "kept", n: l.Kept, under: true, of: parts(l.Answers)},
+		{what: "deleted", n: l.Deleted, under: true},
+	}
+}
+
+func parts(of map[string]int64) string {
+	all := make([]string, 0, len(of))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, name+" × "+show.Count(of[name]))
+	}
+	return strings.Join(all, ", ")
+}
+
+var kinds = map[hookglass.ConsumerKind]string{
+	hookglass.ConsumerTarget: "forwarding target", hookglass.ConsumerAction: "action", hookglass.ConsumerTunnel: "tunnel", hookglass.ConsumerVerdict: "mail verdict",
+}
+
+func consumer(c hookglass.LedgerConsumer) string {
+	name := c.Name
+	if name == "" {
+		name = c.ID
+	}
+	if c.Gone {
+		name += " (deleted)"
+	}
+	return strings.TrimSpace(kinds[c.Kind] + " " + name)
+}
+
+// answer is what a sender was answered.
+func answer(l hookglass.LedgerLine) string {
+	switch {
+	case l.Event.Status != 0:
+		return strconv.Itoa(l.Event.Status)
+	case l.Event.Type == hookglass.EventEmail:
+		return hookglass.AnswerAccepted
+	}
+	return hookglass.AnswerNone
+}
+
+// became is what became of an event with whom it was for, in words.
+func became(l hookglass.LedgerLine) (all []string) {
+	for _, f := range l.Forwards {
+		all = append(all, fmt.Sprintf("target %d %s (%s)", f.TargetID, f.State, show.Plural(int64(len(f.Attempts)), "attempt")))
+	}
+	for _, r := range l.Runs {
+		word := "action"
+		if r.Rerun {
+			word = "rerun of action"
+		}
+		all = append(all, fmt.Sprintf("%s %s %s", word, r.ActionID, r.Status))
+	}
+	if l.Waiting {
+		all = append(all, "actions pending")
+	}
+	if len(l.Reports) > 0 || l.Tunnel != "" && l.Tunnel != hookglass.StateSkipped {
+		all = append(all, "tunnel "+string(l.Tunnel))
+	}
+	if l.Verdict != "" {
+		all = append(all, "verdict "+string(l.Verdict))
+	}
+	for _, r := range l.Replays {
+		state := "failed"
+		if r.Delivered {
+			state = "delivered"
+		}
+		all = append(all, "replay "+state)
+	}
+	return all
+}
+
+// Head are the names of the columns of the file.
+var Head = []string{"received_at", "id", "type", "size", "body_sha256", "ignored", "answer", "became"}
+
+// Record is one event as a line of the file. Nothing in it is text that a sender wrote.
+func Record(l hookglass.LedgerLine) []string {
+	e := l.Event
+	return []string{
+		e.ReceivedAt.UTC().Format(time.RFC3339Nano), string(e.ID), string(e.Type), strconv.FormatInt(e.Size, 10), l.SHA256,
+		strconv.FormatBool(e.Ignored != ""), answer(l), strings.Join(became(l), "; "),
+	}
+}
