@@ -45,17 +45,22 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 
 // unknown tells a method that the path does not have from a path that does not exist.
 func (m *Mux) unknown(w http.ResponseWriter, r *http.Request) {
-	var allowed []string
-	for _, method := range methods {
-		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
-		if _, pattern := m.mux.Handler(probe); pattern != "/" && pattern != "" {
-			allowed = append(allowed, method)
-		}
-	}
+	allowed := Allowed(m.mux, r)
 	if len(allowed) == 0 || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
 		WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
+}
+
+// Allowed are the methods that a mux, whose pattern "/" is for what it does not know, has for the path of a request.
+func Allowed(mux *http.ServeMux, r *http.Request) (allowed []string) {
+	for _, method := range methods {
+		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+		if _, pattern := mux.Handler(probe); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	return allowed
 }

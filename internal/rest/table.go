@@ -58,15 +58,15 @@ type table struct {
 }
 
 func newTable(mux *httpd.Mux, deps Deps) *table {
+	t := &table{db: deps.DB, authenticate: deps.Accounts.Authenticate}
 	cfg := huma.Config{
 		OpenAPI:       description(deps.Addresses.PublicURL),
 		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
 		DefaultFormat: "application/json",
-		Transformers:  []huma.Transformer{refuseParameters},
+		Transformers:  []huma.Transformer{t.refuseParameters},
 	}
 	// Answers may gain fields; the structs of requests say for themselves that they may not.
 	cfg.AllowAdditionalPropertiesByDefault = true
-	t := &table{db: deps.DB, authenticate: deps.Accounts.Authenticate}
 	t.api = humago.NewWithPrefix(mux, Base, cfg)
 	nameTypes(t.api.OpenAPI().Components.Schemas)
 	return t
@@ -74,13 +74,13 @@ func newTable(mux *httpd.Mux, deps Deps) *table {
 
 // handle registers an operation that takes parameters and answers with JSON.
 func handle[In, Out any](t *table, op operation, fn func(ctx context.Context, in *In) (Out, error)) {
-	register(t, op, t.admit(op), nil, answering(fn))
+	register(t, op, t.admit(op), nil, answering(t, fn))
 }
 
 // handleBody registers an operation that takes parameters and a JSON body and answers with JSON.
 func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.Context, in *In, body *Body) (Out, error)) {
 	read, body := reading[Body](t, op)
-	register(t, op, read, t.requestBody(op, new(Body)), answering(func(ctx context.Context, in *In) (Out, error) {
+	register(t, op, read, t.requestBody(op, new(Body)), answering(t, func(ctx context.Context, in *In) (Out, error) {
 		return fn(ctx, in, body(ctx))
 	}))
 }
@@ -88,7 +88,7 @@ func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.C
 // handleBodyRaw registers an operation that takes parameters and a JSON body and writes its answer itself, as with handleRaw.
 func handleBodyRaw[In, Body any](t *table, op operation, media []string, fn func(in *In, body *Body, w http.ResponseWriter, r *http.Request) error) {
 	read, body := reading[Body](t, op)
-	register(t, op, read, t.requestBody(op, new(Body)), writing(func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
+	register(t, op, read, t.requestBody(op, new(Body)), writing(t, func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
 		return fn(in, body(ctx), w, r)
 	}), media...)
 }
@@ -102,7 +102,7 @@ func reading[Body any](t *table, op operation) (read func(huma.Context, func(hum
 				r, w := humago.Unwrap(hc)
 				body := new(Body)
 				if err := readBody(w, r, body, op.loose); err != nil {
-					httpd.WriteError(w, r, err)
+					httpd.WriteError(w, r, t.told(hc.Context(), err))
 					return
 				}
 				next(huma.WithValue(hc, key{}, body))
@@ -115,17 +115,17 @@ func reading[Body any](t *table, op operation) (read func(huma.Context, func(hum
 // handleRaw registers an operation that writes its answer itself, in one of the media types. An error returned
 // before anything was written is answered as every other.
 func handleRaw[In any](t *table, op operation, media []string, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
-	register(t, op, t.admit(op), nil, writing(func(_ context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
+	register(t, op, t.admit(op), nil, writing(t, func(_ context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
 		return fn(in, w, r)
 	}), media...)
 }
 
-func writing[In any](fn func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error) func(context.Context, *In) (*raw, error) {
+func writing[In any](t *table, fn func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error) func(context.Context, *In) (*raw, error) {
 	return func(ctx context.Context, in *In) (*raw, error) {
 		return &raw{func(hc huma.Context) {
 			r, w := humago.Unwrap(hc)
 			if err := fn(ctx, in, w, r); err != nil {
-				httpd.WriteError(w, r, err)
+				httpd.WriteError(w, r, t.told(ctx, err))
 			}
 		}}, nil
 	}
@@ -136,11 +136,11 @@ type answer[T any] struct{ Body T }
 
 type raw struct{ Body func(huma.Context) }
 
-func answering[In, Out any](fn func(context.Context, *In) (Out, error)) func(context.Context, *In) (*answer[Out], error) {
+func answering[In, Out any](t *table, fn func(context.Context, *In) (Out, error)) func(context.Context, *In) (*answer[Out], error) {
 	return func(ctx context.Context, in *In) (*answer[Out], error) {
 		out, err := fn(ctx, in)
 		if err != nil {
-			return nil, httpd.Fail(ctx, err)
+			return nil, httpd.Fail(ctx, t.told(ctx, err))
 		}
 		return &answer[Out]{out}, nil
 	}
@@ -190,7 +190,7 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 		hop := &huma.Operation{
 			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.text,
 			Tags: []string{op.tag}, DefaultStatus: max(op.status, http.StatusOK), Responses: op.responses(media),
-			Security: op.security(), Middlewares: huma.Middlewares{admit, named[In]}, RejectUnknownQueryParameters: op.strict,
+			Security: op.security(), Middlewares: huma.Middlewares{addressed, admit, named[In]}, RejectUnknownQueryParameters: op.strict,
 		}
 		if i > 0 {
 			hop.OperationID += "-" + strconv.Itoa(i+1)
@@ -246,7 +246,7 @@ func (t *table) find(method, path string) *huma.Operation {
 
 // refuseParameters turns the framework's account of wrong parameters into ours. It keeps where and what, and
 // leaves out the value: it may be a secret.
-func refuseParameters(hc huma.Context, _ string, v any) (any, error) {
+func (t *table) refuseParameters(hc huma.Context, _ string, v any) (any, error) {
 	model, ok := v.(*huma.ErrorModel)
 	if !ok {
 		return v, nil
@@ -260,5 +260,5 @@ func refuseParameters(hc huma.Context, _ string, v any) (any, error) {
 		faults = append(faults, hookglass.FieldError{Field: field, Message: strings.Replace(d.Message, "expected ", "must be a ", 1)})
 	}
 	hc.SetHeader("Content-Type", "application/json")
-	return httpd.Fail(hc.Context(), hookglass.InvalidFields(faults)), nil
+	return httpd.Fail(hc.Context(), t.told(hc.Context(), hookglass.InvalidFields(faults))), nil
 }

@@ -77,6 +77,18 @@ func TestAssetsAreKeptForEverUnderTheNameOfTheirContents(t *testing.T) {
 	b.want(404, "GET", "/assets/..%2fweb.go", nil)
 }
 
+func TestAMethodThatAPageDoesNotHaveIsToldFromAPageThatIsNotThere(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	for path, allow := range map[string]string{"/": "GET, HEAD", "/sign-in": "GET, HEAD, POST"} {
+		if got := b.want(405, "DELETE", path, nil).Header.Get("Allow"); got != allow {
+			t.Errorf("%s allows %q, want %q", path, got, allow)
+		}
+	}
+	b.want(405, "POST", "/", url.Values{})
+	b.want(404, "POST", "/nothing", url.Values{})
+}
+
 func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {
 	s := newSite(t)
 	b := s.visitor()
