@@ -352,10 +352,35 @@ func TestAppendPath(t *testing.T) {
 	}
 }
 
+// A target may answer with what it was sent.
+func TestCredentialsOfARequestAreRedactedInItsAnswer(t *testing.T) {
+	sent := hookglass.Headers{
+		{Name: "Authorization", Value: "Bearer canary-authorization"}, {Name: "Cookie", Value: "a=short; session=canary-session"}, {Name: "X-Api-Key", Value: `canary"key`},
+		{Name: "X-Auth-Token", Value: "short"}, {Name: "X-Other", Value: "not-a-credential"},
+	}
+	secrets := delivery.Secrets(nil, sent)
+	for answer, want := range map[string]string{
+		`Bearer canary-authorization`:                          `[redacted]`,
+		`{"token":"canary-authorization"}`:                     `{"token":"[redacted]"}`,
+		`{"Cookie":"a=short; session=canary-session","b":1}`:   `{"Cookie":"[redacted]","b":1}`,
+		`{"cookies":{"a":"short","session":"canary-session"}}`: `{"cookies":{"a":"short","session":"[redacted]"}}`,
+		`canary"key {"k":"canary\"key"}`:                       `[redacted] {"k":"[redacted]"}`,
+		`not-a-credential`:                                     `not-a-credential`,
+	} {
+		if got := delivery.RedactSecrets(answer, secrets); got != want {
+			t.Errorf("%s: %s", answer, got)
+		}
+	}
+	parts := hookglass.Headers{{Name: "Cookie", Value: strings.Repeat("a=canary-cookie;", 4000)}}
+	if n := len(delivery.Secrets(nil, parts)); n > 100 {
+		t.Errorf("%d secrets are looked for", n)
+	}
+}
+
 func TestRedaction(t *testing.T) {
 	configs := []provider.Config{{Secrets: []string{"s3cret-value", "abc"}}}
 	h := hookglass.Headers{{Name: "authorization", Value: "Bearer x"}, {Name: "X-Gitlab-Token", Value: "y"}, {Name: "X-Sig", Value: "k=s3cret-value;"}, {Name: "X-A", Value: "abc"}}
-	got := string(delivery.RedactHeaders(h, configs).AppendWire(nil))
+	got := string(delivery.RedactHeaders(h, delivery.Secrets(configs, nil)).AppendWire(nil))
 	if got != "authorization: [redacted]\r\nX-Gitlab-Token: [redacted]\r\nX-Sig: k=[redacted];\r\nX-A: abc\r\n" {
 		t.Error(got)
 	}

@@ -29,11 +29,11 @@ func TestEachAttemptIsKept(t *testing.T) {
 			if n == 1 {
 				w.WriteHeader(503)
 			}
-			w.Write([]byte(strings.Repeat("z", 9000)))
+			w.Write([]byte("Bearer hush-hush" + strings.Repeat("z", 9000)))
 		})
 		target := y.target(y.ep, sink.URL+"/in?a=b", 3)
 		y.start(y.db)
-		ev := y.capture(y.ep, "X-Tag: a\r\nAuthorization: Bearer hush\r\nX-Gitlab-Token: hush\r\nCookie: hush\r\n", "\xff"+strings.Repeat("y", 9000))
+		ev := y.capture(y.ep, "X-Tag: a\r\nAuthorization: Bearer hush-hush\r\nX-Gitlab-Token: hush\r\nCookie: hush\r\n", "\xff"+strings.Repeat("y", 9000))
 		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 		f, evidence := y.delivery(target, ev.ID)
 		if len(f.Attempts) != 2 || len(evidence) != 2 {
@@ -47,6 +47,9 @@ func TestEachAttemptIsKept(t *testing.T) {
 			}
 			if r := e.Response; r == nil || r.Status != status || r.Headers.Get("X-Answer") != "yes" || len(r.Body) != 8<<10 || !r.Truncated {
 				t.Fatalf("answer %d: %+v", e.Attempt, r)
+			}
+			if body := string(e.Response.Body[:10]) + f.Attempts[i].Body; strings.Contains(body, "hush") || !strings.HasPrefix(body, "[redacted][redacted]z") {
+				t.Errorf("a credential that was answered is kept: %.40q", body)
 			}
 			for _, h := range []hookglass.Headers{e.Request.Headers, e.Response.Headers} {
 				if strings.Contains(string(h.AppendWire(nil)), "hush") {

@@ -55,13 +55,14 @@ func attemptKept(ctx context.Context, c Client, key string, timeout time.Duratio
 	a.At, r.MaxResponse = now().UTC(), readBody
 	out := send(ctx, c, key, timeout, r, keep)
 	a.Duration = out.Duration
-	e = evidenceOf(ev, r.SentRequest, out)
+	secrets := Secrets(nil, out.Headers)
+	e = evidenceOf(ev, r.SentRequest, out, secrets)
 	if out.Failure != nil {
 		a.Failure = out.Failure
 		return a, e, 0
 	}
 	a.StatusCode = out.Response.Status
-	a.Body, a.Truncated = beginning(out.Response.Body)
+	a.Body, a.Truncated = beginning(redactBody(out.Response.Body, secrets))
 	a.Truncated = a.Truncated || out.Response.Truncated
 	return a, e, askedFor(out.Response.Headers.Get("Retry-After"), now())
 }
@@ -74,9 +75,9 @@ const readBody = 64 << 10
 const keptBody = 8 << 10
 
 // evidenceOf is what is kept of an attempt. Of a body that is the event's own no second copy is.
-func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome) *hookglass.ForwardEvidence {
+func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, secrets []string) *hookglass.ForwardEvidence {
 	e := &hookglass.ForwardEvidence{Request: sent}
-	e.Request.Headers = RedactHeaders(out.Headers, nil)
+	e.Request.Headers = RedactHeaders(out.Headers, secrets)
 	if len(sent.Body) > keptBody {
 		e.Request.Body, e.Request.Truncated = sent.Body[:keptBody], true
 	}
@@ -85,13 +86,21 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome) *h
 	}
 	if res := out.Response; res != nil {
 		kept := *res
-		kept.Headers = RedactHeaders(res.Headers, nil)
-		if len(res.Body) > keptBody {
-			kept.Body, kept.Truncated = res.Body[:keptBody], true
+		kept.Headers, kept.Body = RedactHeaders(res.Headers, secrets), redactBody(res.Body, secrets)
+		if len(kept.Body) > keptBody {
+			kept.Body, kept.Truncated = kept.Body[:keptBody], true
 		}
 		e.Response = &kept
 	}
 	return e
+}
+
+// redactBody blots secrets out of an answer's body, which most requests carry none to find in.
+func redactBody(body []byte, secrets []string) []byte {
+	if len(secrets) == 0 {
+		return body
+	}
+	return []byte(RedactSecrets(string(body), secrets))
 }
 
 // beginning is the first keptRunes of a body as text; what is not UTF-8 is replaced.

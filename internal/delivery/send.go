@@ -2,7 +2,9 @@ package delivery
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,12 +66,55 @@ func send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 // redacted stands in the place of a secret.
 const redacted = "[redacted]"
 
+// Secrets are the texts that are blotted out of what is kept of a delivery, the longer first: the secrets of the configs, and the credentials that the
+// request carries, for a target may answer with what it was sent.
+func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
+	add := func(secret string, least int) {
+		if len(secret) < least || len(all) >= maxSecrets {
+			return
+		}
+		all = append(all, secret)
+		if quoted, err := json.Marshal(secret); err == nil && string(quoted[1:len(quoted)-1]) != secret {
+			all = append(all, string(quoted[1:len(quoted)-1]))
+		}
+	}
+	for _, c := range configs {
+		for _, secret := range c.Secrets {
+			add(secret, minSecret)
+		}
+	}
+	for _, f := range sent {
+		if !credential(f.Name) {
+			continue
+		}
+		add(f.Value, minCredential)
+		if strings.EqualFold(f.Name, "Cookie") {
+			for pair := range strings.SplitSeq(f.Value, ";") {
+				_, value, _ := strings.Cut(pair, "=")
+				add(value, minCredential)
+			}
+		} else if _, rest, found := strings.Cut(f.Value, " "); found { // behind its scheme
+			add(rest, minCredential)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
+}
+
+// Bounds of what is looked for: a shorter one would blot out text that has nothing to do with it. A credential is what a sender wrote, who may
+// write anything.
+const (
+	minSecret     = 4
+	minCredential = 8
+	maxSecrets    = 100 // a cookie may have thousands of parts
+)
+
 // RedactHeaders returns a copy in which credentials are blotted out: fields that carry them by their name, and every
-// occurrence of a secret of the configs.
-func RedactHeaders(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
+// occurrence of a secret.
+func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
-		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, configs)}
+		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, secrets)}
 		if credential(f.Name) {
 			out[i].Value = redacted
 		}
@@ -77,20 +122,13 @@ func RedactHeaders(h hookglass.Headers, configs []provider.Config) hookglass.Hea
 	return out
 }
 
-// RedactSecrets blots out every occurrence of a secret of the configs.
-func RedactSecrets(s string, configs []provider.Config) string {
-	for _, c := range configs {
-		for _, secret := range c.Secrets {
-			if len(secret) >= minSecret {
-				s = strings.ReplaceAll(s, secret, redacted)
-			}
-		}
+// RedactSecrets blots out every occurrence of a secret.
+func RedactSecrets(s string, secrets []string) string {
+	for _, secret := range secrets {
+		s = strings.ReplaceAll(s, secret, redacted)
 	}
 	return s
 }
-
-// minSecret is the shortest secret that is looked for: a shorter one would blot out text that has nothing to do with it.
-const minSecret = 4
 
 // credential reports whether a field by this name holds a credential rather than a signature over the message.
 func credential(name string) bool {

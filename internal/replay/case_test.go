@@ -73,6 +73,32 @@ func TestACaseOutlivesItsSource(t *testing.T) {
 	})
 }
 
+// A run outlives the event, whose credentials its target may answer with.
+func TestARunKeepsNoCredentialOfItsEvent(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		answer := `{"headers":{"Authorization":"Bearer canary-4711-canary"},"token":"canary-4711-canary"}`
+		b.sink.play(func(int) string {
+			return fmt.Sprintf("HTTP/1.1 200 OK\r\nX-Echo: canary-4711-canary\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
+		})
+		e := b.capture("POST", "Authorization: Bearer canary-4711-canary\r\n", "{}")
+		d := b.draft(e)
+		d.Assertions = &hookglass.Assertions{JSONSubset: []byte(`{"token":"x"}`)}
+		c, err := b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
+		must(t, err)
+		r := b.run(c, "k")
+		if head, _ := b.sink.last(); !strings.Contains(head, "canary-4711-canary") {
+			t.Fatal("the credential was not sent")
+		}
+		kept := string(r.Request.Headers.AppendWire(nil)) + string(r.Response.Headers.AppendWire(nil)) + string(r.Response.Body)
+		for _, a := range r.Assertions {
+			kept += string(a.Actual)
+		}
+		if r.State != hookglass.RunAssertionFailed || len(r.Assertions) == 0 || strings.Contains(kept, "canary") {
+			t.Errorf("%s: %s", r.State, kept)
+		}
+	})
+}
+
 func TestWhatACaseMayNotBe(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		e := b.capture("POST", "", "{}")

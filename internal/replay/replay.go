@@ -235,8 +235,9 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 	}
 	full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, got.Response, got.Failure, got.Duration
 	remembered := *full
-	remembered.Request = keepRequest(full.Request, src.configs)
-	remembered.Response = keepResponse(full.Response, src.configs)
+	secrets := delivery.Secrets(src.configs, full.Request.Headers)
+	remembered.Request = keepRequest(full.Request, secrets)
+	remembered.Response = keepResponse(full.Response, secrets)
 	full.Request.Headers = shown(full.Request.Headers, src.configs)
 	return &remembered, full, nil
 }
@@ -244,15 +245,16 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 // shown are headers for who asked. A secret that a provider has its senders show as it is (GitLab's token) is nobody's to read, not even now.
 func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 	all := make(hookglass.Headers, len(h))
+	secrets := delivery.Secrets(configs, nil)
 	for i, f := range h {
-		all[i] = hookglass.Header{Name: f.Name, Value: delivery.RedactSecrets(f.Value, configs)}
+		all[i] = hookglass.Header{Name: f.Name, Value: delivery.RedactSecrets(f.Value, secrets)}
 	}
 	return all
 }
 
 // keepRequest is a request as it is remembered.
-func keepRequest(r hookglass.SentRequest, configs []provider.Config) hookglass.SentRequest {
-	r.Headers = delivery.RedactHeaders(r.Headers, configs)
+func keepRequest(r hookglass.SentRequest, secrets []string) hookglass.SentRequest {
+	r.Headers = delivery.RedactHeaders(r.Headers, secrets)
 	if len(r.Body) > maxKept {
 		r.Body, r.Truncated = r.Body[:maxKept], true
 	}
@@ -260,13 +262,13 @@ func keepRequest(r hookglass.SentRequest, configs []provider.Config) hookglass.S
 }
 
 // keepResponse is an answer as it is remembered.
-func keepResponse(r *hookglass.TargetResponse, configs []provider.Config) *hookglass.TargetResponse {
+func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.TargetResponse {
 	if r == nil {
 		return nil
 	}
 	kept := *r
-	kept.Headers = delivery.RedactHeaders(r.Headers, configs)
-	kept.Body = []byte(delivery.RedactSecrets(string(r.Body), configs))
+	kept.Headers = delivery.RedactHeaders(r.Headers, secrets)
+	kept.Body = []byte(delivery.RedactSecrets(string(r.Body), secrets))
 	if len(kept.Body) > maxKept {
 		kept.Body, kept.Truncated = kept.Body[:maxKept], true
 	}

@@ -42,7 +42,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		return errors.Join(err, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayRun(r.Num) }))
 	}
 	defer give()
-	request := keepRequest(out.SentRequest, src.configs)
+	request := keepRequest(out.SentRequest, delivery.Secrets(src.configs, out.Headers))
 	request.Body = nil // the case has it
 	r.Request = &request
 	var begun bool
@@ -55,7 +55,8 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	}
 	got, unreached := s.send(ctx, src.source, src.target, r.ID, *out)
 	r.Duration = got.Duration
-	r.Request.Headers = delivery.RedactHeaders(got.Headers, src.configs)
+	secrets := delivery.Secrets(src.configs, got.Headers)
+	r.Request.Headers = delivery.RedactHeaders(got.Headers, secrets)
 	switch {
 	case got.Forbidden != nil, unreached:
 		r.State, r.Failure = hookglass.RunBlocked, got.Failure
@@ -70,11 +71,11 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 			r.State = hookglass.RunAssertionFailed
 		}
 		for i, a := range r.Assertions {
-			if delivery.RedactSecrets(string(a.Actual), src.configs) != string(a.Actual) {
+			if delivery.RedactSecrets(string(a.Actual), secrets) != string(a.Actual) {
 				r.Assertions[i].Actual = []byte(`"[redacted]"`)
 			}
 		}
-		r.Response = keepResponse(got.Response, src.configs)
+		r.Response = keepResponse(got.Response, secrets)
 	}
 	return s.finish(ctx, r)
 }
