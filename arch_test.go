@@ -54,7 +54,7 @@ var siblings = map[string][]string{
 	"timeshift":       {"jsondoc", "provider"},
 	"inspect":         {"jsondoc", "coding"},
 	"schema":          {"jsondoc"},
-	"query":           {"email"},
+	"query":           {"email", "coding"},
 	"action":          {"delivery"},
 	"replay":          {"delivery"},
 	"share":           {"action", "delivery"},

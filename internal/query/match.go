@@ -9,24 +9,47 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/email"
 )
 
 // Match reports whether the query means the event. Terms on parts that [Query.Reads] names need the
 // event's payload; in the list form those parts are empty.
 func (q Query) Match(e *hookglass.Event) bool {
+	body := reader{event: e}
 	for _, t := range q.terms {
-		if t.holds(e) == t.Not {
+		if t.holds(e, &body) == t.Not {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *Term) holds(e *hookglass.Event) bool {
+// maxDecoded is how much of a compressed body is looked at: reading events ends by the clock, and a few bytes can grow to much.
+const maxDecoded = 1 << 20
+
+// reader undoes the compression of an event's body, once, when a term asks for it.
+type reader struct {
+	event *hookglass.Event
+	plain []byte
+	read  bool
+}
+
+// decoded is what the body says without its content coding; nil where it has none or can not be read.
+func (r *reader) decoded() []byte {
+	if !r.read {
+		r.read = true
+		if of := coding.Of(r.event.Headers); of != "" {
+			r.plain, _ = coding.Decoded(r.event.Body, of, maxDecoded) // what comes before a fault can be looked at
+		}
+	}
+	return r.plain
+}
+
+func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 	switch t.Field {
 	case Text:
-		return t.inText(e)
+		return t.inText(e, body)
 	case Kind:
 		return t.Pattern.Match(string(e.Type))
 	case Provider:
@@ -46,7 +69,7 @@ func (t *Term) holds(e *hookglass.Event) bool {
 	case Parameter:
 		return t.inQuery(e.RawQuery)
 	case Body:
-		return t.inBody(e)
+		return t.inBody(e, body)
 	case ContentType:
 		return e.ContentType != "" && t.Pattern.Match(strings.ReplaceAll(e.ContentType, " ;", ";")+";")
 	case IP:
@@ -78,7 +101,7 @@ func (t *Term) holds(e *hookglass.Event) bool {
 
 func (t *Term) includes(n int64) bool { return t.Min <= n && n <= t.Max }
 
-func (t *Term) inText(e *hookglass.Event) bool {
+func (t *Term) inText(e *hookglass.Event, body *reader) bool {
 	for _, s := range []string{e.Path, e.RawQuery, e.Subject, e.From, e.To} {
 		if t.Pattern.contained([]byte(s)) {
 			return true
@@ -91,7 +114,7 @@ func (t *Term) inText(e *hookglass.Event) bool {
 		return true
 	}
 	if e.Type != hookglass.EventEmail {
-		return false
+		return t.Pattern.contained(body.decoded())
 	}
 	m := email.Parse(e.Body) // what people see of it may be encoded
 	return t.Pattern.contained([]byte(m.Text)) || t.Pattern.contained([]byte(m.HTML))
@@ -130,11 +153,15 @@ func unescape(s string) string {
 	return s
 }
 
-func (t *Term) inBody(e *hookglass.Event) bool {
+func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 	if e.Payload == nil {
 		return false
 	}
-	value, ok := valueAt(e.Body, t.Name)
+	text := body.decoded()
+	if text == nil {
+		text = e.Body
+	}
+	value, ok := valueAt(text, t.Name)
 	return ok && t.present(value)
 }
 

@@ -1,6 +1,8 @@
 package query_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"strings"
@@ -396,5 +398,39 @@ func TestTextOfAMailIsSearchedAsItIsRead(t *testing.T) {
 		if got := parsed.Match(e); got != want {
 			t.Errorf("%s: %v, want %v", q, got, want)
 		}
+	}
+}
+
+// A body is found by what it says, also where it was compressed on its way, and still by its bytes.
+func TestACompressedBodyIsSearchedAsItIsRead(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Name = "as-received.json" // stands in the packed bytes as it is
+	_, _ = w.Write([]byte(`{"data":{"id":"in_gz"},"pad":"` + strings.Repeat("a", 1<<20) + `","last":"beyond"}`))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := invoice()
+	e.Body = packed.Bytes()
+	for _, c := range []struct {
+		coding, q string
+		want      bool
+	}{
+		{"gzip", "IN_GZ", true}, {"gzip", "body./data/id:in_gz", true}, {"gzip", "-body./data/id:in_gz", false}, {"gzip", "-in_gz -nothing", false},
+		{"GZIP", "in_gz", true}, {"", "in_gz", false}, {"br", "in_gz", false}, {"deflate", "in_gz", false},
+		{"gzip", "beyond", false}, {"gzip", "body./last:beyond", false}, {"gzip", "as-received.json", true},
+	} {
+		e.Headers = hookglass.Headers{{Name: "content-encoding", Value: c.coding}}
+		parsed, err := query.Parse(c.q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parsed.Match(e); got != c.want {
+			t.Errorf("%q, %q: %v, want %v", c.coding, c.q, got, c.want)
+		}
+	}
+	e.Headers, e.Body = hookglass.Headers{{Name: "Content-Encoding", Value: "gzip"}}, []byte(`{"data":{"id":"plain"}}`)
+	if parsed, err := query.Parse("plain body./data/id:plain", now); err != nil || !parsed.Match(e) {
+		t.Errorf("what is not compressed, whatever its header says, is not found: %v", err)
 	}
 }

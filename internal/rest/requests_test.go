@@ -1,6 +1,8 @@
 package rest_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -187,6 +189,19 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 		if one := s.list(base + "?q=path:/n/17&type=webhook&status=2xx&content_type=application/json"); !slices.Equal(ids(one), all[12:13]) {
 			t.Errorf("searched: %v", ids(one))
 		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, _ = w.Write([]byte(`{"id":"in_packed"}`))
+		_ = w.Close() // into memory
+		zipped := s.arrive(e.ID, func(a *capture.Arrival) {
+			a.Headers, a.Body = append(a.Headers, hookglass.Header{Name: "Content-Encoding", Value: "gzip"}), packed.Bytes()
+		})
+		for _, q := range []string{"in_packed", "body./id:in_packed"} {
+			if one := s.list(base + "?q=" + q); !slices.Equal(ids(one), []string{zipped}) {
+				t.Errorf("%s in a compressed body: %v", q, ids(one))
+			}
+		}
+		s.want(200, "DELETE", base+"/"+zipped, "", nil)
 		if none := s.list(base + "?before=2001-01-01T00:00:00%2B02:00"); len(none.Data) != 0 || none.Meta.Total != 0 {
 			t.Errorf("before any: %v", ids(none))
 		}
