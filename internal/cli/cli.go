@@ -79,12 +79,11 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		fmt.Fprintln(stderr, "hookglass:", err)
 		return exitFailed
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(arrange(parser.Model.Node, args))
 	if err != nil {
-		fmt.Fprintf(stderr, "hookglass: %v\nRun \"hookglass %s--help\" for usage.\n", err, commandPath(err))
+		// A choice that may be left out has the empty one among its values, which nobody would write.
+		text := strings.ReplaceAll(err.Error(), `,"" but got`, ` but got`)
+		fmt.Fprintf(stderr, "hookglass: %s\nRun \"hookglass %s--help\" for usage.\n", text, commandPath(err))
 		return exitUsage
 	}
 	if err := command.Run(); err != nil {

@@ -169,3 +169,44 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 		}
 	}
 }
+
+// What people type first on a program that they do not know is understood: flags before the command, a command of several without the word list,
+// and the usual ways to ask for help and the version.
+func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
+	a := running(t)
+	made := object(t, "", "--server", a.server, "--token="+a.token, "endpoints", "create", "shop")
+	id := member(t, made, "data", "id").(string)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	want := run(t, "", "endpoints", "list", "--json")
+	for _, args := range [][]string{{"--json", "endpoints"}, {"endpoints", "--json"}, {"--json", "endpoints", "list"}, {"endpoints", "--json", "list"}} {
+		if got := run(t, "", args...); got != want || got.code != 0 {
+			t.Errorf("%q: %+v, want %+v", args, got, want)
+		}
+	}
+	for _, args := range [][]string{{"--json", "requests", "-e", id}, {"requests", "-e", id, "-q", "x", "--json"}, {"--json", "cases", "--endpoint", id}, {"--json", "whoami"}, {"--json", "logout"}, {"--json", "trigger", "--list"}} {
+		if got := run(t, "", args...); got.code != 0 || got.err != "" {
+			t.Errorf("%q: %+v", args, got)
+		} else if decode(t, got.out) == nil {
+			t.Errorf("%q printed nothing", args)
+		}
+	}
+	if got := run(t, "", "--json", "trigger", "--list"); !strings.Contains(got.out, `"event_type"`) {
+		t.Errorf("the samples are %.200s", got.out)
+	}
+	fails(t, 2, "unexpected argument lst, did you mean", "endpoints", "lst")
+	fails(t, 2, "unknown flag --json", "--json", "serve")
+	fails(t, 2, "unknown flag --json", "--json")
+	fails(t, 2, `"none" but got "x"`, "listen", "--recover", "x")
+	fails(t, 1, "trigger --list", "trigger", "nobody.nothing", "-e", id)
+	for _, c := range [][2][]string{
+		{{"help"}, {"--help"}}, {{"help", "endpoints", "create"}, {"endpoints", "create", "--help"}}, {{"--version"}, {"version"}}, {{"endpoints", "-h"}, {"endpoints", "--help"}},
+	} {
+		if got, want := run(t, "", c[0]...), run(t, "", c[1]...); got != want || got.code != 0 || got.out == "" {
+			t.Errorf("%q: %+v, want %+v", c[0], got, want)
+		}
+	}
+	if got := run(t, "", "__complete", "--json", "requests", "-e", "tail", "ge"); got.out != "get\n" {
+		t.Errorf("completed to %q", got.out)
+	}
+}

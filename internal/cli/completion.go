@@ -66,25 +66,7 @@ func candidates(node *kong.Node, words []string) []string {
 		words = []string{""}
 	}
 	done, last := words[:len(words)-1], words[len(words)-1]
-	var waiting *kong.Flag // which takes the next word
-	for _, w := range done {
-		if waiting != nil {
-			waiting = nil
-			continue
-		}
-		if name, ok := strings.CutPrefix(w, "--"); ok {
-			if f := flagNamed(node, name); f != nil && !f.IsBool() {
-				waiting = f
-			}
-			continue
-		}
-		for _, child := range node.Children {
-			if child.Name == w {
-				node = child
-				break
-			}
-		}
-	}
+	node, waiting, _ := descend(node, done)
 	var all []string
 	switch {
 	case waiting != nil:
@@ -108,17 +90,6 @@ func candidates(node *kong.Node, words []string) []string {
 	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, last) })
 	slices.Sort(all)
 	return all
-}
-
-func flagNamed(node *kong.Node, name string) *kong.Flag {
-	for _, group := range node.AllFlags(false) {
-		for _, f := range group {
-			if f.Name == name {
-				return f
-			}
-		}
-	}
-	return nil
 }
 
 // values lists what a flag or argument may be, when that is a closed set.

@@ -60,7 +60,9 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 }
 
 // LogoutCmd is `hookglass logout`.
-type LogoutCmd struct{}
+type LogoutCmd struct {
+	JSON bool `name:"json" help:"Print one JSON object instead of text."`
+}
 
 // Run implements the command.
 func (c *LogoutCmd) Run(t *server.Terminal) error {
@@ -68,14 +70,19 @@ func (c *LogoutCmd) Run(t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	switch err := os.Remove(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		_, err = fmt.Fprintln(t.Out, "You were not signed in.")
-		return err
-	case err != nil:
+	err = os.Remove(path)
+	was := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err = fmt.Fprintln(t.Out, "Signed out. The token stays valid until it is revoked.")
+	text := "You were not signed in."
+	if was {
+		text = "Signed out. The token stays valid until it is revoked."
+	}
+	if c.JSON {
+		text = fmt.Sprintf(`{"signed_out":%t}`, was)
+	}
+	_, err = fmt.Fprintln(t.Out, text)
 	return err
 }
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/client"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
 )
@@ -68,6 +70,12 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return err
 	}
 	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event})
+	var answer *client.Error
+	if errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+		if _, unknown := provider.Sample(name, event, "http://localhost"); unknown != nil {
+			answer.Message += " \"hookglass trigger --list\" shows those there are."
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -79,11 +87,19 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 
 func (c *TriggerCmd) list(t *server.Terminal) error {
 	samples := provider.Samples()
-	rows := make([][]string, len(samples))
+	rows, listed := make([][]string, len(samples)), make([]listedSample, len(samples))
 	for i, s := range samples {
-		rows[i] = []string{s.Provider + "." + s.Event, s.EventType}
+		listed[i] = listedSample{s.Provider + "." + s.Event, s.Provider, s.EventType}
+		rows[i] = []string{listed[i].Sample, s.EventType}
 	}
-	return c.print(t, samples, table([]string{"SAMPLE", "EVENT TYPE"}, rows))
+	return c.print(t, api.One[[]listedSample]{Data: listed}, table([]string{"SAMPLE", "EVENT TYPE"}, rows))
+}
+
+// listedSample is a sample as --list --json prints it.
+type listedSample struct {
+	Sample    string `json:"sample"`
+	Provider  string `json:"provider"`
+	EventType string `json:"event_type"`
 }
 
 // send signs the sample here and sends it, for a handler on this machine.
@@ -91,7 +107,7 @@ func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event s
 	now := time.Now()
 	out, err := provider.Sample(name, event, c.To)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s \"hookglass trigger --list\" shows those there are.", explain(err))
 	}
 	found := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
 	if fresh, _, err := provider.Regenerate(out, found, nil, provider.NewIdentity()); err == nil {
