@@ -415,6 +415,22 @@ func TestGapsOfAnEarlierTimeAreRecoveredAsAskedFor(t *testing.T) {
 	}
 }
 
+// A listener that was killed behind its last delivery left the gap without a word about it.
+func TestAGapWhoseEventsWereAllTriedIsSaidToBeOver(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now(), state: "open"}}
+	tried := s.arrive(api.TunnelRequest{})
+	s.set(func() {
+		s.take(api.DeliveryReport{EndpointID: "ep_a", WebhookRequestID: tried, TargetURL: h.URL, StatusCode: api.Some[int64](500), ReportVersion: 2, DeliveryAttemptID: "before"})
+	})
+	l := start(t, s, h.URL, func(cfg *listen.Config) { cfg.Recover = listen.RecoverAll })
+	eventually(t, "a word about the gap", func() bool { return get(s, func() bool { return len(s.said) == 1 && s.gaps[0].state == "partial" }) })
+	if sum, _ := l.end(true); sum.Delivered+sum.Failed != 0 {
+		t.Errorf("what had failed was sent again: %+v", sum)
+	}
+}
+
 func TestAReportIsKeptUntilTheServerHasIt(t *testing.T) {
 	s := newServer(t)
 	s.unacked = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
 )
@@ -144,8 +145,14 @@ func (o *outcome) add(more outcome) {
 // recoverGap delivers the events of a gap, from a time on, and tells the server.
 func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time) outcome {
 	lane := l.lanes[g.EndpointID]
-	if lane == nil || g.Counts.Pending == 0 && g.Counts.Failed > 0 {
-		return outcome{} // what failed was tried, and is for a person to see
+	switch {
+	case lane == nil:
+		return outcome{}
+	case g.Counts.Pending == 0 && g.Counts.Failed > 0: // what failed was tried, and is for a person to see
+		if g.State == string(hookglass.GapReconnected) { // who tried it did not come to say so
+			l.recovered(ctx, g, api.RecoverGap{Outcome: "partial"}, nil)
+		}
+		return outcome{}
 	}
 	var total outcome
 	var err error
@@ -171,6 +178,12 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time) 
 	case total.failed > 0 || total.left > 0:
 		said.Outcome = "partial"
 	}
+	l.recovered(ctx, g, said, err)
+	return total
+}
+
+// recovered tells the server how a recovery went, and the person where something of it failed.
+func (l *Listener) recovered(ctx context.Context, g api.Gap, said api.RecoverGap, err error) {
 	saying, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
 	if _, told := l.cfg.Client.RecoverGap(saying, g.ID, said); told != nil && err == nil {
@@ -179,7 +192,6 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time) 
 	if err != nil {
 		l.failedToRecover(ctx, err)
 	}
-	return total
 }
 
 // deliverAll delivers events and returns when each is settled.
