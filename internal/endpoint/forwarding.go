@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"hookglass"
@@ -143,6 +144,8 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 			fault("name", "may not be empty")
 		case utf8.RuneCountInString(t.Name) > maxName:
 			fault("name", "may have %d characters at most", maxName)
+		case strings.ContainsFunc(t.Name, unicode.IsControl):
+			fault("name", "may not hold control characters")
 		}
 	}
 	if d.TimeoutSeconds != nil {

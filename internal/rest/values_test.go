@@ -13,6 +13,7 @@ import (
 type values struct {
 	*rand.Rand
 	schemas map[string]any
+	whole   bool // an object has all of its members
 }
 
 // hostile are JSON texts that some part of the service could trip over, whatever it expects.
@@ -82,7 +83,7 @@ func (v *values) object(schema map[string]any, depth int, spoil func() bool) str
 	required, _ := schema["required"].([]any)
 	var members []string
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		if slices.Contains(required, any(name)) || depth < 8 && v.IntN(2) == 0 {
+		if slices.Contains(required, any(name)) || depth < 8 && (v.whole || v.IntN(2) == 0) {
 			members = append(members, marshal(name)+":"+v.write(properties[name].(map[string]any), depth+1, spoil))
 		}
 	}

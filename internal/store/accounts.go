@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -173,8 +174,15 @@ func (tx *Tx) CreateWorkspace(w *hookglass.Workspace) error {
 		[]any{w.AccountID, w.Name, micros(w.CreatedAt)}, &w.ID)
 }
 
-// one scans the only row of a query; kind names what is missing when there is none.
+// one scans the only row of a query; kind names what is missing when there is none. There is none where a text has a NUL, which no
+// row has: PostgreSQL would call it an error.
 func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), query string, a *args) (T, error) {
+	for _, value := range a.values {
+		if text, ok := value.(string); ok && strings.Contains(text, "\x00") {
+			var none T
+			return none, hookglass.NotFound(kind)
+		}
+	}
 	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.values, dest...) })
 }
 

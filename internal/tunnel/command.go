@@ -137,7 +137,7 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	if len(f) > 0 {
 		return hookglass.InvalidFields(f)
 	}
-	if len(in.CommandID) > maxWord || len(in.ResultToken) > maxWord {
+	if len(in.CommandID) > maxWord || len(in.ResultToken) > maxWord || strings.Contains(in.CommandID, "\x00") { // no id holds a NUL, nor does PostgreSQL
 		return hookglass.Errorf(hookglass.CodeUnauthorized, "The result_token is not that of a command.")
 	}
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.AnswerTunnelCommand(in.CommandID, digest(in.ResultToken), r) })

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"hookglass"
 	"hookglass/api"
@@ -136,6 +137,9 @@ func readReport(in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	r.ResponseTime = time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond
 	f.text("response_message", in.ResponseMessage, maxMessage)
 	f.text("delivery_attempt_id", in.DeliveryAttemptID, maxAttempt)
+	if strings.ContainsFunc(in.DeliveryAttemptID, unicode.IsControl) {
+		f.add("delivery_attempt_id", "may not hold control characters")
+	}
 	f.text("tunnel_client_id", in.TunnelClientID, maxWord)
 	f.category(in.FailureCategory)
 	if r.Version == 2 {
