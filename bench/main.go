@@ -42,6 +42,7 @@ type plan struct {
 	bodyBytes int
 	settle    time.Duration
 	tunnels   int // idle ones
+	missed    int // events that a client misses
 	quiet     time.Duration
 	peers     []peer
 	mailPeers []peer // by address, not URL
@@ -133,7 +134,7 @@ func parse(args []string) (*plan, error) {
 		return nil, fmt.Errorf("unexpected %q", fs.Arg(0))
 	}
 	p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 200, 5, 100, 10<<20, 5*time.Second
-	p.tunnels, p.quiet = 5000, 50*time.Second
+	p.tunnels, p.quiet, p.missed = 5000, 50*time.Second, 1000
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if *short {
@@ -149,7 +150,7 @@ func parse(args []string) (*plan, error) {
 		shorten("time", func() { p.time = 300 * time.Millisecond })
 		shorten("warm", func() { p.warm = 100 * time.Millisecond })
 		p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 10, 1, 8, 1<<20, 200*time.Millisecond
-		p.tunnels, p.quiet = 20, p.settle
+		p.tunnels, p.quiet, p.missed = 20, p.settle, 50
 	}
 	p.databases, p.parts = strings.Split(*databases, ","), strings.Split(*parts, ",")
 	for _, d := range p.databases {
