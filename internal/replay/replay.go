@@ -57,6 +57,8 @@ type Service struct {
 
 	mu    sync.Mutex
 	turns map[string]int // runs and bulk replays under way in this process, by tenant
+
+	recordTime time.Duration // recordTimeout; a test has less patience
 }
 
 // perTenant is how many runs and bulk replays of one tenant a process works at a time, so that targets of one that do not answer leave
@@ -82,7 +84,7 @@ func (s *Service) turn(key string) (give func(), err error) {
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
 func New(db *store.DB, cfg Config) *Service {
-	return &Service{Config: cfg, db: db, turns: make(map[string]int)}
+	return &Service{Config: cfg, db: db, turns: make(map[string]int), recordTime: recordTimeout}
 }
 
 // Request says what a one-off replay shall do.
@@ -154,8 +156,11 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	if err != nil {
 		return nil, err
 	}
+	// What was sent is told, whether or not it can be remembered: an error would have it sent again.
 	if err := s.record(ctx, attempt); err != nil {
-		return nil, err
+		s.Log.ErrorContext(ctx, "a replay was sent and can not be remembered", "replay", attempt.ID, "error", err)
+		full.Warnings = append(full.Warnings, "The storage did not answer, so this attempt is not in the list of replays.")
+		return full, nil
 	}
 	full.Num, full.Verdict = attempt.Num, attempt.Verdict
 	return full, nil
@@ -280,9 +285,14 @@ const recordTimeout = 15 * time.Second
 
 // record remembers an attempt, whoever is gone meanwhile: what was sent must not be forgotten.
 func (s *Service) record(ctx context.Context, r *hookglass.Replay) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.recordTime)
 	defer cancel()
-	return s.db.Jot(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecordReplay(r) })
+	write := func(tx *store.Tx) error { return tx.RecordReplay(r) }
+	err := s.db.Jot(ctx, hookglass.System, write)
+	if hookglass.Is(err, hookglass.CodeUnavailable) {
+		err = s.db.Persist(ctx, s.recordTime, hookglass.System, write)
+	}
+	return err
 }
 
 // checkTarget judges a target as it is spelled. The word tunnel is one.

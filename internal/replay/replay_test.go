@@ -3,6 +3,7 @@ package replay_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/delivery"
@@ -146,6 +147,41 @@ func (b *bench) history(e *hookglass.Event, before int64, limit int) (all []*hoo
 	})
 	must(b.t, err)
 	return all
+}
+
+// Who is told that a replay failed sends it again.
+func TestAReplayThatCanNotBeRememberedIsTold(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "hi")
+		b.replays.SetRecordTime(50 * time.Millisecond)
+		b.sink.play(func(int) string {
+			must(t, b.db.Close())
+			return "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok"
+		})
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url})
+		must(t, err)
+		if r.Response == nil || r.Response.Status != 201 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "not in the list") {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// That a transaction was committed may not have been heard, so it is done again.
+func TestAnAttemptIsRememberedOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "hi")
+		for range 2 { // the second has a verdict
+			_, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url})
+			must(t, err)
+		}
+		kept := b.history(e, 0, 3)
+		again := *kept[0]
+		again.Num, again.Verdict = 0, ""
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.RecordReplay(&again) }))
+		if n := len(b.history(e, 0, 3)); n != 2 || again.Num != kept[0].Num || again.Verdict != hookglass.VerdictStillPassing {
+			t.Errorf("%d attempts are remembered; the same again is number %d of %d, %q", n, again.Num, kept[0].Num, again.Verdict)
+		}
+	})
 }
 
 func TestLongBodiesAreBoundedInTheHistoryOnly(t *testing.T) {

@@ -54,7 +54,8 @@ func values(h hookglass.Headers, change func(string) string) hookglass.Headers {
 	return changed
 }
 
-// RecordReplay stores an attempt by one statement and sets its Num and Verdict. Of an event that was deleted meanwhile nothing is kept.
+// RecordReplay stores an attempt by one statement and sets its Num and Verdict. Of an event that was deleted meanwhile nothing is kept; one that
+// is stored already stays as it is.
 func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	stored := *r
 	stored.Request, stored.Response = *exchange(&r.Request, encodeText), answered(r.Response, encodeText)
@@ -69,7 +70,7 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 		SELECT cast($1 AS text), cast($2 AS bigint), e.seq, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), cast($7 AS bigint), cast($8 AS `+tx.dialect.bytes()+`),
 			CASE (SELECT b.passed FROM replays b WHERE b.event = e.seq AND b.target_url = cast($5 AS text) ORDER BY b.num DESC LIMIT 1)
 				WHEN 1 THEN cast($9 AS text) WHEN 0 THEN cast($10 AS text) END
-		FROM e RETURNING num, verdict`,
+		FROM e WHERE true ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING num, verdict`,
 		[]any{r.ID, r.EndpointNum, r.EventSeq, string(r.EventID), r.TargetURL, boolInt(r.Passed()), r.At.UnixMicro(), record,
 			string(hookglass.Compare(true, r.Passed())), string(hookglass.Compare(false, r.Passed()))}, &r.Num, &verdict)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
