@@ -39,7 +39,7 @@ fuzz: ## every fuzz target for a while (FUZZTIME=10s each)
 	@script/fuzz
 
 crash: need ## the long form of the fault tests: many kills, freezes, full disks and floods (a quarter of an hour)
-	@HOOKGLASS_LONG=1 go test -count=1 -timeout 2h -v ./internal/faults/
+	@HOOKGLASS_LONG=1 go test -tags long -count=1 -timeout 2h -v ./internal/faults/
 
 soak: need ## mixed load and random blows with the race detector, ending with the balance (DURATION=10m, SEED=...)
 	@HOOKGLASS_SOAK=$(DURATION) HOOKGLASS_SOAK_SEED=$(SEED) go test -count=1 -timeout 24h -v -run '^TestSoak$$' ./internal/faults/

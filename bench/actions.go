@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The goals of issue 5: action runs a second that are kept up.
+// The goals: action runs a second that are kept up.
 const (
 	runGoalSQLite   = 300
 	runGoalPostgres = 1500

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The goals of issue 4: forwards a second that are kept up.
+// The goals: forwards a second that are kept up.
 const (
 	forwardGoalSQLite   = 500
 	forwardGoalPostgres = 2000

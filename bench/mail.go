@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What the mail part loads with (issue 6), and its goals.
+// What the mail part loads with, and its goals.
 const (
 	mailBytes    = 4 << 10
 	mailConns    = 10

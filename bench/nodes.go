@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The goals of issue 10.
+// The goals.
 const (
 	quietP99Goal  = 250 * time.Millisecond // of an endpoint beside another that is flooded
 	eraseP99Goal  = time.Second            // of captures while a large endpoint is erased

@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// The goals of issue 7.
+// The goals.
 const (
 	tunnelP50Goal    = 5 * time.Millisecond
 	tunnelP99Goal    = 30 * time.Millisecond

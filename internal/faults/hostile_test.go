@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// hostileLimit is what 50 hostile targets may cost in all (issue 4, "What it must reach").
+// hostileLimit is what 50 hostile targets may cost in all.
 const hostileLimit = 16 << 20
 
 // hostile are the targets of row 66: what each does with a connection once it has read the head of a request.

@@ -21,7 +21,7 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// What the service may hold (issue 2, "What it must reach").
+// What the service may hold.
 const (
 	idleLimit   = 60 << 20
 	loadedLimit = 512 << 20

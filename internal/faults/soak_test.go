@@ -23,7 +23,7 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// A soak is everything at once for a long time, with random blows, and the balance at its end (issue 10). HOOKGLASS_SOAK says how long, as 10m;
+// A soak is everything at once for a long time, with random blows, and the balance at its end. HOOKGLASS_SOAK says how long, as 10m;
 // HOOKGLASS_SOAK_SEED repeats the blows of another one. `make crash` runs it for a moment, `make soak` at length with the race detector.
 
 // soakReady is how long a start may take: the race detector, and all the others that want the processor, make it ten times as long.

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && long
 
 package faults_test
 
@@ -16,9 +16,6 @@ import (
 // Row 38: whatever kind of work a node had in hand when it was killed, the other has done it a minute later.
 func TestWhatAKilledNodeHadInHandEndsElsewhere(t *testing.T) {
 	t.Parallel()
-	if !long() {
-		return // it waits for every kind of lease to end; forwards and case runs are tried in the short form too
-	}
 	s := newSite(t, t.TempDir(), storetest.Postgres(t))
 	smtpAddr := freePort(t)
 	a := s.serve("--outbound-allow", "127.0.0.0/8", "--smtp-listen", smtpAddr, "--mail-dns", os.DevNull)
