@@ -47,7 +47,7 @@ func TestCallersWhoGoAwayHarmNobody(t *testing.T) {
 				}
 			})
 		}
-		for i := range 300 {
+		for i := range 150 {
 			if err := read(t.Context()); err != nil {
 				t.Errorf("read %d: %v", i, err)
 				break
