@@ -26,7 +26,7 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 	for _, f := range []struct {
 		field string
 		value api.Optional[string]
-	}{{"endpoint.custom_id", e.CustomID}, {"endpoint.email_local_part", e.EmailLocalPart}} {
+	}{{"endpoint.custom_id", e.CustomID}, {"endpoint.email_local_part", e.EmailLocalPart}, {"endpoint.provider", e.Provider}} {
 		if f.value.Set && !f.value.Null && f.value.Value == "" { // null is how one says none
 			faults = append(faults, hookglass.FieldError{Field: f.field, Message: "may not be empty"})
 		}

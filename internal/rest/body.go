@@ -27,20 +27,19 @@ const (
 // open, and two readers could see two requests), exact spelling, nothing unknown unless loose.
 //
 // It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and
-// validation_failed, naming the field, where it is JSON of another shape. No message repeats a value.
-func readBody(w http.ResponseWriter, r *http.Request, v any, loose bool) error {
+// validation_failed, naming the field, where it is JSON of another shape. No message repeats a value. It returns the text as well.
+func readBody(w http.ResponseWriter, r *http.Request, v any, loose bool) (text []byte, err error) {
 	if ct := r.Header.Get("Content-Type"); ct != "" {
 		media, params, err := mime.ParseMediaType(ct)
 		charset, given := params["charset"]
 		if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
-			return hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body must be application/json.")
+			return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body must be application/json.")
 		}
 	}
-	text, err := receive(w, r)
-	if err != nil {
-		return err
+	if text, err = receive(w, r); err != nil {
+		return nil, err
 	}
-	return decode(text, v, loose)
+	return text, decode(text, v, loose)
 }
 
 func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {

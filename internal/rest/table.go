@@ -79,29 +79,35 @@ func handle[In, Out any](t *table, op operation, fn func(ctx context.Context, in
 
 // handleBody registers an operation that takes parameters and a JSON body and answers with JSON.
 func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.Context, in *In, body *Body) (Out, error)) {
-	read, body := reading[Body](t, op)
-	register(t, op, read, t.requestBody(op, new(Body)), answering(t, func(ctx context.Context, in *In) (Out, error) {
+	described := t.requestBody(op, new(Body))
+	read, body := reading[Body](t, op, described)
+	register(t, op, read, described, answering(t, func(ctx context.Context, in *In) (Out, error) {
 		return fn(ctx, in, body(ctx))
 	}))
 }
 
 // handleBodyRaw registers an operation that takes parameters and a JSON body and writes its answer itself, as with handleRaw.
 func handleBodyRaw[In, Body any](t *table, op operation, media []string, fn func(in *In, body *Body, w http.ResponseWriter, r *http.Request) error) {
-	read, body := reading[Body](t, op)
-	register(t, op, read, t.requestBody(op, new(Body)), writing(t, func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
+	described := t.requestBody(op, new(Body))
+	read, body := reading[Body](t, op, described)
+	register(t, op, read, described, writing(t, func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
 		return fn(in, body(ctx), w, r)
 	}), media...)
 }
 
 // reading admits who may call and reads the body, which the operation then has from its context.
-func reading[Body any](t *table, op operation) (read func(huma.Context, func(huma.Context)), body func(context.Context) *Body) {
+func reading[Body any](t *table, op operation, described *huma.RequestBody) (read func(huma.Context, func(huma.Context)), body func(context.Context) *Body) {
 	admit := t.admit(op)
 	type key struct{}
 	return func(hc huma.Context, next func(huma.Context)) {
 			admit(hc, func(hc huma.Context) {
 				r, w := humago.Unwrap(hc)
 				body := new(Body)
-				if err := readBody(w, r, body, op.loose); err != nil {
+				text, err := readBody(w, r, body, op.loose)
+				if err == nil && !op.loose {
+					err = refuseNulls(text, described.Content["application/json"].Schema, t.api.OpenAPI().Components.Schemas)
+				}
+				if err != nil {
 					httpd.WriteError(w, r, t.told(hc.Context(), err))
 					return
 				}
