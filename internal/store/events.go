@@ -167,6 +167,8 @@ type EventList struct {
 	Offset int64 // how many of the newest to pass over
 	Before int64 // only events with a smaller Seq, as EventPage.Next names it; 0: from the newest
 	Total  bool  // Total is wanted
+
+	Patience time.Duration // how long a filter may read until the page is full; 0: two seconds
 }
 
 // EventPage is a page of events in the list form, newest first.
@@ -182,9 +184,13 @@ type EventPage struct {
 // Events returns a page of an endpoint's events. It answers not_found.
 //
 // Without a filter any page by cursor costs the same. A filter reads the endpoint's events from the newest on until the page
-// is full, for two seconds at most.
+// is full, for two seconds or list.Patience at most.
 func (v *View) Events(ref string, list EventList) (EventPage, error) {
-	return v.events(ref, list, searchBudget, countBudget)
+	patience := searchBudget
+	if list.Patience > 0 {
+		patience = list.Patience
+	}
+	return v.events(ref, list, patience, countBudget)
 }
 
 func (v *View) events(ref string, list EventList, searching, counting time.Duration) (EventPage, error) {

@@ -2,14 +2,15 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base32"
 	"io/fs"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
-	"time"
 
 	"hookglass/internal/web/account"
 	"hookglass/internal/web/actions"
@@ -43,14 +44,17 @@ const stylesheet = "app.css"
 // for ever.
 type assets struct {
 	urls  map[string]string // by the file's own name
-	files map[string][]byte // by the name in the URL
+	files map[string]asset  // by the name in the URL
 }
+
+// asset is a file, and the same compressed, which is done once.
+type asset struct{ plain, zipped []byte }
 
 // mediaTypes are those of the assets; the machine's own table may say otherwise.
 var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 func newAssets() *assets {
-	a := &assets{urls: make(map[string]string), files: make(map[string][]byte)}
+	a := &assets{urls: make(map[string]string), files: make(map[string]asset)}
 	var style bytes.Buffer
 	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, batches.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, retries.Files, schemas.Files, activity.Files, setup.Files, flows.Files, ledger.Files} {
 		entries, err := folder.ReadDir(".")
@@ -78,8 +82,26 @@ func (a *assets) add(name string, content []byte) {
 	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
 	ext := path.Ext(name)
 	hashed := strings.TrimSuffix(name, ext) + "." + hash + ext
-	a.files[hashed] = content
+	a.files[hashed] = asset{content, zipped(content)}
 	a.urls[name] = "/assets/" + hashed
+}
+
+func zipped(content []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists
+	_, _ = w.Write(content)                               // to memory: it never fails
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// takesGzip reports whether a browser reads what is compressed so. One that says by how much it prefers it is left with the plain file.
+func takesGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			return true
+		}
+	}
+	return false
 }
 
 // url is the address of an asset; of one that does not exist it is empty, which a test finds.
@@ -87,7 +109,7 @@ func (a *assets) url(name string) string { return a.urls[name] }
 
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	content, ok := a.files[name]
+	file, ok := a.files[name]
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -95,5 +117,12 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", mediaTypes[path.Ext(name)])
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+	h.Set("Vary", "Accept-Encoding")
+	content := file.plain
+	if takesGzip(r) {
+		content = file.zipped
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content) // nobody is left to tell
 }

@@ -18,6 +18,9 @@ import (
 // pageSize is how many requests a page lists; more come on demand.
 const pageSize = 50
 
+// firstLook is how long a search may hold up a page that was not there before. Where it is not enough, the page says so and goes on by itself.
+const firstLook = 50 * time.Millisecond
+
 func (a *app) registerInspector() {
 	a.page("GET /endpoints/{endpoint}", a.inspect)
 	a.page("GET /endpoints/{endpoint}/rows", a.rows)
@@ -57,7 +60,7 @@ func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err
 }
 
 // list reads a part of an endpoint's requests. A query that can not be read is a fault of the list and no error.
-func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint) (inspector.List, error) {
+func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience time.Duration) (inspector.List, error) {
 	l := inspector.List{
 		Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
 		Writes: v.signedIn(),
@@ -80,7 +83,7 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint) (inspector.
 			return err
 		}
 		l.Newest = cursor(newest)
-		page, err := view.Events(string(e.ID), store.EventList{Query: filter, Limit: pageSize, Before: before})
+		page, err := view.Events(string(e.ID), store.EventList{Query: filter, Limit: pageSize, Before: before, Patience: patience})
 		if err != nil {
 			return err
 		}
@@ -113,7 +116,11 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m.Title = e.Name
-	if m.List, err = a.list(r, v, e); err != nil {
+	var patience time.Duration
+	if r.FormValue("cursor") == "" { // who asks for more waits for it
+		patience = firstLook
+	}
+	if m.List, err = a.list(r, v, e, patience); err != nil {
 		return err
 	}
 	if v.signedIn() {
@@ -154,7 +161,7 @@ func (a *app) rows(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.list(r, v, e)
+	l, err := a.list(r, v, e, 0)
 	if err != nil {
 		return err
 	}

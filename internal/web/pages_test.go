@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"compress/gzip"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -50,28 +52,44 @@ func TestNoPageHoldsAnythingInlineOrOfAnotherHost(t *testing.T) {
 	}
 }
 
-func TestAssetsAreKeptForEverUnderTheNameOfTheirContents(t *testing.T) {
+func TestAssetsAreKeptForEverUnderTheNameOfTheirContentsAndAreSmall(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
-	found := regexp.MustCompile(`(?:src|href)="(/assets/[^"]*)"`).FindAllStringSubmatch(b.want(200, "GET", s.page(""), nil).body, -1)
+	event := s.hook(json(`{}`))
+	linked := regexp.MustCompile(`(?:src|href)="(/assets/[^"]*)"`)
+	seen := map[string]bool{}
 	var kinds []string
 	total := 0
-	for _, f := range found {
-		a := b.want(200, "GET", f[1], nil)
-		if got := a.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
-			t.Errorf("%s: %q", f[1], got)
-		}
-		if !slices.Contains(kinds, a.Header.Get("Content-Type")) {
-			kinds = append(kinds, a.Header.Get("Content-Type"))
-			total += len(a.body)
+	for _, page := range []string{"", "/requests/" + string(event), "/actions/new", "/cases/new?event=" + string(event), "/metrics", "/settings"} {
+		for _, f := range linked.FindAllStringSubmatch(b.want(200, "GET", s.page(page), nil).body, -1) {
+			if seen[f[1]] {
+				continue
+			}
+			seen[f[1]] = true
+			plain := b.want(200, "GET", f[1], nil, "Accept-Encoding", "identity")
+			if got := plain.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" || plain.Header.Get("Vary") != "Accept-Encoding" || plain.Header.Get("Content-Encoding") != "" {
+				t.Errorf("%s: %v", f[1], plain.Header)
+			}
+			packed := b.want(200, "GET", f[1], nil, "Accept-Encoding", "br, gzip")
+			total += len(packed.body)
+			reader, err := gzip.NewReader(strings.NewReader(packed.body))
+			if err != nil || packed.Header.Get("Content-Encoding") != "gzip" {
+				t.Fatalf("%s: %v, %v", f[1], err, packed.Header)
+			}
+			if unpacked, err := io.ReadAll(reader); err != nil || string(unpacked) != plain.body {
+				t.Errorf("%s: %v, %d bytes, plain %d", f[1], err, len(unpacked), len(plain.body))
+			}
+			if kind := plain.Header.Get("Content-Type"); !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
 		}
 	}
 	slices.Sort(kinds)
 	if got := strings.Join(kinds, ", "); got != "image/svg+xml, text/css; charset=utf-8, text/javascript; charset=utf-8" {
 		t.Errorf("assets of the kinds %s", got)
 	}
-	if total > 150_000 {
-		t.Errorf("%d bytes of assets", total)
+	if total > 50_000 {
+		t.Errorf("%d files have %d bytes", len(seen), total)
 	}
 	b.want(404, "GET", "/assets/app.css", nil)
 	b.want(404, "GET", "/assets/..%2fweb.go", nil)

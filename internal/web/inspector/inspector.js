@@ -111,6 +111,7 @@ async function load(link, { focus = true } = {}) {
     watch();
   } catch {
     link.textContent = "Could not load. Try again";
+    link.dataset.failed = "";
     link.ariaDisabled = "false";
   }
 }
@@ -122,7 +123,7 @@ const end = new IntersectionObserver((entries) => {
 function watch() {
   end.disconnect();
   const more = rows.querySelector("a[data-more]");
-  if (more && more.textContent === "Load more") end.observe(more);
+  if (more && !("failed" in more.dataset)) end.observe(more);
 }
 watch();
 
@@ -137,8 +138,8 @@ const known = (() => {
   }
 })();
 
-function unread() {
-  for (const item of rows.querySelectorAll(":scope > li[data-received]")) {
+function unread(items = rows.querySelectorAll(":scope > li[data-received]")) {
+  for (const item of items) {
     const fresh = item.dataset.received > known.upTo && !known.ids.includes(item.id);
     if (fresh === item.hasAttribute("data-unread")) continue;
     item.toggleAttribute("data-unread", fresh);
@@ -235,35 +236,45 @@ function tell(request) {
   telling = setTimeout(later, 2000);
 }
 
+// In a flood many rows come between two pictures. They are put in together, and without the colour that fades.
+let coming = [];
+let lately = 0; // rows that were put in within the last second
+
 function arrive(html) {
-  const part = document.createElement("template");
-  part.innerHTML = html; // rendered by this server, which escapes everything
-  const item = part.content.querySelector("li");
-  if (!item || document.getElementById(item.id)) return;
-  const first = rows.querySelector("a.row") === null;
-  item.classList.add("fresh");
   if (held !== null) {
     held.push(html);
     pausing();
-    return;
-  }
-  rows.prepend(item);
+  } else if (coming.push(html) === 1) setTimeout(put);
+}
+
+function put() {
+  const part = document.createElement("template");
+  part.innerHTML = coming.reverse().join(""); // rendered by this server, which escapes everything
+  coming = [];
+  const items = [...part.content.children].filter((item) => item.id && !document.getElementById(item.id) && part.content.getElementById(item.id) === item);
+  if (items.length === 0) return;
+  const first = rows.querySelector("a.row") === null;
+  if (lately < 5) for (const item of items) item.classList.add("fresh");
+  lately += items.length;
+  setTimeout(() => lately -= items.length, 1000);
+  unread(items);
+  rows.prepend(...items);
   for (const id of ["waiting", "none"]) {
     const empty = document.getElementById(id);
     if (empty) empty.hidden = true;
   }
   trim();
-  unread();
   if (document.hidden) {
-    unseen++;
+    unseen += items.length;
     title();
   }
-  tell(item.querySelector("a.row").dataset.title);
-  if (first && !root.hasAttribute("data-open") && sideBySide()) open(item.id, { history: "replace" });
+  for (const item of items.toReversed()) tell(item.querySelector("a.row").dataset.title);
+  if (first && !root.hasAttribute("data-open") && sideBySide()) open(items.at(-1).id, { history: "replace" });
 }
 
 // A list that grows all day would become slow. The last rows go, and the link for more begins where they were.
 function trim() {
+  if (rows.childElementCount <= maxRows) return;
   const all = rows.querySelectorAll(":scope > li:not(.more)");
   if (all.length <= maxRows) return;
   for (const item of [...all].slice(maxRows)) {
@@ -321,6 +332,7 @@ fresh?.addEventListener("click", () => {
   const waiting = held;
   held = null;
   for (const html of waiting) arrive(html);
+  put();
   held = [];
   pausing();
   rows.querySelector("a.row")?.focus();

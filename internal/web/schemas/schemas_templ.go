@@ -135,7 +135,7 @@ func Page(m Model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"schemas-scroll\" role=\"region\" aria-label=\"Event types\" tabindex=\"0\"><table><caption class=\"visually-hidden\">Event types</caption> <thead><tr><th scope=\"col\">Event type</th><th scope=\"col\">Provider</th><th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\" class=\"n\">Fields</th><th scope=\"col\">Baseline</th><th scope=\"col\" class=\"n\">Drift</th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"schemas-scroll\" role=\"region\" aria-label=\"Event types as a table\" tabindex=\"0\"><table><caption class=\"visually-hidden\">Event types</caption> <thead><tr><th scope=\"col\">Event type</th><th scope=\"col\">Provider</th><th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\" class=\"n\">Fields</th><th scope=\"col\">Baseline</th><th scope=\"col\" class=\"n\">Drift</th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -566,7 +566,7 @@ func One(m OneModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "</section><section class=\"card\" aria-labelledby=\"fields-title\"><h2 id=\"fields-title\">Fields</h2><div class=\"schemas-scroll\" role=\"region\" aria-label=\"Fields\" tabindex=\"0\"><table><caption class=\"visually-hidden\">Fields</caption> <thead><tr><th scope=\"col\">Pointer</th><th scope=\"col\">Type</th><th scope=\"col\">There</th><th scope=\"col\">Format or values</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "</section><section class=\"card\" aria-labelledby=\"fields-title\"><h2 id=\"fields-title\">Fields</h2><div class=\"schemas-scroll\" role=\"region\" aria-label=\"Fields as a table\" tabindex=\"0\"><table><caption class=\"visually-hidden\">Fields</caption> <thead><tr><th scope=\"col\">Pointer</th><th scope=\"col\">Type</th><th scope=\"col\">There</th><th scope=\"col\">Format or values</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
