@@ -12,6 +12,9 @@ import (
 var (
 	linkPattern   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	makePattern   = regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)")
+	testPattern   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	rowPattern    = regexp.MustCompile(`(?m)^\| (\d+) \|[^|]+\| (.+) \|$`)
+	namedPattern  = regexp.MustCompile("`[a-z]+` `(?:Test|Fuzz)\\w+`")
 	targetPattern = regexp.MustCompile(`(?m)^([a-z]+):.*## `)
 )
 
@@ -45,6 +48,43 @@ func TestDocumentsNameTargetsThatTheMakefileHas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// docs/reliability.md says for each row which tests try it, or why none does: the tests must be there.
+func TestTheReliabilityPageNamesTestsThatAreThere(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(file)
+		for _, m := range testPattern.FindAllStringSubmatch(string(b), -1) {
+			there["`"+filepath.Base(filepath.Dir(file))+"` `"+m[1]+"`"] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowPattern.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 126 {
+		t.Errorf("the page has %d rows, the catalogue 126", len(rows))
+	}
+	for _, row := range rows {
+		named := namedPattern.FindAllString(row[2], -1)
+		for _, test := range named {
+			if !there[test] {
+				t.Errorf("row %s: there is no test %s", row[1], test)
+			}
+		}
+		if reason := strings.Trim(namedPattern.ReplaceAllString(row[2], ""), " ,."); len(named) == 0 && len(reason) < 20 {
+			t.Errorf("row %s has neither a test nor a reason", row[1])
+		}
+	}
 }
 
 func eachDocument(t *testing.T, visit func(file, text string)) {
