@@ -67,33 +67,45 @@ func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, other.remove()) }()
-	var one, two []outcome
 	var seen outcome
+	for _, conns := range []int{nodesConns, floodConns} {
+		row, all, err := p.compareNodes(ctx, s, other, conns)
+		if err != nil {
+			return err
+		}
+		seen.acked, seen.unsure = seen.acked+all.acked, seen.unsure+all.unsure
+		r.nodes = append(r.nodes, row)
+	}
+	return s.checkStored(ctx, 0, seen)
+}
+
+// compareNodes loads one node and both by turns, and returns the medians and what was sent in all.
+func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (row nodesRow, seen outcome, err error) {
+	var one, two []outcome
 	for round := range p.rounds {
-		alone, err := load{conns: nodesConns, warm: p.warm, time: p.time}.send(ctx, s.hook)
+		alone, err := load{conns: conns, warm: p.warm, time: p.time}.send(ctx, s.hook)
 		if err != nil {
-			return err
+			return row, seen, err
 		}
-		halves, err := together(ctx, load{conns: nodesConns / 2, warm: p.warm, time: p.time}, s.hook, other.hook)
+		halves, err := together(ctx, load{conns: conns / 2, warm: p.warm, time: p.time}, s.hook, other.hook)
 		if err != nil {
-			return err
+			return row, seen, err
 		}
-		p.log("nodes: round %d of %d: one node %.0f/s  p99 %v, two nodes %.0f/s  p99 %v", round+1, p.rounds, alone.perSecond, alone.p99, halves.perSecond, halves.p99)
+		p.log("nodes: %d connections, round %d of %d: one node %.0f/s  p99 %v, two nodes %.0f/s  p99 %v", conns, round+1, p.rounds, alone.perSecond, alone.p99, halves.perSecond, halves.p99)
 		one, two = append(one, alone), append(two, halves)
 		for _, o := range []outcome{alone, halves} {
 			seen.acked, seen.unsure, seen.failed = seen.acked+o.acked, seen.unsure+o.unsure, seen.failed+o.failed
 		}
 	}
 	if seen.failed > 0 {
-		return fmt.Errorf("%d requests failed", seen.failed)
+		return row, seen, fmt.Errorf("%d requests failed", seen.failed)
 	}
 	rate := func(_ int, o outcome) float64 { return o.perSecond }
 	p99 := func(_ int, o outcome) float64 { return float64(o.p99) }
-	r.nodes = append(r.nodes, nodesRow{
+	return nodesRow{
 		one: medianOf(one, rate), two: medianOf(two, rate), ratio: medianOf(two, func(i int, o outcome) float64 { return o.perSecond / one[i].perSecond }),
-		oneP99: time.Duration(medianOf(one, p99)), twoP99: time.Duration(medianOf(two, p99)), conns: nodesConns,
-	})
-	return s.checkStored(ctx, 0, seen)
+		oneP99: time.Duration(medianOf(one, p99)), twoP99: time.Duration(medianOf(two, p99)), conns: conns,
+	}, seen, nil
 }
 
 // together sends the same load to several addresses at the same time and sums up what came of it.
