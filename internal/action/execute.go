@@ -174,9 +174,9 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	var a hookglass.ForwardAttempt
 	var retryAfter time.Duration
 	var made bool
-	redactor := r.redactor()
+	redact := func(answer string) string { return r.echoes().Body(answer) }
 	r.s.saver.away(func() {
-		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, st.forwardURL(r.event), r.s.Proxied, redactor.Body, r.s.db.Now)
+		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, st.forwardURL(r.event), r.s.Proxied, redact, r.s.db.Now)
 	})
 	if !made {
 		return outcome{wait: again}

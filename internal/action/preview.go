@@ -13,8 +13,12 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxShown bounds what is shown of one step, in bytes of JSON.
-const maxShown = 64 << 10
+// maxShown bounds what is shown of one step, in bytes of JSON. Of a request that is larger, the body is cut to maxPart bytes and each header
+// to a hundredth of that, so that what is shown is still a request.
+const (
+	maxShown = 64 << 10
+	maxPart  = 24 << 10
+)
 
 // PreviewResult is what an action would do with an event. Secrets in it are placeholders.
 type PreviewResult struct {
@@ -139,7 +143,10 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 			value, sensitive = redactor.Value(output)
 		}
 	case hookglass.StepRequest:
-		value, sensitive, failure = rehearseRequest(st, in, redactor)
+		if value, sensitive, failure = rehearseRequest(st, in, redactor, 100*MaxRendered); failure == nil && value.Size() > maxShown {
+			value, sensitive, failure = rehearseRequest(st, in, redactor, maxPart)
+			shown.Truncated = true
+		}
 	}
 	if failure != nil {
 		fail(failure)
@@ -175,20 +182,21 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (json
 }
 
 // rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of nothing else that was
-// filled in.
-func rehearseRequest(st *step, in Values, redactor *Redactor) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
+// filled in. most bounds what is shown of the body, and of each header.
+func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
 	q, err := st.render(in)
 	if err != nil {
 		return v, nil, &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
 	}
-	show := func(path string, text, shown string) jsondoc.Value {
+	show := func(path string, text, shown string, most int) jsondoc.Value {
 		if shown != text {
 			sensitive = append(sensitive, path)
 		}
+		shown, _ = Cut(shown, most)
 		return jsondoc.Text(shown)
 	}
 	url, _ := redactor.Text(q.url.Text)
-	members := []jsondoc.Member{named("method", jsondoc.Text(q.method)), named("url", show("/url", q.url.Text, url))}
+	members := []jsondoc.Member{named("method", jsondoc.Text(q.method)), named("url", show("/url", q.url.Text, url, maxShown))}
 	var headers []jsondoc.Member
 	for i, h := range q.headers {
 		name := st.request.Headers[i].Name
@@ -196,9 +204,9 @@ func rehearseRequest(st *step, in Values, redactor *Redactor) (v jsondoc.Value, 
 		if len(h.Spans) > 0 && len(h.Spans) == len(st.headers[i].parts) {
 			shown = h.Masked()
 		}
-		headers = append(headers, named(name, show("/headers/"+escapePointer(name), h.Text, shown)))
+		headers = append(headers, named(name, show("/headers/"+escapePointer(name), h.Text, shown, most/100)))
 	}
-	members = append(members, named("headers", jsondoc.Members(headers...)), named("body", show("/body", q.body.Text, redactor.Body(q.body.Text))),
+	members = append(members, named("headers", jsondoc.Members(headers...)), named("body", show("/body", q.body.Text, redactor.Body(q.body.Text), most)),
 		named("timeout_seconds", jsondoc.Int(int64(st.request.TimeoutSeconds))))
 	return jsondoc.Members(members...), sensitive, nil
 }

@@ -45,6 +45,7 @@ type run struct {
 	secrets map[string]hookglass.ActionSecret
 	values  map[string]string // of the secrets
 	masks   *Redactor
+	answers *Redactor
 	effects []func(*store.Tx) error
 	tags    []string // to be put on the event
 	ignored string   // the reason to hide it for; empty: none
@@ -180,13 +181,29 @@ func (r *run) loadSecrets(v *store.View) error {
 // redactor blots out the secrets that the steps name, and the credentials that came with the event.
 func (r *run) redactor() *Redactor {
 	if r.masks == nil {
-		var masks []Mask
-		for name, value := range r.values {
-			masks = append(masks, Mask{Value: value, Shown: Placeholder(name)})
-		}
-		r.masks = NewRedactor(append(masks, credentials(r.event)...)...)
+		r.masks = NewRedactor(r.hidden()...)
 	}
 	return r.masks
+}
+
+// echoes is the redactor of what targets answer, for they may answer with what they were sent: it knows what stands under sensitive names in
+// the event too.
+func (r *run) echoes() *Redactor {
+	if r.answers == nil {
+		masks := append(r.hidden(), sensitiveValues(r.doc.event.line())...)
+		if body, err := r.doc.event.body(); err == nil {
+			masks = append(masks, sensitiveValues(body)...)
+		}
+		r.answers = NewRedactor(masks...)
+	}
+	return r.answers
+}
+
+func (r *run) hidden() (masks []Mask) {
+	for name, value := range r.values {
+		masks = append(masks, Mask{Value: value, Shown: Placeholder(name)})
+	}
+	return append(masks, credentials(r.event)...)
 }
 
 // credentials are the values of an event's headers that tell of one.

@@ -189,3 +189,48 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 	})
 }
+
+// What a sender put under a name that tells of a credential is in no trace either, wherever in its answer a target puts it.
+func TestSensitiveFieldsThatTargetsAnswerAreNotKept(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			return answer(200, "got hunter2-hunter2 and 4711-0815 and 12345678 for ada-lovelace, by token-in-query, pin 1234"), nil
+		}
+		a := b.create(draft("Echo", step("forward", "On", `{"url":"https://app.example.com/","retry_count":0}`)))
+		e := b.capture(`{"user":"ada-lovelace","password":"hunter2-hunter2","credentials":{"card":["4711-0815"],"id":12345678},"passcode":"1234"}`,
+			func(e *hookglass.Event) { e.RawQuery = "access_token=token-in-query" })
+		b.work(e)
+		run := b.runs(a)[0]
+		wantOutcome(t, run, "completed on=completed")
+		const want = "got [redacted] and [redacted] and [redacted] for ada-lovelace, by [redacted], pin 1234"
+		if summary := string(run.Steps[0].Summary); !strings.Contains(summary, want) {
+			t.Errorf("the trace is %s", summary)
+		}
+	})
+}
+
+// A request that is larger than what is shown is still a request, with the places that are blotted out.
+func TestAPreviewOfALargeRequestKeepsItsShape(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.secret("KEY", canary)
+		a := b.create(draft("Large", step("http_request", "Send",
+			`{"url":"https://crm.example.com/","headers":{"X-Key":"{{secrets.KEY}}","X-Long":"{{request.body.long}}"},"body":"{{request.body.text}}"}`)))
+		e := b.capture(`{"long":"` + strings.Repeat("h", 9000) + `","text":"` + strings.Repeat("é", 100_000) + `"}`)
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+		must(t, err)
+		var shown struct {
+			Method, URL, Body string
+			Headers           map[string]string
+		}
+		st := p.Steps[0]
+		if err := json.Unmarshal(st.Rendered, &shown); err != nil || !st.Truncated || len(st.Rendered) > 64<<10 {
+			t.Fatalf("%d bytes, truncated %v: %v", len(st.Rendered), st.Truncated, err)
+		}
+		if shown.Method != "POST" || shown.Headers["X-Key"] != "{{secrets.KEY}}" || !strings.HasPrefix(shown.Headers["X-Long"], "hhh") || strings.Trim(shown.Body, "é") != "" || shown.Body == "" {
+			t.Errorf("%s %v, a body of %d bytes", shown.Method, shown.Headers, len(shown.Body))
+		}
+		if got := fmt.Sprint(p.Sensitive); got != "[{send /headers/X-Key}]" {
+			t.Errorf("blotted out: %s", got)
+		}
+	})
+}

@@ -3,6 +3,8 @@ package action
 import (
 	"bytes"
 	"strings"
+
+	"hookglass/internal/jsondoc"
 )
 
 // sensitiveNames are names of fields and headers that hold credentials, and endings of such names, in lower case without marks
@@ -56,4 +58,28 @@ func SensitiveName(name string) bool {
 // SensitiveHeader is SensitiveName for a header, whose name tells of a signature anywhere in it.
 func SensitiveHeader(name string) bool {
 	return SensitiveName(name) || strings.Contains(strings.ToLower(name), "signature")
+}
+
+// Bounds of what is looked for in answers: a shorter text is anybody's word, and a sender may name any number of fields as credentials are.
+const (
+	minSensitive  = 6
+	mostSensitive = 100
+)
+
+// sensitiveValues are the texts and numbers that stand under sensitive names in a value.
+func sensitiveValues(v jsondoc.Value) (masks []Mask) {
+	var walk func(v jsondoc.Value, sensitive bool)
+	walk = func(v jsondoc.Value, sensitive bool) {
+		switch kind := v.Kind(); {
+		case len(masks) == mostSensitive:
+		case !v.Scalar():
+			for name, inside := range v.All() {
+				walk(inside, sensitive || kind == jsondoc.Object && SensitiveName(name))
+			}
+		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number) && len(v.Text()) >= minSensitive:
+			masks = append(masks, Mask{Value: v.Text()})
+		}
+	}
+	walk(v, false)
+	return masks
 }
