@@ -99,6 +99,7 @@ func TestWrongUsageExitsWith2AndPointsAtHelp(t *testing.T) {
 		{"admin", "token", "create", "--email", "a@example.com", "--level", "account", "--workspace", "1"},
 		{"admin", "token", "create", "--email", "a@example.com", "--expires-in", "soon"},
 		{"admin", "token", "create", "--email", "a@example.com", "--expires-in", "-1h"},
+		{"admin", "token", "create", "--email", "a@example.com", "--expires-in", "0"},
 		{"admin", "token", "revoke", "--id", "first"},
 		{"admin", "account", "set", "--account", "1"},
 		{"admin", "account", "set", "--account", "1", "--plan", "gold"},

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/capture"
@@ -91,6 +93,17 @@ type eventRange struct {
 	InEndpoint
 	Before string `query:"before" doc:"Only what was received before this time, ISO 8601." example:"2026-11-20T12:00:00Z"`
 	After  string `query:"after" doc:"Only what was received after this time, ISO 8601." example:"2026-11-20T10:00:00Z"`
+}
+
+// Resolve refuses a bound that was given without a time, or twice: a script whose variable is empty does not mean everything.
+func (in *eventRange) Resolve(hc huma.Context) (faults []error) {
+	from := hc.URL()
+	for name, values := range from.Query() {
+		if len(values) > 1 || values[0] == "" {
+			faults = append(faults, &huma.ErrorDetail{Location: "query." + name, Message: "must be given once, with a time, or not at all"})
+		}
+	}
+	return faults
 }
 
 type eventTag struct {

@@ -298,6 +298,10 @@ func TestDestroyAllKeepsWhatIsOutsideItsBounds(t *testing.T) {
 		var gone api.One[api.DeletedEvents]
 		s.want(422, "DELETE", base+"/destroy_all?befor=2026-01-01T00:00:00Z", "", nil)
 		s.want(422, "DELETE", base+"/destroy_all?before=soon", "", nil)
+		// A bound whose value is missing is not the wish to delete everything.
+		for _, empty := range []string{"before=", "after=", "after", "before=2026-01-01T00:00:00Z&before="} {
+			s.wantError(422, "validation_failed", "DELETE", base+"/destroy_all?"+empty, "")
+		}
 		s.want(200, "DELETE", base+"/destroy_all?after="+at.Format(time.RFC3339)+"&before="+at.Add(3*time.Minute).Format(time.RFC3339), "", &gone)
 		if left := s.list(base); gone.Data.Deleted != 2 || !slices.Equal(ids(left), []string{all[4], all[3], all[0]}) {
 			t.Errorf("%d were deleted and %v are left", gone.Data.Deleted, ids(left))

@@ -250,6 +250,12 @@ func (t *table) find(method, path string) *huma.Operation {
 	return item.Delete
 }
 
+// ofParameters makes what the framework says of a parameter go on from its name.
+var ofParameters = strings.NewReplacer(
+	"expected ", "must be a ", "invalid integer", "must be a whole number", "invalid float", "must be a number", "invalid boolean", "must be true or false",
+	"unknown query parameter", "is not a known parameter", "required query parameter is missing", "is required", "required header parameter is missing", "is required",
+)
+
 // refuseParameters turns the framework's account of wrong parameters into ours. It keeps where and what, and
 // leaves out the value: it may be a secret.
 func (t *table) refuseParameters(hc huma.Context, _ string, v any) (any, error) {
@@ -263,7 +269,7 @@ func (t *table) refuseParameters(hc huma.Context, _ string, v any) (any, error) 
 		if !found {
 			field = d.Location
 		}
-		faults = append(faults, hookglass.FieldError{Field: field, Message: strings.Replace(d.Message, "expected ", "must be a ", 1)})
+		faults = append(faults, hookglass.FieldError{Field: field, Message: ofParameters.Replace(d.Message)})
 	}
 	hc.SetHeader("Content-Type", "application/json")
 	return httpd.Fail(hc.Context(), t.told(hc.Context(), hookglass.InvalidFields(faults))), nil

@@ -26,13 +26,16 @@ type TokenCreateCmd struct {
 	Workspace int64                 `placeholder:"ID" help:"The workspace of a token of that level (default: the account's oldest)."`
 	Scopes    []string              `enum:"read,write,tunnel" default:"read,write,tunnel" placeholder:"SCOPE" help:"What it may do: read, write, tunnel (default: all)."`
 	Name      string                `placeholder:"NAME" help:"What it is for."`
-	ExpiresIn span                  `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
+	ExpiresIn *span                 `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
 }
 
-// Validate refuses a workspace for a token of the account.
+// Validate refuses a workspace for a token of the account, and no life at all, which would otherwise be a life without end.
 func (c *TokenCreateCmd) Validate() error {
 	if c.Level != nil && *c.Level == hookglass.LevelAccount && c.Workspace != 0 {
 		return errors.New("--workspace is for tokens of --level workspace")
+	}
+	if c.ExpiresIn != nil && *c.ExpiresIn == 0 {
+		return errors.New("--expires-in must be more than 0; leave it out for a token without end")
 	}
 	return nil
 }
@@ -42,6 +45,10 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 	scopes, err := hookglass.ParseScopes(c.Scopes)
 	if err != nil {
 		return err
+	}
+	var life time.Duration
+	if c.ExpiresIn != nil {
+		life = time.Duration(*c.ExpiresIn)
 	}
 	level := hookglass.LevelAccount
 	switch {
@@ -56,7 +63,7 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 			return err
 		}
 		secret, token, err := s.CreateToken(ctx, hookglass.System, account.TokenRequest{
-			User: user.ID, Workspace: c.Workspace, Level: level, Name: c.Name, Scopes: scopes, ExpiresIn: time.Duration(c.ExpiresIn),
+			User: user.ID, Workspace: c.Workspace, Level: level, Name: c.Name, Scopes: scopes, ExpiresIn: life,
 		})
 		if err != nil {
 			return err
