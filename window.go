@@ -12,6 +12,14 @@ type Window struct {
 	Each         time.Duration
 }
 
+// WindowFigures are what is known of an endpoint in a window.
+type WindowFigures struct {
+	Window
+	Endpoint EndpointID
+	Steps    map[time.Time]*Figures // by the beginning of the step; none where nothing was
+	Actions  ActionTotals
+}
+
 // Bounds of a window: figures by hours are kept longer than any retention that is usual, those by minutes for two days.
 const (
 	maxWindow       = 90 * 24 * time.Hour

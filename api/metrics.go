@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"hookglass"
 )
@@ -75,13 +74,13 @@ type MetricsActions struct {
 	TruncatedTraces int64                       `json:"truncated_traces" example:"0"`
 }
 
-// FromFigures writes the figures of a window that ends at to; steps maps the beginning of each that has any.
-func FromFigures(e hookglass.Endpoint, window, step string, from, to time.Time, each time.Duration, steps map[time.Time]*hookglass.Figures, actions hookglass.ActionTotals) Metrics {
+// FromFigures writes the figures of a window.
+func FromFigures(w hookglass.WindowFigures) Metrics {
 	var all hookglass.Figures
-	m := Metrics{EndpointID: string(e.ID), Window: window, Step: step, From: Time{from}, To: Time{to}, Series: []MetricsPoint{}, Actions: fromActionTotals(actions)}
-	for start := from; start.Before(to); start = start.Add(each) {
+	m := Metrics{EndpointID: string(w.Endpoint), Window: w.Length, Step: w.Step, From: Time{w.From}, To: Time{w.To}, Series: []MetricsPoint{}, Actions: fromActionTotals(w.Actions)}
+	for start := w.From; start.Before(w.To); start = start.Add(w.Each) {
 		p := MetricsPoint{Time: Time{start}}
-		if f := steps[start]; f != nil {
+		if f := w.Steps[start]; f != nil {
 			all.Add(*f)
 			p.Count, p.Bytes, p.Ignored, p.SignatureFailed = f.Events, f.Bytes, f.Ignored, f.Forged
 			for _, d := range f.Deliveries {

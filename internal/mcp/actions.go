@@ -6,6 +6,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/action"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -90,13 +91,13 @@ func actionTools() []tool {
 }
 
 func (s *service) listActions(ctx context.Context, in *actionList) (out api.List[actionView], err error) {
-	after, err := place(ofActions, in.Cursor)
+	p, err := ofActions.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Actions(in.EndpointID, after, in.Limit+1)
-		out = pageOf(ofActions, in.Limit, found, func(a hookglass.Action) int64 { return int64(a.Position) }, viewAction)
+		found, err := v.Actions(in.EndpointID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(a hookglass.Action) int64 { return int64(a.Position) }, viewAction)
 		return err
 	})
 	return out, err
@@ -157,13 +158,13 @@ func (s *service) deleteAction(ctx context.Context, in *actionPath) (out api.One
 }
 
 func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.List[runView], err error) {
-	before, err := place(ofActionRuns, in.Cursor)
+	p, err := ofActionRuns.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := in.read(v, before)
-		out = pageOf(ofActionRuns, in.Limit, found, func(r hookglass.ActionRun) int64 { return r.Num }, viewRun)
+		found, err := in.read(v, p)
+		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, viewRun)
 		return err
 	})
 	return out, err
@@ -172,7 +173,7 @@ func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.Li
 // maxEventRuns is how many runs there can be on one request that are looked through: an action runs once, and again when it is told to.
 const maxEventRuns = 1_000
 
-func (in *actionRunList) read(v *store.View, before int64) ([]hookglass.ActionRun, error) {
+func (in *actionRunList) read(v *store.View, p httpd.Page) ([]hookglass.ActionRun, error) {
 	if in.RunID != "" {
 		r, err := v.ActionRun(in.EndpointID, in.RunID)
 		if err != nil {
@@ -192,14 +193,14 @@ func (in *actionRunList) read(v *store.View, before int64) ([]hookglass.ActionRu
 		found, err := v.EventActionRuns(e.Seq, maxEventRuns)
 		kept := found[:0]
 		for _, r := range found {
-			if (before == 0 || r.Num < before) && (in.ActionID == "" || r.ActionID == in.ActionID) {
+			if (p.Behind == 0 || r.Num < p.Behind) && (in.ActionID == "" || r.ActionID == in.ActionID) {
 				kept = append(kept, r)
 			}
 		}
 		return kept, err
 	}
 	if in.ActionID != "" {
-		return v.ActionRuns(in.EndpointID, in.ActionID, before, in.Limit+1)
+		return v.ActionRuns(in.EndpointID, in.ActionID, p.Behind, p.Most())
 	}
-	return v.EndpointActionRuns(in.EndpointID, before, in.Limit+1)
+	return v.EndpointActionRuns(in.EndpointID, p.Behind, p.Most())
 }

@@ -6,6 +6,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/alert"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -49,13 +50,13 @@ func alertTools() []tool {
 }
 
 func (s *service) listAlerts(ctx context.Context, in *alertList) (out api.List[api.Alert], err error) {
-	after, err := place(ofAlerts, in.Cursor)
+	p, err := ofAlerts.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Alerts(in.EndpointID, after, in.Limit+1)
-		out = pageOf(ofAlerts, in.Limit, found, func(a hookglass.Alert) int64 { return a.Num }, api.FromAlert)
+		found, err := v.Alerts(in.EndpointID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(a hookglass.Alert) int64 { return a.Num }, api.FromAlert)
 		return err
 	})
 	return out, err

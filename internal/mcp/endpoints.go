@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -73,13 +74,13 @@ func endpointTools() []tool {
 }
 
 func (s *service) listEndpoints(ctx context.Context, in *noEndpoint) (out api.List[endpointSummary], err error) {
-	after, err := place(ofEndpoints, in.Cursor)
+	p, err := ofEndpoints.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Endpoints(after, in.Limit+1)
-		out = pageOf(ofEndpoints, in.Limit, found, func(e hookglass.Endpoint) int64 { return e.Num },
+		found, err := v.Endpoints(p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(e hookglass.Endpoint) int64 { return e.Num },
 			func(e hookglass.Endpoint) endpointSummary { return endpointSummary{Endpoint: s.endpoint(e)} })
 		return err
 	})

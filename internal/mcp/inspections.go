@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -81,16 +80,8 @@ func (s *service) metrics(ctx context.Context, in *metricsWindow) (out api.One[a
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.Endpoint(in.EndpointID)
-		if err != nil {
-			return err
-		}
-		steps, err := v.FiguresByStep(e.Num, w.From, w.To, w.Each)
-		if err != nil {
-			return err
-		}
-		actions, err := v.ActionTotals(in.EndpointID, w.From, w.To.Add(-time.Second))
-		out.Data = api.FromFigures(e, w.Length, w.Step, w.From, w.To, w.Each, steps, actions)
+		f, err := v.WindowFigures(in.EndpointID, w)
+		out.Data = api.FromFigures(f)
 		return err
 	})
 	return out, err

@@ -6,6 +6,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/delivery"
+	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -151,12 +152,12 @@ func (s *service) saveCase(ctx context.Context, in *newCase) (out api.One[api.Re
 }
 
 func (s *service) listCases(ctx context.Context, in *caseList) (out api.List[api.ReplayCase], err error) {
-	before, err := place(ofCases, in.Cursor)
+	p, err := ofCases.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	found, err := s.Replays.Cases(ctx, asker(ctx), in.EndpointID, before, in.Limit+1)
-	return pageOf(ofCases, in.Limit, found, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase), err
+	found, err := s.Replays.Cases(ctx, asker(ctx), in.EndpointID, p.Behind, p.Most())
+	return httpd.Answer(p, found, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase), err
 }
 
 func (s *service) getCase(ctx context.Context, in *CasePath) (out api.One[api.ReplayCase], err error) {

@@ -102,7 +102,7 @@ func (s *service) waitEnd(ctx context.Context, in *wait, found *hookglass.Event,
 	if err := s.stillPermitted(ctx); err != nil {
 		return out, err
 	}
-	out.After, out.TimedOut = cursor(ofArrivals, seq), found == nil
+	out.After, out.TimedOut = ofArrivals.Cursor(seq), found == nil
 	if found == nil {
 		return out, nil
 	}
@@ -120,7 +120,8 @@ func (s *service) waitEnd(ctx context.Context, in *wait, found *hookglass.Event,
 
 // waitStart returns the Seq of the newest event, and that behind which a match counts.
 func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, err error) {
-	after, isPlace := placed(ofArrivals, in.After)
+	after, other := ofArrivals.Place(in.After)
+	isPlace := other == nil && in.After != ""
 	id, wrong := hookglass.ParseEventID(in.After)
 	since, err := id.Time(), error(nil)
 	if in.After != "" && !isPlace && wrong != nil {

@@ -8,6 +8,7 @@ import (
 	"hookglass/api"
 	"hookglass/internal/action"
 	"hookglass/internal/draft"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -90,27 +91,15 @@ func (s *service) actions(t *table) {
 }
 
 func (s *service) listActions(ctx context.Context, in *actionList) (out api.List[api.Action], err error) {
-	after, limit, err := page(ofActions, in.Limit, in.Cursor)
+	p, err := paged(ofActions, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	ask := limit
-	if limit > 0 {
-		ask++ // one more tells whether the list goes on
-	}
-	var found []hookglass.Action
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = v.Actions(in.EndpointID, after, ask)
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.Actions(in.EndpointID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(a hookglass.Action) int64 { return int64(a.Position) }, api.FromAction)
 		return err
 	})
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(ofActions, int64(found[limit-1].Position))
-	}
-	out.Data = make([]api.Action, 0, len(found))
-	for _, a := range found {
-		out.Data = append(out.Data, api.FromAction(a))
-	}
 	return out, err
 }
 
@@ -179,21 +168,16 @@ func (s *service) listEndpointActionRuns(ctx context.Context, in *endpointRunLis
 	})
 }
 
-func (s *service) pageOfRuns(ctx context.Context, p Paging, read func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error)) (out api.List[api.ActionRun], err error) {
-	before, err := place(ofActionRuns, p.Cursor)
+func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error)) (out api.List[api.ActionRun], err error) {
+	p, err := ofActionRuns.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	var found []hookglass.ActionRun
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = read(v, before, p.Limit+1)
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := read(v, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, api.FromActionRun)
 		return err
 	})
-	if len(found) > p.Limit {
-		found = found[:p.Limit]
-		out.Meta.NextCursor = cursor(ofActionRuns, found[p.Limit-1].Num)
-	}
-	out.Data = actionRuns(found)
 	return out, err
 }
 

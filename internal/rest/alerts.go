@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/draft"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -61,23 +62,15 @@ func (s *service) alerts(t *table) {
 }
 
 func (s *service) listAlerts(ctx context.Context, in *alertList) (out api.List[api.Alert], err error) {
-	after, limit, err := page(ofAlerts, in.Limit, in.Cursor)
+	p, err := paged(ofAlerts, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	var found []hookglass.Alert
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = v.Alerts(in.EndpointID, after, oneMore(limit))
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.Alerts(in.EndpointID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(a hookglass.Alert) int64 { return a.Num }, api.FromAlert)
 		return err
 	})
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(ofAlerts, found[limit-1].Num)
-	}
-	out.Data = make([]api.Alert, 0, len(found))
-	for _, a := range found {
-		out.Data = append(out.Data, api.FromAlert(a))
-	}
 	return out, err
 }
 
@@ -123,22 +116,14 @@ func (s *service) deleteAlert(ctx context.Context, in *AlertPath) (out api.One[a
 }
 
 func (s *service) listIncidents(ctx context.Context, in *incidentList) (out api.List[api.Incident], err error) {
-	before, err := place(ofIncidents, in.Cursor)
+	p, err := ofIncidents.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	var found []hookglass.Incident
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = v.Incidents(in.EndpointID, in.AlertID, before, in.Limit+1)
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.Incidents(in.EndpointID, in.AlertID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(i hookglass.Incident) int64 { return i.Num }, func(i hookglass.Incident) api.Incident { return api.FromIncident(in.AlertID, i) })
 		return err
 	})
-	if len(found) > in.Limit {
-		found = found[:in.Limit]
-		out.Meta.NextCursor = cursor(ofIncidents, found[in.Limit-1].Num)
-	}
-	out.Data = make([]api.Incident, 0, len(found))
-	for _, i := range found {
-		out.Data = append(out.Data, api.FromIncident(in.AlertID, i))
-	}
 	return out, err
 }

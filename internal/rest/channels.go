@@ -8,6 +8,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/alert"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -47,26 +48,18 @@ func (s *service) channels(t *table) {
 }
 
 func (s *service) listChannels(ctx context.Context, in *workspaceList) (out api.List[api.NotificationChannel], err error) {
-	after, limit, err := page(ofChannels, in.Limit, in.Cursor)
+	p, err := paged(ofChannels, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	var found []hookglass.Channel
-	err = s.view(ctx, func(v *store.View) (err error) {
+	err = s.view(ctx, func(v *store.View) error {
 		if err := reaches(v, in.WorkspaceID); err != nil {
 			return err
 		}
-		found, err = v.Channels(in.WorkspaceID, after, oneMore(limit))
+		found, err := v.Channels(in.WorkspaceID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(c hookglass.Channel) int64 { return c.Num }, s.channel)
 		return err
 	})
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(ofChannels, found[limit-1].Num)
-	}
-	out.Data = make([]api.NotificationChannel, 0, len(found))
-	for _, c := range found {
-		out.Data = append(out.Data, s.channel(c))
-	}
 	return out, err
 }
 

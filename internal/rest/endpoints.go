@@ -8,6 +8,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/draft"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -53,28 +54,14 @@ func (s *service) endpoints(t *table) {
 }
 
 func (s *service) listEndpoints(ctx context.Context, in *endpointList) (out api.List[api.Endpoint], err error) {
-	after, limit, err := page(ofEndpoints, in.Limit, in.Cursor)
+	p, err := paged(ofEndpoints, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	out.Data = []api.Endpoint{}
 	err = s.view(ctx, func(v *store.View) error {
-		ask := limit
-		if limit > 0 {
-			ask++ // one more tells whether the list goes on
-		}
-		found, err := v.Endpoints(after, ask)
-		if err != nil {
-			return err
-		}
-		if limit > 0 && len(found) > limit {
-			found = found[:limit]
-			out.Meta.NextCursor = cursor(ofEndpoints, found[limit-1].Num)
-		}
-		for _, e := range found {
-			out.Data = append(out.Data, s.endpoint(e))
-		}
-		return nil
+		found, err := v.Endpoints(p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(e hookglass.Endpoint) int64 { return e.Num }, s.endpoint)
+		return err
 	})
 	return out, err
 }

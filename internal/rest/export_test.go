@@ -13,10 +13,10 @@ import (
 func Decode(text []byte, v any) error { return decode(text, v, false) }
 
 // Place reads a cursor of the list of events.
-func Place(cursor string) (int64, error) { return place(ofEvents, cursor) }
+func Place(cursor string) (int64, error) { return ofEvents.Place(cursor) }
 
 // Cursor writes one.
-func Cursor(at int64) string { return *cursor(ofEvents, at) }
+func Cursor(at int64) string { return *ofEvents.Cursor(at) }
 
 // NewWithBeat is New with another time between the signs of life of a stream.
 func NewWithBeat(deps Deps, beat time.Duration) http.Handler { return build(deps, beat) }

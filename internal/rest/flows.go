@@ -13,6 +13,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/flow"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -63,13 +64,13 @@ func (s *service) flows(t *table) {
 }
 
 func (s *service) listFlows(ctx context.Context, in *flowList) (out api.List[api.Flow], err error) {
-	before, err := place(ofFlows, in.Cursor)
+	p, err := ofFlows.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Flows(hookglass.FlowState(in.State), before, in.Limit+1)
-		out = pageOf(ofFlows, in.Limit, found, func(f hookglass.Flow) int64 { return f.Num }, api.FromFlow)
+		found, err := v.Flows(hookglass.FlowState(in.State), p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(f hookglass.Flow) int64 { return f.Num }, api.FromFlow)
 		return err
 	})
 	return out, err

@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/draft"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -68,27 +69,15 @@ func (s *service) forwarding(t *table) {
 }
 
 func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (out api.List[api.ForwardingTarget], err error) {
-	after, limit, err := page(ofTargets, in.Limit, in.Cursor)
+	p, err := paged(ofTargets, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	ask := limit
-	if limit > 0 {
-		ask++ // one more tells whether the list goes on
-	}
-	var found []hookglass.ForwardingTarget
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = v.ForwardingTargets(in.EndpointID, after, ask)
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.ForwardingTargets(in.EndpointID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(t hookglass.ForwardingTarget) int64 { return t.ID }, api.FromForwardingTarget)
 		return err
 	})
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(ofTargets, found[limit-1].ID)
-	}
-	out.Data = make([]api.ForwardingTarget, 0, len(found))
-	for _, t := range found {
-		out.Data = append(out.Data, api.FromForwardingTarget(t))
-	}
 	return out, err
 }
 
@@ -134,23 +123,15 @@ func (s *service) deleteForwardingTarget(ctx context.Context, in *TargetPath) (o
 }
 
 func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList) (out api.List[api.Delivery], err error) {
-	before, err := place(ofForwards, in.Cursor)
+	p, err := ofForwards.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	var found []hookglass.Forward
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = v.Forwards(in.EndpointID, in.TargetID, before, in.Limit+1)
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.Forwards(in.EndpointID, in.TargetID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(f hookglass.Forward) int64 { return f.Num }, api.FromForward)
 		return err
 	})
-	if len(found) > in.Limit {
-		found = found[:in.Limit]
-		out.Meta.NextCursor = cursor(ofForwards, found[in.Limit-1].Num)
-	}
-	out.Data = make([]api.Delivery, 0, len(found))
-	for _, f := range found {
-		out.Data = append(out.Data, api.FromForward(f))
-	}
 	return out, err
 }
 

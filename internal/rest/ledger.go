@@ -35,7 +35,7 @@ func (s *service) endpointLedger(ctx context.Context, in *ledgerQuery) (out api.
 	if err != nil {
 		return out, err
 	}
-	after, err := place(ofLedger, in.Cursor)
+	after, err := ofLedger.Place(in.Cursor)
 	if err != nil {
 		return out, err
 	}
@@ -50,7 +50,7 @@ func (s *service) endpointLedger(ctx context.Context, in *ledgerQuery) (out api.
 		}
 		lines, next, err := v.LedgerLines(string(e.ID), l.From, l.To, after, in.Limit)
 		if next > 0 {
-			out.Meta.NextCursor = cursor(ofLedger, next)
+			out.Meta.NextCursor = ofLedger.Cursor(next)
 		}
 		out.Data = api.FromLedger(e, l, lines)
 		return err

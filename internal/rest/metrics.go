@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -31,16 +30,8 @@ func (s *service) endpointMetrics(ctx context.Context, in *metricsQuery) (out ap
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.Endpoint(in.EndpointID)
-		if err != nil {
-			return err
-		}
-		steps, err := v.FiguresByStep(e.Num, w.From, w.To, w.Each)
-		if err != nil {
-			return err
-		}
-		actions, err := v.ActionTotals(in.EndpointID, w.From, w.To.Add(-time.Second))
-		out.Data = api.FromFigures(e, w.Length, w.Step, w.From, w.To, w.Each, steps, actions)
+		f, err := v.WindowFigures(in.EndpointID, w)
+		out.Data = api.FromFigures(f)
 		return err
 	})
 	return out, err

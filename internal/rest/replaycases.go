@@ -6,6 +6,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -69,12 +70,12 @@ func (s *service) replayCases(t *table) {
 }
 
 func (s *service) listCases(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayCase], err error) {
-	before, err := place(ofCases, in.Cursor)
+	p, err := ofCases.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	found, err := s.Replays.Cases(ctx, asker(ctx), in.EndpointID, before, in.Limit+1)
-	return pageOf(ofCases, in.Limit, found, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase), err
+	found, err := s.Replays.Cases(ctx, asker(ctx), in.EndpointID, p.Behind, p.Most())
+	return httpd.Answer(p, found, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase), err
 }
 
 func (s *service) createCase(ctx context.Context, in *InEndpoint, body *api.CreateReplayCase) (out api.One[api.ReplayCase], err error) {
@@ -125,13 +126,13 @@ func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[api.Rep
 }
 
 func (s *service) listRuns(ctx context.Context, in *runList) (out api.List[api.ReplayCaseRun], err error) {
-	before, err := place(ofRuns, in.Cursor)
+	p, err := ofRuns.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.ReplayRuns(in.EndpointID, in.CaseID, before, in.Limit+1)
-		out = pageOf(ofRuns, in.Limit, found, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun)
+		found, err := v.ReplayRuns(in.EndpointID, in.CaseID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun)
 		return err
 	})
 	return out, err

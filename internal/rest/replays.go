@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/delivery"
+	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -102,27 +103,14 @@ func (s *service) replay(ctx context.Context, in *EventPath, body *api.ReplayReq
 	return out, nil
 }
 
-// pageOf makes an answer of one more than the page holds, which tells whether the list goes on.
-func pageOf[T, U any](list byte, limit int, found []T, num func(T) int64, write func(T) U) (out api.List[U]) {
-	if len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(list, num(found[limit-1]))
-	}
-	out.Data = make([]U, len(found))
-	for i, f := range found {
-		out.Data[i] = write(f)
-	}
-	return out
-}
-
 func (s *service) listReplays(ctx context.Context, in *replayList) (out api.List[api.ReplayRecord], err error) {
-	before, err := place(ofReplays, in.Cursor)
+	p, err := ofReplays.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Replays(in.EndpointID, in.ID, before, in.Limit+1)
-		out = pageOf(ofReplays, in.Limit, found, func(r *hookglass.Replay) int64 { return r.Num }, api.FromReplayRecord)
+		found, err := v.Replays(in.EndpointID, in.ID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(r *hookglass.Replay) int64 { return r.Num }, api.FromReplayRecord)
 		return err
 	})
 	return out, err
@@ -144,13 +132,13 @@ func (s *service) createBatch(ctx context.Context, in *InEndpoint, body *api.Cre
 }
 
 func (s *service) listBatches(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayBatch], err error) {
-	before, err := place(ofBatches, in.Cursor)
+	p, err := ofBatches.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.ReplayBatches(in.EndpointID, before, in.Limit+1)
-		out = pageOf(ofBatches, in.Limit, found, func(b hookglass.ReplayBatch) int64 { return b.Num }, api.FromReplayBatch)
+		found, err := v.ReplayBatches(in.EndpointID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(b hookglass.ReplayBatch) int64 { return b.Num }, api.FromReplayBatch)
 		return err
 	})
 	return out, err
@@ -166,13 +154,13 @@ func (s *service) getBatch(ctx context.Context, in *BatchPath) (out api.One[api.
 }
 
 func (s *service) listBatchItems(ctx context.Context, in *batchItems) (out api.List[api.BatchItem], err error) {
-	after, err := place(ofBatchItems, in.Cursor)
+	p, err := ofBatchItems.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.BatchItems(in.EndpointID, in.BatchID, after, in.Limit+1)
-		out = pageOf(ofBatchItems, in.Limit, found, func(i hookglass.BatchItem) int64 { return i.Num }, api.FromBatchItem)
+		found, err := v.BatchItems(in.EndpointID, in.BatchID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(i hookglass.BatchItem) int64 { return i.Num }, api.FromBatchItem)
 		return err
 	})
 	return out, err

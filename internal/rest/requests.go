@@ -164,7 +164,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 	if err != nil {
 		return out, err
 	}
-	before, err := place(ofEvents, in.Cursor)
+	before, err := ofEvents.Place(in.Cursor)
 	if err != nil {
 		return out, err
 	}
@@ -179,7 +179,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 		}
 		out.Meta = api.EventsOf{Total: page.Total, Limit: in.Limit, Offset: in.Offset}
 		if page.Next > 0 {
-			out.Meta.NextCursor = cursor(ofEvents, page.Next)
+			out.Meta.NextCursor = ofEvents.Cursor(page.Next)
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/action"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -55,27 +56,15 @@ func (s *service) actionSecrets(t *table) {
 }
 
 func (s *service) listActionSecrets(ctx context.Context, in *secretList) (out api.List[api.ActionSecret], err error) {
-	after, limit, err := page(ofSecrets, in.Limit, in.Cursor)
+	p, err := paged(ofSecrets, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	ask := limit
-	if limit > 0 {
-		ask++ // one more tells whether the list goes on
-	}
-	var found []hookglass.ActionSecret
-	err = s.view(ctx, func(v *store.View) (err error) {
-		found, err = v.ActionSecrets(in.WorkspaceID, after, ask)
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := v.ActionSecrets(in.WorkspaceID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(secret hookglass.ActionSecret) int64 { return secret.Num }, api.FromActionSecret)
 		return err
 	})
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(ofSecrets, found[limit-1].Num)
-	}
-	out.Data = make([]api.ActionSecret, 0, len(found))
-	for _, secret := range found {
-		out.Data = append(out.Data, api.FromActionSecret(secret))
-	}
 	return out, err
 }
 

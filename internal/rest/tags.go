@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -47,26 +48,18 @@ func (s *service) tags(t *table) {
 }
 
 func (s *service) listTags(ctx context.Context, in *workspaceList) (out api.List[api.Tag], err error) {
-	after, limit, err := page(ofTags, in.Limit, in.Cursor)
+	p, err := paged(ofTags, in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
-	var found []hookglass.Tag
-	err = s.view(ctx, func(v *store.View) (err error) {
+	err = s.view(ctx, func(v *store.View) error {
 		if err := reaches(v, in.WorkspaceID); err != nil {
 			return err
 		}
-		found, err = v.Tags(in.WorkspaceID, after, oneMore(limit))
+		found, err := v.Tags(in.WorkspaceID, p.Behind, p.Most())
+		out = httpd.Answer(p, found, func(t hookglass.Tag) int64 { return t.ID }, api.FromTag)
 		return err
 	})
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-		out.Meta.NextCursor = cursor(ofTags, found[limit-1].ID)
-	}
-	out.Data = make([]api.Tag, 0, len(found))
-	for _, t := range found {
-		out.Data = append(out.Data, api.FromTag(t))
-	}
 	return out, err
 }
 
@@ -77,14 +70,6 @@ func reaches(v *store.View, workspaceID int64) error {
 	}
 	_, err := v.Workspace(workspaceID)
 	return err
-}
-
-// oneMore is what to ask the store for: one more tells whether a list goes on; 0 is all.
-func oneMore(limit int) int {
-	if limit > 0 {
-		limit++
-	}
-	return limit
 }
 
 func (s *service) createTag(ctx context.Context, _ *struct{}, body *api.CreateTag) (out api.One[api.Tag], err error) {

@@ -214,7 +214,7 @@ func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out
 	if in.GapID != "" && in.Since != "" {
 		return out, hookglass.Invalid("since", "takes the place of gap_id; leave one of them out")
 	}
-	after, err := place(ofUndelivered, in.Cursor)
+	after, err := ofUndelivered.Place(in.Cursor)
 	if err != nil {
 		return out, err
 	}
@@ -245,7 +245,7 @@ func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out
 		out.Meta.TotalCount, out.Meta.PendingCount, out.Meta.RetentionTruncated = g.Counts.Total, g.Counts.Pending, g.Counts.Expired > 0
 	}
 	if m.Next > 0 {
-		out.Meta.NextCursor = cursor(ofUndelivered, m.Next)
+		out.Meta.NextCursor = ofUndelivered.Cursor(m.Next)
 	}
 	return out, nil
 }

@@ -48,6 +48,20 @@ func (tx *Tx) AddActionTotals(endpointNum int64, at time.Time, t hookglass.Actio
 	return err
 }
 
+// WindowFigures returns what is known of an endpoint in a window. It answers not_found.
+func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.WindowFigures, err error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return f, err
+	}
+	f.Window, f.Endpoint = w, e.ID
+	if f.Steps, err = v.FiguresByStep(e.Num, w.From, w.To, w.Each); err != nil {
+		return f, err
+	}
+	f.Actions, err = v.actionTotals(e.Num, w.From, w.To.Add(-time.Second)) // whose hour is the last of the window
+	return f, err
+}
+
 // ActionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of another.
 // They are those of about a second ago. It answers not_found.
 func (v *View) ActionTotals(ref string, from, to time.Time) (t hookglass.ActionTotals, err error) {
@@ -55,6 +69,10 @@ func (v *View) ActionTotals(ref string, from, to time.Time) (t hookglass.ActionT
 	if err != nil {
 		return t, err
 	}
+	return v.actionTotals(e.Num, from, to)
+}
+
+func (v *View) actionTotals(endpointNum int64, from, to time.Time) (t hookglass.ActionTotals, err error) {
 	t.Runs, t.Steps, t.Failures = map[hookglass.RunStatus]int64{}, map[hookglass.StepType]map[hookglass.StepStatus]int64{}, map[string]int64{}
 	type row struct {
 		name string
@@ -63,7 +81,7 @@ func (v *View) ActionTotals(ref string, from, to time.Time) (t hookglass.ActionT
 	rows, err := queryAll(v, func(scan func(...any) error) (r row, err error) {
 		err = scan(&r.name, &r.n)
 		return r, err
-	}, "SELECT name, cast(sum(n) AS bigint) FROM action_totals WHERE endpoint = $1 AND hour BETWEEN $2 AND $3 GROUP BY name", e.Num, from.Unix()/3600, to.Unix()/3600)
+	}, "SELECT name, cast(sum(n) AS bigint) FROM action_totals WHERE endpoint = $1 AND hour BETWEEN $2 AND $3 GROUP BY name", endpointNum, from.Unix()/3600, to.Unix()/3600)
 	for _, r := range rows {
 		kind, rest, _ := strings.Cut(r.name, "/")
 		switch kind + "/" {

@@ -68,12 +68,8 @@ func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p met
 		p.Self += "&step=" + escape(step)
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		steps, err := view.FiguresByStep(e.Num, span.From, span.To, span.Each)
-		if err != nil {
-			return err
-		}
-		actions, err := view.ActionTotals(string(e.ID), span.From, span.To.Add(-time.Second))
-		p.Metrics = api.FromFigures(e, span.Length, span.Step, span.From, span.To, span.Each, steps, actions)
+		f, err := view.WindowFigures(string(e.ID), span)
+		p.Metrics = api.FromFigures(f)
 		return err
 	})
 	return p, err
