@@ -58,6 +58,10 @@ type EventDetail struct {
 	SourceIP        *string           `json:"source_ip" doc:"The same as ip_address, for older clients." example:"203.0.113.7"`
 	ReceivedAt      Time              `json:"received_at" doc:"The same as requested_at, for older clients." example:"2026-11-20T10:15:30.123456Z"`
 
+	Relay         *string `json:"relay,omitempty" doc:"What carried it for detected_provider: a mail service, or a gateway or tunnel; empty where none was recognised." example:"sendgrid"`
+	InnerProvider string  `json:"inner_provider,omitempty" doc:"Where detected_provider wraps what others send: whose it is." example:"aws_ses"`
+	Flavour       string  `json:"flavour,omitempty" doc:"The variant of detected_provider, or the envelope of its delivery, where there are several." example:"forgejo"`
+
 	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"Webhooks only, as what follows: the answer that the sender was given." example:"200"`
 	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire; Connection, which belongs to the connection, is left out." example:"{\"Content-Type\":\"application/json\"}"`
 	ResponseHeaderList       [][2]string       `json:"response_header_list,omitempty" example:"[[\"Content-Type\",\"application/json\"]]"`

@@ -27,7 +27,6 @@ type MailDetail struct {
 	Cc                    *string                `json:"cc,omitempty" example:"bob@example.com"`
 	ReplyTo               *string                `json:"reply_to,omitempty" example:"help@example.com"`
 	Kind                  *string                `json:"kind,omitempty" doc:"What kind of mail it is: message, notification, newsletter, list, auto_reply, bounce and others." example:"notification"`
-	Relay                 *string                `json:"relay,omitempty" doc:"The mail service that carried it for detected_provider, empty where none was recognised." example:"sendgrid"`
 	ParseFaults           []string               `json:"parse_faults,omitzero" doc:"What is wrong with the message; it is read as far as possible. The raw message has everything." example:"[\"too_many_parts\"]"`
 }
 

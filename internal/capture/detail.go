@@ -4,20 +4,22 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/email"
+	"hookglass/internal/provider"
 )
 
-// Detail is an event in the detail form. The message of a mail is read for it.
+// Detail is an event in the detail form. For it a webhook's sender is looked at again, and the message of a mail is read.
 func Detail(e *hookglass.Event) api.EventDetail {
 	out := api.FromEventDetail(e)
-	if e.Type != hookglass.EventEmail || e.Payload == nil {
+	if e.Payload == nil {
+		return out
+	}
+	if e.Type != hookglass.EventEmail {
+		found := provider.Detect(received(e, e.Provider))
+		out.Relay, out.InnerProvider, out.Flavour = &found.Relay, found.Inner, found.Flavour
 		return out
 	}
 	m := email.Parse(e.Body)
-	envelope := email.Envelope{}
-	if e.Envelope != nil {
-		envelope.MailFrom = e.Envelope.From
-	}
-	found := email.Detect(m, envelope)
+	found := email.Detect(m, envelopeOf(e))
 	message := api.Message{
 		Text: m.Text, HTML: m.HTML, Headers: m.HeaderObject(), Extracted: api.Extracted(email.Extract(m)),
 		MessageID: m.MessageID, Date: m.Date, Cc: m.Cc, ReplyTo: m.ReplyTo, Kind: found.Kind, Relay: found.Relay,

@@ -158,6 +158,15 @@ func (m *Mail) envelope() email.Envelope {
 	return email.Envelope{RemoteIP: m.Client, HELO: m.Helo, MailFrom: m.From}
 }
 
+// envelopeOf is the envelope of a mail that was stored.
+func envelopeOf(ev *hookglass.Event) email.Envelope {
+	if ev.Envelope == nil {
+		return email.Envelope{}
+	}
+	client, _ := netip.ParseAddr(ev.IP) // empty where it is not known
+	return email.Envelope{RemoteIP: client, HELO: ev.Envelope.Helo, MailFrom: ev.Envelope.From}
+}
+
 // listed cuts a text at the last character that fits.
 func listed(s string) string {
 	if len(s) <= maxListed {

@@ -175,6 +175,22 @@ func TestWhatListsShowOfAMailIsBounded(t *testing.T) {
 	}
 }
 
+// A bounce without a Return-Path is known by its empty reverse path, which stands in the envelope alone.
+func TestTheKindOfAMailIsTheSameInListsAndDetails(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		o := newOffice(t, db, "")
+		inbox := o.mailbox("inbox")
+		delivered := o.captures.CaptureMail(t.Context(), &capture.Mail{
+			To: []capture.Recipient{o.recipient("inbox@mail.test")}, Helo: "mx.example.org", Protocol: "ESMTP", Client: netip.MustParseAddr("192.0.2.7"),
+			Raw: []byte("From: MAILER-DAEMON@example.org\r\nSubject: failure notice\r\n\r\nIt was not delivered.\r\n"), At: time.Now(),
+		})
+		ev := o.event(inbox, delivered[0].Event)
+		if d := capture.Detail(ev); d.Kind == nil || *d.Kind != "bounce" || ev.EventType != "bounce" {
+			t.Errorf("%s in lists, %v in the detail form", ev.EventType, d.Kind)
+		}
+	})
+}
+
 // task is what follows a mail.
 func (o *office) task(ev *hookglass.Event) store.Task {
 	return store.Task{Kind: store.TaskVerdict, EndpointNum: ev.EndpointNum, EventSeq: ev.Seq, Event: ev}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"net/netip"
 	"slices"
 	"sync"
 
@@ -33,14 +32,13 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 	if ev.Envelope == nil {
 		return nil // no mail
 	}
-	client, _ := netip.ParseAddr(ev.IP)
 	var found email.Results
 	if ev.Envelope.Composed {
 		found.SPF = email.SPF{Result: email.None, Reason: notSent}
 		found.DKIM = email.DKIM{Result: email.None, Reason: notSent}
 		found.DMARC = email.DMARC{Result: email.None, Reason: notSent}
 	} else {
-		found = email.Authenticate(ctx, s.cfg.Resolver, email.Envelope{RemoteIP: client, HELO: ev.Envelope.Helo, MailFrom: ev.Envelope.From}, ev.Body)
+		found = email.Authenticate(ctx, s.cfg.Resolver, envelopeOf(ev), ev.Body)
 	}
 	if err := ctx.Err(); err != nil {
 		return err // what was not answered was not for want of an answer

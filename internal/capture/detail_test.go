@@ -1,0 +1,36 @@
+package capture_test
+
+import (
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/capture"
+)
+
+func TestTheDetailFormNamesRelaysEnvelopesAndVariants(t *testing.T) {
+	header := func(pairs ...string) (h hookglass.Headers) {
+		for i := 0; i < len(pairs); i += 2 {
+			h = append(h, hookglass.Header{Name: pairs[i], Value: pairs[i+1]})
+		}
+		return h
+	}
+	for _, c := range []struct {
+		name, provider        string
+		headers               hookglass.Headers
+		body                  string
+		relay, inner, flavour string
+	}{
+		{name: "nothing of the kind", provider: "github", headers: header("X-GitHub-Event", "push"), body: "{}"},
+		{name: "a gateway", provider: "shopify", headers: header("X-Shopify-Topic", "orders/create", "X-Hookdeck-EventID", "evt_1"), body: "{}", relay: "hookdeck"},
+		{name: "an envelope", provider: "aws_sns", headers: header("X-Amz-Sns-Message-Type", "Notification"), inner: "stripe",
+			body: `{"Type":"Notification","Message":"{\"object\":\"event\",\"id\":\"evt_1\",\"type\":\"charge.succeeded\"}"}`},
+		{name: "a variant", provider: "gitea", headers: header("X-Forgejo-Event", "push", "X-GitHub-Event", "push"), body: "{}", flavour: "forgejo"},
+		{name: "the outer type of a callback", provider: "slack", headers: header("X-Slack-Signature", "v0=00"), flavour: "event_callback",
+			body: `{"type":"event_callback","event":{"type":"app_mention"}}`},
+	} {
+		d := capture.Detail(&hookglass.Event{Type: hookglass.EventWebhook, Method: "POST", Provider: c.provider, Payload: &hookglass.Payload{Headers: c.headers, Body: []byte(c.body)}})
+		if d.Relay == nil || *d.Relay != c.relay || d.InnerProvider != c.inner || d.Flavour != c.flavour {
+			t.Errorf("%s: relay %v, inner %q, flavour %q", c.name, d.Relay, d.InnerProvider, d.Flavour)
+		}
+	}
+}
