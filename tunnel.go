@@ -18,8 +18,15 @@ const (
 	CapabilityReplay   = "tunnel_replay_v1"
 )
 
-// EvidenceLimit bounds the body that a delivery report carries, in bytes (decisions, section 10).
-const EvidenceLimit = 64 << 10
+// Bounds of what a delivery report carries, in bytes but for the number of header fields. That of the body is told to clients (decisions, section 10);
+// the others are more than answers have, and a client leaves out what goes beyond.
+const (
+	EvidenceLimit       = 64 << 10
+	EvidenceFields      = 100
+	EvidenceFieldsLimit = 32 << 10
+	MessageLimit        = 4 << 10 // of response_message and error
+	EvidenceWordLimit   = 255     // of content_type and the like
+)
 
 // FailureCategories are why a delivery to a local machine had no good answer (decisions, section 10).
 var FailureCategories = []string{"connection_refused", "timeout", "dns_error", "tls_error", "http_error", "unknown_error"}

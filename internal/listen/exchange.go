@@ -135,6 +135,9 @@ func read(conn *link, method string, keep int) (a answer, reusable bool, err err
 		}
 	}
 	defer res.Body.Close()
+	if res.StatusCode > 599 { // RFC 9110, section 15: it can not be told as it is
+		return a, false, fmt.Errorf("malformed HTTP response: %w of %d", errStatus, res.StatusCode)
+	}
 	_, reason, _ := strings.Cut(res.Status, " ")
 	a = answer{status: res.StatusCode, reason: reason, header: res.Header, declared: res.ContentLength}
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, int64(keep)+1))
@@ -188,6 +191,9 @@ func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 
 // errTLS marks what went wrong between connecting and the request.
 var errTLS = errors.New("TLS")
+
+// errStatus marks an answer whose status is none of HTTP.
+var errStatus = errors.New("status")
 
 func (c *carrier) take(key string) *link {
 	c.mu.Lock()
@@ -250,6 +256,8 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure, a.problem = api.FailureTimeout, "no connection in time"
 	case sent && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
 		a.failure, a.problem = api.FailureHTTP, "the connection was closed before an answer came"
+	case errors.Is(err, errStatus):
+		a.failure, a.problem = api.FailureHTTP, "the answer has a status that HTTP does not have"
 	case sent && strings.Contains(err.Error(), "malformed"):
 		a.failure, a.problem = api.FailureHTTP, "the answer is not HTTP"
 	}

@@ -1,15 +1,19 @@
 package listen
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
 )
@@ -301,7 +305,7 @@ func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer)
 	}
 	report := api.DeliveryReport{
 		EndpointID: r.EndpointID, WebhookRequestID: r.ID, TargetURL: target, StatusCode: api.Some(int64(got.status)),
-		ResponseMessage: message, ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
+		ResponseMessage: cut(message, hookglass.MessageLimit), ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
 		DeliveryAttemptID: newAttempt(), TunnelEvidence: evidence(resolved, got),
 	}
 	if report.EndpointID == "" {
@@ -316,7 +320,7 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 		return e
 	}
 	retained := int64(len(got.body))
-	e.ContentType = got.header.Get("Content-Type")
+	e.ContentType = cut(got.header.Get("Content-Type"), hookglass.EvidenceWordLimit)
 	e.ResponseHeaders = object(got.header)
 	e.DecodedBytesObserved, e.RetainedBytes, e.CaptureComplete, e.TruncationReason = &got.observed, &retained, &got.whole, got.cut
 	if got.declared >= 0 {
@@ -329,17 +333,35 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 	return e
 }
 
-// object joins repeated fields, but for those that can not be joined (RFC 9110, section 5.3).
+// object joins repeated fields, but for those that can not be joined (RFC 9110, section 5.3). Of more than a report takes it leaves the longest out: for the
+// sake of what they say it would be refused whole.
 func object(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
+	size := 0
 	for name, values := range h {
+		out[name] = strings.Join(values, ", ")
 		if name == "Set-Cookie" {
 			out[name] = values[0]
-			continue
 		}
-		out[name] = strings.Join(values, ", ")
+		size += len(name) + len(out[name])
+	}
+	names := slices.SortedFunc(maps.Keys(out), func(a, b string) int {
+		return cmp.Or(len(b)+len(out[b])-len(a)-len(out[a]), strings.Compare(a, b))
+	})
+	for len(names) > hookglass.EvidenceFields || size > hookglass.EvidenceFieldsLimit {
+		size -= len(names[0]) + len(out[names[0]])
+		delete(out, names[0])
+		names = names[1:]
 	}
 	return out
+}
+
+// cut shortens a text that is for people.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
 }
 
 // replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields and
@@ -381,7 +403,7 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 		l.noticed(out.to, got)
 	}
 	took = got.took.Milliseconds()
-	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), got.reason, got.problem, got.failure
+	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(got.reason, hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
 	result.RequestMayHaveBeenSent = got.status != 0 || got.maySent
 	result.TunnelEvidence = evidence(out.url(), got)
 	l.tell(Replayed{Method: c.Method, URL: out.url(), StatusCode: got.status, Took: got.took, Problem: got.problem})

@@ -482,6 +482,12 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 			_, _ = w.Write([]byte{0xff, 0})
 		case 3:
 			_, _ = io.WriteString(w, strings.Repeat("x", 65537))
+		case 4: // more than a report takes: it is told all the same
+			w.Header().Set("Content-Type", "text/plain; x="+strings.Repeat("x", 300))
+			w.Header().Set("X-Long", strings.Repeat("x", 40_000))
+			for i := range 150 {
+				w.Header().Set(fmt.Sprintf("X-%d", i), "v")
+			}
 		}
 	})
 	start(t, s, h.URL, nil)
@@ -499,6 +505,9 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 	}
 	if r := report(); len(r.Body) != 65536 || *r.CaptureComplete || r.TruncationReason != "body_limit" || *r.DecodedBytesObserved != 65537 || *r.RetainedBytes != 65536 {
 		t.Errorf("%d bytes, %s", len(r.Body), r.TruncationReason)
+	}
+	if r := report(); len(r.ResponseHeaders) != hookglass.EvidenceFields || r.ResponseHeaders["X-Long"] != "" || r.ResponseHeaders["X-1"] != "v" || len(r.ContentType) != hookglass.EvidenceWordLimit {
+		t.Errorf("%d fields, a type of %d bytes", len(r.ResponseHeaders), len(r.ContentType))
 	}
 }
 
@@ -534,6 +543,7 @@ func TestWhyNoAnswerCame(t *testing.T) {
 		"no TLS":       {strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS},
 		"hung up":      {rude(""), api.FailureHTTP},
 		"not HTTP":     {rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP},
+		"no status":    {rude("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)

@@ -152,6 +152,9 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 				t.Errorf("%s: %d %s, want %d", name, res.StatusCode, text, c.status)
 			}
 		}
+		if res, text := s.call(s.token, "POST", path, `{}`); res.StatusCode != 422 || strings.Count(text, `"is required"`) != 4 {
+			t.Errorf("of an empty report it says %s", text) // all that is wrong, at once
+		}
 		s.want(200, "POST", path, `{"endpoint_id":"`+e.ID+`","webhook_request_id":"`+s.arrive(e.ID, nil)+
 			`","target_url":"http://x.test/","status_code":200,"report_version":2,"body":"é","body_encoding":"UTF-8"}`, nil) // what others call it
 		var ticket api.TunnelTicket

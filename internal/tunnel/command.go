@@ -126,8 +126,8 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	if in.ResultToken == "" {
 		f.add("result_token", "is required")
 	}
-	f.text("error", in.Error, maxMessage)
-	f.text("response_message", in.ResponseMessage, maxMessage)
+	f.text("error", in.Error, hookglass.MessageLimit)
+	f.text("response_message", in.ResponseMessage, hookglass.MessageLimit)
 	f.category(in.FailureCategory)
 	r := hookglass.TunnelResult{
 		StatusCode: f.status(in.StatusCode, false), Message: in.ResponseMessage, Error: in.Error, FailureCategory: in.FailureCategory,

@@ -19,34 +19,28 @@ import (
 
 // Bounds of a report. Its whole is bounded by the edge that it comes through.
 const (
-	maxURL      = 8 << 10
-	maxMessage  = 4 << 10
-	maxAttempt  = 255
-	maxFields   = 100       // header fields of an answer
-	maxFieldsIn = 32 << 10  // bytes of them
-	maxTime     = 24 * 3600 // seconds that a delivery may claim to have taken
+	maxURL     = 8 << 10
+	maxAttempt = 255
+	maxTime    = 24 * 3600 // seconds that a delivery may claim to have taken
 )
 
 // Report stores what a client says of a delivery. The same report again, by its attempt id, is the first one. It answers validation_failed,
 // not_found, forbidden where the client is not who it says, and conflict.
 func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
-	r, err := readReport(in)
-	if err != nil {
-		return nil, err
-	}
 	ref := in.EndpointID
 	if ref == "" {
 		ref = string(who.Endpoint)
 	}
-	var faults []hookglass.FieldError
+	var f faults
 	if ref == "" {
-		faults = append(faults, hookglass.FieldError{Field: "endpoint_id", Message: "is required"})
+		f.add("endpoint_id", "is required")
 	}
 	if in.WebhookRequestID == "" {
-		faults = append(faults, hookglass.FieldError{Field: "webhook_request_id", Message: "is required"})
+		f.add("webhook_request_id", "is required")
 	}
-	if len(faults) > 0 {
-		return nil, hookglass.InvalidFields(faults)
+	r := f.report(in)
+	if len(f) > 0 {
+		return nil, hookglass.InvalidFields(f)
 	}
 	if in.TunnelClientCredential != "" {
 		if err := s.checkCredential(ctx, who, in.TunnelClientID, in.TunnelClientCredential); err != nil {
@@ -54,8 +48,9 @@ func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.De
 		}
 	}
 	stored := r
-	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+	err := s.db.Update(ctx, who, func(tx *store.Tx) error {
 		copied := *r // the update may run twice
+		var err error
 		stored, err = tx.RecordReport(ref, in.WebhookRequestID, &copied)
 		return err
 	})
@@ -111,9 +106,8 @@ func (f *faults) number(field string, value *int64, most int64) int64 {
 	return *value
 }
 
-// readReport checks a report and returns it in the service's terms.
-func readReport(in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
-	var f faults
+// report reads a report into the service's terms.
+func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	r := &hookglass.DeliveryReport{
 		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: in.ReportVersion, TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
 		FailureCategory: in.FailureCategory, Message: in.ResponseMessage,
@@ -135,7 +129,7 @@ func readReport(in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	}
 	r.StatusCode = f.status(in.StatusCode, true)
 	r.ResponseTime = time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond
-	f.text("response_message", in.ResponseMessage, maxMessage)
+	f.text("response_message", in.ResponseMessage, hookglass.MessageLimit)
 	f.text("delivery_attempt_id", in.DeliveryAttemptID, maxAttempt)
 	if strings.ContainsFunc(in.DeliveryAttemptID, unicode.IsControl) {
 		f.add("delivery_attempt_id", "may not hold control characters")
@@ -145,10 +139,7 @@ func readReport(in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	if r.Version == 2 {
 		r.Evidence = f.evidence(in.TunnelEvidence)
 	}
-	if len(f) > 0 {
-		return nil, hookglass.InvalidFields(f)
-	}
-	return r, nil
+	return r
 }
 
 func absolute(s string) bool {
@@ -189,16 +180,16 @@ func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	if in.DeclaredContentLength != nil {
 		e.DeclaredLength = f.number("declared_content_length", in.DeclaredContentLength, most)
 	}
-	f.text("content_type", in.ContentType, maxWord)
-	f.text("truncation_reason", in.TruncationReason, maxWord)
+	f.text("content_type", in.ContentType, hookglass.EvidenceWordLimit)
+	f.text("truncation_reason", in.TruncationReason, hookglass.EvidenceWordLimit)
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(in.ResponseHeaders)) {
 		value := in.ResponseHeaders[name]
 		size += len(name) + len(value)
 		e.Headers = append(e.Headers, hookglass.Header{Name: name, Value: value})
 	}
-	if len(e.Headers) > maxFields || size > maxFieldsIn {
-		f.add("response_headers", "may have %d fields and %d bytes at most", maxFields, maxFieldsIn)
+	if len(e.Headers) > hookglass.EvidenceFields || size > hookglass.EvidenceFieldsLimit {
+		f.add("response_headers", "may have %d fields and %d bytes at most", hookglass.EvidenceFields, hookglass.EvidenceFieldsLimit)
 	}
 	switch strings.ToLower(in.BodyEncoding) {
 	case "", "utf8", "utf-8":
