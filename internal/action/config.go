@@ -181,7 +181,7 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 		return v.Bytes(), faults, false
 	case hookglass.StepRequest:
 		r := requestConfig{
-			Method: strings.ToUpper(c.text("method", defaultMethod, false)), URL: c.text("url", "", true), Body: c.text("body", "", false),
+			Method: c.text("method", defaultMethod, false), URL: c.text("url", "", true), Body: c.text("body", "", false),
 			TimeoutSeconds: c.whole("timeout_seconds", int(defaultRequest/time.Second), 1, int(maxRequestTime/time.Second)),
 		}
 		c.requestHeaders(&r)

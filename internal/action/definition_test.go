@@ -88,6 +88,7 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"transform: unknown key":       {one("transform", `{"source":"request","operations":[{"op":"select","path":""}],"x":1}`), "steps[0].config.x"},
 			"request: no url":              {one("http_request", `{}`), "steps[0].config.url"},
 			"request: a method":            {one("http_request", `{"url":"https://a.example.com","method":"TRACE"}`), "steps[0].config.method"},
+			"request: in lower case":       {one("http_request", `{"url":"https://a.example.com","method":"post"}`), "steps[0].config.method"},
 			"request: GET with a body":     {one("http_request", `{"url":"https://a.example.com","method":"GET","body":"x"}`), "steps[0].config.body"},
 			"request: HEAD without":        {one("http_request", `{"url":"https://a.example.com","method":"HEAD"}`), ""},
 			"request: 30 s":                {one("http_request", `{"url":"https://a.example.com","timeout_seconds":30}`), ""},
