@@ -256,8 +256,8 @@ func tokens(pointer string) []string {
 	return parts
 }
 
-// printable returns s cut to n bytes at a character and with control characters and invalid UTF-8 replaced, for values that
-// end up in columns, filters and logs.
+// printable returns s with control characters and invalid UTF-8 replaced, cut to n bytes at a character, for values that end up
+// in columns, filters and logs. What takes their place is longer than they are, so the cut comes last.
 func printable(s string, n int) string {
 	clean := true
 	for i := range len(s) {
@@ -266,19 +266,20 @@ func printable(s string, n int) string {
 			break
 		}
 	}
-	if clean && len(s) <= n {
+	if !clean {
+		s = s[:min(len(s), n+utf8.UTFMax)] // the rest is cut in any case
+		s = strings.Map(func(r rune) rune {
+			if r < 0x20 || r == 0x7f {
+				return utf8.RuneError
+			}
+			return r
+		}, strings.ToValidUTF8(s, "\uFFFD"))
+	}
+	if len(s) <= n {
 		return s
 	}
-	if len(s) > n {
-		for n > 0 && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s = s[:n]
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
 	}
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return s[:n]
 }
