@@ -30,7 +30,7 @@ func visible(text []byte) (out []byte, hidden int) {
 				out = append(out, text[i:i+size]...)
 			}
 			i += size
-		case c < utf8.RuneSelf:
+		case c < 0x7f: // JSON has no raw control character below; DEL is one
 			if out != nil {
 				out = append(out, c)
 			}

@@ -94,6 +94,7 @@ func TestVisibleText(t *testing.T) {
 		`"plain \" \\ \n ü 日本 😀"`: `"plain \" \\ \n ü 日本 😀"`,
 		`"\u001b[0m"`:             `"\\u001b[0m"`,
 		`"\b\f"`:                  `"\\u0008\\u000c"`,
+		"\"a\x7fb\"":              `"a\\u007fb"`,
 		`"\ud83d\ude00"`:          `"\ud83d\ude00"`,
 		`"\udb40\udc41"`:          `"\\udb40\\udc41"`,
 		`"\ud800"`:                `"\\ud800"`,
