@@ -380,6 +380,29 @@ func TestARerunIsTheChildOfAFirstRunThatIsStoredLater(t *testing.T) {
 	})
 }
 
+// Deleting an endpoint is done when it is answered: a run under way sends nothing more.
+func TestARunEndsWithItsEndpoint(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			if _, err := b.endpoints.Delete(t.Context(), b.who, string(b.ep.ID)); err != nil {
+				t.Error(err)
+			}
+			return answer(200, "{}"), nil
+		}
+		b.create(draft("Two", step("http_request", "First", `{"url":"https://a.example.com/1"}`), step("http_request", "Second", `{"url":"https://a.example.com/2"}`),
+			step("forward", "Third", `{"url":"https://a.example.com/3"}`)))
+		e := b.capture(body)
+		for claim := range int64(3) {
+			if err := b.actions.Work(t.Context(), task(e, claim+1)); err == nil {
+				t.Error("the run went on to its end")
+			}
+		}
+		if n := len(b.net.requests()); n != 1 {
+			t.Errorf("%d requests were sent, one of them before the endpoint was deleted", n)
+		}
+	})
+}
+
 func TestRunsOutliveTheirAction(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Short", step("tag", "Mark", `{"tag":"one"}`)))

@@ -167,16 +167,20 @@ func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, 
 }
 
 // SaveActionRun stores how far a held run is and, where it is not final, holds it for as long as the lease from now. It reports false
-// where somebody else holds it, or it is final or gone: then nothing is stored.
+// where somebody else holds it, or it is final or gone: then nothing is stored. One that goes on is gone with its endpoint, whose rows are erased later.
 func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	trace, err := json.Marshal(h.Trace)
 	if err != nil {
 		return false, err
 	}
 	a := &args{}
-	n, err := tx.exec("UPDATE action_runs SET status = "+a.add(string(h.Status))+", trace = "+a.add(trace)+", checkpoint = "+a.add(checkpoint(h))+
-		", due_at = "+tx.due(a, h, lease)+", started_at = "+a.add(micros(h.StartedAt))+", finished_at = "+a.add(micros(h.FinishedAt))+
-		" WHERE num = "+a.add(h.Num)+" AND claim = "+a.add(h.Claim)+" AND finished_at IS NULL", a.values...)
+	query := "UPDATE action_runs SET status = " + a.add(string(h.Status)) + ", trace = " + a.add(trace) + ", checkpoint = " + a.add(checkpoint(h)) +
+		", due_at = " + tx.due(a, h, lease) + ", started_at = " + a.add(micros(h.StartedAt)) + ", finished_at = " + a.add(micros(h.FinishedAt)) +
+		" WHERE num = " + a.add(h.Num) + " AND claim = " + a.add(h.Claim) + " AND finished_at IS NULL"
+	if !h.Status.Final() {
+		query += " AND EXISTS (SELECT 1 FROM endpoints e WHERE e.num = action_runs.endpoint AND e.deleted_at IS NULL)"
+	}
+	n, err := tx.exec(query, a.values...)
 	return n > 0, err
 }
 
