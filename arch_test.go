@@ -107,8 +107,8 @@ var reserved = []struct {
 	},
 	{
 		[]string{"compress"},
-		[]string{"coding", "server"},
-		"a body is decompressed in one place, with one bound; server packs archives",
+		[]string{"coding", "server", "web"},
+		"a body is decompressed in one place, with one bound; server packs archives, and web what it serves",
 	},
 	{
 		[]string{"net/smtp", "github.com/emersion/go-smtp"},

@@ -17,21 +17,6 @@ func (c *Client) SignatureConfigs(ctx context.Context, endpoint string) ([]api.S
 	return all[api.SignatureConfig](ctx, c, join("endpoints", endpoint, "signature_configs"))
 }
 
-// Actions lists the actions of an endpoint by position.
-func (c *Client) Actions(ctx context.Context, endpoint string) ([]api.Action, error) {
-	return all[api.Action](ctx, c, join("endpoints", endpoint, "actions"))
-}
-
-// Alerts lists the alerts of an endpoint, the oldest first.
-func (c *Client) Alerts(ctx context.Context, endpoint string) ([]api.Alert, error) {
-	return all[api.Alert](ctx, c, join("endpoints", endpoint, "alerts"))
-}
-
-// NotificationChannels lists the channels of all workspaces that the token sees.
-func (c *Client) NotificationChannels(ctx context.Context) ([]api.NotificationChannel, error) {
-	return all[api.NotificationChannel](ctx, c, "/notification_channels")
-}
-
 // all lists what the API answers in one piece.
 func all[T any](ctx context.Context, c *Client, path string) ([]T, error) {
 	list, err := call[api.List[T]](ctx, c, http.MethodGet, path, nil, nil)

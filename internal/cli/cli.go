@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -38,6 +40,11 @@ type grammar struct {
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
 	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
+	Actions    ActionsCmd    `cmd:"" help:"List, create, try, run and delete what is done to the events of an endpoint by itself."`
+	Alerts     AlertsCmd     `cmd:"" help:"List, create and delete the alerts of an endpoint, and show when they were triggered."`
+	Channels   ChannelsCmd   `cmd:"" help:"List, create, test and delete the notification channels that alerts and actions tell."`
+	Metrics    MetricsCmd    `cmd:"" help:"Show figures of an endpoint."`
+	Tags       TagsCmd       `cmd:"" help:"List, create, rename and delete tags."`
 	Bundle     BundleCmd     `cmd:"" help:"Make files of events that can be given away, and use them."`
 	Cases      CasesCmd      `cmd:"" help:"List and run replay cases, and keep them as files."`
 	Flow       FlowCmd       `cmd:"" help:"Expect webhooks and mail, and see whether they come: for pipelines."`
@@ -138,7 +145,14 @@ func explain(err error) string {
 		if answer.RequestID != "" && answer.Status >= 500 {
 			text += " (request " + visible(answer.RequestID) + ")"
 		}
+		if answer.Status == 401 {
+			text += " \"hookglass login\" signs in; HOOKGLASS_TOKEN and --token name a token, --server the server that it is of."
+		}
 		return text
+	}
+	var unreachable *url.Error
+	if errors.As(err, &unreachable) && errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Sprintf("No server answers at %s (connection refused). --server or HOOKGLASS_SERVER names another; \"hookglass dev\" starts one.", hostOf(unreachable.URL))
 	}
 	var coded *hookglass.Error
 	if !errors.As(err, &coded) {
@@ -154,6 +168,15 @@ func explain(err error) string {
 		text += " (" + coded.Err.Error() + ")"
 	}
 	return text
+}
+
+// hostOf is scheme and host of an address.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // VersionCmd is `hookglass version`.

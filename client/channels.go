@@ -1,0 +1,39 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass/api"
+)
+
+// NotificationChannels returns the notification channels of all workspaces that the token sees, oldest first.
+func (c *Client) NotificationChannels(ctx context.Context) ([]api.NotificationChannel, error) {
+	return all[api.NotificationChannel](ctx, c, "/notification_channels")
+}
+
+// CreateNotificationChannel creates a notification channel. One of kind webhook without a secret is given one, which is in this answer alone.
+func (c *Client) CreateNotificationChannel(ctx context.Context, n api.NewNotificationChannel) (api.NotificationChannel, error) {
+	return data[api.NotificationChannel](ctx, c, http.MethodPost, "/notification_channels", nil, api.CreateNotificationChannel{NotificationChannel: &n})
+}
+
+// NotificationChannel returns a notification channel, without its credentials.
+func (c *Client) NotificationChannel(ctx context.Context, id string) (api.NotificationChannel, error) {
+	return data[api.NotificationChannel](ctx, c, http.MethodGet, join("notification_channels", id), nil, nil)
+}
+
+// UpdateNotificationChannel changes what is set in the change. Enabling a channel that the service disabled brings it back.
+func (c *Client) UpdateNotificationChannel(ctx context.Context, id string, change api.NotificationChannelChange) (api.NotificationChannel, error) {
+	return data[api.NotificationChannel](ctx, c, http.MethodPatch, join("notification_channels", id), nil, api.UpdateNotificationChannel{NotificationChannel: &change})
+}
+
+// DeleteNotificationChannel deletes a notification channel; what waits for it is not sent.
+func (c *Client) DeleteNotificationChannel(ctx context.Context, id string) error {
+	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("notification_channels", id), nil, nil)
+	return err
+}
+
+// TestNotificationChannel sends a message to a notification channel at once. That it did not arrive is in the answer, and no error.
+func (c *Client) TestNotificationChannel(ctx context.Context, id string) (api.ChannelTest, error) {
+	return data[api.ChannelTest](ctx, c, http.MethodPost, join("notification_channels", id, "test"), nil, nil)
+}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// ActionsCmd is `hookglass actions`.
+type ActionsCmd struct {
+	remote
+	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+
+	List    ActionsListCmd    `cmd:"" help:"List actions, in the order in which they run."`
+	Get     ActionsGetCmd     `cmd:"" help:"Print an action with its last runs, as JSON."`
+	Create  ActionsCreateCmd  `cmd:"" help:"Create an action of a JSON file: it runs on events that are captured from now on."`
+	Preview ActionsPreviewCmd `cmd:"" help:"Show what an action would do with a captured event; nothing is sent."`
+	Run     ActionsRunCmd     `cmd:"" help:"Run an action on a captured event, whatever its conditions say."`
+	Runs    ActionsRunsCmd    `cmd:"" help:"List runs, newest first."`
+	Enable  ActionsEnableCmd  `cmd:"" help:"Have an action run on events that are captured from now on."`
+	Disable ActionsDisableCmd `cmd:"" help:"Have an action run on no more events."`
+	Delete  ActionsDeleteCmd  `cmd:"" help:"Delete an action; its runs stay."`
+}
+
+// ActionsListCmd is `hookglass actions list`.
+type ActionsListCmd struct{}
+
+// Run implements the command.
+func (*ActionsListCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	all, err := from.Actions(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(all))
+	for i, a := range all {
+		rows[i] = []string{strconv.Itoa(a.Position), a.ID, a.Name, enabledWord(a.Enabled), strconv.Itoa(len(a.Conditions)), stepTypes(a.Steps)}
+	}
+	return c.print(t, api.List[api.Action]{Data: all}, table([]string{"", "ID", "NAME", "STATE", "CONDITIONS", "STEPS"}, rows))
+}
+
+func enabledWord(enabled bool) string {
+	if enabled {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+func stepTypes(steps []api.ActionStep) (all string) {
+	for i, s := range steps {
+		if i > 0 {
+			all += ", "
+		}
+		all += s.StepType
+	}
+	return all
+}
+
+// ActionsGetCmd is `hookglass actions get`.
+type ActionsGetCmd struct {
+	Action string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ActionsGetCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	a, err := from.Action(ctx, c.Endpoint, r.Action)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.ActionDetail]{Data: a}, asJSON(a))
+}
+
+// asJSON prints an object as JSON for people.
+func asJSON(v any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		text, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, visibleLines(string(text)))
+		return err
+	}
+}
+
+// ActionsCreateCmd is `hookglass actions create`.
+type ActionsCreateCmd struct {
+	File string `arg:"" help:"JSON of the action, as the API takes it: {\"name\": …, \"conditions\": […], \"steps\": […]}; - is standard input."`
+}
+
+// maxActionFile bounds a file that is read: the server takes no longer body.
+const maxActionFile = 1 << 20
+
+// Run implements the command.
+func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	wanted, err := r.read(t.In)
+	if err != nil {
+		return err
+	}
+	made, err := to.CreateAction(ctx, c.Endpoint, wanted)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Action]{Data: made}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Created action %s: %s\n", made.ID, visible(made.Name))
+		return err
+	})
+}
+
+func (r *ActionsCreateCmd) read(from io.Reader) (a api.NewAction, err error) {
+	if r.File != "-" {
+		file, err := os.Open(r.File)
+		if err != nil {
+			return a, err
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxActionFile+1))
+	if err != nil {
+		return a, err
+	}
+	if len(text) > maxActionFile {
+		return a, fmt.Errorf("%s is longer than 1 MiB", r.File)
+	}
+	var whole struct {
+		EndpointAction json.RawMessage `json:"endpoint_action"`
+	}
+	if json.Unmarshal(text, &whole) == nil && whole.EndpointAction != nil {
+		text = whole.EndpointAction // the body of the API's operation
+	}
+	if err := jsonv2.Unmarshal(text, &a, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return a, fmt.Errorf("%s is no action: %w", r.File, err)
+	}
+	return a, nil
+}
+
+// ActionsPreviewCmd is `hookglass actions preview`.
+type ActionsPreviewCmd struct {
+	Action string `arg:"" help:"Its id."`
+	Event  string `arg:"" help:"The captured event's id."`
+}
+
+// Run implements the command.
+func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	p, err := from.PreviewAction(ctx, c.Endpoint, r.Action, r.Event)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.ActionPreview]{Data: p}, asJSON(p))
+}
+
+// ActionsRunCmd is `hookglass actions run`.
+type ActionsRunCmd struct {
+	Action string `arg:"" help:"Its id."`
+	Event  string `arg:"" help:"The captured event's id."`
+}
+
+// Run implements the command.
+func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	run, err := to.RerunAction(ctx, c.Endpoint, r.Action, r.Event)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.ActionRun]{Data: run}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s is %s; \"hookglass actions runs\" tells how it went.\n", run.ID, run.Status)
+		return err
+	})
+}
+
+// ActionsRunsCmd is `hookglass actions runs`.
+type ActionsRunsCmd struct {
+	Action string `arg:"" optional:"" help:"Of this action alone."`
+	Limit  int    `default:"25" help:"How many at most, 1 to 100."`
+}
+
+// Run implements the command.
+func (r *ActionsRunsCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	list, err := from.ActionRuns(ctx, c.Endpoint, r.Action, client.Page{Limit: r.Limit})
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(list.Data))
+	for i, run := range list.Data {
+		rows[i] = []string{run.ID, run.ActionID, run.EventID, run.Status, clock(run.FinishedAt), trouble(run)}
+	}
+	return c.print(t, list, table([]string{"ID", "ACTION", "EVENT", "STATUS", "FINISHED", "TROUBLE"}, rows))
+}
+
+// trouble is the first error of a run.
+func trouble(run api.ActionRun) string {
+	for _, s := range run.Steps {
+		if s.Error != nil {
+			return s.ReferenceKey + ": " + s.Error.Message
+		}
+	}
+	return "-"
+}
+
+// ActionsEnableCmd is `hookglass actions enable`.
+type ActionsEnableCmd struct {
+	Action string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ActionsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	return c.enable(ctx, t, r.Action, true)
+}
+
+// ActionsDisableCmd is `hookglass actions disable`.
+type ActionsDisableCmd struct {
+	Action string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ActionsDisableCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	return c.enable(ctx, t, r.Action, false)
+}
+
+func (c *ActionsCmd) enable(ctx context.Context, t *server.Terminal, id string, enabled bool) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateAction(ctx, c.Endpoint, id, api.ActionChange{Enabled: api.Some(enabled)})
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Action]{Data: now}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Action %s is %s.\n", now.ID, enabledWord(now.Enabled))
+		return err
+	})
+}
+
+// ActionsDeleteCmd is `hookglass actions delete`.
+type ActionsDeleteCmd struct {
+	Action string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ActionsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := at.DeleteAction(ctx, c.Endpoint, r.Action); err != nil {
+		return err
+	}
+	return c.deleted(t, r.Action)
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// AlertsCmd is `hookglass alerts`.
+type AlertsCmd struct {
+	remote
+	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+
+	List      AlertsListCmd      `cmd:"" help:"List alerts, oldest first, and which of them are triggered."`
+	Create    AlertsCreateCmd    `cmd:"" help:"Create an alert: it watches from now on."`
+	Delete    AlertsDeleteCmd    `cmd:"" help:"Delete an alert with its history."`
+	Incidents AlertsIncidentsCmd `cmd:"" help:"List the times in which an alert was triggered, newest first."`
+}
+
+// AlertsListCmd is `hookglass alerts list`.
+type AlertsListCmd struct{}
+
+// Run implements the command.
+func (*AlertsListCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	all, err := from.Alerts(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(all))
+	for i, a := range all {
+		state := a.State
+		if !a.Enabled {
+			state = "disabled"
+		}
+		rows[i] = []string{a.ID, a.Name, a.Kind, state, clock(&a.StateChangedAt)}
+	}
+	return c.print(t, api.List[api.Alert]{Data: all}, table([]string{"ID", "NAME", "KIND", "STATE", "SINCE"}, rows))
+}
+
+// AlertsCreateCmd is `hookglass alerts create`.
+type AlertsCreateCmd struct {
+	Name      string   `arg:"" help:"A label for people."`
+	Kind      string   `arg:"" help:"missing_webhook, error_response, keyword_match, volume_spike or schema_drift."`
+	Window    *int64   `placeholder:"MINUTES" help:"missing_webhook, error_response, volume_spike: the time that counts, 1 to 1440."`
+	Threshold *int64   `placeholder:"N" help:"error_response: how many deliveries failed or were answered with 400 or more."`
+	Keyword   *string  `placeholder:"TEXT" help:"keyword_match: what to look for."`
+	Field     *string  `placeholder:"FIELD" help:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
+	Factor    *float64 `placeholder:"X" help:"volume_spike: how many times the average of the 24 windows before."`
+	MinCount  *int64   `placeholder:"N" help:"volume_spike: fewer events are no spike; default 10."`
+	EventType *string  `placeholder:"TYPE" help:"schema_drift: of this event type alone."`
+	Channel   []string `placeholder:"CHAN" help:"A notification channel (chan_…) that is told; may be given again."`
+}
+
+// Run implements the command.
+func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	wanted := api.NewAlert{Name: api.Some(r.Name), Kind: api.Some(r.Kind), Config: api.Some(api.AlertSettings{
+		WindowMinutes: some(r.Window), Threshold: some(r.Threshold), Keyword: some(r.Keyword), Field: some(r.Field), Factor: some(r.Factor),
+		MinCount: some(r.MinCount), EventType: some(r.EventType),
+	})}
+	if len(r.Channel) > 0 {
+		wanted.ChannelIDs = api.Some(r.Channel)
+	}
+	made, err := to.CreateAlert(ctx, c.Endpoint, wanted)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Alert]{Data: made}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Created alert %s: %s\n", made.ID, visible(made.Name))
+		return err
+	})
+}
+
+// some is what a flag that was given says, and nothing where it was not.
+func some[T any](flag *T) (o api.Optional[T]) {
+	if flag != nil {
+		o = api.Some(*flag)
+	}
+	return o
+}
+
+// AlertsDeleteCmd is `hookglass alerts delete`.
+type AlertsDeleteCmd struct {
+	Alert string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *AlertsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := at.DeleteAlert(ctx, c.Endpoint, r.Alert); err != nil {
+		return err
+	}
+	return c.deleted(t, r.Alert)
+}
+
+// AlertsIncidentsCmd is `hookglass alerts incidents`.
+type AlertsIncidentsCmd struct {
+	Alert string `arg:"" help:"Its id."`
+	Limit int    `default:"25" help:"How many at most, 1 to 100."`
+}
+
+// Run implements the command.
+func (r *AlertsIncidentsCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	list, err := from.Incidents(ctx, c.Endpoint, r.Alert, client.Page{Limit: r.Limit})
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(list.Data))
+	for i, one := range list.Data {
+		rows[i] = []string{clock(&one.StartedAt), clock(one.ResolvedAt), strings.TrimSpace(one.Summary + " " + deref(one.Resolution))}
+	}
+	return c.print(t, list, table([]string{"STARTED", "RESOLVED", "WHAT"}, rows))
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"hookglass/api"
+	"hookglass/internal/server"
+)
+
+// ChannelsCmd is `hookglass channels`.
+type ChannelsCmd struct {
+	remote
+
+	List   ChannelsListCmd   `cmd:"" help:"List notification channels, oldest first."`
+	Create ChannelsCreateCmd `cmd:"" help:"Create a notification channel, which alerts and actions can tell."`
+	Test   ChannelsTestCmd   `cmd:"" help:"Send a message to a notification channel now."`
+	Enable ChannelsEnableCmd `cmd:"" help:"Bring back a notification channel that was disabled; what waited for it is not sent."`
+	Delete ChannelsDeleteCmd `cmd:"" help:"Delete a notification channel; what waits for it is not sent."`
+}
+
+// ChannelsListCmd is `hookglass channels list`.
+type ChannelsListCmd struct{}
+
+// Run implements the command.
+func (*ChannelsListCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	all, err := from.NotificationChannels(ctx)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		trouble := one.Problem
+		if trouble == nil {
+			trouble = one.LastError
+		}
+		rows[i] = []string{one.ID, one.Name, one.Kind, one.State, clock(one.LastDeliveredAt), orDash(trouble)}
+	}
+	return c.print(t, api.List[api.NotificationChannel]{Data: all}, table([]string{"ID", "NAME", "KIND", "STATE", "LAST DELIVERED", "TROUBLE"}, rows))
+}
+
+// ChannelsCreateCmd is `hookglass channels create`.
+type ChannelsCreateCmd struct {
+	Name     string   `arg:"" help:"A label, unique in its workspace; steps of actions may use it as well as the id."`
+	Kind     string   `arg:"" help:"slack, discord, teams, telegram, email or webhook."`
+	URL      *string  `name:"url" placeholder:"URL" help:"slack, discord, teams: the incoming webhook; webhook: where messages are posted. - reads it from standard input, since other users can see flags."`
+	BotToken *string  `placeholder:"TOKEN" help:"telegram: the bot's token; - reads it from standard input."`
+	Chat     *string  `placeholder:"CHAT" help:"telegram: the chat's number, or @name."`
+	To       []string `placeholder:"ADDRESS" help:"email: who is written to; may be given again."`
+	Secret   *string  `placeholder:"SECRET" help:"webhook: what messages are signed with; - reads it from standard input. One is made, and shown once, where it is left out."`
+	Event    []string `placeholder:"TYPE" help:"webhook: activity that is pushed to it, for example alert.triggered; may be given again."`
+}
+
+// Run implements the command.
+func (r *ChannelsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	config, err := r.config(t.In)
+	if err != nil {
+		return err
+	}
+	made, err := to.CreateNotificationChannel(ctx, api.NewNotificationChannel{Name: api.Some(r.Name), Kind: api.Some(r.Kind), Config: api.Some(config)})
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.NotificationChannel]{Data: made}, func(w io.Writer) error {
+		fmt.Fprintf(w, "Created channel %s: %s\n", made.ID, visible(made.Name))
+		if made.Secret != "" {
+			fmt.Fprintf(w, "Messages are signed with %s, which is not shown again.\n", made.Secret)
+		}
+		if made.Problem != nil {
+			fmt.Fprintln(w, visible(*made.Problem))
+		}
+		return nil
+	})
+}
+
+func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err error) {
+	lines := bufio.NewScanner(stdin)
+	for _, credential := range []*string{r.URL, r.BotToken, r.Secret} {
+		if credential == nil || *credential != "-" {
+			continue
+		}
+		if !lines.Scan() {
+			return s, outcome{exitUsage, "nothing came on standard input"}
+		}
+		*credential = strings.TrimSpace(lines.Text())
+	}
+	s.BotToken, s.Secret = some(r.BotToken), some(r.Secret)
+	if s.WebhookURL = some(r.URL); r.Kind == "webhook" {
+		s.URL, s.WebhookURL = s.WebhookURL, s.URL
+	}
+	if r.Chat != nil {
+		s.ChatID = api.Some(api.ChatID(*r.Chat))
+	}
+	if len(r.To) > 0 {
+		s.To = api.Some(r.To)
+	}
+	if len(r.Event) > 0 {
+		s.Events = api.Some(r.Event)
+	}
+	return s, nil
+}
+
+// ChannelsTestCmd is `hookglass channels test`.
+type ChannelsTestCmd struct {
+	Channel string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	sent, err := to.TestNotificationChannel(ctx, r.Channel)
+	if err != nil {
+		return err
+	}
+	trouble := ""
+	switch {
+	case sent.Error != nil:
+		trouble = visible(sent.Error.Message)
+	case !sent.Delivered && sent.StatusCode != nil:
+		trouble = fmt.Sprintf("the channel answered %d", *sent.StatusCode)
+	}
+	err = c.print(t, api.One[api.ChannelTest]{Data: sent}, func(w io.Writer) error {
+		if sent.Delivered {
+			fmt.Fprintln(w, "The message was taken.")
+		}
+		return nil
+	})
+	if err == nil && !sent.Delivered {
+		return outcome{exitFailed, "the message was not delivered: " + trouble}
+	}
+	return err
+}
+
+// ChannelsEnableCmd is `hookglass channels enable`.
+type ChannelsEnableCmd struct {
+	Channel string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ChannelsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateNotificationChannel(ctx, r.Channel, api.NotificationChannelChange{Enabled: api.Some(true)})
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.NotificationChannel]{Data: now}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Channel %s is %s.\n", now.ID, now.State)
+		return err
+	})
+}
+
+// ChannelsDeleteCmd is `hookglass channels delete`.
+type ChannelsDeleteCmd struct {
+	Channel string `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *ChannelsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := at.DeleteNotificationChannel(ctx, r.Channel); err != nil {
+		return err
+	}
+	return c.deleted(t, r.Channel)
+}
