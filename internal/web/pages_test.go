@@ -453,7 +453,7 @@ func TestStrangePathsAreNotFound(t *testing.T) {
 			t.Errorf("%s: %d", path, a.StatusCode)
 		}
 	}
-	b.want(404, "DELETE", "/endpoints", nil)
+	b.want(405, "DELETE", "/endpoints", nil)
 }
 
 // A page of a full list is a matter of milliseconds, also for a body at the bound.

@@ -116,10 +116,17 @@ func say(f hookglass.Flow) string {
 
 // lasting is how long something took or may take.
 func lasting(d time.Duration) string {
-	if d >= time.Second {
-		return d.Round(100 * time.Millisecond).String()
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
 	}
-	return d.Round(time.Millisecond).String()
+	text := d.Round(100 * time.Millisecond).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // conditions are what an event must be to count for a step.
