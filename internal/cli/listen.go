@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -228,6 +229,10 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 	switch {
 	case cfg.Client.Anonymous():
 		ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+			return nil, outcome{exitRefused, "no temporary endpoint has this key; they live for 24 hours. Without --key a new one is made"}
+		}
 		if err != nil {
 			return nil, err
 		}

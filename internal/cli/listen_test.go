@@ -171,7 +171,7 @@ func TestListenNeedsNoAccount(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.out.String()), &line); err != nil || line["status_code"] != 204. || line["delivered"] != true || line["path"] != "/json" || line["query_string"] != "y" || line["target_url"] != local+"/json?y" {
 		t.Errorf("printed %s, %v", g.out, err)
 	}
-	fails(t, 3, "", "listen", "--key", "tk_"+strings.Repeat("0", 26))
+	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_"+strings.Repeat("0", 26))
 	fails(t, 3, "", "listen", "--key", "tk_short")
 }
 
