@@ -16,7 +16,7 @@ func (s *Service) Claim(ctx context.Context, who, key hookglass.Principal, name 
 		return e, err
 	}
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		if e, err = tx.Endpoint(string(key.Endpoint)); err != nil {
+		if e, err = tx.EndpointToChange(string(key.Endpoint)); err != nil {
 			return err
 		}
 		if e.AccountID != 0 {

@@ -133,7 +133,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref strin
 		return e, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		if e, err = tx.Endpoint(ref); err != nil {
+		if e, err = tx.EndpointToChange(ref); err != nil {
 			return err
 		}
 		if faults := d.apply(&e); len(faults) > 0 {

@@ -109,7 +109,7 @@ func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Princ
 		return c, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		e, err := tx.EndpointToChange(ref)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,6 +188,50 @@ func TestTemporaryEndpointsAreTenAMinuteForAnAddress(t *testing.T) {
 		res := s.wantAs("", 429, "POST", "/temporary_endpoints", "", &refused)
 		if refused.Error != "rate_limited" || refused.RetryAfter < 1 || refused.RetryAfter > 60 || res.Header.Get("Retry-After") != strconv.Itoa(refused.RetryAfter) {
 			t.Errorf("the eleventh: %+v, Retry-After %q", refused, res.Header.Get("Retry-After"))
+		}
+	})
+}
+
+// Changes at the same time do not undo one another, and what can be had once is had once.
+func TestChangesOfAnEndpointDoNotUndoOneAnother(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		together := func(calls ...func()) {
+			var all sync.WaitGroup
+			for _, call := range calls {
+				all.Go(call)
+			}
+			all.Wait()
+		}
+		patch := func(id, body string) func() {
+			return func() { s.call(s.token, "PATCH", "/endpoints/"+id, `{"endpoint":`+body+`}`) }
+		}
+		for range 10 {
+			id := s.newEndpoint("").ID
+			together(patch(id, `{"name":"Changed"}`), patch(id, `{"provider":"stripe"}`), patch(id, `{"enabled":false}`), patch(id, `{"schema_tracking":true}`))
+			var e api.One[api.Endpoint]
+			s.want(200, "GET", "/endpoints/"+id, "", &e)
+			if e.Data.Name != "Changed" || e.Data.Provider == nil || e.Data.Enabled || !e.Data.SchemaTracking {
+				t.Fatalf("a change was undone: %+v", e.Data)
+			}
+		}
+		rival := s.newToken(s.register("eve@example.com"), hookglass.LevelAccount, 0, hookglass.ScopeWrite)
+		for range 10 {
+			_, key, err := s.endpoints.CreateTemporary(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var won atomic.Int32
+			claim := func(token string) func() {
+				return func() {
+					if res, _ := s.call(token, "POST", "/endpoints/claim", `{"tunnel_key":"`+key+`"}`); res.StatusCode == 200 {
+						won.Add(1)
+					}
+				}
+			}
+			together(claim(s.token), claim(rival), claim(rival))
+			if won.Load() != 1 {
+				t.Fatalf("%d callers have the endpoint", won.Load())
+			}
 		}
 	})
 }

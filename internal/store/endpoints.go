@@ -64,7 +64,14 @@ func (v *View) endpointScope(a *args) string {
 }
 
 // Endpoint returns the endpoint with the id or custom id. It answers not_found.
-func (v *View) Endpoint(ref string) (hookglass.Endpoint, error) {
+func (v *View) Endpoint(ref string) (hookglass.Endpoint, error) { return v.endpoint(ref, "") }
+
+// EndpointToChange is Endpoint for who saves it afterwards: no other change comes in between, and undoes this one or is undone by it.
+func (tx *Tx) EndpointToChange(ref string) (hookglass.Endpoint, error) {
+	return tx.endpoint(ref, tx.dialect.forUpdateOf("e"))
+}
+
+func (v *View) endpoint(ref, lock string) (hookglass.Endpoint, error) {
 	column := "custom_id"
 	if hookglass.IsEndpointID(ref) {
 		column = "id"
@@ -72,7 +79,7 @@ func (v *View) Endpoint(ref string) (hookglass.Endpoint, error) {
 		return hookglass.Endpoint{}, hookglass.NotFound("endpoint")
 	}
 	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.` + column + ` = ` + a.add(ref) + ` AND` + v.endpointScope(a)
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.` + column + ` = ` + a.add(ref) + ` AND` + v.endpointScope(a) + lock
 	return v.oneEndpoint(query, a)
 }
 
