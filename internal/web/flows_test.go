@@ -36,7 +36,7 @@ func TestAFlowIsTypedBegunAndPassesBeforeOnesEyes(t *testing.T) {
 	c.until(`document.querySelector("[name=name]")`)
 	eval[bool](c, `document.querySelector("[name=name]").value = "Checkout", document.querySelector("[name='steps.0.event_type']").value = "paid", true`)
 	c.click(`button[name=change][value=more]`)
-	c.until(`document.querySelector("[name='steps.1.where']") && document.querySelector("[name='steps.0.event_type']").value === "paid"`)
+	c.until(`document.activeElement.name === "steps.1.endpoint_id" && document.querySelector("[name='steps.0.event_type']").value === "paid"`)
 	eval[bool](c, `document.querySelectorAll(".flow-form details")[0].open = true,
 		document.querySelector("[name='steps.0.event_type']").value = "",
 		document.querySelector("[name='steps.0.where']").value = "/type = paid",

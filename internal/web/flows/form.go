@@ -18,6 +18,7 @@ type Form struct {
 	Order   string // ordered or any
 	Since   string // how far back events count; empty: from now on
 	Steps   []Step
+	Added   bool // the last step was added just now, and is where typing goes on
 	Faults  []hookglass.FieldError
 
 	Endpoints []hookglass.Endpoint // that a step may name
@@ -108,7 +109,7 @@ func field(step int, name string) string { return fmt.Sprintf("steps.%d.%s", ste
 // More is the form with one step more, as far as there may be more.
 func (f Form) More() Form {
 	if len(f.Steps) < hookglass.MaxFlowSteps {
-		f.Steps = append(f.Steps, Step{How: atLeast, Count: "1"})
+		f.Steps, f.Added = append(f.Steps, Step{How: atLeast, Count: "1"}), true
 	}
 	return f
 }
