@@ -394,6 +394,8 @@ func TestWatchPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 	w.judged()
 	refunds := b.want(200, "GET", alerts, nil).found(t, `(?s)href="([^"]+)" id="[^"]+"><strong>Refunds`)
 	ours := b.want(200, "GET", "/channels", nil).found(t, `(?s)href="([^"]+)"><strong>Ours`)
+	flow := b.want(303, "POST", "/flows/new", url.Values{"name": {strings.Repeat("long", 20)}, "steps.0.endpoint_id": {string(w.endpoint.ID)}, "steps.0.how": {"exactly"}, "steps.0.count": {"2"}, "steps.0.within_seconds": {"60"},
+		"steps.0.where": {"/" + strings.Repeat("deep", 20) + " = " + strings.Repeat("long", 20)}}).Header.Get("Location")
 	w.update(func(tx *store.Tx) error {
 		return tx.AddActivity(hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: time.Now(), EndpointID: w.endpoint.ID, Data: map[string]any{
 			"url_host": "app.example.com", "attempts": 8, "status_code": nil, "error": map[string]any{"code": "connection_refused", "message": "The connection was refused."}}})
@@ -418,7 +420,8 @@ func TestWatchPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 			for _, page := range []struct{ name, path string }{
 				{"alerts", alerts}, {"alert", refunds}, {"channels", "/channels"}, {"channel", ours}, {"tags", "/tags"}, {"metrics", "/endpoints/" + string(w.endpoint.ID) + "/metrics"},
 				{"retries", "/endpoints/" + string(w.endpoint.ID) + "/retries"}, {"schemas", "/endpoints/" + string(w.endpoint.ID) + "/schemas"}, {"schema", "/endpoints/" + string(w.endpoint.ID) + "/schemas/github/push"},
-				{"activity", "/activity"}, {"setup", "/setup"},
+				{"activity", "/activity"}, {"setup", "/setup"}, {"flows", "/flows"}, {"flow", flow}, {"new flow", "/flows/new?from=" + strings.TrimPrefix(flow, "/flows/")},
+				{"ledger", "/endpoints/" + string(w.endpoint.ID) + "/ledger?from=24h"},
 			} {
 				c.open(w.url + page.path)
 				c.picture("watch-" + page.name + "-" + look.name)
