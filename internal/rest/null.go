@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,7 +11,8 @@ import (
 	"hookglass"
 )
 
-// nulls finds the nulls of a body where its schema has none. Decoding takes null for what is absent, which the contract tells apart.
+// nulls finds the nulls of a body that stand for nothing by its schema. A member that may be left out may be null as well, as many clients
+// write what they do not set; an item of a list and a value under a name of the sender's own may not.
 type nulls struct {
 	schemas huma.Registry
 	dec     *jsontext.Decoder
@@ -27,7 +29,7 @@ func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error 
 	if n.dec.PeekKind() == 'n' {
 		return nil
 	}
-	n.value(schema, "")
+	n.value(schema, "", false)
 	if len(n.faults) > 0 {
 		return hookglass.InvalidFields(n.faults)
 	}
@@ -35,8 +37,8 @@ func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error 
 }
 
 // value reads one value, at a dotted name. Where no schema says what it is, it may be anything.
-func (n *nulls) value(s *huma.Schema, at string) {
-	nullable := s == nil
+func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
+	nullable = nullable || s == nil
 	for s != nil && (s.Ref != "" || len(s.AnyOf) > 0) {
 		if s.Ref == "" { // something, or null
 			nullable = true
@@ -60,20 +62,21 @@ func (n *nulls) value(s *huma.Schema, at string) {
 		for n.dec.PeekKind() == '"' {
 			token, _ := n.dec.ReadToken()
 			name := token.String()
-			member, ok := s.Properties[name]
-			if !ok {
+			member, named := s.Properties[name]
+			optional := named && !slices.Contains(s.Required, name)
+			if !named {
 				member, _ = s.AdditionalProperties.(*huma.Schema)
 			}
 			if at != "" {
 				name = at + "." + name
 			}
-			n.value(member, name)
+			n.value(member, name, optional)
 		}
 		_, _ = n.dec.ReadToken()
 	case '[':
 		_, _ = n.dec.ReadToken()
 		for i := 0; n.dec.PeekKind() != ']' && n.dec.PeekKind() != 0; i++ {
-			n.value(s.Items, at+"."+strconv.Itoa(i))
+			n.value(s.Items, at+"."+strconv.Itoa(i), false)
 		}
 		_, _ = n.dec.ReadToken()
 	default:

@@ -3,7 +3,9 @@ package storetest
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hookglass/internal/store"
@@ -28,7 +30,15 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 // SQLite returns a fresh, migrated embedded database.
 func SQLite(tb testing.TB) *store.DB {
 	tb.Helper()
-	return Open(tb, store.Config{Path: filepath.Join(tb.TempDir(), "hookglass.db")})
+	dir := tb.TempDir()
+	if strings.Contains(dir, "#") { // the seed of a fuzz target names it, and no database may be there
+		var err error
+		if dir, err = os.MkdirTemp("", "storetest"); err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	return Open(tb, store.Config{Path: filepath.Join(dir, "hookglass.db")})
 }
 
 // Open opens and migrates a database and closes it when the test ends.
