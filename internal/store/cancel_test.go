@@ -17,7 +17,7 @@ import (
 func TestCallersWhoGoAwayHarmNobody(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
-		for range 100 {
+		for range 40 {
 			if err := db.CaptureWith(t.Context(), 0, newEvent(e, "x"), store.Work{}); err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestCallersWhoGoAwayHarmNobody(t *testing.T) {
 				}
 			})
 		}
-		for i := range 150 {
+		for i := range 100 {
 			if err := read(t.Context()); err != nil {
 				t.Errorf("read %d: %v", i, err)
 				break
