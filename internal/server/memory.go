@@ -15,6 +15,7 @@ const (
 	startTime = 2 * time.Second // after which what starting took is given back
 	quietTime = 20 * time.Second
 	quietHeap = 24 << 20 // what a quiet process may keep
+	quietRuns = 2        // collections in quietTime: the pings of thousands of sockets make some
 )
 
 // tuneMemory lets the heap grow before it is collected, as far as a small machine bears: captures leave much
@@ -49,7 +50,7 @@ func returnMemory(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if runtime.ReadMemStats(&m); m.NumGC == collections && m.HeapSys-m.HeapReleased > quietHeap {
+		if runtime.ReadMemStats(&m); m.NumGC-collections <= quietRuns && m.HeapSys-m.HeapReleased > quietHeap {
 			debug.FreeOSMemory()
 		}
 	}

@@ -49,10 +49,16 @@ type subscription struct {
 	commands *store.Subscription
 }
 
+func stopping() error {
+	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is stopping."}
+}
+
 // Open redeems a ticket and begins a session. It answers unauthorized, and unavailable when the server stops.
 func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session, error) {
 	select {
 	case <-s.held:
+	case <-s.stops:
+		return nil, stopping()
 	case <-ctx.Done():
 		return nil, &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is starting.", Err: ctx.Err()}
 	}
@@ -75,7 +81,7 @@ func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session,
 		x.cancel()
 		x.halt()
 		s.end(ending{session: x.record.Num})
-		return nil, &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is stopping."}
+		return nil, stopping()
 	}
 	s.sessions[x] = struct{}{}
 	s.open.Add(1)

@@ -1,6 +1,8 @@
 package tunnel_test
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -242,6 +244,26 @@ func TestAServerThatStopsTellsItsClientsToComeBack(t *testing.T) {
 		b.capture(1, b.ep, 2)
 		if gaps := b.gaps(other, b.ep); len(gaps) != 1 || gaps[0].State != hookglass.GapOpen || gaps[0].Counts.Total != 2 {
 			t.Errorf("%+v", gaps)
+		}
+	})
+}
+
+// A server that is stopped before it has its lease waits for no socket that waits for that.
+func TestAServerThatStopsAsItStartsEnds(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s := tunnel.New(b.dbs[0], tunnel.Config{Retention: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		opened := make(chan error, 1)
+		if !s.Hold(func() {
+			_, err := s.Open(context.Background(), "ticket", nil)
+			opened <- err
+		}) {
+			t.Fatal("it takes no socket")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		must(t, s.Run(ctx))
+		if err := <-opened; !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("the socket was told %v", err)
 		}
 	})
 }

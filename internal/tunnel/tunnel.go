@@ -98,6 +98,7 @@ type Service struct {
 	life  time.Duration // of tickets
 	alone bool          // no other node can be alive when this one starts: an embedded database has one
 	held  chan struct{} // closed when the node has its lease
+	stops chan struct{} // closed when the server stops, which may be before that
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
@@ -109,7 +110,7 @@ type Service struct {
 // New returns the service. Sockets are served while [Service.Run] runs.
 func New(db *store.DB, cfg Config) *Service {
 	return &Service{
-		Config: cfg, db: db, node: hookglass.NewRandomID("node"), lease: leaseFor, life: TicketLife, alone: !db.Postgres(), held: make(chan struct{}), sessions: make(map[*Session]struct{}),
+		Config: cfg, db: db, node: hookglass.NewRandomID("node"), lease: leaseFor, life: TicketLife, alone: !db.Postgres(), held: make(chan struct{}), stops: make(chan struct{}), sessions: make(map[*Session]struct{}),
 	}
 }
 
@@ -138,6 +139,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) disconnectAll() {
 	s.mu.Lock()
 	s.closed = true
+	close(s.stops)
 	for x := range s.sessions {
 		x.disconnect(ReasonRestart, true)
 	}
