@@ -30,10 +30,23 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 		return false, unavailable("connect", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var others int
-	err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'hookglass'").Scan(&others)
-	return others > 0, err
+	// The server sees the end of a process, such as a command that was run just before, a moment after it.
+	for began := time.Now(); ; {
+		var others int
+		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'hookglass'").Scan(&others)
+		if err != nil || others == 0 || time.Since(began) > endSeen {
+			return others > 0, err
+		}
+		select {
+		case <-time.After(endSeen / 20):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
 }
+
+// endSeen is how long a server may take to see that a connection has ended.
+const endSeen = 2 * time.Second
 
 // Load fills the database from a dump that was made with this version of the schema (see [DB.MigrateTo]),
 // replacing what it holds: fn calls the Sink as Dump did. Without replace a database that holds data answers
