@@ -107,7 +107,7 @@ func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event s
 	now := time.Now()
 	out, err := provider.Sample(name, event, c.To)
 	if err != nil {
-		return fmt.Errorf("%s \"hookglass trigger --list\" shows those there are.", explain(err))
+		return fmt.Errorf("%s \"hookglass trigger --list\" shows those there are", explain(err))
 	}
 	found := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
 	if fresh, _, err := provider.Regenerate(out, found, nil, provider.NewIdentity()); err == nil {
