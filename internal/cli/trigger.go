@@ -21,8 +21,8 @@ import (
 type TriggerCmd struct {
 	remote
 	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first."`
-	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config."`
-	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret, and send it --to a URL."`
+	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given."`
+	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret."`
 	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
 	List     bool   `help:"List the samples there are."`
 }
@@ -48,8 +48,6 @@ func (c *TriggerCmd) Validate() error {
 		return errors.New("--to and --endpoint are two places; name one")
 	case c.To == "" && c.Endpoint == "":
 		return errors.New("name the endpoint with -e, or a URL with --to")
-	case c.Secret != "" && c.To == "":
-		return errors.New("--secret goes with --to; an endpoint signs with its own config")
 	case c.To != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
 		return errors.New("--to must be an http or https address")
 	}
@@ -68,6 +66,17 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	to, _, err := c.connect()
 	if err != nil {
 		return err
+	}
+	if c.Secret != "" {
+		e, err := to.Endpoint(ctx, c.Endpoint)
+		if err != nil {
+			return err
+		}
+		if e.WebhookURL == nil {
+			return errors.New("the endpoint is for mail and has no address for webhooks")
+		}
+		c.To = *e.WebhookURL
+		return c.send(ctx, t, name, event)
 	}
 	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event})
 	var answer *client.Error

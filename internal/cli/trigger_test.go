@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -40,7 +42,7 @@ func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
 	if code, out := trigger("github.nonsense", "--to", handler.URL); code != 1 || !strings.Contains(out, "sample") {
 		t.Errorf("no such sample: exit %d: %s", code, out)
 	}
-	for _, wrong := range [][]string{{}, {"github.push"}, {"github.push", "-e", "x", "--to", handler.URL}, {"github.push", "-e", "x", "--secret", "s"}, {"github.push", "--to", "nonsense"}} {
+	for _, wrong := range [][]string{{}, {"github.push"}, {"github.push", "-e", "x", "--to", handler.URL}, {"github.push", "--to", "nonsense"}} {
 		if code, out := trigger(wrong...); code != 2 {
 			t.Errorf("%q: exit %d: %s", wrong, code, out)
 		}
@@ -59,5 +61,20 @@ func TestTriggerSendsASampleToAnEndpoint(t *testing.T) {
 	got := object(t, "", "requests", "get", event, "-e", id, "--server", a.server, "--token", a.token)
 	if member(t, got, "data", "detected_provider") != "stripe" {
 		t.Errorf("got %v", got)
+	}
+	// With a secret it is signed here, whatever the endpoint's own config is: with another one it must fail.
+	signed := object(t, "", "trigger", "github.push", "-e", id, "--secret", "not-of-the-endpoint", "--server", a.server, "--token", a.token)
+	if member(t, signed, "status_code") != 200.0 || !strings.Contains(member(t, signed, "url").(string), "/hooks/"+id) {
+		t.Errorf("sent %v", signed)
+	}
+	var received struct {
+		RequestID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(member(t, signed, "body").(string)), &received); err != nil {
+		t.Fatal(err)
+	}
+	got = object(t, "", "requests", "get", received.RequestID, "-e", id, "--server", a.server, "--token", a.token)
+	if !strings.Contains(fmt.Sprint(got), "X-Hub-Signature-256:sha256=") {
+		t.Errorf("it came as %v", got)
 	}
 }
