@@ -103,6 +103,30 @@ func TestTheStreamComesBackAfterTheConnectionBroke(t *testing.T) {
 	}
 }
 
+func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {
+	for _, width := range []int64{1440, 390} {
+		s := newSite(t)
+		old := s.hook(sent{target: "/old"})
+		event := s.hook(sent{target: "/wanted"})
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.until(isLive)
+		eval[bool](c, `window.same = true`)
+		s.away.Store(true)
+		s.server.CloseClientConnections()
+		c.click("#" + string(event) + " a")
+		c.until(`document.querySelector("#detail [data-again]").checkVisibility() && window.same`)
+		c.click("[data-again]")
+		c.until(`document.querySelector("#detail").ariaBusy === "false" && document.querySelector("[data-again]").checkVisibility()`)
+		missed := s.hook(sent{target: "/missed"})
+		s.away.Store(false)
+		c.untilIn(20*time.Second, shows(event)+" && "+lists(missed)+" && "+lists(old)+` && window.same && !document.querySelector("#detail [data-again]")`)
+		if got := eval[string](c, `document.title + " " + location.pathname`); !strings.HasPrefix(got, "POST /wanted") || !strings.HasSuffix(got, string(event)) {
+			t.Errorf("at %d pixels the page is %s", width, got)
+		}
+	}
+}
+
 func TestKeysMoveThroughRequests(t *testing.T) {
 	s := newSite(t)
 	oldest, newest := s.hook(json(`{"number":1}`)), s.hook(json(`{"number":2}`))
@@ -385,9 +409,10 @@ const (
 )
 
 var (
-	tooSmall = strings.Replace(visible, "SELECTOR", "button, a, input, summary", 1) + `
-		.filter((e) => !(e.tagName === "A" && e.closest("p, .requests-head")))
-		.filter((e) => { const b = (e.closest("label") ?? e).getBoundingClientRect(); return b.width > 0 && (b.width < 24 || b.height < 20); })
+	// A link among words of a sentence may be as small as they are. What is folded counts as well.
+	tooSmall = `(document.querySelectorAll("details:not([name])").forEach((e) => e.open = true), ` + strings.Replace(visible, "SELECTOR", "button, a, input, select, textarea, summary", 1) + `)
+		.filter((e) => !(e.tagName === "A" && getComputedStyle(e).display === "inline" && [...e.parentElement.childNodes].some((n) => n.nodeType === 3 && n.data.trim())))
+		.filter((e) => { const b = (e.closest("label") ?? e).getBoundingClientRect(); return b.width > 0 && (b.width < 24 || b.height < 24); })
 		.map(` + name + `).join("; ")`
 
 	withoutName = strings.Replace(visible, "SELECTOR", "button, a, input:not([type=hidden]), [role=tab]", 1) + `

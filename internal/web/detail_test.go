@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"hookglass"
@@ -77,6 +79,28 @@ func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
 	c.silent()
 }
 
+func TestAShortTagKeepsItsWidthBesideALongOne(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(s.github("pull_request_review_comment", "d1", `{"action":"opened"}`, "x"))
+	for _, tag := range []string{"billing", "an-integration-of-the-warehouse"} {
+		if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(event), tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, width := range []int64{390, 1440} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		cut := eval[map[string]bool](c, `Object.fromEntries([...document.querySelectorAll(".row-tags .tag")].map((e) => [e.textContent, e.scrollWidth > e.clientWidth]))`)
+		if len(cut) != 2 || cut["billing"] || !cut["an-integration-of-the-warehouse"] {
+			t.Errorf("at %d pixels these tags are cut: %v", width, cut)
+		}
+		if eval[bool](c, `document.querySelector(".row-sub").scrollWidth > document.querySelector(".row-sub").clientWidth`) {
+			t.Errorf("at %d pixels the row stands out", width)
+		}
+		c.picture("tags-" + strconv.FormatInt(width, 10))
+	}
+}
+
 func TestWhilePausedRequestsWait(t *testing.T) {
 	s := newSite(t)
 	s.hook(json(`{}`))
@@ -123,6 +147,32 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	b.want(303, "POST", s.page("/bulk"), do("delete"))
 	b.want(404, "GET", s.page("/requests/"+string(first)), nil)
 	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
+}
+
+func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
+	s := newSite(t)
+	for range 3 {
+		s.hook(json(`{}`))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[bool](c, `window.same = true`)
+	for n, can := range []bool{false, true, false} {
+		eval[any](c, `document.querySelectorAll(".pick")[`+strconv.Itoa(n)+`].click()`)
+		c.until(`document.querySelector("#bulk [value=compare]").disabled === ` + strconv.FormatBool(!can))
+	}
+	c.click("#bulk [value=tag]") // without one
+	c.until(`document.activeElement.name === "tag"`)
+	c.clickText("Replay selected")
+	c.until(`document.activeElement.name === "target_url"`)
+	c.press(kb.Enter) // without one
+	if !eval[bool](c, `window.same && document.activeElement.name === "target_url"`) {
+		t.Error("a form that lacks something was sent")
+	}
+	c.do(chromedp.SendKeys("#bulk-replay [name=target_url]", "https://app.example.com/"+kb.Enter))
+	c.until(`new URLSearchParams(location.search).get("tab") === "replays" && document.querySelector("#part-replays .outcome")`)
+	c.silent()
 }
 
 func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {

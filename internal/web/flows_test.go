@@ -88,18 +88,26 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	b := s.signedIn()
 	base := "/endpoints/" + string(s.endpoint.ID)
 	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/ledger")
-	b.want(200, "GET", base+"/ledger", nil).holds(t, "Balanced: nothing is lost.", "None that is kept arrived in this window.")
+	b.want(200, "GET", base+"/ledger/book", nil).holds(t, "Balanced: nothing is lost.", "None that is kept arrived in this window.")
 	var ids []hookglass.EventID
 	for range 27 {
 		ids = append(ids, s.hook(json(`{"order":1}`)))
 	}
-	page := b.want(200, "GET", base+"/ledger?from=24h", nil)
+	first := b.want(200, "GET", base+"/ledger?from=24h", nil)
+	first.holds(t, "Adding up…", `data-fresh="`+base+`/ledger/book?from=24h"`, "<noscript>", base+"/ledger?from=24h&amp;sums=1")
+	if strings.Contains(first.body, "Balanced") {
+		t.Error("the page waits for its sums")
+	}
+	b.want(200, "GET", base+"/ledger?from=24h&sums=1", nil).holds(t, "<h1>Ledger</h1>", "Balanced", "200 × 27", string(ids[0]))
+	page := b.want(200, "GET", base+"/ledger/book?from=24h", nil)
 	page.holds(t, "Balanced", "200 × 27", string(ids[0]), "Later events", base+"/ledger/file?from=24h")
 	later := regexp.MustCompile(`href="(/endpoints/[^"]*cursor=[^"]*)"`).FindStringSubmatch(page.body)
 	if later == nil || strings.Contains(page.body, string(ids[26])) {
 		t.Fatal("the first page has all events")
 	}
-	b.want(200, "GET", strings.ReplaceAll(later[1], "&amp;", "&"), nil).holds(t, string(ids[26]))
+	next := strings.ReplaceAll(later[1], "&amp;", "&")
+	b.want(200, "GET", next, nil).holds(t, "Adding up…", later[1][strings.Index(later[1], "cursor="):])
+	b.want(200, "GET", strings.Replace(next, "/ledger?", "/ledger/book?", 1), nil).holds(t, string(ids[26]))
 	b.want(422, "GET", base+"/ledger?from=tomorrow", nil).holds(t, "The window: from must be", `aria-invalid="true"`)
 
 	file := b.want(200, "GET", base+"/ledger/file?from=24h", nil)
@@ -112,5 +120,6 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	}
 	eve := s.stranger()
 	eve.want(404, "GET", base+"/ledger", nil)
+	eve.want(404, "GET", base+"/ledger/book", nil)
 	eve.want(404, "GET", base+"/ledger/file", nil)
 }

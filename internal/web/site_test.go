@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ type site struct {
 	host      string // that senders use
 	drain     chan struct{}
 	server    *httptest.Server
+	away      atomic.Bool // requests end without an answer
 	user      hookglass.User
 	who       hookglass.Principal
 	endpoint  hookglass.Endpoint
@@ -76,7 +78,13 @@ func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 		Retries: retries.New(db), Drift: drift.New(db), Flows: flow.New(db, log),
 	}
 	change(&deps)
-	server.Config.Handler = httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))
+	pages := httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		pages.ServeHTTP(w, r)
+	})
 	server.Start()
 	s.server = server
 	t.Cleanup(server.Close)

@@ -424,6 +424,9 @@ func TestWatchPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 				{"ledger", "/endpoints/" + string(w.endpoint.ID) + "/ledger?from=24h"},
 			} {
 				c.open(w.url + page.path)
+				if page.name == "ledger" {
+					c.until(`document.querySelector(".ledger-counts") !== null`)
+				}
 				c.picture("watch-" + page.name + "-" + look.name)
 				if wide := eval[int](c, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 					t.Errorf("%s: %d pixels stand out at the side", page.name, wide)

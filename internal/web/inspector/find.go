@@ -26,70 +26,92 @@ func Find(body []byte, encoding, text string) (found []Found, more bool) {
 	}
 	f := finder{Decoder: json.NewDecoder(bytes.NewReader(body)), text: strings.ToLower(text)}
 	f.UseNumber()
-	_ = f.value("", false, 0) // what can not be read ends the search
+	_ = f.value(false) // what can not be read ends the search
 	return f.found, f.more
 }
 
 type finder struct {
 	*json.Decoder
 	text  string
+	path  []place // from the whole to the value that is read
 	found []Found
 	more  bool
 }
 
+// place is a step of a path: a name, or a number where the name is not meant.
+type place struct {
+	name  string
+	index int // -1: name
+}
+
+func (f *finder) pointer() string {
+	var b strings.Builder
+	for _, p := range f.path {
+		b.WriteByte('/')
+		if p.index >= 0 {
+			b.WriteString(strconv.Itoa(p.index))
+		} else {
+			b.WriteString(strings.ReplaceAll(strings.ReplaceAll(p.name, "~", "~0"), "/", "~1"))
+		}
+	}
+	return b.String()
+}
+
 func (f *finder) has(s string) bool { return strings.Contains(strings.ToLower(s), f.text) }
 
-func (f *finder) add(pointer, text string) {
+func (f *finder) add(text string) {
 	if len(f.found) == maxFound {
 		f.more = true
 		return
 	}
 	text, _ = show.Cut(text, 200)
-	f.found = append(f.found, Found{show.Line(pointer), show.Line(text)})
+	f.found = append(f.found, Found{show.Line(f.pointer()), show.Line(text)})
 }
 
 // value reads one value; named says that its name has the text.
-func (f *finder) value(pointer string, named bool, depth int) error {
+func (f *finder) value(named bool) error {
 	token, err := f.Token()
-	if err != nil || f.more || depth > 1000 {
+	if err != nil || f.more || len(f.path) > 1000 {
 		return errBound
 	}
 	switch v := token.(type) {
 	case json.Delim:
 		if named {
-			f.add(pointer, string(rune(v))+"…")
+			f.add(string(rune(v)) + "…")
 		}
 		for n := 0; f.More(); n++ {
-			at, has := strconv.Itoa(n), false
+			at, has := place{index: n}, false
 			if v == '{' {
 				key, err := f.Token()
 				if err != nil {
 					return err
 				}
 				name, _ := key.(string)
-				at, has = strings.NewReplacer("~", "~0", "/", "~1").Replace(name), f.has(name)
+				at, has = place{name, -1}, f.has(name)
 			}
-			if err := f.value(pointer+"/"+at, has, depth+1); err != nil {
+			f.path = append(f.path, at)
+			if err := f.value(has); err != nil {
 				return err
 			}
+			f.path = f.path[:len(f.path)-1]
 		}
 		_, err := f.Token()
 		return err
 	case string:
 		if named || f.has(v) {
-			f.add(pointer, quote(v))
+			f.add(quote(v))
 		}
 	case json.Number:
 		if named || f.has(v.String()) {
-			f.add(pointer, v.String())
+			f.add(v.String())
 		}
 	case bool:
 		if named || f.has(strconv.FormatBool(v)) {
-			f.add(pointer, strconv.FormatBool(v))
+			f.add(strconv.FormatBool(v))
 		}
 	default:
 		if named || f.has("null") {
-			f.add(pointer, "null")
+			f.add("null")
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.
 // ---- One request beside the list
 
 let opening = 0;
+let lost = null; // the request that is shown but could not be loaded: it comes once the stream is back
 
 async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const turn = ++opening;
@@ -21,19 +22,13 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   try {
     const answer = await fetch(`${base}/requests/${id}/panel${location.search}`);
     if (answer.redirected || answer.status === 401) return location.reload();
-    html = await answer.text();
-    if (!answer.ok && answer.status !== 404) throw new Error(String(answer.status));
-  } catch {
-    if (turn === opening) {
-      detail.ariaBusy = "false";
-      say("The request could not be loaded");
-      location.assign(`${base}/requests/${id}${location.search}`); // the browser says what is wrong
-    }
-    return;
-  }
+    if (answer.ok || answer.status === 404) html = await answer.text();
+  } catch {}
   if (turn !== opening) return; // another was opened meanwhile
+  lost = html === undefined ? id : null;
+  if (lost) say("The request could not be loaded");
   const tab = detail.querySelector('[role="tab"][aria-selected="true"]')?.id;
-  detail.innerHTML = html; // rendered by this server, which escapes everything
+  detail.innerHTML = html ?? document.getElementById("unloaded").innerHTML; // rendered by this server, which escapes everything
   detail.ariaBusy = "false";
   detail.scrollTop = 0;
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";
@@ -41,8 +36,8 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   if (narrow) scrollTo(0, 0);
   const kept = document.getElementById(wanted ? `tab-${wanted}` : tab);
   if (kept && (wanted || sideBySide())) select(kept);
-  seen(id);
-  title(detail.querySelector("[data-panel]")?.dataset.title);
+  if (!lost) seen(id);
+  title(detail.querySelector("[data-panel]")?.dataset.title ?? null);
   const address = `${base}/requests/${id}${location.search}`;
   if (entry === "push") history.pushState({}, "", address);
   if (entry === "replace") history.replaceState({}, "", address);
@@ -51,6 +46,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
 
 function close({ push = true } = {}) {
   opening++;
+  lost = null;
   const was = rows.querySelector("[aria-current]");
   mark(null);
   root.removeAttribute("data-open");
@@ -73,6 +69,7 @@ root.addEventListener("click", (event) => {
   const row = event.target.closest("a.row");
   const back = event.target.closest("a[data-back]");
   const more = event.target.closest("a[data-more]");
+  if (lost && event.target.closest("[data-again]")) open(lost, { history: "keep" });
   if (row) {
     event.preventDefault();
     open(row.parentElement.id);
@@ -349,7 +346,9 @@ function follow(address) {
     clearTimeout(watch);
     watch = setTimeout(connect, 40000); // more than two beats
     wait = 1000;
-    if (live.dataset.state !== "live" && live.dataset.state !== "paused") state("live");
+    if (live.dataset.state === "live" || live.dataset.state === "paused") return;
+    state("live");
+    if (lost) open(lost, { history: "keep" });
   };
   const heard = (event) => {
     if (event.lastEventId) last = event.lastEventId;
@@ -491,13 +490,28 @@ function count() {
   const n = picked().length;
   document.getElementById("bulk-count").textContent = `${n} selected`;
   bulk.toggleAttribute("data-picking", n > 0);
+  const compare = bulk.querySelector('[value="compare"]');
+  if (compare) compare.disabled = n !== 2;
 }
 bulk.addEventListener("change", (event) => event.target.matches(".pick") && count());
 document.getElementById("bulk-none").addEventListener("click", () => {
   for (const box of picked()) box.checked = false;
   count();
 });
+// Enter stands for the first button of a form, which is not the one beside this field.
+bulk.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.target.name !== "target_url") return;
+  event.preventDefault();
+  bulk.requestSubmit(bulk.querySelector('[value="replay"]'));
+});
 bulk.addEventListener("submit", (event) => {
+  const empty = bulk.elements.namedItem({ tag: "tag", replay: "target_url" }[event.submitter?.value] ?? "");
+  if (empty && !empty.value.trim()) {
+    event.preventDefault();
+    event.stopPropagation();
+    empty.focus();
+    return;
+  }
   if (event.submitter?.dataset.confirm && !confirm(event.submitter.dataset.confirm)) {
     event.preventDefault();
     event.stopPropagation();
