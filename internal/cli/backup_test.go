@@ -69,7 +69,7 @@ func (i installation) whole(t testing.TB, at storage) {
 	if who, err := service(t, at).Authenticate(t.Context(), i.token); err != nil || who.User != 1 {
 		t.Errorf("the token is %+v, %v", who, err)
 	}
-	if r := run(t, "", at.args("doctor")...); r.code != 0 || !strings.Contains(r.out, "open all of 1 secrets") {
+	if r := run(t, "", at.args("doctor")...); r.code != 0 || !strings.Contains(r.out, ", secrets: 1, all open") {
 		t.Errorf("doctor: %+v", r)
 	}
 }

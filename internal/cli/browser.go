@@ -39,8 +39,8 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 		return "", fmt.Errorf("wait for the browser: %w", err)
 	}
 	state := rand.Text()
-	tokens := make(chan string, 1)
-	back := &http.Server{ReadTimeout: 10 * time.Second, Handler: callback(state, tokens)}
+	tokens, seen := make(chan string, 1), make(chan struct{}, 1)
+	back := &http.Server{ReadTimeout: 10 * time.Second, Handler: callback(state, tokens, seen)}
 	served := make(chan error, 1)
 	go func() { served <- back.Serve(listener) }()
 	defer func() {
@@ -59,6 +59,11 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 	defer cancel()
 	select {
 	case token := <-tokens:
+		select {
+		case <-seen:
+		case <-time.After(time.Second): // a browser that does not go on has brought the token all the same
+		case <-ctx.Done():
+		}
 		return token, nil
 	case <-ctx.Done():
 		return "", hookglass.Errorf(hookglass.CodeUnauthorized, "Nobody approved the sign-in.")
@@ -74,8 +79,9 @@ func (c *LoginCmd) page(query url.Values) string {
 	return page
 }
 
-// callback takes the token from a browser that knows the state, which any other page does not.
-func callback(state string, tokens chan<- string) http.Handler {
+// callback takes the token from a browser that knows the state, which any other page does not, and sends the browser on to an
+// address without it, for the address is shown and remembered. seen hears of it when the browser is there.
+func callback(state string, tokens chan<- string, seen chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -91,7 +97,15 @@ func callback(state string, tokens chan<- string) http.Handler {
 		case tokens <- query.Get("token"):
 		default: // it has one
 		}
+		http.Redirect(w, r, "/signed-in", http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /signed-in", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintln(w, "The command line is signed in. You can close this page.")
+		select {
+		case seen <- struct{}{}:
+		default:
+		}
 	})
 	return mux
 }

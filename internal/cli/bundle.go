@@ -68,7 +68,7 @@ func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return err
 	}
 	return c.print(t, bundleSummary{c.Output, len(file.Events), file.Replaced}, func(w io.Writer) error {
-		fmt.Fprintf(w, "%s: %d requests, %d values replaced. Look at it before you send it: what only you know to be personal stays.\n", visible(c.Output), len(file.Events), total(file.Replaced))
+		fmt.Fprintf(w, "%s: %s, %s replaced. Look at it before you send it: what only you know to be personal stays.\n", visible(c.Output), plural(len(file.Events), "request", "requests"), plural(total(file.Replaced), "value", "values"))
 		return replacedTable(file)(w)
 	})
 }
@@ -129,7 +129,7 @@ func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 		for _, e := range f.Events {
 			fmt.Fprintf(w, "%d. %s %s, received %s\n", e.Number, visible(e.Provider), visible(e.EventType), e.ReceivedAt.Format(time.RFC3339))
 			fmt.Fprintf(w, "   %s\n", strings.ReplaceAll(strings.TrimSpace(visibleLines(e.Head)), "\n", "\n   "))
-			fmt.Fprintf(w, "   body: %d bytes, sha256 %s\n", len(e.Body), visible(e.BodySHA256))
+			fmt.Fprintf(w, "   body: %s, sha256 %s\n", plural(len(e.Body), "byte", "bytes"), visible(e.BodySHA256))
 			if e.Signature != nil {
 				fmt.Fprintf(w, "   verify with %s (%s)\n", visible(e.Signature.Secret), visible(e.Signature.Provider))
 			} else {

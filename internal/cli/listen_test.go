@@ -335,6 +335,9 @@ func TestLoginByABrowserAndByACode(t *testing.T) {
 	if !strings.Contains(said, "You can close this page") {
 		t.Errorf("the browser shows %q", said)
 	}
+	if at := res.Request.URL.String(); strings.Contains(at, "hg_") {
+		t.Errorf("the token stands in the browser's address: %s", at)
+	}
 	g.ends(t, 0)
 	if who := object(t, "", "whoami"); member(t, who, "user", "email") != "bob@example.com" {
 		t.Errorf("whoami: %v", who)

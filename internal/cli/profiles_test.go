@@ -23,7 +23,7 @@ func TestRetriesAreMeasuredFromTheCommandLine(t *testing.T) {
 		}
 	}
 	r := run(t, "", "retries", id)
-	for _, want := range []string{"1 deliveries: 1 delivered", "4 attempts, delivered", "● ", "× ", "○ ", "MEDIAN WAIT", "NOT RETRIED", "body kept"} {
+	for _, want := range []string{"1 delivery: 1 delivered", "4 attempts, delivered", "● ", "× ", "○ ", "MEDIAN WAIT", "NOT RETRIED", "body kept"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("no %q in %s", want, r.out)
 		}

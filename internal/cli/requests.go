@@ -142,7 +142,7 @@ func detail(e api.EventDetail) string {
 	switch {
 	case e.Body == nil || *e.Body == "":
 	case e.BodyEncoding == "base64":
-		fmt.Fprintf(&b, "\n(%d bytes that are not text; in base64)\n%s\n", e.Size, *e.Body)
+		fmt.Fprintf(&b, "\n(%s, not text; in base64)\n%s\n", plural(e.Size, "byte", "bytes"), *e.Body)
 	default:
 		fmt.Fprintf(&b, "\n%s\n", visibleLines(indented(*e.Body)))
 	}

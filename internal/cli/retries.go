@@ -53,7 +53,7 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 
 func printProfile(w io.Writer, p api.RetryProfile) error {
 	s := p.Summary
-	fmt.Fprintf(w, "%d events, %d deliveries: %d delivered, %d waiting, %d given up; %d with more than one attempt.\n", p.Events, s.Deliveries, s.Delivered, s.Waiting, s.GivenUp, s.Retried)
+	fmt.Fprintf(w, "%s, %s: %d delivered, %d waiting, %d given up; %d with more than one attempt.\n", plural(p.Events, "event", "events"), plural(s.Deliveries, "delivery", "deliveries"), s.Delivered, s.Waiting, s.GivenUp, s.Retried)
 	for _, g := range p.Groups {
 		if g.AttemptCount > 1 {
 			printGroup(w, g)
@@ -94,10 +94,10 @@ func printHabits(w io.Writer, p api.RetryProfile) error {
 		fmt.Fprintf(w, "Gave up after %s attempts.\n", between(g.Min, g.Max))
 	}
 	if r := s.RetryAfter; r.Given > 0 {
-		fmt.Fprintf(w, "Retry-After: told %d times, honoured %d, came early %d, not retried %d.\n", r.Given, r.Honoured, r.Early, r.NotRetried)
+		fmt.Fprintf(w, "Retry-After: told %s, honoured %d, came early %d, not retried %d.\n", plural(r.Given, "time", "times"), r.Honoured, r.Early, r.NotRetried)
 	}
 	if s.AttemptsAfterSuccess > 0 {
-		fmt.Fprintf(w, "%d attempts came although an earlier one was answered with 2xx.\n", s.AttemptsAfterSuccess)
+		fmt.Fprintf(w, "%s came although an earlier one was answered with 2xx.\n", plural(s.AttemptsAfterSuccess, "attempt", "attempts"))
 	}
 	var habits []string
 	for _, part := range []string{"signature", "timestamp", "delivery_id", "event_id", "body"} {
@@ -126,7 +126,7 @@ func printGroup(w io.Writer, g api.AttemptGroup) {
 	if g.DeliveryID != nil {
 		name = *g.DeliveryID
 	}
-	fmt.Fprintf(w, "\n%s %s %s: %d attempts, %s\n", visible(g.Provider), visible(orDash(g.EventType)), visible(name), g.AttemptCount, strings.ReplaceAll(g.State, "_", " "))
+	fmt.Fprintf(w, "\n%s %s %s: %s, %s\n", visible(g.Provider), visible(orDash(g.EventType)), visible(name), plural(g.AttemptCount, "attempt", "attempts"), strings.ReplaceAll(g.State, "_", " "))
 	first, last := g.Attempts[0].ReceivedAt.Time, g.Attempts[len(g.Attempts)-1].ReceivedAt.Time
 	line := []rune(strings.Repeat("─", chartWidth))
 	for _, a := range g.Attempts {

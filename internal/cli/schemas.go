@@ -53,7 +53,7 @@ func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
 			return err
 		}
 		return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "The schema of %s, of %d events, is the baseline now.\n", visible(nameOf(s.SchemaSummary)), s.Events)
+			_, err := fmt.Fprintf(w, "The schema of %s, of %s, is the baseline now.\n", visible(nameOf(s.SchemaSummary)), plural(s.Events, "event", "events"))
 			return err
 		})
 	case c.Lang == "go" || c.Lang == "ts":
@@ -99,7 +99,7 @@ func (c *SchemasCmd) list(ctx context.Context, t *server.Terminal, from *client.
 			return err
 		}
 		if list.Meta.Source == "sample" {
-			_, err := fmt.Fprintf(w, "\nInferred from the newest %d events. --track keeps schemas of all that arrives.\n", list.Meta.Events)
+			_, err := fmt.Fprintf(w, "\nInferred from the newest %s. --track keeps schemas of all that arrives.\n", plural(list.Meta.Events, "event", "events"))
 			return err
 		}
 		return nil
@@ -117,7 +117,7 @@ func (c *SchemasCmd) drift(ctx context.Context, t *server.Terminal, from *client
 			_, err := fmt.Fprintln(w, "No baseline was accepted: --accept makes one.")
 			return err
 		case len(d.Drifts) == 0:
-			_, err := fmt.Fprintf(w, "None of %d events since %s departs from the baseline.\n", d.Events, clock(d.AcceptedAt))
+			_, err := fmt.Fprintf(w, "None of %s since %s departs from the baseline.\n", plural(d.Events, "event", "events"), clock(d.AcceptedAt))
 			return err
 		}
 		rows := make([][]string, len(d.Drifts))
@@ -127,7 +127,7 @@ func (c *SchemasCmd) drift(ctx context.Context, t *server.Terminal, from *client
 		return table([]string{"KIND", "POINTER", "WAS", "IS", "VALUE", "COUNT", "FIRST SEEN IN"}, rows)(w)
 	})
 	if err == nil && len(d.Drifts) > 0 {
-		return outcome{exitFailed, fmt.Sprintf("%d departures from the baseline", len(d.Drifts))}
+		return outcome{exitFailed, plural(len(d.Drifts), "departure", "departures") + " from the baseline"}
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func dashed(types []string) *string {
 func nameOf(s api.SchemaSummary) string { return orDash(s.EventType) }
 
 func printSchema(w io.Writer, s api.Schema) error {
-	fmt.Fprintf(w, "%s of %s: %d events, %d fields (%s)\n\n", visible(nameOf(s.SchemaSummary)), visible(s.Provider), s.Events, s.FieldCount, s.Source)
+	fmt.Fprintf(w, "%s of %s: %s, %s (%s)\n\n", visible(nameOf(s.SchemaSummary)), visible(s.Provider), plural(s.Events, "event", "events"), plural(s.FieldCount, "field", "fields"), s.Source)
 	rows := make([][]string, len(s.Fields))
 	for i, f := range s.Fields {
 		types := slices.Sorted(maps.Keys(f.Types))

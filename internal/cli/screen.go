@@ -334,7 +334,8 @@ func milliseconds(d time.Duration) string {
 // span is a time for people: 2m13s.
 func span(d time.Duration) string { return d.Round(time.Second).String() }
 
-func plural(n int, one, many string) string {
+// plural is a number with the form of its noun that fits it.
+func plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -355,7 +356,7 @@ func bodyText(e *api.TunnelRequest) string {
 // text is a body as a terminal may have it.
 func text(body []byte) string {
 	if !utf8.Valid(body) {
-		return fmt.Sprintf("(%d bytes that are not text)", len(body))
+		return "(" + plural(len(body), "byte", "bytes") + ", not text)"
 	}
 	if len(body) > maxShownBody {
 		return strings.ToValidUTF8(string(body[:maxShownBody]), "") + " ..."

@@ -175,10 +175,18 @@ func (m *matcher) array(want node, path string) error {
 		}
 	}
 	if n != len(want.children) {
-		m.add(Result{Path: path, Expected: fmt.Appendf(nil, `"%d elements"`, len(want.children)), Actual: fmt.Appendf(nil, `"%d elements"`, n)})
+		m.add(Result{Path: path, Expected: elements(len(want.children)), Actual: elements(n)})
 	}
 	_, err := m.token()
 	return err
+}
+
+// elements is a length as a result shows it.
+func elements(n int) []byte {
+	if n == 1 {
+		return []byte(`"1 element"`)
+	}
+	return fmt.Appendf(nil, `"%d elements"`, n)
 }
 
 // shown is a value as a result shows it: a long one by its kind and size.

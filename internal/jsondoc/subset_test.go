@@ -117,3 +117,11 @@ func FuzzSubset(f *testing.F) {
 		}
 	})
 }
+
+func TestALengthIsSaidWithItsNoun(t *testing.T) {
+	_, results, err := jsondoc.Subset([]byte(`{"a":[1]}`), []byte(`{"a":[1,2]}`))
+	last := results[len(results)-1]
+	if err != nil || string(last.Expected) != `"1 element"` || string(last.Actual) != `"2 elements"` {
+		t.Errorf("%s, %s, %v", last.Expected, last.Actual, err)
+	}
+}

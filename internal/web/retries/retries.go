@@ -12,6 +12,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
 )
 
 // Files is the style.
@@ -81,13 +82,22 @@ func class(a api.RetryAttempt) string {
 	return "retry-refused"
 }
 
+// attempts is a number of them over several deliveries.
+func attempts(r api.AttemptRange) string {
+	most := show.Plural(int64(r.Max), "attempt")
+	if r.Min == r.Max {
+		return most
+	}
+	return strconv.Itoa(r.Min) + " to " + most
+}
+
 // told is a delivery in a sentence, for who does not see the picture.
 func told(g api.AttemptGroup) string {
 	answers := make([]string, len(g.Attempts))
 	for i, a := range g.Attempts {
 		answers[i] = a.Answer
 	}
-	return fmt.Sprintf("%d attempts within %s, answered %s", g.AttemptCount, span(g), strings.Join(answers, ", "))
+	return fmt.Sprintf("%s within %s, answered %s", show.Plural(int64(g.AttemptCount), "attempt"), span(g), strings.Join(answers, ", "))
 }
 
 func span(g api.AttemptGroup) string {
