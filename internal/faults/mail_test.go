@@ -5,9 +5,12 @@ package faults_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	netsmtp "net/smtp"
 	"os"
 	"strings"
 	"sync"
@@ -174,4 +177,81 @@ func decode(t *testing.T, body []byte, v any) {
 	if err := json.Unmarshal(body, v); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// bombs are messages that are far more work than bytes (reliability, rows 94 to 96).
+func bombs() []string {
+	var nested, parts, head strings.Builder
+	nested.WriteString("Subject: nested\r\n")
+	for i := range 8000 {
+		fmt.Fprintf(&nested, "Content-Type: multipart/mixed; boundary=\"b%d\"\r\n\r\n--b%d\r\n", i, i)
+	}
+	parts.WriteString("Subject: parts\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n")
+	for range 1_000_000 {
+		parts.WriteString("--b\r\n\r\n")
+	}
+	for i := range 11_000 {
+		fmt.Fprintf(&head, "X-%d: %s\r\n", i, strings.Repeat("a", 900))
+	}
+	return []string{nested.String(), parts.String() + "--b--\r\n", head.String() + "\r\nx\r\n"}
+}
+
+// However many bombs arrive one after another, the service holds what a few of them take.
+func TestMailThatIsABombLeavesNoMark(t *testing.T) {
+	const limit = 400 << 20
+	smtp := freePort(t)
+	n := newSite(t, t.TempDir(), "").serve("--smtp-listen", smtp, "--mail-dns", os.DevNull)
+	var made struct {
+		Data struct {
+			ID           string `json:"id"`
+			EmailAddress string `json:"email_address"`
+		} `json:"data"`
+	}
+	n.api(http.MethodPost, "/endpoints", `{"endpoint":{"name":"faults","kind":"email"}}`, &made)
+	var sent atomic.Int64
+	var peaks []uint64
+	for range pick(3, 20) {
+		var senders sync.WaitGroup
+		for _, bomb := range bombs() {
+			senders.Go(func() {
+				for range 3 {
+					if err := mail(smtp, made.Data.EmailAddress, bomb); err != nil {
+						t.Error(err)
+						return
+					}
+					sent.Add(1)
+				}
+			})
+		}
+		senders.Wait()
+		_, peak := n.memory()
+		peaks = append(peaks, uint64(peak)>>20)
+		if peak > limit {
+			t.Errorf("it held %d MB, the limit is %d MB", peak>>20, limit>>20)
+		}
+	}
+	if got := n.eventCount(made.Data.ID); int64(got) != sent.Load() {
+		t.Errorf("%d are stored of %d", got, sent.Load())
+	}
+	t.Logf("peaks after each round: %v MB", peaks)
+}
+
+// mail sends one message.
+func mail(addr, to, message string) error {
+	c, err := netsmtp.Dial(addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := errors.Join(c.Mail("a@example.org"), c.Rcpt(to)); err != nil {
+		return err
+	}
+	w, err := c.Data()
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, message); err != nil {
+		return err
+	}
+	return errors.Join(w.Close(), c.Quit())
 }

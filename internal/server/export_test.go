@@ -81,3 +81,6 @@ func MetricNames() []string {
 	}
 	return names
 }
+
+// GarbagePercent is the GOGC for so many bytes that are alive.
+var GarbagePercent = garbagePercent
