@@ -57,6 +57,9 @@ type Figures struct {
 	Erased     int64                 `json:"x,omitempty"` // of Events: rows that are gone, by the time at which they arrived
 	Expired    int64                 `json:"y,omitempty"` // of Erased: those that a tunnel missed and never delivered
 	Refused    map[string]int64      `json:"r,omitempty"` // arrivals that were answered an error and not stored, by its code
+	Placed     int64                 `json:"k,omitempty"` // of Events: those whose Seqs are known to lie between Low and High
+	Low        int64                 `json:"l,omitempty"` // 0: none is placed
+	High       int64                 `json:"h,omitempty"`
 }
 
 // Deliveries count attempts of one source.
@@ -79,8 +82,23 @@ const OtherName = "(other)"
 
 // AddEvent counts an event in the list form, or with -1 takes it back.
 func (f *Figures) AddEvent(e *Event, by int64) {
+	f.AddEvents(e, by, by*e.Size)
+	f.Place(by, e.Seq, e.Seq)
+}
+
+// Place says between which Seqs events lie that were counted. What is taken back was there, so its bounds stay.
+func (f *Figures) Place(by, low, high int64) {
+	f.Placed += by
+	if f.Low == 0 || low > 0 && low < f.Low {
+		f.Low = low
+	}
+	f.High = max(f.High, high)
+}
+
+// AddEvents counts events that are alike but for their sizes, which come to so many bytes.
+func (f *Figures) AddEvents(e *Event, by, bytes int64) {
 	f.Events += by
-	f.Bytes += by * e.Size
+	f.Bytes += bytes
 	bump(&f.Types, string(e.Type), by)
 	bump(&f.Providers, e.Provider, by)
 	if e.EventType != "" {
@@ -133,6 +151,7 @@ func (f *Figures) Add(o Figures) {
 	f.Forged += o.Forged
 	f.Erased += o.Erased
 	f.Expired += o.Expired
+	f.Place(o.Placed, o.Low, o.High)
 	for _, m := range []struct {
 		to   *map[string]int64
 		from map[string]int64

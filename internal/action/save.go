@@ -145,7 +145,7 @@ func (w *saving) ours() error {
 // count as one of which nobody knows what became of it.
 func (s *saver) transact(all []*saving) error {
 	// Tasks end together when the process stops, so the time of one is that of all.
-	return s.db.Persist(all[0].ctx, saveTimeout, hookglass.System, func(tx *store.Tx) error {
+	return s.db.PersistAlong(all[0].ctx, saveTimeout, hookglass.System, func(tx *store.Tx) error {
 		var runs []*store.RunSave
 		for _, w := range all {
 			runs = append(runs, w.runs...)

@@ -62,7 +62,7 @@ func (s *Service) rollUp(ctx context.Context) error {
 		what func(*store.Tx) (bool, error)
 	}{{true, (*store.Tx).RollUp}, {purge, (*store.Tx).PurgeFigures}} {
 		for more := work.due; more && time.Since(began) < rollFor; {
-			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 				more, err = work.what(tx)
 				return err
 			})
@@ -155,7 +155,7 @@ func judgeErrors(a hookglass.Alert, bad int64) verdict {
 		if 2*bad > c.Threshold {
 			return verdict{triggered: true}
 		}
-		return verdict{summary: fmt.Sprintf("Only %d bad deliveries are left in %s.", bad, minutes(c.WindowMinutes))}
+		return verdict{summary: fmt.Sprintf("Only %s left in %s.", counted(bad, "bad delivery is", "bad deliveries are"), minutes(c.WindowMinutes))}
 	}
 	return verdict{
 		triggered: bad >= c.Threshold,
@@ -206,11 +206,11 @@ func decideSpike(a hookglass.Alert, count int64, average float64) verdict {
 		if 2*float64(count) > limit {
 			return verdict{triggered: true}
 		}
-		return verdict{summary: fmt.Sprintf("Only %d events arrived within %s.", count, minutes(c.WindowMinutes))}
+		return verdict{summary: fmt.Sprintf("Only %s arrived within %s.", counted(count, "event", "events"), minutes(c.WindowMinutes))}
 	}
 	return verdict{
 		triggered: count >= c.MinCount && float64(count) > c.Factor*average,
-		summary:   fmt.Sprintf("%d events arrived within %s; before it were %.1f on average.", count, minutes(c.WindowMinutes), average),
+		summary:   fmt.Sprintf("%s arrived within %s; before it were %.1f on average.", counted(count, "event", "events"), minutes(c.WindowMinutes), average),
 	}
 }
 
@@ -325,9 +325,12 @@ func follows(c hookglass.Channel, t hookglass.ActivityType) bool {
 	return false
 }
 
-func minutes(n int64) string {
+func minutes(n int64) string { return counted(n, "minute", "minutes") }
+
+// counted is a number with the form of its noun that fits it.
+func counted(n int64, one, many string) string {
 	if n == 1 {
-		return "1 minute"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d minutes", n)
+	return fmt.Sprintf("%d %s", n, many)
 }

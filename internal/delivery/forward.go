@@ -36,10 +36,6 @@ const (
 	handBack = time.Second
 	// endAtOnce bounds how many deliveries one transaction ends that nobody will send.
 	endAtOnce = 500
-	// Writing deliveries down, or taking them, rests for so many times as long as it took, at most for so long: what came meanwhile goes together the
-	// next time, and the storage belongs to captures for most of the time.
-	restTimes = 3
-	restMost  = 10 * time.Millisecond
 	// unwritten bounds deliveries that were made and wait to be written down, beside those under way.
 	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
@@ -123,7 +119,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 			}
 			wait = lookEvery
 		}
-		rest(ctx, began)
+		fair.Rest(ctx, began)
 		look.Reset(wait)
 	}
 
@@ -138,16 +134,6 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	close(f.settled)
 	settling.Wait()
 	return nil
-}
-
-// rest waits in proportion to what was done since a time.
-func rest(ctx context.Context, began time.Time) {
-	pause := time.NewTimer(min(restTimes*time.Since(began), restMost))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
-	}
 }
 
 // round takes what is due and starts to send it. It returns when to look again.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
@@ -54,7 +55,7 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 		if slices.ContainsFunc(batch, func(s settled) bool { return s.State == hookglass.ForwardPending }) {
 			f.lookAgain() // it may be due already
 		}
-		rest(ctx, began)
+		fair.Rest(ctx, began)
 	}
 }
 
@@ -85,6 +86,7 @@ func (f *Forwarder) settle(ctx context.Context, batch []settled) {
 }
 
 func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
+	tx.MayBeLost() // what is lost with the machine is sent again, as when it stops between the answer and this
 	targets := map[int64]*streak{}
 	var kept []store.ClaimedForward
 	var outcomes []hookglass.Outcome
@@ -98,7 +100,7 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 	}
 	for i := range batch {
 		s := &batch[i]
-		if !written[s.Num] {
+		if !written[i] {
 			continue // another node has it, or it was deleted
 		}
 		kept = append(kept, s.ClaimedForward)

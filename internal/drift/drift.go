@@ -97,7 +97,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 			return err
 		}
 		saved, mine := false, false
-		err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		err = s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 			if mine, err = tx.EndTask(t); err != nil || !mine {
 				return err
 			}

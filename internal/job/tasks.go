@@ -32,10 +32,6 @@ const (
 	loadedBody = 64 << 10
 	// settleAtOnce bounds how many tasks one transaction ends.
 	settleAtOnce = 128
-	// Taking tasks, or ending them, rests for so many times as long as it took, at most for so long: what came meanwhile goes together the next time,
-	// and the storage belongs to captures for most of the time.
-	restTimes = 3
-	restMost  = 10 * time.Millisecond
 )
 
 // TaskConfig says how tasks of one kind are worked.
@@ -111,7 +107,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 			}
 			wait = lookForTasks
 		}
-		rest(ctx, began)
+		fair.Rest(ctx, began)
 		look.Reset(wait)
 	}
 
@@ -126,16 +122,6 @@ func (w *Tasks) Run(ctx context.Context) error {
 	close(w.ended)
 	settling.Wait()
 	return nil
-}
-
-// rest waits in proportion to what was done since a time.
-func rest(ctx context.Context, began time.Time) {
-	pause := time.NewTimer(min(restTimes*time.Since(began), restMost))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
-	}
 }
 
 // softStop is for tasks under way when the node stops.
@@ -166,7 +152,7 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	}
 	claimed := make(map[int64][]store.Task)
 	more := false
-	err = w.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	err = w.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
 		for _, q := range due {
 			n := places[q.EndpointNum]
@@ -319,7 +305,7 @@ func (w *Tasks) settleAll(ctx context.Context) {
 		began := time.Now()
 		w.settle(ctx, batch)
 		w.give(batch)
-		rest(ctx, began)
+		fair.Rest(ctx, began)
 	}
 }
 
@@ -330,7 +316,8 @@ func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
 	if !slices.ContainsFunc(batch, func(e endedTask) bool { return !e.gone }) {
 		return
 	}
-	err := w.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+	err := w.db.UpdateAlong(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+		tx.MayBeLost() // what is done would be done again, as after an error
 		var done []store.Task
 		for _, e := range batch {
 			if e.gone {

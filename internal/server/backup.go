@@ -254,6 +254,9 @@ func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte,
 	if err := fill(ctx, store.Config{Path: fresh}, a, false, load); err != nil {
 		return err
 	}
+	if _, err := os.Stat(fresh + "-wal"); err == nil { // the file alone takes the place of the old one
+		return errors.New("the new database could not be written in full: is the disk full?")
+	}
 	if err := c.placeKeys(newKeys); err != nil {
 		return err
 	}

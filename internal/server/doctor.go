@@ -263,5 +263,5 @@ func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
 		f.wrong("keyset", "it does not open %d of %d secrets: bring the right one back from a backup", foreign, len(sealed))
 		return
 	}
-	f.ok("keyset", "%d keys, open all of %d secrets", keys.Count(), len(sealed))
+	f.ok("keyset", "keys: %d, secrets: %d, all open", keys.Count(), len(sealed))
 }

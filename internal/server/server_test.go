@@ -134,7 +134,7 @@ func TestHealthAndReadiness(t *testing.T) {
 		t.Errorf("/healthz: %d %s", status, answer)
 	}
 	status, answer := call(t, "GET", base+"/readyz", "", "")
-	if status != 200 || !strings.Contains(string(answer), `"synchronous":"FULL"`) {
+	if status != 200 || !strings.Contains(string(answer), `"answers":"after the log is synced"`) {
 		t.Errorf("/readyz: %d %s", status, answer)
 	}
 	status, answer = call(t, "GET", base+"/metrics", "", "")

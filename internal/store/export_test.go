@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"os"
 )
 
 // Record makes the view tell fn every statement that it runs, before it runs it.
@@ -121,3 +122,12 @@ func SetRangeLeast(n int64) (restore func()) {
 	rangeLeast = n
 	return func() { rangeLeast = before }
 }
+
+// OnSync has fn bring the log of an embedded database to the disk. It must be called before anything is written.
+func (db *DB) OnSync(fn func(log *os.File) error) { db.engine.(*sqliteEngine).log.sync = fn }
+
+// SyncData brings a file's bytes to the disk.
+var SyncData = syncData
+
+// LogPages is how long the log of an embedded database may grow, in pages.
+const LogPages = logPages

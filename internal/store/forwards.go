@@ -70,10 +70,10 @@ func (d dialect) waiting(condition string) string {
 }
 
 // ClaimForwards takes deliveries to a target that are due at a time, the first due first, for as long as a lease. Those whose lease has
-// ended are among them.
+// ended are among them. A claim is also a time, because one that a crash of the database took back must not have the number of the next.
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
-		SET state = 'sending', due_at = $4, claim = claim + 1, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
 		WHERE num IN (SELECT num FROM picked) RETURNING num, target, endpoint, event, claim, lost, attempts, created_at`,
 		targetID, at.UnixMicro(), limit, at.Add(lease).UnixMicro())
 }
@@ -99,9 +99,9 @@ func readAttempts(num int64, text []byte) (attempts []hookglass.ForwardAttempt, 
 	return attempts, nil
 }
 
-// SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again, NextAt. It returns the
-// Nums of those that were stored. The others' claims were lost meanwhile, or their events deleted.
-func (tx *Tx) SettleForwards(settled []ClaimedForward) (map[int64]bool, error) {
+// SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again, NextAt. It returns for
+// each whether it was stored. The others' claims were lost meanwhile, or their events deleted; one may be there with the claim that is lost and with its next.
+func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	in := input{columns: []inputColumn{
 		{"num", inputInteger}, {"claim", inputInteger}, {"state", inputText}, {"due_at", inputInteger}, {"status", inputInteger}, {"attempts", inputBytes}, {"finished_at", inputInteger},
 	}}
@@ -112,7 +112,7 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) (map[int64]bool, error) {
 		}
 		in.rows = append(in.rows, []any{c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt)})
 	}
-	stored := make(map[int64]bool, len(settled))
+	stored := make([]bool, len(settled))
 	if len(in.rows) == 0 {
 		return stored, nil
 	}
@@ -120,11 +120,12 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) (map[int64]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	nums, err := queryAll(&tx.View, func(scan func(...any) error) (num int64, err error) { return num, scan(&num) },
+	type claim struct{ num, claim int64 }
+	written, err := queryAll(&tx.View, func(scan func(...any) error) (c claim, err error) { return c, scan(&c.num, &c.claim) },
 		`UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM `+from+`
-		WHERE forwards.num = s.num AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num`, args...)
-	for _, num := range nums {
-		stored[num] = true
+		WHERE forwards.num = s.num AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num, forwards.claim`, args...)
+	for i, c := range settled {
+		stored[i] = slices.Contains(written, claim{c.Num, c.Claim})
 	}
 	return stored, err
 }

@@ -97,3 +97,66 @@ func TestTheQueueIsReadByItsIndexes(t *testing.T) {
 		t.Logf("the queues are found in %v", time.Since(began)/20)
 	})
 }
+
+// A crash of the database can take a claim back, which nobody waited for the disk with. What the one who had it makes of the delivery is not taken for
+// that of the next claim, also when both are written down together.
+func TestAClaimThatWasTakenBackIsNotTheNext(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		now := time.Now()
+		var target hookglass.ForwardingTarget
+		claim := func() (c store.ClaimedForward) {
+			t.Helper()
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				now = now.Add(time.Second)
+				found, err := tx.ClaimForwards(target.ID, now, 1, time.Minute)
+				if err == nil && len(found) == 1 {
+					c = found[0]
+				}
+				return err
+			})
+			if err != nil || c.Num == 0 {
+				t.Fatalf("nothing was claimed: %v", err)
+			}
+			return c
+		}
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			target = hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second}
+			return tx.CreateForwardingTarget(&target)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.CaptureWith(t.Context(), 0, newEvent(e, "x"), store.Work{Forward: true}); err != nil {
+			t.Fatal(err)
+		}
+		lost := claim()
+		err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			return tx.Exec("UPDATE forwards SET state = 'pending', claim = 0, due_at = 0 WHERE num = $1", lost.Num)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := claim()
+		lost.State, lost.NextAt = hookglass.ForwardPending, now // handed back
+		next.State, next.FinishedAt, next.StatusCode = hookglass.ForwardDelivered, now, 200
+		next.Attempts = []hookglass.ForwardAttempt{{At: now, StatusCode: 200}}
+		for _, both := range [][]store.ClaimedForward{{lost, next}, {next, lost}} {
+			err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				written, err := tx.SettleForwards(both)
+				if err != nil {
+					return err
+				}
+				for i, c := range both {
+					if written[i] != (c.Claim == next.Claim) {
+						t.Errorf("of claims %d and %d, the latter the row's, %v was written", both[0].Claim, both[1].Claim, written)
+					}
+				}
+				return tx.Exec("UPDATE forwards SET state = 'sending' WHERE num = $1", next.Num) // for the other order
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -25,12 +25,16 @@ const (
 // queueLen bounds the work waiting for a writer. What does not fit is answered unavailable at once.
 const queueLen = 4096
 
+// change is what an update does in its transaction. It says whether its commit may be lost, see [Tx.MayBeLost].
+type change func(*sql.Tx) (mayBeLost bool, err error)
+
 // op is one piece of work for a writer that commits in groups.
 type op struct {
 	ctx     context.Context
-	update  func(*sql.Tx) error // nil for a capture
+	update  change // nil for a capture
 	capture *captureOp
 	state   atomic.Int32 // opWaiting, opTaken or opGivenUp
+	lossy   bool         // update said so
 	err     error
 	done    chan struct{}
 
@@ -45,7 +49,9 @@ func (o *op) run(tx *sql.Tx) error {
 	if o.left {
 		return unavailable("write", context.Cause(o.ctx))
 	}
-	return o.update(tx)
+	var err error
+	o.lossy, err = o.update(tx)
+	return err
 }
 
 // leave waits until the update does not run, and lets it run no more.

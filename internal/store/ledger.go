@@ -3,64 +3,43 @@ package store
 import (
 	"cmp"
 	"database/sql"
-	"math"
 	"slices"
 	"strconv"
 	"time"
 
 	"hookglass"
-	"hookglass/internal/query"
 )
 
 // handover is how long after a target was made or changed an event may still be captured by a node that has not heard of it.
 const handover = 10 * time.Second
 
-// ledgerWindow selects the events of an endpoint that were received in a time.
-type ledgerWindow struct {
-	v        *View
-	log      eventLog
-	below    int64
-	from, to time.Time
-}
-
-func (v *View) ledgerWindow(ref string, from, to time.Time) (ledgerWindow, error) {
-	log, err := v.eventLog(ref)
-	if err != nil {
-		return ledgerWindow{}, err
-	}
-	w := ledgerWindow{v: v, log: log, below: math.MaxInt64, from: from, to: to}
-	narrow := log
-	err = v.bracket(&narrow, &w.below, query.Between(from.Add(-time.Microsecond), to))
-	w.log.floor = narrow.floor
-	return w, err
-}
-
-// among is the condition for the events above a seq.
-func (w ledgerWindow) among(a *args, above int64) string {
-	return w.v.dialect.within(a, w.log.endpoint.Num, max(above, w.log.floor), w.below) +
-		" AND received_at >= " + a.add(w.from.UnixMicro()) + " AND received_at < " + a.add(w.to.UnixMicro())
-}
-
-// table is the events as a table w.
-func (w ledgerWindow) table(a *args) string {
-	return "(SELECT seq, received_at, spf FROM events WHERE " + w.among(a, 0) + ") AS w"
-}
-
 // Ledger adds up what became of the events of an endpoint that were received from one time up to another, which is not included. Both are whole
 // minutes, and whole hours where figures by minutes are not kept any more. Bodies are not read. It answers not_found.
 func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err error) {
-	w, err := v.ledgerWindow(ref, from, to)
+	w, all, err := v.ledgerWindow(ref, from, to)
 	if err != nil {
 		return l, err
 	}
-	l = hookglass.Ledger{From: from, To: to, Refused: map[string]int64{}, Answers: map[string]int64{}}
-	var expired int64
+	l = hookglass.Ledger{From: from, To: to, Stored: all.Events, Deleted: all.Erased, Refused: map[string]int64{}, Answers: map[string]int64{}}
+	for code, n := range all.Refused {
+		l.Refused[code] = n
+	}
+	hidden, err := w.hidden()
+	if err != nil {
+		return l, err
+	}
+	l.Deleted += hidden
+	kept := make([]int64, len(w.pieces))
+	for i, p := range w.pieces {
+		if kept[i], err = w.kept(&l, p); err != nil {
+			return l, err
+		}
+		l.Kept += kept[i]
+	}
 	for _, part := range []func() error{
-		func() (err error) { expired, err = w.arrived(&l); return err },
-		func() error { return w.kept(&l) },
-		func() error { return w.targets(&l) },
+		func() error { return w.targets(&l, kept) },
 		func() error { return w.actions(&l) },
-		func() error { return w.tunnel(&l, expired) },
+		func() error { return w.tunnel(&l, all.Expired) },
 		func() error { return w.verdicts(&l) },
 		func() error { return w.replays(&l) },
 	} {
@@ -71,35 +50,15 @@ func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err e
 	return l, nil
 }
 
-// arrived reads the figures: what was stored and refused, and what was erased since.
-func (w ledgerWindow) arrived(l *hookglass.Ledger) (expired int64, err error) {
-	step := time.Minute
-	if w.from.Truncate(time.Hour).Equal(w.from) && w.to.Truncate(time.Hour).Equal(w.to) {
-		step = time.Hour
-	}
-	steps, err := w.v.FiguresByStep(w.log.endpoint.Num, w.from, w.to, step)
-	if err != nil {
-		return 0, err
-	}
-	var all hookglass.Figures
-	for _, f := range steps {
-		all.Add(*f)
-	}
-	l.Stored, l.Deleted = all.Events, all.Erased
-	for code, n := range all.Refused {
-		l.Refused[code] = n
-	}
-	// Events at and below the floor are deleted and not erased yet.
-	floor, err := w.v.eventLogOf(w.log.endpoint)
-	if err != nil {
+// hidden counts the events that are deleted and not erased yet: those up to the floor.
+func (w ledgerWindow) hidden() (n int64, err error) {
+	log, err := w.v.eventLogOf(w.log.endpoint)
+	if err != nil || log.floor == 0 {
 		return 0, err
 	}
 	a := &args{}
-	var hidden int64
-	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.v.dialect.within(a, w.log.endpoint.Num, 0, next(floor.floor))+
-		" AND received_at >= "+a.add(w.from.UnixMicro())+" AND received_at < "+a.add(w.to.UnixMicro()), a.values, &hidden)
-	l.Deleted += hidden
-	return all.Expired, err
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, ledgerPiece{below: next(log.floor)}, 0), a.values, &n)
+	return n, err
 }
 
 // BooksFrom is from when on what is erased and refused is in the figures; zero: since ever.
@@ -112,14 +71,39 @@ func (v *View) BooksFrom() (time.Time, error) {
 	return time.UnixMicro(at).UTC(), err
 }
 
-func (w ledgerWindow) kept(l *hookglass.Ledger) error {
+func (w ledgerWindow) count(p ledgerPiece) (n int64, err error) {
 	a := &args{}
-	_, err := queryAll(w.v, func(scan func(...any) error) (struct{}, error) {
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p, 0), a.values, &n)
+	return n, err
+}
+
+// kept counts the events of a piece and what their senders were answered. Of a whole piece the usual answer is what is left of all: the others are in an
+// index of their own.
+func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err error) {
+	usual, condition, ignored := int64(0), "", "count(ignored)"
+	if p.whole {
+		if usual, err = w.count(p); err != nil {
+			return 0, err
+		}
+		a := &args{}
+		var n int64
+		if err := w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p, 0)+" AND ignored IS NOT NULL", a.values, &n); err != nil {
+			return 0, err
+		}
+		l.Ignored += n
+		all, condition, ignored = usual, " AND (status IS NULL OR status <> 200)", "0"
+	}
+	a := &args{}
+	_, err = queryAll(w.v, func(scan func(...any) error) (struct{}, error) {
 		var kind string
 		var status sql.NullInt64
 		var n, ignored int64
 		err := scan(&kind, &status, &n, &ignored)
-		l.Kept += n
+		if p.whole {
+			usual -= n
+		} else {
+			all += n
+		}
 		l.Ignored += ignored
 		switch {
 		case kind == string(hookglass.EventEmail):
@@ -130,8 +114,11 @@ func (w ledgerWindow) kept(l *hookglass.Ledger) error {
 			l.Answers[strconv.FormatInt(status.Int64, 10)] += n
 		}
 		return struct{}{}, err
-	}, "SELECT type, status, count(*), count(ignored) FROM events WHERE "+w.among(a, 0)+" GROUP BY type, status", a.values...)
-	return err
+	}, "SELECT type, status, count(*), "+ignored+" FROM events WHERE "+w.among(a, p, 0)+condition+" GROUP BY type, status", a.values...)
+	if usual != 0 {
+		l.Answers["200"] += usual
+	}
+	return all, err
 }
 
 // tally is a number of rows of one state.
@@ -145,52 +132,6 @@ type tally struct {
 
 func scanTally(scan func(...any) error) (t tally, err error) {
 	return t, scan(&t.num, &t.id, &t.state, &t.n, &t.nobody)
-}
-
-func (w ledgerWindow) targets(l *hookglass.Ledger) error {
-	a := &args{}
-	rows, err := queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), sum(CASE WHEN f.state IN ('pending', 'sending') AND f.due_at IS NULL THEN 1 ELSE 0 END) FROM "+w.table(a)+
-		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.values...)
-	if err != nil {
-		return err
-	}
-	known, err := w.v.ForwardingTargets(string(w.log.endpoint.ID), 0, 0)
-	if err != nil {
-		return err
-	}
-	a = &args{}
-	owed, err := queryAll(w.v, scanTally, "SELECT t.id, '', '', count(*), 0 FROM forwarding_targets t JOIN "+w.table(a)+" ON w.received_at > t.updated_at + cast("+a.add(handover.Microseconds())+
-		" AS bigint) WHERE t.endpoint = "+a.add(w.log.endpoint.Num)+" AND t.enabled = 1 AND NOT EXISTS (SELECT 1 FROM forwards f WHERE f.event = w.seq AND f.target = t.id) GROUP BY t.id", a.values...)
-	if err != nil {
-		return err
-	}
-	by := map[int64]*hookglass.LedgerConsumer{}
-	for _, t := range known {
-		by[t.ID] = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTarget, ID: strconv.FormatInt(t.ID, 10), Name: t.Name}
-	}
-	for _, r := range rows {
-		c := by[r.num]
-		if c == nil {
-			c = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTarget, ID: strconv.FormatInt(r.num, 10), Gone: true}
-			by[r.num] = c
-		}
-		switch hookglass.ForwardState(r.state) {
-		case hookglass.ForwardDelivered:
-			c.Delivered += r.n
-		case hookglass.ForwardFailed:
-			c.Failed += r.n
-		case hookglass.ForwardSkipped:
-			c.Skipped += r.n
-		default:
-			c.Pending += r.n
-		}
-		c.Stuck += r.nobody
-	}
-	for _, r := range owed {
-		by[r.num].Owed = r.n
-	}
-	w.close(l, by)
-	return nil
 }
 
 // close adds consumers in the order of their numbers. Events that a consumer has nothing of are skipped.
@@ -209,26 +150,40 @@ func (w ledgerWindow) close(l *hookglass.Ledger, by map[int64]*hookglass.LedgerC
 }
 
 func (w ledgerWindow) actions(l *hookglass.Ledger) error {
-	a := &args{}
-	rows, err := queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND NOT EXISTS (SELECT 1 FROM event_tasks k WHERE k.kind = 'actions' AND k.endpoint = r.endpoint AND k.event = r.event) THEN 1 ELSE 0 END) FROM "+
-		w.table(a)+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
-	if err != nil {
-		return err
-	}
 	known, err := w.v.actions(w.log.endpoint.Num, 0, 0)
 	if err != nil {
 		return err
 	}
-	var waiting int64
-	a = &args{}
-	tasks := " FROM event_tasks k JOIN " + w.table(a) + " ON w.seq = k.event"
-	own := " WHERE k.kind = 'actions' AND k.endpoint = " + a.add(w.log.endpoint.Num)
-	if err := w.v.queryRow("task", "SELECT count(*)"+tasks+own, a.values, &waiting); err != nil {
-		return err
-	}
-	begun, err := queryAll(w.v, scanTally, "SELECT r.action, '', '', count(*), 0"+tasks+" JOIN action_runs r ON r.event = k.event AND r.rerun = 0"+own+" GROUP BY r.action", a.values...)
+	tasked, err := w.has("event_tasks WHERE kind = 'actions' AND endpoint = $1")
 	if err != nil {
 		return err
+	}
+	var waiting int64
+	var rows, begun []tally
+	for _, p := range w.pieces {
+		more, err := w.runs(p)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+		if !tasked {
+			continue
+		}
+		a := &args{}
+		tasks := " FROM event_tasks k JOIN " + w.table(a, p) + " ON w.seq = k.event"
+		own := " WHERE k.kind = 'actions' AND k.endpoint = " + a.add(w.log.endpoint.Num)
+		var n int64
+		if err := w.v.queryRow("task", "SELECT count(*)"+tasks+own, a.values, &n); err != nil {
+			return err
+		}
+		if waiting += n; n == 0 {
+			continue
+		}
+		more, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', count(*), 0"+tasks+" JOIN action_runs r ON r.event = k.event AND r.rerun = 0"+own+" GROUP BY r.action", a.values...)
+		if err != nil {
+			return err
+		}
+		begun = append(begun, more...)
 	}
 	by := map[int64]*hookglass.LedgerConsumer{}
 	for _, action := range known {
@@ -263,6 +218,23 @@ func (w ledgerWindow) actions(l *hookglass.Ledger) error {
 	return nil
 }
 
+// has reports whether there is a row of the endpoint, which is $1.
+func (w ledgerWindow) has(rows string) (has bool, err error) {
+	var n int64
+	err = w.v.queryRow("endpoint", "SELECT CASE WHEN EXISTS (SELECT 1 FROM "+rows+") THEN 1 ELSE 0 END", []any{w.log.endpoint.Num}, &n)
+	return n == 1, err
+}
+
+// runs counts runs of actions by their states.
+func (w ledgerWindow) runs(p ledgerPiece) ([]tally, error) {
+	if has, err := w.has("action_runs WHERE endpoint = $1"); err != nil || !has {
+		return nil, err
+	}
+	a := &args{}
+	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND NOT EXISTS (SELECT 1 FROM event_tasks k WHERE k.kind = 'actions' AND k.endpoint = r.endpoint AND k.event = r.event) THEN 1 ELSE 0 END) FROM "+
+		w.table(a, p)+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
+}
+
 // missed is the condition that an event of a table w without a report is somebody's to deliver through the tunnel: it fell into an outage, or a
 // session that is there has it or will get it.
 func missed(endpoint string) string {
@@ -278,13 +250,17 @@ func (w ledgerWindow) tunnel(l *hookglass.Ledger, expired int64) error {
 	if err != nil || used == 0 && expired == 0 {
 		return err
 	}
-	a := &args{}
-	from := w.table(a) + " LEFT JOIN tunnel_events t ON t.event = w.seq"
-	err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN t.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
-		"coalesce(sum(CASE WHEN t.event IS NOT NULL AND t.delivered_at IS NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN t.event IS NULL AND "+
-		missed(a.add(w.log.endpoint.Num))+" THEN 1 ELSE 0 END), 0) FROM "+from, a.values, &c.Delivered, &c.Failed, &c.Pending)
-	if err != nil {
-		return err
+	for _, p := range w.pieces {
+		a := &args{}
+		from := w.table(a, p) + " LEFT JOIN tunnel_events t ON t.event = w.seq"
+		var delivered, failed, pending int64
+		err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN t.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
+			"coalesce(sum(CASE WHEN t.event IS NOT NULL AND t.delivered_at IS NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN t.event IS NULL AND "+
+			missed(a.add(w.log.endpoint.Num))+" THEN 1 ELSE 0 END), 0) FROM "+from, a.values, &delivered, &failed, &pending)
+		if err != nil {
+			return err
+		}
+		c.Delivered, c.Failed, c.Pending = c.Delivered+delivered, c.Failed+failed, c.Pending+pending
 	}
 	w.close(l, map[int64]*hookglass.LedgerConsumer{0: c})
 	own := &l.Consumers[len(l.Consumers)-1]
@@ -298,24 +274,49 @@ func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
 		return nil
 	}
 	c := hookglass.LedgerConsumer{Kind: hookglass.ConsumerVerdict, Deleted: l.Deleted}
-	a := &args{}
-	from := w.table(a)
-	err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN w.spf IS NOT NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN w.spf IS NULL AND "+
-		"EXISTS (SELECT 1 FROM event_tasks k WHERE k.kind = 'verdict' AND k.endpoint = "+a.add(w.log.endpoint.Num)+" AND k.event = w.seq) THEN 1 ELSE 0 END), 0) FROM "+from,
-		a.values, &c.Delivered, &c.Pending)
+	for _, p := range w.pieces {
+		a := &args{}
+		from := w.table(a, p)
+		var delivered, pending int64
+		err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN w.spf IS NOT NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN w.spf IS NULL AND "+
+			"EXISTS (SELECT 1 FROM event_tasks k WHERE k.kind = 'verdict' AND k.endpoint = "+a.add(w.log.endpoint.Num)+" AND k.event = w.seq) THEN 1 ELSE 0 END), 0) FROM "+from,
+			a.values, &delivered, &pending)
+		if err != nil {
+			return err
+		}
+		c.Delivered, c.Pending = c.Delivered+delivered, c.Pending+pending
+	}
 	c.Failed = l.Kept - c.Delivered - c.Pending // given up, after processes died with it
 	l.Consumers = append(l.Consumers, c)
-	return err
+	return nil
 }
 
 func (w ledgerWindow) replays(l *hookglass.Ledger) error {
-	a := &args{}
-	err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN r.passed = 1 THEN 0 ELSE 1 END), 0) FROM "+
-		w.table(a)+" JOIN replays r ON r.event = w.seq", a.values, &l.Replays.Delivered, &l.Replays.Failed)
+	made, err := w.has("replays WHERE endpoint = $1")
 	if err != nil {
 		return err
 	}
-	a = &args{}
-	return w.v.queryRow("endpoint", "SELECT count(*) FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num JOIN "+w.table(a)+
-		" ON w.seq = i.event WHERE b.endpoint = "+a.add(w.log.endpoint.Num)+" AND b.finished_at IS NULL AND i.finished_at IS NULL", a.values, &l.Replays.Pending)
+	batched, err := w.has("replay_batches WHERE endpoint = $1")
+	if err != nil {
+		return err
+	}
+	for _, p := range w.pieces {
+		var delivered, failed, pending int64
+		if a := (&args{}); made {
+			err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN r.passed = 1 THEN 0 ELSE 1 END), 0) FROM "+
+				w.table(a, p)+" JOIN replays r ON r.event = w.seq", a.values, &delivered, &failed)
+			if err != nil {
+				return err
+			}
+		}
+		if a := (&args{}); batched {
+			err := w.v.queryRow("endpoint", "SELECT count(*) FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num JOIN "+w.table(a, p)+
+				" ON w.seq = i.event WHERE b.endpoint = "+a.add(w.log.endpoint.Num)+" AND b.finished_at IS NULL AND i.finished_at IS NULL", a.values, &pending)
+			if err != nil {
+				return err
+			}
+		}
+		l.Replays.Delivered, l.Replays.Failed, l.Replays.Pending = l.Replays.Delivered+delivered, l.Replays.Failed+failed, l.Replays.Pending+pending
+	}
+	return nil
 }

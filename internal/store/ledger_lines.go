@@ -17,12 +17,12 @@ const (
 // LedgerLines lists what became of single events of an endpoint that were received from one time up to another, oldest first, those behind a Seq. next
 // is the Seq behind which others follow, 0 at the end. A page can be short and yet have a next one: large bodies take their time. It answers not_found.
 func (v *View) LedgerLines(ref string, from, to time.Time, after int64, limit int) (lines []hookglass.LedgerLine, next int64, err error) {
-	w, err := v.ledgerWindow(ref, from, to)
+	w, _, err := v.ledgerWindow(ref, from, to)
 	if err != nil {
 		return nil, 0, err
 	}
 	a := &args{}
-	events, err := queryAll(v, w.log.scan, "SELECT "+listColumns+" FROM events WHERE "+w.among(a, after)+oldestFirst+" LIMIT "+a.add(limit+1), a.values...)
+	events, err := queryAll(v, w.log.scan, "SELECT "+listColumns+" FROM events WHERE "+w.among(a, w.hull(), after)+oldestFirst+" LIMIT "+a.add(limit+1), a.values...)
 	if err != nil || len(events) == 0 {
 		return nil, 0, err
 	}

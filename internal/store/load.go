@@ -65,6 +65,13 @@ func (db *DB) Load(ctx context.Context, schema int64, replace bool, fn func(Sink
 		return unavailable("begin load", err)
 	}
 	defer conn.Close()
+	if db.dialect == sqliteDialect {
+		// The writer stands still until conn is given back, and with it what has the log copied.
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", copyPages)); err != nil {
+			return classify(err)
+		}
+		defer conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA wal_autocheckpoint = 0")
+	}
 	l := &loader{ctx: ctx, db: db, conn: conn}
 	if err := l.begin(); err != nil {
 		return classify(err)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -42,7 +43,11 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 	for _, r := range results {
 		db.log.Info("schema migrated", "version", r.Source.Version, "took", r.Duration)
 	}
-	return db.queue.migrate(ctx)
+	if err := db.queue.migrate(ctx); err != nil || len(results) == 0 {
+		return err
+	}
+	// What commits by itself is brought to the disk by an update that follows it.
+	return db.engine.update(ctx, func(*sql.Tx) (mayBeLost bool, err error) { return false, nil })
 }
 
 // SchemaVersion returns the version of the schema in the database and the one this program needs.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"runtime"
@@ -144,19 +143,19 @@ func (e *postgresEngine) health(ctx context.Context) (map[string]string, error) 
 	return facts, classify(err)
 }
 
-func (e *postgresEngine) update(ctx context.Context, fn func(*sql.Tx) error) error {
+func (e *postgresEngine) update(ctx context.Context, fn change) error {
 	tx, err := e.db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return unavailable("begin update", err)
 	}
 	defer tx.Rollback()
-	if err := fn(tx); err != nil {
+	if _, err := fn(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-func (e *postgresEngine) updateAlong(ctx context.Context, fn func(*sql.Tx) error) error {
+func (e *postgresEngine) updateAlong(ctx context.Context, fn change) error {
 	return e.update(ctx, fn)
 }
 

@@ -133,20 +133,51 @@ func scanFigured(scan func(...any) error) (*hookglass.Event, error) {
 	return e, err
 }
 
+// alike are events of one minute that the figures do not tell from one another.
+type alike struct {
+	hookglass.Event       // one of them, the last by its Seq; Size is that of all
+	low             int64 // the first of them by its Seq
+	n               int64
+}
+
+// addTo counts them.
+func (a *alike) addTo(f *hookglass.Figures) {
+	f.AddEvents(&a.Event, a.n, a.Size)
+	f.Place(a.n, a.low, a.Seq)
+}
+
+// alikeEvents counts what is selected from events.
+const alikeEvents = `SELECT max(seq), min(seq), endpoint, type, received_at / 60000000 AS minute, cast(sum(size) AS bigint), provider, event_type, signature_status, status,
+		CASE WHEN ignored IS NULL THEN '' ELSE 'ignored' END AS hidden, count(*)
+		FROM (%s) AS e GROUP BY endpoint, type, minute, provider, event_type, signature_status, status, hidden`
+
+func scanAlike(scan func(...any) error) (a alike, err error) {
+	var minute int64
+	var eventType sql.NullString
+	var status sql.NullInt64
+	err = scan(&a.Seq, &a.low, &a.EndpointNum, &a.Type, &minute, &a.Size, &a.Provider, &eventType, &a.SignatureStatus, &status, &a.Ignored, &a.n)
+	a.ReceivedAt, a.EventType, a.Status = time.Unix(minute*60, 0).UTC(), decodeText(eventType.String), int(status.Int64)
+	return a, err
+}
+
 // RollUp counts some of what is not in the figures yet, and reports whether there may be more.
 func (tx *Tx) RollUp() (more bool, err error) {
 	cursor, err := tx.rollCursor(true)
 	if err != nil {
 		return false, err
 	}
-	events, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE seq > $1 ORDER BY seq LIMIT $2", cursor, rollRows)
+	counted, err := queryAll(&tx.View, scanAlike, fmt.Sprintf(alikeEvents, "SELECT "+figureColumns+" FROM events WHERE seq > $1 ORDER BY seq LIMIT $2"), cursor, rollRows)
 	if err != nil {
 		return false, err
 	}
 	c := changes{}
-	for _, e := range events {
-		c.event(e, 1)
-		cursor = e.Seq
+	var events int64
+	for _, a := range counted {
+		for _, f := range c.at(a.EndpointNum, a.ReceivedAt) {
+			a.addTo(f)
+		}
+		events += a.n
+		cursor = max(cursor, a.Seq)
 	}
 	outcomes, err := queryAll(&tx.View, scanOutcome, "UPDATE outcomes SET rolled = 1 WHERE num IN (SELECT num FROM outcomes WHERE rolled = 0 LIMIT $1) RETURNING "+outcomeColumns, rollRows)
 	if err != nil {
@@ -164,12 +195,12 @@ func (tx *Tx) RollUp() (more bool, err error) {
 	if err := tx.addFigures(c); err != nil {
 		return false, err
 	}
-	if len(events) > 0 {
+	if events > 0 {
 		if _, err := tx.exec("UPDATE rollup_cursor SET seq = $1 WHERE id = 1", cursor); err != nil {
 			return false, err
 		}
 	}
-	return len(events) == rollRows || len(outcomes) == rollRows, nil
+	return events == rollRows || len(outcomes) == rollRows, nil
 }
 
 // ignoredAmong tells which of the outcomes' events are ignored.
@@ -323,19 +354,13 @@ func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Du
 	if err != nil {
 		return nil, err
 	}
-	var cursor int64
-	if err := v.queryRow("cursor", "SELECT coalesce(max(seq), 0) FROM rollup_cursor", nil, &cursor); err != nil {
-		return nil, err
-	}
-	a := &args{}
-	query := "SELECT " + figureColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, cursor, math.MaxInt64) + oldestFirst
-	tail, err := queryAll(v, scanFigured, query, a.values...)
+	tail, err := v.notRolled(endpointNum)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range tail {
-		if minute := e.ReceivedAt.Unix() / 60; minute >= first && minute < last {
-			at(minute).AddEvent(e, 1)
+	for _, a := range tail {
+		if minute := a.ReceivedAt.Unix() / 60; minute >= first && minute < last {
+			a.addTo(at(minute))
 		}
 	}
 	fresh, err := queryAll(v, scanOutcome, "SELECT "+outcomeColumns+" FROM outcomes WHERE endpoint = $1 AND rolled = 0", endpointNum)
@@ -352,6 +377,17 @@ func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Du
 		}
 	}
 	return found, nil
+}
+
+// notRolled counts the events of an endpoint that are not in its figures yet.
+func (v *View) notRolled(endpointNum int64) ([]alike, error) {
+	var cursor int64
+	if err := v.queryRow("cursor", "SELECT coalesce(max(seq), 0) FROM rollup_cursor", nil, &cursor); err != nil {
+		return nil, err
+	}
+	a := &args{}
+	query := fmt.Sprintf(alikeEvents, "SELECT "+figureColumns+" FROM events WHERE "+v.dialect.within(a, endpointNum, cursor, math.MaxInt64))
+	return queryAll(v, scanAlike, query, a.values...)
 }
 
 // Refused are arrivals at one endpoint in one minute that were answered the same error.

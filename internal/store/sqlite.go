@@ -7,53 +7,58 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // sqliteEngine gives all writing to one goroutine, which commits in groups: whatever queued up while
-// the last commit was on its way to the disk is the next group. So a lone write waits for nothing, and
-// many share one fsync.
+// the last was written is the next group. A second goroutine brings what is committed to the disk and answers (see [sqliteEngine.seal]).
+// So a lone write waits for nothing, and many share one commit and one sync.
 type sqliteEngine struct {
-	db     *DB
-	ops    chan *op
-	along  chan *op // what goes with the next group, whatever that is
-	stop   chan struct{}
-	done   chan struct{}
-	mu     sync.RWMutex // guards closed against a send on ops
-	closed bool
-	insert *captureStatements
+	db      *DB
+	ops     chan *op
+	along   chan *op // what lets the others pass
+	groups  chan written
+	stop    chan struct{}
+	sealed  chan struct{} // closed when all is answered
+	mu      sync.RWMutex  // guards closed against a send on ops
+	closed  bool
+	insert  *captureStatements
+	passed  time.Time // since when something in along lets others pass; of the writer
+	version int64     // of the data, when others were last seen to have written; of the writer
+	log     logFile
+	copier  *copier
+	holed   atomic.Bool // a sync has failed, and what it should have brought to the disk may be missing there
+	skip    bool        // numbers before the next capture, see skipSeen; of the writer
 }
 
 func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if strings.ContainsAny(path, "?#") {
 		return fmt.Errorf("store: the path of the database may not contain ? or #")
 	}
-	pragmas := func(readOnly bool) string {
-		v := url.Values{}
-		if readOnly {
-			v.Add("_pragma", "query_only(1)")
-			v.Add("_pragma", "cache_size(-16384)")
-		} else {
-			v.Add("_pragma", "journal_mode(WAL)")
-			v.Add("_pragma", "synchronous(FULL)")
-			v.Add("_pragma", "wal_autocheckpoint(1000)") // 8 MB: more would hold up those behind it for longer
-			v.Add("_pragma", "journal_size_limit(67108864)")
-			v.Add("_pragma", "cache_size(-32768)")
-		}
-		v.Add("_pragma", "busy_timeout(5000)")
-		v.Add("_pragma", "foreign_keys(1)")
-		v.Add("_pragma", "temp_store(memory)")
-		return "file:" + path + "?" + v.Encode()
-	}
 	if err := createSQLite(ctx, path); err != nil {
 		return fmt.Errorf("store: create %s: %w", path, err)
 	}
-	write, err := openKeeping(pragmas(false), "begin immediate")
+	path, err := filepath.EvalSymlinks(path) // the log is beside the file itself
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", path, err)
+	}
+	log := logFile{path: path + "-wal", sync: syncData}
+	crashed := log.left()
+	dsn := func(cacheKiB int, pragmas ...string) string {
+		v := url.Values{"_pragma": append(pragmas, fmt.Sprintf("cache_size(-%d)", cacheKiB), "busy_timeout(5000)", "foreign_keys(1)", "temp_store(memory)")}
+		return sqliteName(path) + "?" + v.Encode()
+	}
+	reads := dsn(16<<10, "query_only(1)")
+	// The log is synced by seal and copied by copier.
+	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
+	write, err := openKeeping(dsn(32<<10, writes...), "begin immediate")
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -62,34 +67,49 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		write.Close()
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
-	read, err := openKeeping(pragmas(true), "begin")
+	if err := keepsLog(ctx, write); err != nil {
+		write.Close()
+		return fmt.Errorf("store: open %s: %w", path, err)
+	}
+	read, err := openKeeping(reads, "begin")
 	if err != nil {
 		write.Close()
 		return fmt.Errorf("store: %w", err)
 	}
 	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	read.SetMaxIdleConns(4)
-	ahead, err := openKeeping(pragmas(true), "begin")
+	ahead, err := openKeeping(reads, "begin")
 	if err != nil {
 		return errors.Join(fmt.Errorf("store: %w", err), read.Close(), write.Close())
 	}
 	ahead.SetMaxOpenConns(aheadConns)
+	copies, err := openKeeping(dsn(256, writes...), "begin") // copying needs no cache
+	if err != nil {
+		return errors.Join(fmt.Errorf("store: %w", err), ahead.Close(), read.Close(), write.Close())
+	}
+	copies.SetMaxOpenConns(1)
 	db.dialect, db.read, db.write, db.ahead = sqliteDialect, read, write, ahead
 	if db.queue, err = sqliteQueue(write); err != nil {
-		return errors.Join(err, ahead.Close(), read.Close(), write.Close())
+		return errors.Join(err, copies.Close(), ahead.Close(), read.Close(), write.Close())
 	}
 	e := &sqliteEngine{
-		db: db, ops: make(chan *op, queueLen), along: make(chan *op, groupOps), stop: make(chan struct{}), done: make(chan struct{}),
-		insert: &captureStatements{db: write},
+		db: db, ops: make(chan *op, queueLen), along: make(chan *op, queueLen), groups: make(chan written, sealQueue),
+		stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: write}, log: log, skip: crashed,
 	}
+	e.copier = newCopier(copies, db.log, &e.holed)
 	db.engine = e
 	go e.run()
+	go e.seal()
+	go e.copier.run()
 	return nil
 }
 
 // pageSize fits several events in a page: most are 1 to 3 KB, and a page with room for one and a half wastes a
 // third of what is written.
 const pageSize = 8192
+
+// sqliteName is a path as SQLite wants it told.
+func sqliteName(path string) string { return "file:" + strings.ReplaceAll(path, "%", "%25") }
 
 // createSQLite makes the file when there is none or it is empty. The page size must be on disk before the journal
 // mode is set, or it is forgotten.
@@ -102,7 +122,7 @@ func createSQLite(ctx context.Context, path string) error {
 	if err := errors.Join(err, f.Close()); err != nil || info.Size() > 0 {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+path)
+	db, err := sql.Open("sqlite", sqliteName(path))
 	if err != nil {
 		return err
 	}
@@ -116,33 +136,16 @@ func createSQLite(ctx context.Context, path string) error {
 	return nil
 }
 
-func (e *sqliteEngine) update(ctx context.Context, fn func(*sql.Tx) error) error {
+func (e *sqliteEngine) update(ctx context.Context, fn change) error {
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, update: fn, done: make(chan struct{})})
 }
 
-// alongFor is how long a write waits for others to go with. A few captures in that time make it the usual case, and nobody sees it in a delivery.
+// alongFor is how long a write lets others pass, and how long its commit waits for a sync that is made for others. Nobody sees it in a delivery.
 const alongFor = 3 * time.Millisecond
 
-// updateAlong lets the op be taken by any group, and begins one when none came. An op that is in both queues is taken once.
-func (e *sqliteEngine) updateAlong(ctx context.Context, fn func(*sql.Tx) error) error {
-	o := &op{ctx: ctx, update: fn, done: make(chan struct{})}
-	select {
-	case e.along <- o:
-		alone := time.NewTimer(alongFor)
-		defer alone.Stop()
-		select {
-		case <-o.done:
-			return o.err
-		case <-alone.C:
-		}
-	default:
-	}
-	err := submit(&e.mu, &e.closed, e.ops, o)
-	if err != nil && !o.state.CompareAndSwap(opWaiting, opGivenUp) && o.state.Load() == opTaken {
-		<-o.done
-		return o.err
-	}
-	return err
+// updateAlong has the update run when nothing else waits to be written, or has let others pass for long enough.
+func (e *sqliteEngine) updateAlong(ctx context.Context, fn change) error {
+	return submit(&e.mu, &e.closed, e.along, &op{ctx: ctx, update: fn, done: make(chan struct{})})
 }
 
 func (e *sqliteEngine) capture(ctx context.Context, c *captureOp) error {
@@ -150,60 +153,118 @@ func (e *sqliteEngine) capture(ctx context.Context, c *captureOp) error {
 }
 
 func (e *sqliteEngine) run() {
-	defer close(e.done)
-	foreign := time.NewTicker(500 * time.Millisecond)
-	defer foreign.Stop()
-	var version int64
+	defer close(e.groups)
+	defer close(e.copier.due)
+	look := time.NewTicker(500 * time.Millisecond)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C: // also when there is always something to write
+			e.look()
+		default:
+		}
+		if e.next() {
+			continue
+		}
+		select {
 		case first := <-e.ops:
-			e.group(first)
-		case <-foreign.C:
-			// Administration writes from processes of its own, which can not announce to this one.
-			var v int64
-			if err := e.db.write.QueryRow("PRAGMA data_version").Scan(&v); err == nil && v != version {
-				if version != 0 {
-					e.db.hub.resync()
-				}
-				version = v
-			}
+			e.group(take(e.ops, first, groupOps), false)
+		case first := <-e.along:
+			e.group(take(e.along, first, groupOps), true)
+		case <-look.C:
+			e.look()
 		case <-e.stop:
-			for {
-				select {
-				case first := <-e.ops:
-					e.group(first)
-				default:
-					return
-				}
+			for e.next() {
 			}
+			return
 		}
 	}
 }
 
-// group takes what waits, runs it in one transaction and answers each op.
-func (e *sqliteEngine) group(first *op) {
-	ops := take(e.ops, first, groupOps)
-	for more := true; more && len(ops) < 2*groupOps; {
-		select {
-		case o := <-e.along:
-			if o.state.CompareAndSwap(opWaiting, opTaken) {
-				ops = append(ops, o)
-			}
-		default:
-			more = false
+// look finds out what others have written.
+func (e *sqliteEngine) look() {
+	// Administration writes from processes of its own, which can not announce to this one.
+	var version int64
+	if err := e.db.write.QueryRow("PRAGMA data_version").Scan(&version); err == nil && version != e.version {
+		if e.version != 0 {
+			e.db.hub.resync()
 		}
+		e.version = version
 	}
+	// The job queue writes as well, and a log that is not whole holds up other processes' promises too.
+	if e.holed.Load() && e.mend() == nil {
+		e.groups <- written{whole: true}
+	}
+	e.copier.after(e.db.write)
+}
+
+// next writes a group of what waits, and reports whether there was any. What lets others pass has its turn when there are none. When it has waited
+// for long it goes with them, because then there is much to do, and one commit for all is the least work.
+func (e *sqliteEngine) next() bool {
+	if len(e.along) == 0 {
+		e.passed = time.Time{}
+	} else if e.passed.IsZero() {
+		e.passed = time.Now()
+	}
+	ops := e.waiting(e.ops)
+	patient := len(ops) == 0
+	if patient || !e.passed.IsZero() && time.Since(e.passed) > alongFor {
+		ops = append(ops, e.waiting(e.along)...)
+		e.passed = time.Time{}
+	}
+	e.group(ops, patient)
+	return len(ops) > 0
+}
+
+// waiting takes what waits in a queue.
+func (e *sqliteEngine) waiting(queue chan *op) []*op {
+	select {
+	case first := <-queue:
+		return take(queue, first, groupOps)
+	default:
+		return nil
+	}
+}
+
+// group commits ops in one transaction, for seal to answer. One that is patient waits for a sync that is made for others.
+func (e *sqliteEngine) group(ops []*op, patient bool) {
 	if len(ops) == 0 {
 		return
 	}
-	began := time.Now()
+	g := written{began: time.Now(), patient: patient, whole: e.holed.Load()}
+	if g.whole {
+		if err := e.mend(); err != nil {
+			for _, o := range ops {
+				o.err = unavailable("write the log again", err)
+			}
+			settle(e.db, ops, g.began)
+			return
+		}
+	}
 	err := e.transact(ops)
 	if err != nil && len(ops) > 1 {
 		retrySingly(ops, err, func(o *op) error { return e.transact([]*op{o}) })
 	} else if err != nil {
 		ops[0].err = err
 	}
-	settle(e.db, ops, began)
+	promised, rest := part(ops)
+	settle(e.db, rest, g.began)
+	if g.ops = promised; len(promised) > 0 || g.whole {
+		e.groups <- g
+	}
+	e.copier.after(e.db.write)
+}
+
+// part parts the ops that are answered when they are on disk from those with nothing there to wait for.
+func part(ops []*op) (promised, rest []*op) {
+	for _, o := range ops {
+		if o.err != nil || o.lossy {
+			rest = append(rest, o)
+		} else {
+			promised = append(promised, o)
+		}
+	}
+	return promised, rest
 }
 
 func (e *sqliteEngine) transact(ops []*op) error {
@@ -221,6 +282,12 @@ func (e *sqliteEngine) transact(ops []*op) error {
 	defer tx.Rollback()
 	for _, o := range ops {
 		o.err = nil
+	}
+	skips := e.skip && hasCaptures(ops)
+	if skips {
+		if err := skipSeen(ctx, tx); err != nil {
+			return err
+		}
 	}
 	if err := e.insert.run(ctx, tx, ops); err != nil {
 		return err
@@ -242,7 +309,13 @@ func (e *sqliteEngine) transact(ops []*op) error {
 			return err
 		}
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if skips {
+		e.skip = false
+	}
+	return nil
 }
 
 func (e *sqliteEngine) announce([]string) {}
@@ -251,10 +324,10 @@ func (e *sqliteEngine) lockSchema(context.Context) (func(), error) { return func
 
 // health proves that a write reaches the disk.
 func (e *sqliteEngine) health(ctx context.Context) (map[string]string, error) {
-	facts := map[string]string{"database": "sqlite", "synchronous": "FULL", "journal_mode": "WAL"}
-	err := e.update(ctx, func(tx *sql.Tx) error {
+	facts := map[string]string{"database": "sqlite", "synchronous": "NORMAL", "journal_mode": "WAL", "answers": "after the log is synced"}
+	err := e.update(ctx, func(tx *sql.Tx) (bool, error) {
 		_, err := tx.ExecContext(ctx, "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat", now().UnixMicro())
-		return err
+		return false, err
 	})
 	return facts, classify(err)
 }
@@ -265,11 +338,16 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 	e.mu.Unlock()
 	close(e.stop)
 	select {
-	case <-e.done:
+	case <-e.sealed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-e.copier.done:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	e.insert.close()
 	// The writer closes last: it leaves no log behind.
-	return errors.Join(e.db.ahead.Close(), e.db.read.Close(), e.db.write.Close())
+	return errors.Join(e.log.close(), e.copier.db.Close(), e.db.ahead.Close(), e.db.read.Close(), e.db.write.Close())
 }

@@ -47,6 +47,7 @@ type sqliteConn interface {
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
+	sqlite.DBStatus
 }
 
 type sqliteStmt interface {

@@ -10,7 +10,7 @@
 //
 // # Durability
 //
-// Update and Capture return after the commit is on disk (SQLite with synchronous=FULL, PostgreSQL
+// Update and Capture return after the commit is on disk (SQLite's log synced after it, PostgreSQL
 // with fsync and synchronous_commit). Work that waits together commits together: on SQLite one
 // goroutine takes all that queue up, runs each in a savepoint and commits once; on PostgreSQL
 // captures share a round trip and Updates have transactions of their own.
@@ -71,9 +71,9 @@ type DB struct {
 // engine is what differs between the two databases in running transactions.
 type engine interface {
 	// update runs fn in a transaction and commits it.
-	update(ctx context.Context, fn func(*sql.Tx) error) error
+	update(ctx context.Context, fn change) error
 	// updateAlong is update for work that captures should feel as little as can be.
-	updateAlong(ctx context.Context, fn func(*sql.Tx) error) error
+	updateAlong(ctx context.Context, fn change) error
 	// capture stores one event and sets its Seq.
 	capture(ctx context.Context, c *captureOp) error
 	// announce tells other processes; this one knows already.
@@ -169,20 +169,20 @@ func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) 
 	return db.updateBy(ctx, who, fn, db.engine.update)
 }
 
-// UpdateAlong is Update for what nobody waits for. On SQLite it waits a moment for captures that commit anyway and goes with them, so that they
-// do not stand behind a commit of its own.
+// UpdateAlong is Update for what nobody waits for. On SQLite it lets all else pass for a moment, and then waits a moment for a sync that is made
+// for others, so that captures neither stand behind it nor behind a sync of its own.
 func (db *DB) UpdateAlong(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
 	return db.updateBy(ctx, who, fn, db.engine.updateAlong)
 }
 
-func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx) error, update func(context.Context, func(*sql.Tx) error) error) error {
+func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx) error, update func(context.Context, change) error) error {
 	if tx := db.joined(ctx); tx != nil {
 		return classify(tx.part(who, fn))
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var topics []string
-	err := update(ctx, func(sqlTx *sql.Tx) (err error) {
+	err := update(ctx, func(sqlTx *sql.Tx) (mayBeLost bool, err error) {
 		defer func() {
 			if r := recover(); r != nil {
 				err = fmt.Errorf("store: panic in update: %v", r)
@@ -190,13 +190,13 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 		}()
 		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who, Now: db.Now()}, sqlTx: sqlTx, queue: db.queue}
 		if err := fn(tx); err != nil {
-			return err
+			return false, err
 		}
 		if err := tx.flushJobs(); err != nil {
-			return err
+			return false, err
 		}
 		topics = tx.topics
-		return nil
+		return tx.mayBeLost, nil
 	})
 	if err != nil {
 		return classify(err)
@@ -245,6 +245,8 @@ type Tx struct {
 	queue  *queue
 	topics []string
 	jobs   []hookglass.Job
+
+	mayBeLost bool
 }
 
 // Who returns the principal that the view was opened for.
@@ -253,9 +255,10 @@ func (v *View) Who() hookglass.Principal { return v.who }
 // Announce makes the commit tell the topics.
 func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
 
-// MayBeLost lets the commit return before it is on disk, where that costs time of its own: for what nobody was promised, and what is done again
-// when a crash of the database takes it. What commits later is on disk no sooner than this.
+// MayBeLost lets the commit return before it is on disk: for what nobody was promised, and what is done again
+// when a crash of the database, or of the machine with it, takes it. What commits later is on disk no sooner than this.
 func (tx *Tx) MayBeLost() {
+	tx.mayBeLost = true
 	if tx.dialect == postgres {
 		_, _ = tx.exec("SET LOCAL synchronous_commit = off") // a transaction that this spoils fails in its next statement
 	}

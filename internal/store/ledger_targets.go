@@ -1,0 +1,184 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+
+	"hookglass"
+)
+
+// sparse is how many seqs may lie between two events of an endpoint, on average, for it to pay to read all deliveries of their range rather than those
+// of each event.
+const sparse = 4
+
+// targets counts how events stand with forwarding targets; kept are the events of each piece.
+func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
+	known, err := w.v.ForwardingTargets(string(w.log.endpoint.ID), 0, 0)
+	if err != nil {
+		return err
+	}
+	by := map[int64]*hookglass.LedgerConsumer{}
+	for _, t := range known {
+		by[t.ID] = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTarget, ID: strconv.FormatInt(t.ID, 10), Name: t.Name}
+	}
+	for i, p := range w.pieces {
+		rows, err := w.forwards(p, kept[i])
+		if err != nil {
+			return err
+		}
+		handed := map[int64]int64{}
+		for _, r := range rows {
+			c := by[r.num]
+			if c == nil {
+				c = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTarget, ID: strconv.FormatInt(r.num, 10), Gone: true}
+				by[r.num] = c
+			}
+			switch hookglass.ForwardState(r.state) {
+			case hookglass.ForwardDelivered:
+				c.Delivered += r.n
+			case hookglass.ForwardFailed:
+				c.Failed += r.n
+			case hookglass.ForwardSkipped:
+				c.Skipped += r.n
+			default:
+				c.Pending += r.n
+			}
+			c.Stuck += r.nobody
+			handed[r.num] += r.n
+		}
+		for _, t := range known {
+			if !t.Enabled {
+				continue
+			}
+			owed := kept[i] - handed[t.ID]
+			if owed > 0 && !t.UpdatedAt.Add(handover).Before(w.from) { // it is owed some of them alone
+				if owed, err = w.owed(p, t); err != nil {
+					return err
+				}
+			}
+			by[t.ID].Owed += max(owed, 0)
+		}
+	}
+	w.close(l, by)
+	return nil
+}
+
+// owed counts the events of a piece that came when a target had been enabled and unchanged, and were not handed over to it.
+func (w ledgerWindow) owed(p ledgerPiece, t hookglass.ForwardingTarget) (n int64, err error) {
+	since := t.UpdatedAt.Add(handover)
+	if p.whole {
+		var late ledgerPiece
+		late, p = w.since(p, since)
+		if n, err = w.notHanded(late, t.ID); err != nil {
+			return 0, err
+		}
+	}
+	a := &args{}
+	var mixed int64
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM "+w.table(a, p)+" WHERE w.received_at > "+a.add(since.UnixMicro())+
+		" AND NOT EXISTS (SELECT 1 FROM forwards f WHERE f.event = w.seq AND f.target = "+a.add(t.ID)+")", a.values, &mixed)
+	return n + mixed, err
+}
+
+// notHanded counts the events of a whole piece of which a target has nothing.
+func (w ledgerWindow) notHanded(p ledgerPiece, target int64) (n int64, err error) {
+	first, last, err := w.ends(p)
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	if n, err = w.count(p); err != nil {
+		return 0, err
+	}
+	handed, err := w.all([]int64{target}, first, last)
+	return max(n-handed[target], 0), err
+}
+
+// ends are the first and the last seq of a piece; 0: it is empty.
+func (w ledgerWindow) ends(p ledgerPiece) (first, last int64, err error) {
+	for _, order := range []struct {
+		text string
+		seq  *int64
+	}{{oldestFirst, &first}, {newestFirst, &last}} {
+		a := &args{}
+		found, err := queryAll(w.v, scanNum, "SELECT seq FROM events WHERE "+w.v.dialect.within(a, w.log.endpoint.Num, p.above, p.below)+order.text+" LIMIT 1", a.values...)
+		if err != nil || len(found) == 0 {
+			return 0, 0, err
+		}
+		*order.seq = found[0]
+	}
+	return first, last, nil
+}
+
+// forwards counts the deliveries of the events of a piece by targets and states.
+func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
+	if p.whole && kept > 0 {
+		first, last, err := w.ends(p)
+		if err != nil {
+			return nil, err
+		}
+		if last-first < sparse*kept {
+			return w.forwardsBetween(first, last)
+		}
+	}
+	a := &args{}
+	return queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), sum(CASE WHEN f.state IN ('pending', 'sending') AND f.due_at IS NULL THEN 1 ELSE 0 END) FROM "+w.table(a, p)+
+		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.values...)
+}
+
+// forwardsBetween counts the deliveries of events from one seq to another. It reads indexes alone, and rows where something is pending: what is delivered is
+// what is left of all.
+func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
+	// Also the targets that are gone: one look into an index for each target of the installation.
+	own, err := queryAll(w.v, scanNum, `WITH RECURSIVE q (target) AS (
+			SELECT min(target) FROM forwards
+			UNION ALL
+			SELECT (SELECT min(f.target) FROM forwards f WHERE f.target > q.target) FROM q WHERE q.target IS NOT NULL
+		)
+		SELECT target FROM q WHERE q.target IS NOT NULL
+			AND (SELECT f.endpoint FROM forwards f WHERE (f.target, f.num) > (q.target, 0) ORDER BY f.target, f.num LIMIT 1) = $1 ORDER BY target`, w.log.endpoint.Num)
+	if err != nil || len(own) == 0 {
+		return nil, err
+	}
+	rest, err := w.all(own, first, last)
+	if err != nil {
+		return nil, err
+	}
+	var rows []tally
+	// The sign keeps SQLite from reading all that a target ever had.
+	for _, some := range []struct{ condition, target, nobody string }{
+		{"f.due_at IS NULL AND f.state <> 'delivered'", "+f.target", "sum(CASE WHEN f.state IN ('pending', 'sending') THEN 1 ELSE 0 END)"},
+		{"f.due_at IS NOT NULL", "f.target", "0"},
+	} {
+		a := &args{}
+		found, err := queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), "+some.nobody+" FROM forwards f WHERE "+some.condition+
+			" AND "+w.v.dialect.among(some.target, a.add(w.v.dialect.list(own)))+" AND f.event >= "+a.add(first)+" AND f.event <= "+a.add(last)+" GROUP BY f.target, f.state", a.values...)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	for _, r := range rows {
+		rest[r.num] -= r.n
+	}
+	for _, target := range own {
+		if n := rest[target]; n != 0 {
+			rows = append(rows, tally{num: target, state: string(hookglass.ForwardDelivered), n: n})
+		}
+	}
+	return rows, nil
+}
+
+// all counts the deliveries to each of some targets. They are counted side by side: grouped, SQLite would sort them.
+func (w ledgerWindow) all(targets []int64, first, last int64) (map[int64]int64, error) {
+	a := &args{}
+	sums, counts, into := make([]string, len(targets)), make([]int64, len(targets)), make([]any, len(targets))
+	for i, t := range targets {
+		sums[i], into[i] = "count(*) FILTER (WHERE target = "+a.add(t)+")", &counts[i]
+	}
+	err := w.v.queryRow("endpoint", "SELECT "+strings.Join(sums, ", ")+" FROM forwards WHERE event >= "+a.add(first)+" AND event <= "+a.add(last), a.values, into...)
+	n := make(map[int64]int64, len(targets))
+	for i, t := range targets {
+		n[t] = counts[i]
+	}
+	return n, err
+}

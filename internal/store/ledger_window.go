@@ -1,0 +1,159 @@
+package store
+
+import (
+	"math"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+// ledgerWindow is the events of an endpoint that were received in a time, in pieces that have none in common.
+type ledgerWindow struct {
+	v        *View
+	log      eventLog // its floor is where the window can begin
+	below    int64
+	from, to time.Time
+	pieces   []ledgerPiece
+	spots    []ledgerSpot
+}
+
+// ledgerSpot is where the events of some minutes lie.
+type ledgerSpot struct{ from, to, low, high int64 }
+
+// ledgerPiece is a range of seqs, neither bound included. Of a whole one every event was received in the time, so that it is counted without reading the
+// events; of another each is asked when it was.
+type ledgerPiece struct {
+	above, below int64
+	whole        bool
+}
+
+// ledgerWindow finds the pieces, and adds up the figures of the time. Where the figures place all events by their seqs, the pieces are one that is
+// whole and those at its ends in which events of different times are mixed.
+func (v *View) ledgerWindow(ref string, from, to time.Time) (w ledgerWindow, all hookglass.Figures, err error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return w, all, err
+	}
+	w = ledgerWindow{v: v, log: log, below: math.MaxInt64, from: from, to: to}
+	narrow := log
+	if err := v.bracket(&narrow, &w.below, query.Between(from.Add(-time.Microsecond), to)); err != nil {
+		return w, all, err
+	}
+	w.log.floor = narrow.floor
+	before, within, after, err := w.figures()
+	if err != nil {
+		return w, all, err
+	}
+	w.pieces = []ledgerPiece{{above: w.log.floor, below: w.below}}
+	// With few events the log is not bracketed: any of them may be of the time, however far its clock was off.
+	if log.endpoint.EventCount >= bracketFrom && placed(before) && placed(within) && placed(after) {
+		w.pieces = w.placedPieces(before, within, after)
+	}
+	return w, within, nil
+}
+
+func placed(f hookglass.Figures) bool { return f.Placed == f.Events }
+
+func (w ledgerWindow) placedPieces(before, within, after hookglass.Figures) []ledgerPiece {
+	above, below := max(w.log.floor, before.High), w.below
+	if after.Low > 0 {
+		below = min(below, after.Low)
+	}
+	if above >= below {
+		return w.pieces
+	}
+	pieces := []ledgerPiece{{above: above, below: below, whole: true}}
+	if within.Low > 0 && within.Low <= above {
+		pieces = append(pieces, ledgerPiece{above: max(within.Low-1, w.log.floor), below: above + 1})
+	}
+	if within.High >= below {
+		pieces = append(pieces, ledgerPiece{above: below - 1, below: next(within.High)})
+	}
+	return pieces
+}
+
+// figures adds up what arrived in the time, and what arrived before and after it as far away as a clock may be off.
+func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err error) {
+	add := func(at, span int64, f hookglass.Figures) {
+		if f.Placed > 0 {
+			w.spots = append(w.spots, ledgerSpot{at, at + span, f.Low, f.High})
+		}
+		switch {
+		case at < w.from.Unix()/60:
+			before.Add(f)
+		case at < w.to.Unix()/60:
+			within.Add(f)
+		default:
+			after.Add(f)
+		}
+	}
+	first, last := w.from.Add(-clockError).Truncate(time.Hour), w.to.Add(clockError+time.Hour).Truncate(time.Hour)
+	cut := func(at time.Time) int64 { // the hour that a bound cuts in two, which is read by minutes; -60: it cuts none
+		if hour := at.Truncate(time.Hour); !hour.Equal(at) {
+			return hour.Unix() / 60
+		}
+		return -spanHour
+	}
+	begin, end := cut(w.from), cut(w.to)
+	_, err = queryAll(w.v, func(scan func(...any) error) (struct{}, error) {
+		var start, span int64
+		f, err := scanFigures(func(dest ...any) error { return scan(append([]any{&start, &span}, dest...)...) })
+		if err == nil {
+			add(start, span, f)
+		}
+		return struct{}{}, err
+	}, `SELECT start, span, figures FROM rollups WHERE endpoint = $1 AND span = 60 AND start >= $2 AND start < $3 AND start <> $4 AND start <> $5
+		UNION ALL SELECT start, span, figures FROM rollups WHERE endpoint = $1 AND span = 1 AND start >= $4 AND start < cast($4 AS bigint) + 60
+		UNION ALL SELECT start, span, figures FROM rollups WHERE endpoint = $1 AND span = 1 AND start >= $5 AND start < cast($5 AS bigint) + 60 AND start >= cast($4 AS bigint) + 60`,
+		w.log.endpoint.Num, first.Unix()/60, last.Unix()/60, begin, max(end, -spanHour))
+	if err != nil {
+		return before, within, after, err
+	}
+	tail, err := w.v.notRolled(w.log.endpoint.Num)
+	for _, a := range tail {
+		var f hookglass.Figures
+		a.addTo(&f)
+		add(a.ReceivedAt.Unix()/60, spanMinute, f)
+	}
+	return before, within, after, err
+}
+
+// among is the condition for the events of a piece above a seq.
+func (w ledgerWindow) among(a *args, p ledgerPiece, above int64) string {
+	condition := w.v.dialect.within(a, w.log.endpoint.Num, max(above, p.above), p.below)
+	if p.whole {
+		return condition
+	}
+	return condition + " AND received_at >= " + a.add(w.from.UnixMicro()) + " AND received_at < " + a.add(w.to.UnixMicro())
+}
+
+// table is the events of a piece as a table w.
+func (w ledgerWindow) table(a *args, p ledgerPiece) string {
+	return "(SELECT seq, received_at, spf FROM events WHERE " + w.among(a, p, 0) + ") AS w"
+}
+
+// hull is the range that all pieces lie in.
+func (w ledgerWindow) hull() ledgerPiece {
+	h := w.pieces[0]
+	h.whole = h.whole && len(w.pieces) == 1
+	for _, p := range w.pieces {
+		h.above, h.below = min(h.above, p.above), max(h.below, p.below)
+	}
+	return h
+}
+
+// since parts a whole piece by a time: all events of late were received after it, those of mixed may have been, and no others.
+func (w ledgerWindow) since(p ledgerPiece, at time.Time) (late, mixed ledgerPiece) {
+	minute, low, high := at.Unix()/60, int64(math.MaxInt64), p.above
+	for _, s := range w.spots {
+		if s.from <= minute {
+			high = max(high, s.high)
+		}
+		if s.to > minute {
+			low = min(low, s.low)
+		}
+	}
+	late = ledgerPiece{above: min(high, p.below-1), below: p.below, whole: true}
+	return late, ledgerPiece{above: max(min(low-1, late.above), p.above), below: late.above + 1, whole: true}
+}
