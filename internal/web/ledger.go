@@ -3,10 +3,12 @@ package web
 import (
 	"encoding/csv"
 	"net/http"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/ledger"
 	"hookglass/internal/store"
+	"hookglass/internal/web/fresh"
 	"hookglass/internal/web/layout"
 	pages "hookglass/internal/web/ledger"
 )
@@ -20,6 +22,7 @@ const (
 
 func (a *app) registerLedger() {
 	a.page("GET /endpoints/{endpoint}/ledger", a.showLedger)
+	a.page("GET /endpoints/{endpoint}/ledger/book", a.ledgerBook)
 	a.page("GET /endpoints/{endpoint}/ledger/file", a.ledgerFile)
 }
 
@@ -32,18 +35,19 @@ func askedLedger(r *http.Request) pages.Asked {
 	return asked
 }
 
+// showLedger paints at once: the sums may take a while, so the page fetches them as a part of itself. With sums=1, for browsers without scripts, they
+// are in it.
 func (a *app) showLedger(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
-	m := pages.Model{Asked: askedLedger(r)}
-	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+	m := pages.Model{Asked: askedLedger(r), Cursor: r.FormValue("cursor")}
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics, fresh.Script); err != nil {
 		return err
 	}
 	m.Frame.Title = "Ledger · " + e.Name
-	after, err := place(r.FormValue("cursor"))
-	if err != nil {
+	if _, err := place(m.Cursor); err != nil {
 		return err
 	}
 	now := a.DB.Now()
@@ -55,7 +59,43 @@ func (a *app) showLedger(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+	if r.FormValue("sums") != "" {
+		if err := a.addUp(r, v, e, span, now, &m); err != nil {
+			return err
+		}
+	}
+	return render(w, r, http.StatusOK, pages.Page(m))
+}
+
+// ledgerBook is the sums and the events alone.
+func (a *app) ledgerBook(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	m := pages.Model{Asked: askedLedger(r), Cursor: r.FormValue("cursor")}
+	m.Endpoint = e
+	now := a.DB.Now()
+	span, err := ledger.ParseWindow(m.Asked.From, m.Asked.To, now)
+	if err != nil {
+		return err
+	}
+	err = a.addUp(r, v, e, span, now, &m)
+	if hookglass.Is(err, hookglass.CodeUnavailable) {
+		m.Failed = "The sums are not done: the storage is busy, or the window is too long to be added up in time."
+	} else if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, pages.Book(m))
+}
+
+func (a *app) addUp(r *http.Request, v visitor, e hookglass.Endpoint, span ledger.Window, now time.Time, m *pages.Model) error {
+	after, err := place(m.Cursor)
+	if err != nil {
+		return err
+	}
+	m.Summed = true
+	return a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		if m.Ledger, err = ledger.Read(view, string(e.ID), span, now); err != nil {
 			return err
 		}
@@ -66,10 +106,6 @@ func (a *app) showLedger(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, pages.Page(m))
 }
 
 // ledgerFile is all events of a window as CSV. One that breaks off says so by its missing end, as any download does.

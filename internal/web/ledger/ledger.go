@@ -25,7 +25,10 @@ var Files embed.FS
 type Model struct {
 	layout.Frame
 	Asked  Asked
+	Cursor string // the page of events that was asked for; empty: the first
 	Fault  string // what is wrong with what was asked
+	Failed string // why there are no sums, though what was asked is right
+	Summed bool   // what follows is there; else it is fetched when the page is
 	Ledger hookglass.Ledger
 	Lines  []hookglass.LedgerLine
 	Next   string // where the next page of events begins; empty: there is none
@@ -55,7 +58,9 @@ func (m Model) path(below string, more ...string) string {
 		q.Set("to", m.Asked.To)
 	}
 	for i := 0; i+1 < len(more); i += 2 {
-		q.Set(more[i], more[i+1])
+		if more[i+1] != "" {
+			q.Set(more[i], more[i+1])
+		}
 	}
 	return "/endpoints/" + string(m.Endpoint.ID) + "/ledger" + below + "?" + q.Encode()
 }
