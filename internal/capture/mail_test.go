@@ -224,6 +224,50 @@ func TestTheVerdictComesAfterTheMail(t *testing.T) {
 	})
 }
 
+// heldDNS answers when it is let.
+type heldDNS struct {
+	email.Resolver
+	asked, goOn chan struct{}
+}
+
+func (d heldDNS) LookupTXT(ctx context.Context, name string) ([]string, error) {
+	d.asked <- struct{}{}
+	<-d.goOn
+	return d.Resolver.LookupTXT(ctx, name)
+}
+
+// Large mails are loaded a few at a time. Those that find no room are looked at later, and not forgotten.
+func TestLargeMailsAreAuthenticatedAFewAtATime(t *testing.T) {
+	db := storetest.SQLite(t)
+	b := newBench(t, db)
+	zone, err := email.ParseZone(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dns := heldDNS{zone, make(chan struct{}, 100), make(chan struct{})}
+	o := &office{t, db, capture.New(db, capture.Config{Verifiers: b.endpoints, MailDomain: "mail.test", Resolver: dns}, slog.New(slog.DiscardHandler))}
+	inbox := o.mailbox("inbox")
+	large := func() store.Task {
+		ev := o.event(inbox, o.send(note, "inbox@mail.test")[0].Event)
+		ev.Payload, ev.Size = nil, 40<<20
+		return o.task(ev)
+	}
+	first, second := large(), large()
+	ended := make(chan error)
+	go func() { ended <- o.captures.Authenticate(t.Context(), first) }()
+	<-dns.asked
+	if err := o.captures.Authenticate(t.Context(), second); !hookglass.Is(err, hookglass.CodeRateLimited) {
+		t.Errorf("the second mail of 40 MB beside the first: %v, want rate_limited", err)
+	}
+	close(dns.goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := o.captures.Authenticate(t.Context(), second); err != nil {
+		t.Error(err)
+	}
+}
+
 // A node that stops in the middle leaves the task to another rather than a wrong answer.
 func TestAVerdictThatWasCutOffIsNone(t *testing.T) {
 	o := newOffice(t, storetest.SQLite(t), "")

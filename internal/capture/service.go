@@ -9,6 +9,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/email"
+	"hookglass/internal/fair"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
 )
@@ -46,7 +47,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, outage: outage{log: log}, keys: newKeyring(cfg.Keys, log)}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), verdicts: verdicts{room: fair.NewRoom(largeMails)}}
 }
 
 // Run writes counts of refusals down until ctx ends.

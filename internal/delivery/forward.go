@@ -266,7 +266,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 			case s.event == nil:
 				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
 			default:
-				f.sending.Go(func() {
+				fair.Begin(&f.sending, func() {
 					f.deliver(sends, s)
 					f.hand(s)
 				})

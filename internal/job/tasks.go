@@ -232,7 +232,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 				e.again, e.wait = true, time.Second
 			case e.Event == nil: // deleted meanwhile
 			default:
-				w.working.Go(func() { w.work(working, e) })
+				fair.Begin(&w.working, func() { w.work(working, e) })
 				continue
 			}
 			w.ended <- e

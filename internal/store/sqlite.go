@@ -34,8 +34,10 @@ type sqliteEngine struct {
 	version int64     // of the data, when others were last seen to have written; of the writer
 	log     logFile
 	copier  *copier
-	holed   atomic.Bool // a sync has failed, and what it should have brought to the disk may be missing there
-	skip    bool        // numbers before the next capture, see skipSeen; of the writer
+	syncing atomic.Bool   // a sync is on its way
+	synced  chan struct{} // one has ended
+	holed   atomic.Bool   // a sync has failed, and what it should have brought to the disk may be missing there
+	skip    bool          // numbers before the next capture, see skipSeen; of the writer
 }
 
 func (db *DB) openSQLite(ctx context.Context, path string) error {
@@ -94,7 +96,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	}
 	e := &sqliteEngine{
 		db: db, ops: make(chan *op, queueLen), along: make(chan *op, queueLen), groups: make(chan written, sealQueue),
-		stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: write}, log: log, skip: crashed,
+		synced: make(chan struct{}, 1), stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: write}, log: log, skip: crashed,
 	}
 	e.copier = newCopier(copies, db.log, &e.holed)
 	db.engine = e
@@ -168,7 +170,7 @@ func (e *sqliteEngine) run() {
 		}
 		select {
 		case first := <-e.ops:
-			e.group(take(e.ops, first, groupOps), false)
+			e.group(e.gather(take(e.ops, first, groupOps)), false)
 		case first := <-e.along:
 			e.group(take(e.along, first, groupOps), true)
 		case <-look.C:
@@ -206,7 +208,7 @@ func (e *sqliteEngine) next() bool {
 	} else if e.passed.IsZero() {
 		e.passed = time.Now()
 	}
-	ops := e.waiting(e.ops)
+	ops := e.gather(e.waiting(e.ops))
 	patient := len(ops) == 0
 	if patient || !e.passed.IsZero() && time.Since(e.passed) > alongFor {
 		ops = append(ops, e.waiting(e.along)...)

@@ -44,7 +44,7 @@ func (e *sqliteEngine) seal() {
 				together++
 			}
 			if failed == nil {
-				if failed = e.log.seal(); failed != nil {
+				if failed = e.sync(); failed != nil {
 					e.holed.Store(true)
 				}
 			}
@@ -54,6 +54,39 @@ func (e *sqliteEngine) seal() {
 			groups = groups[together:]
 		}
 	}
+}
+
+// sync brings the log to the disk, and tells the writer when it has ended.
+func (e *sqliteEngine) sync() error {
+	e.syncing.Store(true)
+	err := e.log.seal()
+	e.syncing.Store(false)
+	select {
+	case e.synced <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+// fewOps are gathered while a sync is on its way.
+const fewOps = 8
+
+// gather adds to a few ops what comes until the sync that is on its way has ended. Theirs can not begin before, and one commit for all of them is less
+// work, of which a commit of one op mostly consists.
+func (e *sqliteEngine) gather(ops []*op) []*op {
+	select {
+	case <-e.synced: // one that has ended long ago
+	default:
+	}
+	for len(ops) > 0 && len(ops) < fewOps && e.syncing.Load() {
+		select {
+		case o := <-e.ops:
+			ops = append(ops, take(e.ops, o, groupOps)...)
+		case <-e.synced:
+			return append(ops, e.waiting(e.ops)...)
+		}
+	}
+	return ops
 }
 
 // committed returns the group and those that are committed behind it. When all of them are patient it waits a moment for one that is not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -387,4 +388,45 @@ func TestWhatGoesAlongLetsOthersPass(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
+}
+
+// What comes while a sync is on its way could not be synced before it ends, so it is one commit.
+func TestFewThatComeDuringASyncAreCommittedTogether(t *testing.T) {
+	var mu sync.Mutex
+	var groups []int
+	db := storetest.Open(t, store.Config{
+		Path: filepath.Join(t.TempDir(), "hookglass.db"),
+		OnCapture: func(events int, _ int64, _ time.Duration) {
+			mu.Lock()
+			groups = append(groups, events)
+			mu.Unlock()
+		},
+	})
+	e := newEndpoint(t, db)
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	db.OnSync(func(log *os.File) error {
+		first.Do(func() {
+			close(begun)
+			<-goOn
+		})
+		return store.SyncData(log)
+	})
+	var wg sync.WaitGroup
+	send := func() {
+		if _, err := captureBody(t.Context(), db, e, "x"); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Go(send)
+	<-begun
+	for range 5 {
+		wg.Go(send)
+		time.Sleep(5 * time.Millisecond) // time to be committed alone
+	}
+	close(goOn)
+	wg.Wait()
+	if want := []int{1, 5}; !slices.Equal(groups, want) {
+		t.Errorf("groups of %v captures, want %v", groups, want)
+	}
 }
