@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -130,6 +131,57 @@ func checkSays(t *testing.T, n *node, words string) {
 	}
 	if refused := strings.Count(log, "\n"); refused > 1000 {
 		t.Errorf("the log has %d lines: a disk that is full is said again and again", refused)
+	}
+}
+
+// A restore that finds no room ends with an error, and the database that it would have replaced is as it was.
+func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
+	t.Parallel()
+	from := newSite(t, t.TempDir(), "").serve()
+	saved := from.endpoint()
+	load{to: []*node{from}, ledger: saved, conns: 8, rate: 1000}.during(time.Second)
+	file := filepath.Join(t.TempDir(), "backup")
+	from.command(nil, "", append([]string{"backup", file, "--json"}, from.storage(0)...)...)
+
+	dir := smallDisk(t, "64m")
+	n := newSite(t, dir, "").serve()
+	l := n.endpoint()
+	load{to: []*node{n}, ledger: l, conns: 8, rate: 200}.during(500 * time.Millisecond)
+	n.kill() // what is in its log is not in the database yet
+	ballast := filepath.Join(dir, "ballast")
+	restore := append([]string{"restore", file, "--force", "--json"}, n.storage(0)...)
+	for _, room := range []int64{0, 200 << 10, 1 << 20} {
+		fill(t, ballast)
+		info, err := os.Stat(ballast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(ballast, info.Size()-room); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(program, restore...)
+		cmd.Env = environment()
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Fatalf("with room for %d bytes it was restored: %s", room, out)
+		} else if !strings.Contains(string(out), "disk is full") && !strings.Contains(string(out), "no space left") {
+			t.Errorf("with room for %d bytes the reason is not said: %s", room, out)
+		}
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	n.ready(10 * time.Second)
+	if b := l.check(t, n); b.acked == 0 || b.acked != b.stored {
+		t.Errorf("after restores that failed: %v", b)
+	}
+	n.kill()
+	n.command(nil, "", restore...)
+	n.token = from.token
+	n.start()
+	n.ready(10 * time.Second)
+	if b := saved.check(t, n); b.acked == 0 || b.acked != b.stored {
+		t.Errorf("after the restore: %v", b)
 	}
 }
 
