@@ -108,6 +108,7 @@ func parse(args []string) (*plan, error) {
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture, forward and mail parts; medians are reported")
+	fs.IntVar(&p.tunnels, "tunnels", 5000, "idle sessions of the tunnel part")
 	fs.StringVar(&p.profiles, "profile", "", "directory for processor profiles of the service during the forward part; empty for none")
 	fs.DurationVar(&p.time, "time", 5*time.Second, "length of one load")
 	fs.DurationVar(&p.warm, "warm", time.Second, "load before each measured one")
@@ -134,7 +135,7 @@ func parse(args []string) (*plan, error) {
 		return nil, fmt.Errorf("unexpected %q", fs.Arg(0))
 	}
 	p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 200, 5, 100, 10<<20, 5*time.Second
-	p.tunnels, p.quiet, p.missed = 5000, 50*time.Second, 1000
+	p.quiet, p.missed = 50*time.Second, 1000
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if *short {
@@ -150,7 +151,8 @@ func parse(args []string) (*plan, error) {
 		shorten("time", func() { p.time = 300 * time.Millisecond })
 		shorten("warm", func() { p.warm = 100 * time.Millisecond })
 		p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 10, 1, 8, 1<<20, 200*time.Millisecond
-		p.tunnels, p.quiet, p.missed = 20, p.settle, 50
+		shorten("tunnels", func() { p.tunnels = 20 })
+		p.quiet, p.missed = p.settle, 50
 	}
 	p.databases, p.parts = strings.Split(*databases, ","), strings.Split(*parts, ",")
 	for _, d := range p.databases {

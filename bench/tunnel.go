@@ -38,6 +38,8 @@ type tunnelRow struct {
 	idle      int
 	memory    int64 // with the idle sessions, and without
 	before    int64
+	core      float64       // of a processor, that the idle sessions take
+	back      time.Duration // after which all were there again when the service had been started anew
 	missed    int           // events that a client missed
 	caughtUp  time.Duration // after which it had them
 }
@@ -277,39 +279,65 @@ func (p *plan) idleTunnels(ctx context.Context, s *service, row *tunnelRow) erro
 	if row.before, _, err = s.memory(); err != nil {
 		return err
 	}
-	clients := make(chan *tunnelClient, p.tunnels)
-	defer func() {
-		close(clients)
-		for c := range clients {
-			_ = c.ws.CloseNow()
-		}
-	}()
-	for n := 0; n < p.tunnels; n += connectsPerToken {
-		var token struct{ Token string }
-		if err := s.admin(ctx, &token, "token", "create", "--email", "bench@example.com"); err != nil {
+	tokens := make([]string, (p.tunnels+connectsPerToken-1)/connectsPerToken)
+	for i := range tokens {
+		var made struct{ Token string }
+		if err := s.admin(ctx, &made, "token", "create", "--email", "bench@example.com"); err != nil {
 			return err
 		}
-		var opening sync.WaitGroup
-		failures := make(chan error, connectsPerToken)
-		for range min(connectsPerToken, p.tunnels-n) {
-			opening.Go(func() {
-				c, err := s.connect(ctx, token.Token)
-				if err != nil {
-					failures <- err
-					return
-				}
-				clients <- c
-				go c.idle()
-			})
-		}
-		opening.Wait()
-		if len(failures) > 0 {
-			return fmt.Errorf("after %d sockets: %w", n, <-failures)
-		}
+		tokens[i] = made.Token
+	}
+	if err := s.connectAll(ctx, tokens, p.tunnels); err != nil {
+		return err
 	}
 	wait(ctx, p.quiet) // what opening them took is given back
-	row.memory, _, err = s.memory()
+	if row.memory, _, err = s.memory(); err != nil {
+		return err
+	}
+	before, err := s.spent()
+	if err != nil {
+		return err
+	}
+	wait(ctx, p.settle)
+	after, err := s.spent()
+	if err != nil {
+		return err
+	}
+	row.core = (after.service - before.service).Seconds() / p.settle.Seconds()
+	if err := s.stop(); err != nil {
+		return err
+	}
+	if _, err := s.start(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	err = s.connectAll(ctx, tokens, p.tunnels)
+	row.back = time.Since(began)
 	return err
+}
+
+// connectAll opens so many sockets, a share of them by each token. They live until the service stops.
+func (s *service) connectAll(ctx context.Context, tokens []string, sockets int) error {
+	var opening sync.WaitGroup
+	failures := make(chan error, sockets)
+	places := make(chan struct{}, connectsPerToken)
+	for n := range sockets {
+		opening.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			c, err := s.connect(ctx, tokens[n/connectsPerToken])
+			if err != nil {
+				failures <- err
+				return
+			}
+			go c.idle()
+		})
+	}
+	opening.Wait()
+	if len(failures) > 0 {
+		return fmt.Errorf("%d of %d sockets: %w", len(failures), sockets, <-failures)
+	}
+	return nil
 }
 
 // wait passes a time.
@@ -325,14 +353,15 @@ func (r *report) writeTunnels(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\n### Tunnel\n\nThe way of an event from the sender's request to a connected client, at %d a second; then as many as go through one session while 64 senders send;\n"+
-		"then `hookglass listen` is killed, misses events and is started again, until a local target has them and the gap is recovered; then the memory with idle sessions.\n"+
+		"then `hookglass listen` is killed, misses events and is started again, until a local target has them and the gap is recovered; then what idle sessions take, and how soon all are back when the service is started anew.\n"+
 		"The goals are %v and %v, %s events a second, %v for 1,000 missed events, and %d MB with 5,000 sessions.\n\n",
 		tunnelRate, tunnelP50Goal, tunnelP99Goal, thousands(tunnelEventsGoal), catchUpGoal, tunnelIdleGoal>>20)
-	t := table{{"database", "p50", "p99", "events/s through one session", "captures/s meanwhile", "missed events", "caught up after", "idle sessions", "memory", "before them"}}
+	t := table{{"database", "p50", "p99", "events/s through one session", "captures/s meanwhile", "missed events", "caught up after", "idle sessions", "memory", "before them", "of a processor", "back after"}}
 	for _, u := range r.tunnels {
 		t = append(t, []string{u.database, duration(u.p50), duration(u.p99), thousands(int64(u.perSecond)), thousands(int64(u.captured)),
 			thousands(int64(u.missed)), duration(u.caughtUp), thousands(int64(u.idle)),
-			strconv.FormatInt(u.memory>>20, 10) + " MB", strconv.FormatInt(u.before>>20, 10) + " MB"})
+			strconv.FormatInt(u.memory>>20, 10) + " MB", strconv.FormatInt(u.before>>20, 10) + " MB",
+			fmt.Sprintf("%.0f %%", 100*u.core), duration(u.back)})
 	}
 	t.write(b)
 }
