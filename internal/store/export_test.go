@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"os"
+
+	"hookglass"
 )
 
 // Record makes the view tell fn every statement that it runs, before it runs it.
@@ -131,3 +133,24 @@ var SyncData = syncData
 
 // LogPages is how long the log of an embedded database may grow, in pages.
 const LogPages = logPages
+
+// CaptureGroup captures events as one group, where the engine has such, and returns what became of each.
+func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work Work) []error {
+	errs := make([]error, len(events))
+	e, grouped := db.engine.(*postgresEngine)
+	if !grouped {
+		for i, ev := range events {
+			errs[i] = db.CaptureWith(ctx, 0, ev, work)
+		}
+		return errs
+	}
+	var ops []*op
+	for _, ev := range events {
+		ops = append(ops, &op{ctx: ctx, capture: &captureOp{event: ev, work: work}, done: make(chan struct{})})
+	}
+	e.group(ops)
+	for i, o := range ops {
+		errs[i] = classify(o.err)
+	}
+	return errs
+}

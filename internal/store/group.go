@@ -134,7 +134,7 @@ func take(queue <-chan *op, first *op, most int) []*op {
 // it for all. Storage that fails as such ends this at once.
 func retrySingly(ops []*op, err error, run func(*op) error) {
 	for i, o := range ops {
-		if storageTrouble(err) {
+		if err != nil && storageTrouble(err) {
 			for _, rest := range ops[i:] {
 				rest.err = err
 			}

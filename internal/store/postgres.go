@@ -170,6 +170,9 @@ func (e *postgresEngine) announce(topics []string) {
 	}
 }
 
+// notify does not wait for the disk: a listener that outlives the server's crash connects anew, and then everything may have changed.
+const notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
+
 // announceEvery bounds how often a node notifies: NOTIFY makes commits of all nodes wait for each other.
 const announceEvery = 10 * time.Millisecond
 
@@ -205,7 +208,7 @@ func (e *postgresEngine) runAnnounce(ctx context.Context) {
 			payload.WriteString(t)
 			payload.WriteByte(' ')
 		}
-		if _, err := e.captures.Exec(ctx, "SELECT pg_notify($1, $2)", channel, payload.String()); err != nil && ctx.Err() == nil {
+		if _, err := e.captures.Exec(ctx, notify, channel, payload.String()); err != nil && ctx.Err() == nil {
 			e.db.log.Debug("announcement lost", "error", err)
 		}
 	}

@@ -1,0 +1,160 @@
+package store_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// assortment makes so many events that differ in what may be missing.
+func assortment(n int, endpoints ...hookglass.Endpoint) (events []*hookglass.Event) {
+	for i := range n {
+		e := endpoints[i%len(endpoints)]
+		ev := newEvent(e, fmt.Sprintf("event %d of %d %s", i, n, strings.Repeat("x", i*100)))
+		switch i % 6 {
+		case 1:
+			ev = mailEvent(e)
+			ev.Body, ev.Size, ev.Subject, ev.From = []byte{0, 0xff}, 2, "caf\xe9", "a@b.test"
+		case 2:
+			ev.Trailers = hookglass.Headers{{Name: "X-Sum", Value: "1"}}
+			ev.Path, ev.RawQuery, ev.ContentType = "/a\x00b", "q=\xff", "text/plain"
+		case 3:
+			ev.Body, ev.Size = []byte{}, 0
+			ev.EventType, ev.EventRef, ev.DeliveryID, ev.SignatureReason = "push", "e_1", "d_1", "no_secret"
+		case 4:
+			ev.Reply = &hookglass.Reply{Source: hookglass.SourceCustom, Delay: time.Second}
+		case 5:
+			ev.Reply.Status, ev.Reply.Body = 503, []byte("not now")
+		}
+		events = append(events, ev)
+	}
+	return events
+}
+
+// Groups of PostgreSQL are inserted or copied, by their size.
+func TestAGroupIsStoredAsEachEventAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a, b := newEndpoint(t, db), newEndpoint(t, db)
+		target := hookglass.ForwardingTarget{EndpointNum: a.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+		last, total := int64(0), 0
+		for _, n := range []int{1, 3, 4, 7, 2, 64} {
+			events := assortment(n, a, b)
+			total += n
+			for i, err := range db.CaptureGroup(t.Context(), events, store.Work{Forward: true, Tasks: []store.TaskKind{store.TaskActions, store.TaskSchema}}) {
+				if err != nil {
+					t.Fatalf("%d of %d: %v", i, n, err)
+				}
+			}
+			for i, ev := range events {
+				want := *ev
+				reading(t, db, func(v *store.View) error {
+					got, err := v.Event(string(ev.EndpointID), string(ev.ID))
+					if err != nil {
+						return err
+					}
+					if got.Seq != ev.Seq {
+						t.Errorf("%d of %d: stored as %d and known as %d", i, n, got.Seq, ev.Seq)
+					}
+					if !reflect.DeepEqual(got.Headers, want.Headers) || !reflect.DeepEqual(got.Trailers, want.Trailers) || string(got.Body) != string(want.Body) || (got.Reply == nil) != (want.Reply == nil) {
+						t.Errorf("%d of %d: %+v", i, n, got.Payload)
+					}
+					if want.Reply != nil && (got.Reply.Status != want.Reply.Status || got.Reply.Source != want.Reply.Source || got.Reply.Delay != want.Reply.Delay || string(got.Reply.Body) != string(want.Reply.Body)) {
+						t.Errorf("%d of %d: %+v", i, n, got.Reply)
+					}
+					if !reflect.DeepEqual(got.Envelope, want.Envelope) {
+						t.Errorf("%d of %d: %+v", i, n, got.Envelope)
+					}
+					if got.Method != want.Method || got.Path != want.Path || got.RawQuery != want.RawQuery || got.ContentType != want.ContentType || got.URL != want.URL || got.Size != want.Size ||
+						got.EventType != want.EventType || got.EventRef != want.EventRef || got.DeliveryID != want.DeliveryID || got.SignatureReason != want.SignatureReason || got.From != want.From || got.Subject != want.Subject {
+						t.Errorf("%d of %d: %+v", i, n, got)
+					}
+					return nil
+				})
+			}
+			// In the order in which they came, each endpoint's for itself.
+			before := last
+			for _, e := range []hookglass.Endpoint{a, b} {
+				seq := before
+				for _, ev := range events {
+					if ev.EndpointNum != e.Num {
+						continue
+					}
+					if ev.Seq <= seq {
+						t.Errorf("of %d: %d after %d", n, ev.Seq, seq)
+					}
+					seq = ev.Seq
+					last = max(last, seq)
+				}
+			}
+		}
+		reading(t, db, func(v *store.View) error {
+			for query, want := range map[string]int{
+				"SELECT count(*) FROM events e JOIN payloads p ON p.seq = e.seq":                                  total,
+				"SELECT count(*) FROM event_tasks t JOIN events e ON e.seq = t.event AND e.endpoint = t.endpoint": 2 * total,
+				"SELECT count(*) FROM forwards f JOIN events e ON e.seq = f.event AND e.endpoint = f.endpoint":    1 + 2 + 2 + 4 + 1 + 32,
+				"SELECT count(DISTINCT event) FROM forwards":                                                      1 + 2 + 2 + 4 + 1 + 32,
+				"SELECT count(DISTINCT event) FROM event_tasks":                                                   total,
+				"SELECT sum(event_count) FROM endpoint_stats":                                                     total,
+			} {
+				n, err := v.Ints(query)
+				if err != nil {
+					return err
+				}
+				if int(n[0]) != want {
+					t.Errorf("%s: %d, not %d", query, n[0], want)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestAGroupWithoutItsSpoiltEventIsStored(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, gone := newEndpoint(t, db), newEndpoint(t, db)
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&gone) })
+		for _, n := range []int{1, 2, 20} {
+			twice := newEvent(e, "twice")
+			capture(t, db, twice)
+			again, late := *twice, newEvent(gone, "late")
+			events := append(append(assortment(n, e), &again, late), assortment(n, e)...)
+			for i, err := range db.CaptureGroup(t.Context(), events, store.Work{}) {
+				switch {
+				case events[i] == &again:
+					if err == nil {
+						t.Errorf("among %d an event was stored twice", n)
+					}
+				case events[i] == late:
+					if !hookglass.Is(err, hookglass.CodeNotFound) {
+						t.Errorf("among %d an event of a deleted endpoint: %v", n, err)
+					}
+				case err != nil:
+					t.Errorf("among %d: %v", n, err)
+				}
+			}
+			// Numbers that a failed group took are nobody's, and those after them are right again.
+			next := assortment(n+3, e)
+			for _, err := range db.CaptureGroup(t.Context(), next, store.Work{}) {
+				if err != nil {
+					t.Errorf("the group after it, of %d: %v", n+3, err)
+				}
+			}
+			for _, ev := range append(next, events[:n]...) {
+				reading(t, db, func(v *store.View) error {
+					got, err := v.Event(string(e.ID), string(ev.ID))
+					if err == nil && (got.Seq != ev.Seq || string(got.Body) != string(ev.Body)) {
+						t.Errorf("%d: %d %q, not %d %q", n, got.Seq, got.Body, ev.Seq, ev.Body)
+					}
+					return err
+				})
+			}
+		}
+	})
+}

@@ -1,0 +1,6 @@
+-- +goose Up
+-- For PostgreSQL alone.
+SELECT 1;
+
+-- +goose Down
+SELECT 1;

@@ -1,0 +1,418 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"hookglass"
+)
+
+// statement is a prepared statement and the name that it has on each connection.
+type statement struct{ name, text string }
+
+// The statements of a group of captures, in the order in which they are executed. A bump of an endpoint that is gone fails, and with it the group: it divides by zero.
+var (
+	captureFirst = statement{"capture_first", "SELECT pg_advisory_xact_lock($1)"}
+	captureBump  = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
+
+	// Few events are inserted one by one.
+	captureEvent   = statement{"capture_event", "INSERT INTO events (" + capturedEvent + ") VALUES (" + placeholders(capturedEvent) + ") RETURNING seq"}
+	capturePayload = statement{"capture_payload", "INSERT INTO payloads (seq, " + capturedPayload + ") VALUES (currval('events_seq_seq'), " + placeholders(capturedPayload) + ")"}
+
+	// More are copied, which takes half the processor time of it (docs/decisions/0030). A copy evaluates nothing but defaults, so the events' numbers come from
+	// their identity, and those of their payloads from another sequence, which captureNumber sets to the first of the $1 and returns.
+	captureEvents   = statement{"capture_events", "COPY events (" + capturedEvent + ") FROM STDIN BINARY"}
+	captureNumber   = statement{"capture_number", "SELECT setval('payloads_seq_seq', currval('events_seq_seq') - cast($1 AS bigint) + 1, false)"}
+	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
+
+	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2.
+	captureForwards = statement{"capture_forwards", `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+		SELECT t.id, t.endpoint, w.event, 'pending', ` + postgresClock + `, 0, 0, cast($4 AS bigint)
+		FROM (SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event
+			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[])) AS u (place, endpoint)) w
+		JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1 ORDER BY w.event, t.id`}
+	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
+		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, ` + postgresClock + `, 0, 0, 0
+		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[])) AS u (place, endpoint, kind)`}
+
+	captureAll = []statement{captureFirst, captureBump, captureEvent, capturePayload, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
+)
+
+// copiedFrom is the size of a group from which copying takes less than inserting.
+const copiedFrom = 4
+
+// The columns that captureMessage.event and captureMessage.payload fill.
+const (
+	capturedEvent = `id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
+		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject`
+	capturedPayload = "url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope"
+)
+
+// placeholders are $1, $2 and so on for a list of columns.
+func placeholders(columns string) string {
+	names := strings.Split(columns, ",")
+	for i := range names {
+		names[i] = "$" + strconv.Itoa(i+1)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Errors of the server, by their SQLSTATE.
+const (
+	divisionByZero = "22012"
+	noSuchPrepared = "26000" // whoever stands between us and the server gave us another connection
+)
+
+// sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When the endpoint of one of the
+// groups is gone it returns that group, and nothing was stored.
+func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at time.Time) (gone *endpointGroup, err error) {
+	for _, s := range captureAll {
+		if _, err := conn.Prepare(ctx, s.name, s.text); err != nil { // asks the server once for a connection
+			return nil, err
+		}
+	}
+	m := captureMessages.Get().(*captureMessage)
+	defer m.keep()
+	events := m.write(groups, at)
+	answer, err := m.exchange(ctx, conn.PgConn(), len(groups))
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.failed == nil:
+		for i, ev := range events {
+			ev.Seq = answer.first + int64(i)
+		}
+		return nil, nil
+	case answer.failed.Code == divisionByZero && answer.executed > 0 && answer.executed <= len(groups):
+		return groups[answer.executed-1], nil // one statement was executed before the bumps
+	}
+	return nil, answer.failed
+}
+
+// captureMessage is what a group of captures says to the server, all at once: statements, their arguments and rows in the extended protocol, and
+// one synchronisation at the end, which makes one transaction of them. pgx copies rows only where it has waited for the answer before.
+type captureMessage struct {
+	b      []byte
+	begun  int // where the message begins that holds rows
+	row    int // where the row begins
+	fields uint16
+}
+
+// keptMessage bounds the memory that a message keeps for the next.
+const keptMessage = 1 << 20
+
+var captureMessages = sync.Pool{New: func() any { return new(captureMessage) }}
+
+func (m *captureMessage) keep() {
+	if cap(m.b) <= keptMessage {
+		captureMessages.Put(m)
+	}
+}
+
+// write makes the message and returns the events in the order in which they will be numbered.
+func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []*hookglass.Event) {
+	m.b = m.b[:0]
+	m.execute(captureFirst, integer(captureLock))
+	for _, g := range groups {
+		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
+		for _, o := range g.ops {
+			events = append(events, o.capture.event)
+		}
+	}
+	count := integer(int64(len(events)))
+	if len(events) < copiedFrom {
+		for _, ev := range events {
+			m.executeRow(captureEvent, m.event, ev)
+			m.executeRow(capturePayload, m.payload, ev)
+		}
+	} else {
+		m.copyRows(captureEvents, m.event, events)
+		m.execute(captureNumber, count)
+		m.copyRows(capturePayloads, m.payload, events)
+	}
+	m.follow(groups, count, at)
+	m.b = encode(m.b, &pgproto3.Sync{})
+	return events
+}
+
+// follow stores the work that follows the events.
+func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.Time) {
+	var forwarded, forwardedOf, tasked, taskedOf []int64
+	var kinds []string
+	place := int64(0)
+	for _, g := range groups {
+		for _, o := range g.ops {
+			place++
+			if o.capture.work.Forward {
+				forwarded, forwardedOf = append(forwarded, place), append(forwardedOf, g.endpoint)
+			}
+			for _, kind := range o.capture.work.Tasks {
+				tasked, taskedOf, kinds = append(tasked, place), append(taskedOf, g.endpoint), append(kinds, string(kind))
+			}
+		}
+	}
+	if len(forwarded) > 0 {
+		m.execute(captureForwards, integers(forwarded), integers(forwardedOf), count, integer(at.UnixMicro()))
+	}
+	if len(tasked) > 0 {
+		m.execute(captureTasks, integers(tasked), integers(taskedOf), count, texts(kinds))
+	}
+}
+
+// execute executes a statement with arguments in the binary format.
+func (m *captureMessage) execute(s statement, args ...[]byte) {
+	m.b = encode(m.b, &pgproto3.Bind{PreparedStatement: s.name, ParameterFormatCodes: []int16{1}, Parameters: args, ResultFormatCodes: []int16{1}})
+	m.b = encode(m.b, &pgproto3.Execute{})
+}
+
+// executeRow executes a statement with the fields of a row as its arguments: they are written alike.
+func (m *captureMessage) executeRow(s statement, row func(*hookglass.Event), ev *hookglass.Event) {
+	m.begin('B')
+	m.b = append(append(append(m.b, 0), s.name...), 0) // the portal and the statement
+	m.b = append(m.b, 0, 1, 0, 1)                      // all arguments are binary
+	row(ev)
+	m.b = append(m.b, 0, 1, 0, 1) // and so are results
+	m.end()
+	m.b = encode(m.b, &pgproto3.Execute{})
+}
+
+// copyRows executes a copy of rows, which are in PostgreSQL's binary format of COPY.
+func (m *captureMessage) copyRows(s statement, row func(*hookglass.Event), events []*hookglass.Event) {
+	m.b = encode(m.b, &pgproto3.Bind{PreparedStatement: s.name})
+	m.b = encode(m.b, &pgproto3.Execute{})
+	m.begin('d')
+	m.b = append(m.b, "PGCOPY\n\xff\r\n\x00"+"\x00\x00\x00\x00"+"\x00\x00\x00\x00"...) // no flags, no extension
+	for _, ev := range events {
+		row(ev)
+	}
+	m.b = append(m.b, 0xff, 0xff)
+	m.end()
+	m.b = encode(m.b, &pgproto3.CopyDone{})
+}
+
+// begin begins a message of a kind, whose length is written by end.
+func (m *captureMessage) begin(kind byte) {
+	m.begun = len(m.b)
+	m.b = append(m.b, kind, 0, 0, 0, 0)
+}
+
+func (m *captureMessage) end() {
+	binary.BigEndian.PutUint32(m.b[m.begun+1:], uint32(len(m.b)-m.begun-1)) // a group is bounded far below 1 GiB
+}
+
+func (m *captureMessage) beginRow() {
+	m.row, m.fields = len(m.b), 0
+	m.b = append(m.b, 0, 0)
+}
+
+func (m *captureMessage) endRow() { binary.BigEndian.PutUint16(m.b[m.row:], m.fields) }
+
+// event is a row of capturedEvent.
+func (m *captureMessage) event(e *hookglass.Event) {
+	m.beginRow()
+	m.text(string(e.ID))
+	m.integer(e.EndpointNum)
+	m.text(string(e.Type))
+	m.integer(e.ReceivedAt.UnixMicro())
+	m.text(e.Method)
+	m.text(encodeText(e.Path))
+	m.text(encodeText(e.RawQuery))
+	m.textOrNull(encodeText(e.ContentType))
+	m.textOrNull(e.IP)
+	m.integer(e.Size)
+	m.text(e.Provider)
+	m.textOrNull(encodeText(e.EventType))
+	m.textOrNull(encodeText(e.EventRef))
+	m.textOrNull(encodeText(e.DeliveryID))
+	m.text(string(e.SignatureStatus))
+	m.textOrNull(e.SignatureReason)
+	if e.Reply == nil || e.Reply.Status == 0 {
+		m.null()
+	} else {
+		m.integer(int64(e.Reply.Status))
+	}
+	m.textOrNull(encodeText(e.From))
+	m.textOrNull(encodeText(e.To))
+	m.textOrNull(encodeText(e.Subject))
+	m.endRow()
+}
+
+// payload is a row of capturedPayload.
+func (m *captureMessage) payload(e *hookglass.Event) {
+	m.beginRow()
+	m.text(encodeText(e.URL))
+	m.text(e.Proto)
+	m.bytes(wire(e.Headers))
+	if len(e.Trailers) > 0 {
+		m.bytes(wire(e.Trailers))
+	} else {
+		m.null()
+	}
+	m.bytes(e.Body)
+	if r := e.Reply; r != nil {
+		if r.Status == 0 {
+			m.null()
+		} else {
+			m.integer(int64(r.Status))
+		}
+		m.text(string(r.Source))
+		m.integer(r.Delay.Milliseconds())
+		m.bytes(wire(r.Headers))
+		m.bytes(r.Body)
+		m.null()
+	} else {
+		for range 5 {
+			m.null()
+		}
+		m.textOrNull(encodeEnvelope(e.Envelope))
+	}
+	m.endRow()
+}
+
+// The fields of a row.
+
+func (m *captureMessage) field(size int) {
+	m.fields++
+	m.b = binary.BigEndian.AppendUint32(m.b, uint32(size))
+}
+
+func (m *captureMessage) null() {
+	m.fields++
+	m.b = append(m.b, 0xff, 0xff, 0xff, 0xff)
+}
+
+func (m *captureMessage) integer(n int64) {
+	m.field(8)
+	m.b = binary.BigEndian.AppendUint64(m.b, uint64(n))
+}
+
+func (m *captureMessage) text(s string) {
+	m.field(len(s))
+	m.b = append(m.b, s...)
+}
+
+func (m *captureMessage) textOrNull(s string) {
+	if s == "" {
+		m.null()
+		return
+	}
+	m.text(s)
+}
+
+// bytes is NULL for nil.
+func (m *captureMessage) bytes(b []byte) {
+	if b == nil {
+		m.null()
+		return
+	}
+	m.field(len(b))
+	m.b = append(m.b, b...)
+}
+
+// captureAnswer is what the server said to a message.
+type captureAnswer struct {
+	executed int   // statements, to the end or the error
+	first    int64 // the number of the first event
+	failed   *pgconn.PgError
+}
+
+// exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is closed.
+func (m *captureMessage) exchange(ctx context.Context, conn *pgconn.PgConn, endpoints int) (answer captureAnswer, err error) {
+	defer func() {
+		if err != nil || answer.failed != nil && answer.failed.Code == noSuchPrepared {
+			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			conn.Close(brief)
+		}
+	}()
+	deadline, _ := ctx.Deadline()
+	if err := conn.Conn().SetDeadline(deadline); err != nil {
+		return answer, err
+	}
+	if _, err := conn.Conn().Write(m.b); err != nil {
+		return answer, err
+	}
+	if err := answer.read(conn.Frontend(), endpoints); err != nil {
+		return answer, err
+	}
+	return answer, conn.Conn().SetDeadline(time.Time{})
+}
+
+// read reads until the server is ready for the next. An error ends what it executes, and it skips the rest of the message.
+func (a *captureAnswer) read(from *pgproto3.Frontend, endpoints int) error {
+	for {
+		message, err := from.Receive()
+		if err != nil {
+			if a.failed != nil { // the last word before the server hung up
+				return a.failed
+			}
+			return err
+		}
+		switch message := message.(type) {
+		case *pgproto3.CommandComplete:
+			a.executed++
+		case *pgproto3.DataRow:
+			// The lock and the bumps have a row as well.
+			if a.executed > endpoints && a.first == 0 && len(message.Values) == 1 && len(message.Values[0]) == 8 {
+				a.first = int64(binary.BigEndian.Uint64(message.Values[0]))
+			}
+		case *pgproto3.ErrorResponse:
+			a.failed = pgconn.ErrorResponseToPgError(message)
+		case *pgproto3.ReadyForQuery:
+			if a.failed == nil && a.first == 0 {
+				return fmt.Errorf("the server numbered no event in %d statements", a.executed)
+			}
+			return nil
+		}
+	}
+}
+
+// encode appends a message. Only one that is longer than the protocol admits fails, and a group is bounded far below.
+func encode(b []byte, message pgproto3.FrontendMessage) []byte {
+	longer, err := message.Encode(b)
+	if err != nil {
+		panic("store: " + err.Error())
+	}
+	return longer
+}
+
+// The arguments of a statement, in PostgreSQL's binary format.
+
+func integer(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+func integers(ns []int64) []byte {
+	b := arrayOf(pgtype.Int8OID, len(ns), 12*len(ns))
+	for _, n := range ns {
+		b = binary.BigEndian.AppendUint32(b, 8)
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return b
+}
+
+func texts(all []string) []byte {
+	b := arrayOf(pgtype.TextOID, len(all), 16*len(all))
+	for _, s := range all {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
+		b = append(b, s...)
+	}
+	return b
+}
+
+// arrayOf is the head of an array that is not empty and without NULL.
+func arrayOf(element uint32, count, room int) []byte {
+	b := make([]byte, 0, 20+room)
+	for _, n := range []uint32{1, 0, element, uint32(count), 1} { // dimensions, flags, type, length, first index
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	return b
+}
