@@ -101,6 +101,9 @@ func (p *plan) actionRound(ctx context.Context, s *service, rate int, enable fun
 	if err != nil {
 		return round, err
 	}
+	if err := p.disk.await(ctx, s.dir); err != nil {
+		return round, err
+	}
 	start, err := s.spent()
 	if err != nil {
 		return round, err
@@ -113,6 +116,13 @@ func (p *plan) actionRound(ctx context.Context, s *service, rate int, enable fun
 		return round, err
 	}
 	if err := enable(true); err != nil {
+		return round, err
+	}
+	if err := p.disk.await(ctx, s.dir); err != nil {
+		return round, err
+	}
+	ready, err := s.spent()
+	if err != nil {
 		return round, err
 	}
 	var began, ended time.Time
@@ -138,7 +148,7 @@ func (p *plan) actionRound(ctx context.Context, s *service, rate int, enable fun
 	}
 	round.runs = float64(round.beside.acked) / ended.Sub(began).Seconds()
 	round.captureOwn, round.captureDatabase = captured.minus(start).each(round.alone.acked)
-	round.runOwn, round.runDatabase = ran.minus(captured).each(round.beside.acked)
+	round.runOwn, round.runDatabase = ran.minus(ready).each(round.beside.acked)
 	round.runOwn, round.runDatabase = round.runOwn-round.captureOwn, round.runDatabase-round.captureDatabase
 	return round, enable(false)
 }

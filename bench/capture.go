@@ -66,6 +66,9 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 		rounds := make([][]outcome, len(systems))
 		for round := range p.rounds {
 			for i, s := range systems {
+				if err := p.disk.await(ctx, dir); err != nil {
+					return err
+				}
 				o, err := p.capture(ctx, dir, s.url, conns)
 				if err != nil {
 					return fmt.Errorf("%s: %w", s.name, err)

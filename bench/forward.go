@@ -144,6 +144,9 @@ func (p *plan) measureForward(ctx context.Context, dir, database string, r *repo
 // forwardRound loads once without the target and once with it.
 func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int, enable func(bool) error) (round forwardRound, err error) {
 	l := load{conns: 64, warm: p.warm, time: p.time, rate: rate}
+	if err := p.disk.await(ctx, s.dir); err != nil {
+		return round, err
+	}
 	before, _, _ := to.counts()
 	idle, err := s.spent()
 	if err != nil {
@@ -157,6 +160,13 @@ func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int,
 		return round, err
 	}
 	if err := enable(true); err != nil {
+		return round, err
+	}
+	if err := p.disk.await(ctx, s.dir); err != nil {
+		return round, err
+	}
+	ready, err := s.spent()
+	if err != nil {
 		return round, err
 	}
 	began := time.Now()
@@ -181,7 +191,7 @@ func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int,
 	}
 	round.forwards, round.lag = float64(round.beside.acked)/last.Sub(began).Seconds(), max(0, last.Sub(captured))
 	service, database := captures.minus(idle).each(round.alone.acked)
-	serviceBeside, databaseBeside := forwards.minus(captures).each(round.beside.acked)
+	serviceBeside, databaseBeside := forwards.minus(ready).each(round.beside.acked)
 	round.cpuAlone, round.cpuForward = service+database, serviceBeside+databaseBeside-service-database
 	p.log("forward: %-10s %6.0f captures/s, p50 %v alone and %v beside, p99 %v and %v; %6.0f forwards/s, the last %v after; µs of CPU of service and database: %.0f + %.0f for a capture, %.0f + %.0f with its forward",
 		s.database, round.beside.perSecond, round.alone.p50, round.beside.p50, round.alone.p99, round.beside.p99, round.forwards, round.lag, service, database, serviceBeside, databaseBeside)

@@ -69,6 +69,9 @@ func (p *plan) measureMail(ctx context.Context, dir string, r *report) (err erro
 	rounds := make([][]outcome, len(offices))
 	for round := range p.rounds {
 		for i, office := range offices {
+			if err := p.disk.await(ctx, dir); err != nil {
+				return err
+			}
 			o, err := sendMail(ctx, office.addr, office.to, p.warm, p.time)
 			if err != nil {
 				return fmt.Errorf("%s: %w", office.name, err)

@@ -46,6 +46,7 @@ type plan struct {
 	quiet     time.Duration
 	peers     []peer
 	mailPeers []peer // by address, not URL
+	disk      disk
 	log       func(format string, args ...any)
 }
 
@@ -109,6 +110,7 @@ func parse(args []string) (*plan, error) {
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture, forward and mail parts; medians are reported")
 	fs.IntVar(&p.tunnels, "tunnels", 5000, "idle sessions of the tunnel part")
+	fs.DurationVar(&p.disk.patience, "patience", 30*time.Second, "how long a load waits at most for a disk that is slow at the moment")
 	fs.StringVar(&p.profiles, "profile", "", "directory for processor profiles of the service during the forward part; empty for none")
 	fs.DurationVar(&p.time, "time", 5*time.Second, "length of one load")
 	fs.DurationVar(&p.warm, "warm", time.Second, "load before each measured one")
@@ -149,6 +151,7 @@ func parse(args []string) (*plan, error) {
 		shorten("sizes", func() { *sizes = "200" })
 		shorten("rounds", func() { p.rounds = 1 })
 		shorten("time", func() { p.time = 300 * time.Millisecond })
+		shorten("patience", func() { p.disk.patience = 0 })
 		shorten("warm", func() { p.warm = 100 * time.Millisecond })
 		p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 10, 1, 8, 1<<20, 200*time.Millisecond
 		shorten("tunnels", func() { p.tunnels = 20 })

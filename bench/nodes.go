@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,13 +84,24 @@ func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err err
 func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (row nodesRow, seen outcome, err error) {
 	var one, two []outcome
 	for round := range p.rounds {
-		alone, err := load{conns: conns, warm: p.warm, time: p.time}.send(ctx, s.hook)
-		if err != nil {
-			return row, seen, err
+		var alone, halves outcome
+		loads := []func() error{
+			func() (err error) {
+				alone, err = load{conns: conns, warm: p.warm, time: p.time}.send(ctx, s.hook)
+				return err
+			},
+			func() (err error) {
+				halves, err = together(ctx, load{conns: conns / 2, warm: p.warm, time: p.time}, s.hook, other.hook)
+				return err
+			},
 		}
-		halves, err := together(ctx, load{conns: conns / 2, warm: p.warm, time: p.time}, s.hook, other.hook)
-		if err != nil {
-			return row, seen, err
+		if round%2 == 1 { // so that neither always comes after the other
+			slices.Reverse(loads)
+		}
+		for _, send := range loads {
+			if err := errors.Join(p.disk.await(ctx, s.dir), send()); err != nil {
+				return row, seen, err
+			}
 		}
 		p.log("nodes: %d connections, round %d of %d: one node %.0f/s  p99 %v, two nodes %.0f/s  p99 %v", conns, round+1, p.rounds, alone.perSecond, alone.p99, halves.perSecond, halves.p99)
 		one, two = append(one, alone), append(two, halves)

@@ -42,8 +42,8 @@ type report struct {
 
 // String is the report as Markdown that reads well in a terminal too: a section a part, each saying by itself what it was measured with.
 func (r *report) String() string {
-	measured := fmt.Sprintf("Measured on %s with %s, %s; the load, the service and its database shared the machine.",
-		time.Now().UTC().Format(time.DateOnly), r.version, r.facts)
+	measured := fmt.Sprintf("Measured on %s with %s, %s; the load, the service and its database shared the machine%s.",
+		time.Now().UTC().Format(time.DateOnly), r.version, r.facts, r.plan.disk.String())
 	var all strings.Builder
 	for _, write := range []func(*strings.Builder){
 		r.writeCaptures, r.writeForwards, r.writeActions, r.writeMails, r.writeAgents, r.writeTunnels, r.writeReads, r.writeStarts, r.writeMemories, r.writeNodes,
