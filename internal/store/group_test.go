@@ -1,9 +1,17 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/url"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,4 +165,107 @@ func TestAGroupWithoutItsSpoiltEventIsStored(t *testing.T) {
 			}
 		}
 	})
+}
+
+// slowWire is the address of a PostgreSQL server behind a wire that can be cut off without anybody being told.
+type slowWire struct {
+	url  string
+	left atomic.Int64  // bytes that still go to the server
+	over chan struct{} // closed when there are none
+	once sync.Once
+	cut  func()
+}
+
+func newSlowWire(t *testing.T, dsn string) *slowWire {
+	t.Helper()
+	server, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := server.Query()
+	socket := filepath.Join(q.Get("host"), ".s.PGSQL.5432")
+	q.Del("host")
+	server.Host, server.RawQuery = l.Addr().String(), q.Encode()
+	w := &slowWire{url: server.String(), over: make(chan struct{})}
+	w.left.Store(math.MaxInt64)
+	ended := make(chan struct{})
+	var wires sync.WaitGroup
+	w.cut = sync.OnceFunc(func() {
+		close(ended)
+		l.Close()
+		wires.Wait()
+	})
+	t.Cleanup(w.cut)
+	wires.Go(func() {
+		for {
+			node, err := l.Accept()
+			if err != nil {
+				return
+			}
+			database, err := net.Dial("unix", socket)
+			if err != nil {
+				t.Error(err)
+				node.Close()
+				return
+			}
+			wires.Go(func() { <-ended; node.Close(); database.Close() })
+			wires.Go(func() { io.Copy(node, database); node.Close() })
+			wires.Go(func() {
+				defer database.Close()
+				b := make([]byte, 8<<10)
+				for {
+					n, err := node.Read(b)
+					if err != nil {
+						return
+					}
+					if w.left.Add(-int64(n)) < 0 {
+						w.once.Do(func() { close(w.over) })
+						<-ended
+						return
+					}
+					if _, err := database.Write(b[:n]); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	return w
+}
+
+// The rows of a large capture travel before the lock is asked for that all nodes' captures stand in line at.
+func TestALargeCaptureOnItsWayHoldsUpNoOtherNode(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	node := storetest.Open(t, store.Config{URL: dsn})
+	e := newEndpoint(t, node)
+	wire := newSlowWire(t, dsn)
+	far, err := store.Open(t.Context(), store.Config{URL: wire.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	capture(t, far, newEvent(e, "arrives"))
+	wire.left.Store(1 << 20)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		if err := far.Capture(t.Context(), 0, newEvent(e, strings.Repeat("x", 4<<20))); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("a capture that did not reach the server: %v", err)
+		}
+	})
+	<-wire.over
+	for i := range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if err := node.Capture(ctx, 0, newEvent(e, "beside it")); err != nil {
+			t.Errorf("capture %d of another node: %v", i, err)
+		}
+		cancel()
+	}
+	wire.cut()
+	sending.Wait()
+	if err := far.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -101,6 +101,10 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 		"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 		"lock_timeout":                        strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 		"idle_in_transaction_session_timeout": "10000",
+		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what that node says.
+		"tcp_keepalives_idle":     "8",
+		"tcp_keepalives_interval": "4",
+		"tcp_keepalives_count":    "3",
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}

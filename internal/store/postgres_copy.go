@@ -20,12 +20,12 @@ import (
 // statement is a prepared statement and the name that it has on each connection.
 type statement struct{ name, text string }
 
-// The statements of a group of captures, in the order in which they are executed. A bump of an endpoint that is gone fails, and with it the group: it divides by zero.
+// The statements of a group of captures. A bump of an endpoint that is gone fails, and with it the group: it divides by zero.
 var (
 	captureFirst = statement{"capture_first", "SELECT pg_advisory_xact_lock($1)"}
 	captureBump  = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
 
-	// Few events are inserted one by one.
+	// Few events are inserted one by one, and large ones too.
 	captureEvent   = statement{"capture_event", "INSERT INTO events (" + capturedEvent + ") VALUES (" + placeholders(capturedEvent) + ") RETURNING seq"}
 	capturePayload = statement{"capture_payload", "INSERT INTO payloads (seq, " + capturedPayload + ") VALUES (currval('events_seq_seq'), " + placeholders(capturedPayload) + ")"}
 
@@ -48,8 +48,13 @@ var (
 	captureAll = []statement{captureFirst, captureBump, captureEvent, capturePayload, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
 )
 
-// copiedFrom is the size of a group from which copying takes less than inserting.
-const copiedFrom = 4
+const (
+	// copiedFrom is the number of events in a group from which copying takes less than inserting.
+	copiedFrom = 4
+	// copiedBytes bounds what is copied. Rows that are copied travel while the lock is held, and arguments before it is asked for: what is large
+	// must not have everybody wait for one node's network.
+	copiedBytes = 512 << 10
+)
 
 // The columns that captureMessage.event and captureMessage.payload fill.
 const (
@@ -122,18 +127,29 @@ func (m *captureMessage) keep() {
 // write makes the message and returns the events in the order in which they will be numbered.
 func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []*hookglass.Event) {
 	m.b = m.b[:0]
+	size := int64(0)
+	for _, g := range groups {
+		for _, o := range g.ops {
+			events = append(events, o.capture.event)
+			size += o.capture.event.Size
+		}
+	}
+	copied := len(events) >= copiedFrom && size <= copiedBytes
+	if !copied {
+		for i, ev := range events {
+			m.bindRow(captureEvent, portal('e', i), m.event, ev)
+			m.bindRow(capturePayload, portal('p', i), m.payload, ev)
+		}
+	}
 	m.execute(captureFirst, integer(captureLock))
 	for _, g := range groups {
 		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
-		for _, o := range g.ops {
-			events = append(events, o.capture.event)
-		}
 	}
 	count := integer(int64(len(events)))
-	if len(events) < copiedFrom {
-		for _, ev := range events {
-			m.executeRow(captureEvent, m.event, ev)
-			m.executeRow(capturePayload, m.payload, ev)
+	if !copied {
+		for i := range events {
+			m.b = encode(m.b, &pgproto3.Execute{Portal: portal('e', i)})
+			m.b = encode(m.b, &pgproto3.Execute{Portal: portal('p', i)})
 		}
 	} else {
 		m.copyRows(captureEvents, m.event, events)
@@ -175,15 +191,18 @@ func (m *captureMessage) execute(s statement, args ...[]byte) {
 	m.b = encode(m.b, &pgproto3.Execute{})
 }
 
-// executeRow executes a statement with the fields of a row as its arguments: they are written alike.
-func (m *captureMessage) executeRow(s statement, row func(*hookglass.Event), ev *hookglass.Event) {
+// portal names what is bound to be executed later.
+func portal(table byte, row int) string { return string(table) + strconv.Itoa(row) }
+
+// bindRow binds the fields of a row to a statement as its arguments: they are written alike.
+func (m *captureMessage) bindRow(s statement, portal string, row func(*hookglass.Event), ev *hookglass.Event) {
 	m.begin('B')
-	m.b = append(append(append(m.b, 0), s.name...), 0) // the portal and the statement
-	m.b = append(m.b, 0, 1, 0, 1)                      // all arguments are binary
+	m.b = append(append(m.b, portal...), 0)
+	m.b = append(append(m.b, s.name...), 0)
+	m.b = append(m.b, 0, 1, 0, 1) // all arguments are binary
 	row(ev)
 	m.b = append(m.b, 0, 1, 0, 1) // and so are results
 	m.end()
-	m.b = encode(m.b, &pgproto3.Execute{})
 }
 
 // copyRows executes a copy of rows, which are in PostgreSQL's binary format of COPY.
