@@ -317,8 +317,9 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 			f.later(s, handBack)
 			return
 		}
+		light := s.event // which deliveries to other targets have as well
 		defer func() {
-			s.event.Payload = nil
+			s.event = light
 			f.mu.Lock()
 			f.room.Give(key, size)
 			f.mu.Unlock()

@@ -30,6 +30,8 @@ const (
 	againAfter = 5 * time.Second
 	// loadedBody is the size up to which a body comes with its task.
 	loadedBody = 64 << 10
+	// settleFor is how long it is tried to write down what became of tasks; their leases last longer.
+	settleFor = 15 * time.Second
 	// settleAtOnce bounds how many tasks one transaction ends.
 	settleAtOnce = 128
 )
@@ -316,7 +318,7 @@ func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
 	if !slices.ContainsFunc(batch, func(e endedTask) bool { return !e.gone }) {
 		return
 	}
-	err := w.db.UpdateAlong(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+	err := w.db.PersistAlong(context.WithoutCancel(ctx), settleFor, hookglass.System, func(tx *store.Tx) error {
 		tx.MayBeLost() // what is done would be done again, as after an error
 		var done []store.Task
 		for _, e := range batch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"os"
+	"time"
 
 	"hookglass"
 )
@@ -45,6 +46,9 @@ func (v *View) EachInt(query string, args []any, fn func(int64) error) error {
 	}
 	return rows.Err()
 }
+
+// CaptureLock is the advisory lock of a group of captures.
+const CaptureLock = captureLock
 
 // KeptStatements is how many statements a connection to SQLite keeps.
 const KeptStatements = keptStatements
@@ -133,6 +137,13 @@ var SyncData = syncData
 
 // LogPages is how long the log of an embedded database may grow, in pages.
 const LogPages = logPages
+
+// SetStuckAfter changes when a group that does not end is ended, until the returned function is called.
+func SetStuckAfter(after time.Duration) (restore func()) {
+	before := stuckAfter
+	stuckAfter = after
+	return func() { stuckAfter = before }
+}
 
 // CaptureGroup captures events as one group, where the engine has such, and returns what became of each.
 func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work Work) []error {

@@ -74,16 +74,18 @@ func (d dialect) waiting(condition string) string {
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
 		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-		WHERE num IN (SELECT num FROM picked) RETURNING num, target, endpoint, event, claim, lost, attempts, created_at`,
+		WHERE num IN (SELECT num FROM picked) RETURNING num, target, endpoint, event, claim, lost, status, attempts, created_at`,
 		targetID, at.UnixMicro(), limit, at.Add(lease).UnixMicro())
 }
 
 func scanClaimedForward(scan func(...any) error) (c ClaimedForward, err error) {
 	var attempts []byte
 	var created int64
-	if err := scan(&c.Num, &c.TargetID, &c.EndpointNum, &c.EventSeq, &c.Claim, &c.Lost, &attempts, &created); err != nil {
+	var status sql.NullInt64
+	if err := scan(&c.Num, &c.TargetID, &c.EndpointNum, &c.EventSeq, &c.Claim, &c.Lost, &status, &attempts, &created); err != nil {
 		return c, err
 	}
+	c.StatusCode = int(status.Int64)
 	c.State, c.CreatedAt = hookglass.ForwardSending, time.UnixMicro(created).UTC()
 	c.Attempts, err = readAttempts(c.Num, attempts)
 	return c, err

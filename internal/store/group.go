@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"database/sql"
+
+	"hookglass"
 )
 
 // Bounds of one group commit. More would make the first wait long, and memory large.
@@ -18,8 +20,9 @@ const (
 	groupBytes = 16 << 20
 
 	// sharedOps is the bound where the database is another process: while it works on one group, the senders of the
-	// others are served. Groups of all that wait would have the two processes take turns.
-	sharedOps = 64
+	// others are served. Groups of all that wait would have the two processes take turns. Its bytes travel while all nodes wait.
+	sharedOps   = 64
+	sharedBytes = 4 << 20
 )
 
 // queueLen bounds the work waiting for a writer. What does not fit is answered unavailable at once.
@@ -99,21 +102,36 @@ func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 	}
 }
 
-// take returns the first op and those that wait behind it, at most so many. Yielding a few times lets senders that were
+// weight is about how many bytes an event takes in a group: the answer may be larger than the request.
+func weight(ev *hookglass.Event) int64 {
+	bytes := ev.Size
+	if ev.Payload == nil {
+		return bytes
+	}
+	for _, h := range ev.Headers {
+		bytes += int64(len(h.Name) + len(h.Value))
+	}
+	if ev.Reply != nil {
+		bytes += int64(len(ev.Reply.Body))
+	}
+	return bytes
+}
+
+// take returns the first op and those that wait behind it, at most so many, and as many as reach a number of bytes. Yielding a few times lets senders that were
 // just answered come back with their next request, which fills the group at no cost to a lone one.
-func take(queue <-chan *op, first *op, most int) []*op {
+func take(queue <-chan *op, first *op, most int, mostBytes int64) []*op {
 	ops := make([]*op, 0, 64)
 	var bytes int64
 	add := func(o *op) {
 		if o.state.CompareAndSwap(opWaiting, opTaken) {
 			ops = append(ops, o)
 			if o.capture != nil {
-				bytes += o.capture.event.Size
+				bytes += weight(o.capture.event)
 			}
 		}
 	}
 	add(first)
-	for yields := 0; len(ops) < most && bytes < groupBytes; {
+	for yields := 0; len(ops) < most && bytes < mostBytes; {
 		select {
 		case o, open := <-queue:
 			if !open {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -267,5 +271,62 @@ func TestALargeCaptureOnItsWayHoldsUpNoOtherNode(t *testing.T) {
 	sending.Wait()
 	if err := far.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A machine that stands still in the middle of a group says nothing more and hangs up on nobody.
+func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
+	t.Cleanup(store.SetStuckAfter(time.Second))
+	dsn := storetest.Postgres(t)
+	db := storetest.Open(t, store.Config{URL: dsn})
+	e := newEndpoint(t, db)
+	stuck, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close(context.WithoutCancel(t.Context()))
+	half := stuck.PgConn().Frontend()
+	half.Send(&pgproto3.Parse{Query: fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", store.CaptureLock)})
+	half.Send(&pgproto3.Bind{})
+	half.Send(&pgproto3.Execute{})
+	if err := half.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	for began := time.Now(); time.Since(began) < 20*time.Second; {
+		if last = db.Capture(t.Context(), 0, newEvent(e, "behind it")); last == nil {
+			return
+		}
+		if !hookglass.Is(last, hookglass.CodeUnavailable) {
+			t.Errorf("a capture whose turn does not come: %v", last)
+		}
+	}
+	t.Errorf("captures still wait: %v", last)
+}
+
+// What a group takes is what its events take, their answers with them.
+func TestAGroupIsBoundedByItsAnswersToo(t *testing.T) {
+	for name, cfg := range map[string]store.Config{"sqlite": {Path: filepath.Join(t.TempDir(), "hookglass.db")}, "postgres": {URL: storetest.Postgres(t)}} {
+		t.Run(name, func(t *testing.T) {
+			var most atomic.Int64
+			cfg.OnCapture = func(events int, _ int64, _ time.Duration) { most.Store(max(most.Load(), int64(events))) }
+			db := storetest.Open(t, cfg)
+			e := newEndpoint(t, db)
+			answer := bytes.Repeat([]byte("a"), 1<<20)
+			var sending sync.WaitGroup
+			for i := range 40 {
+				sending.Go(func() {
+					ev := newEvent(e, fmt.Sprint(i))
+					ev.Reply.Body = answer
+					if err := db.Capture(t.Context(), 0, ev); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			sending.Wait()
+			if most.Load() > 20 {
+				t.Errorf("%d events with answers of 1 MB in a group", most.Load())
+			}
+		})
 	}
 }

@@ -143,8 +143,10 @@ func (l *loader) clear(replace bool) error {
 		for i, t := range l.tables {
 			names[i] = t.Name
 		}
-		if _, err := l.tx.ExecContext(l.ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
-			return err
+		for _, statement := range []string{"TRUNCATE " + strings.Join(names, ", "), noRanges} {
+			if _, err := l.tx.ExecContext(l.ctx, statement); err != nil {
+				return err
+			}
 		}
 	}
 	_, err := l.tx.ExecContext(l.ctx, "DELETE FROM river_job")

@@ -31,8 +31,6 @@ const (
 	moveComplete = "complete"
 )
 
-const moveLock = 0x686f6f6b03
-
 // MoveProgress is how far a table is in the destination.
 type MoveProgress struct {
 	After []byte // the key of the last row that is there; nil: none is
@@ -159,8 +157,10 @@ func (t *MoveTarget) reset(ctx context.Context, tx pgx.Tx, mark []byte) error {
 			names = append(names, table.Name)
 		}
 	}
-	if _, err := tx.Exec(ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
-		return err
+	for _, statement := range []string{"TRUNCATE " + strings.Join(names, ", "), noRanges} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
 	}
 	_, err := tx.Exec(ctx, "INSERT INTO moves (id, source, state, started_at) VALUES (1, $1, $2, $3)", mark, moveCopying, now().UnixMicro())
 	return err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,8 +21,11 @@ const channel = "hookglass"
 
 // Advisory locks, by arbitrary constants of ours.
 const (
-	schemaLock  = 0x686f6f6b01
-	captureLock = 0x686f6f6b02
+	schemaLock   = 0x686f6f6b01
+	captureLock  = 0x686f6f6b02
+	moveLock     = 0x686f6f6b03 // of a database that is moved to, for the session
+	togetherLock = 0x686f6f6b04 // see [DB.Together]
+	rangesLock   = 0x686f6f6b05 // see [DB.TendPayloads]
 )
 
 // postgresEngine has a pool for views and updates, connections of its own for captures, so that slow
@@ -39,6 +43,7 @@ type postgresEngine struct {
 	crowded  chan struct{} // a hint that a second writer has something to do
 	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
+	missed   atomic.Bool // a topic did not fit
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	mu       sync.RWMutex // guards closed against a send on ops
@@ -170,6 +175,7 @@ func (e *postgresEngine) announce(topics []string) {
 		select {
 		case e.topics <- t:
 		default:
+			e.missed.Store(true)
 		}
 	}
 }
@@ -203,6 +209,10 @@ func (e *postgresEngine) runAnnounce(ctx context.Context) {
 			}
 		}
 		payload := strings.Builder{}
+		if e.missed.Swap(false) {
+			clear(pending)
+			payload.WriteString("*")
+		}
 		for t := range pending {
 			if payload.Len()+len(t) > 7000 { // a payload may have 7,999 bytes
 				payload.Reset()
@@ -212,9 +222,12 @@ func (e *postgresEngine) runAnnounce(ctx context.Context) {
 			payload.WriteString(t)
 			payload.WriteByte(' ')
 		}
-		if _, err := e.captures.Exec(ctx, notify, channel, payload.String()); err != nil && ctx.Err() == nil {
+		telling, cancel := context.WithTimeout(ctx, 15*time.Second)
+		if _, err := e.captures.Exec(telling, notify, channel, payload.String()); err != nil && ctx.Err() == nil {
+			e.missed.Store(true) // the next one says that there was more
 			e.db.log.Debug("announcement lost", "error", err)
 		}
+		cancel()
 	}
 }
 
@@ -277,6 +290,7 @@ func (e *postgresEngine) lockSchema(ctx context.Context) (func(), error) {
 		return nil, unavailable("connect", err)
 	}
 	if _, err := conn.Exec(ctx, "SET statement_timeout = 0; SET lock_timeout = 0"); err != nil {
+		conn.Close(ctx)
 		return nil, err
 	}
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(schemaLock)); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
 
 func (e *postgresEngine) runCaptures() {
 	for first := range e.ops {
-		ops := take(e.ops, first, sharedOps)
+		ops := take(e.ops, first, sharedOps, sharedBytes)
 		if len(ops) > 0 {
 			e.group(ops)
 		}
@@ -42,7 +43,7 @@ func (e *postgresEngine) runCrowd() {
 			if !open {
 				return
 			}
-			if ops := take(e.ops, first, sharedOps); len(ops) > 0 {
+			if ops := take(e.ops, first, sharedOps, sharedBytes); len(ops) > 0 {
 				e.group(ops)
 			}
 		}
@@ -78,6 +79,9 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	}
 	for len(groups) > 0 {
 		gone, err := sendGroup(ctx, conn.Conn(), groups, e.db.Now())
+		if errors.Is(err, errTurn) {
+			e.makeWay()
+		}
 		if err != nil || gone == nil {
 			return err
 		}
@@ -87,4 +91,25 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 		groups = slices.DeleteFunc(groups, func(g *endpointGroup) bool { return g == gone })
 	}
 	return nil
+}
+
+// stuckAfter is when a group that still has the lock is one of which the server waits for the rest: its node gave it up after 10 s. A variable for tests.
+var stuckAfter = 11 * time.Second
+
+// makeWay ends what holds the lock of captures and says no more, as when its machine stands still in the middle of a group. None of the
+// server's time limits applies while it waits for the rest of a message.
+func (e *postgresEngine) makeWay() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	tag, err := e.pool.Exec(ctx, `SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.classid = cast($1 AS bigint) AND l.objid = cast($2 AS bigint) AND l.objsubid = 1
+			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND a.wait_event = 'ClientRead' AND a.xact_start < clock_timestamp() - cast($3 AS bigint) * interval '1 microsecond'`,
+		int64(captureLock)>>32, int64(captureLock)&0xffffffff, stuckAfter.Microseconds())
+	switch {
+	case err != nil:
+		e.db.log.Warn("captures wait for a group that does not end, and it could not be ended", "error", err)
+	case tag.RowsAffected() > 0:
+		e.db.log.Warn("a group of captures that did not end was ended, for the others to go on")
+	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,8 +23,8 @@ type statement struct{ name, text string }
 
 // The statements of a group of captures. A bump of an endpoint that is gone fails, and with it the group: it divides by zero.
 var (
-	captureFirst = statement{"capture_first", "SELECT pg_advisory_xact_lock($1)"}
-	captureBump  = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
+	captureBump = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
+	captureTurn = statement{"capture_turn", "SELECT pg_advisory_xact_lock($1)"}
 
 	// Few events are inserted one by one, and large ones too.
 	captureEvent   = statement{"capture_event", "INSERT INTO events (" + capturedEvent + ") VALUES (" + placeholders(capturedEvent) + ") RETURNING seq"}
@@ -31,6 +32,8 @@ var (
 
 	// More are copied, which takes half the processor time of it (docs/decisions/0030). A copy evaluates nothing but defaults, so the events' numbers come from
 	// their identity, and those of their payloads from another sequence, which captureNumber sets to the first of the $1 and returns.
+	// The table is locked before numbers are taken, which [tending.drop] relies on.
+	captureTable    = statement{"capture_table", "SELECT FROM payloads WHERE false"}
 	captureEvents   = statement{"capture_events", "COPY events (" + capturedEvent + ") FROM STDIN BINARY"}
 	captureNumber   = statement{"capture_number", "SELECT setval('payloads_seq_seq', currval('events_seq_seq') - cast($1 AS bigint) + 1, false)"}
 	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
@@ -45,7 +48,7 @@ var (
 		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, ` + postgresClock + `, 0, 0, 0
 		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[])) AS u (place, endpoint, kind)`}
 
-	captureAll = []statement{captureFirst, captureBump, captureEvent, capturePayload, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
+	captureAll = []statement{captureBump, captureTurn, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
 )
 
 const (
@@ -76,7 +79,12 @@ func placeholders(columns string) string {
 const (
 	divisionByZero = "22012"
 	noSuchPrepared = "26000" // whoever stands between us and the server gave us another connection
+	lockTimeout    = "55P03"
+	queryCanceled  = "57014" // by the statement timeout too
 )
+
+// errTurn says that a group's turn did not come: the group before it, of whichever node, does not end.
+var errTurn = errors.New("store: the turn of a group of captures did not come")
 
 // sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When the endpoint of one of the
 // groups is gone it returns that group, and nothing was stored.
@@ -98,8 +106,10 @@ func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at 
 			ev.Seq = answer.first + int64(i)
 		}
 		return nil, nil
-	case answer.failed.Code == divisionByZero && answer.executed > 0 && answer.executed <= len(groups):
-		return groups[answer.executed-1], nil // one statement was executed before the bumps
+	case answer.failed.Code == divisionByZero && answer.executed < len(groups):
+		return groups[answer.executed], nil // whose bump failed
+	case answer.executed == len(groups) && (answer.failed.Code == lockTimeout || answer.failed.Code == queryCanceled):
+		return nil, errors.Join(errTurn, answer.failed)
 	}
 	return nil, answer.failed
 }
@@ -131,7 +141,7 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []
 	for _, g := range groups {
 		for _, o := range g.ops {
 			events = append(events, o.capture.event)
-			size += o.capture.event.Size
+			size += weight(o.capture.event)
 		}
 	}
 	copied := len(events) >= copiedFrom && size <= copiedBytes
@@ -141,10 +151,11 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []
 			m.bindRow(capturePayload, portal('p', i), m.payload, ev)
 		}
 	}
-	m.execute(captureFirst, integer(captureLock))
+	// Rows of counters, in the order of their endpoints, before the lock: who waits for one must not have all nodes wait.
 	for _, g := range groups {
 		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
 	}
+	m.execute(captureTurn, integer(captureLock))
 	count := integer(int64(len(events)))
 	if !copied {
 		for i := range events {
@@ -152,6 +163,7 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []
 			m.b = encode(m.b, &pgproto3.Execute{Portal: portal('p', i)})
 		}
 	} else {
+		m.execute(captureTable)
 		m.copyRows(captureEvents, m.event, events)
 		m.execute(captureNumber, count)
 		m.copyRows(capturePayloads, m.payload, events)
@@ -345,12 +357,16 @@ type captureAnswer struct {
 	failed   *pgconn.PgError
 }
 
-// exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is closed.
+// exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is closed. What the server
+// is at for it is canceled: what comes too late must not be stored beside what its sender sends again.
 func (m *captureMessage) exchange(ctx context.Context, conn *pgconn.PgConn, endpoints int) (answer captureAnswer, err error) {
 	defer func() {
 		if err != nil || answer.failed != nil && answer.failed.Code == noSuchPrepared {
 			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
+			if err != nil {
+				err = errors.Join(err, conn.CancelRequest(brief))
+			}
 			conn.Close(brief)
 		}
 	}()
@@ -381,7 +397,7 @@ func (a *captureAnswer) read(from *pgproto3.Frontend, endpoints int) error {
 		case *pgproto3.CommandComplete:
 			a.executed++
 		case *pgproto3.DataRow:
-			// The lock and the bumps have a row as well.
+			// The bumps and the lock have a row as well.
 			if a.executed > endpoints && a.first == 0 && len(message.Values) == 1 && len(message.Values[0]) == 8 {
 				a.first = int64(binary.BigEndian.Uint64(message.Values[0]))
 			}

@@ -29,7 +29,6 @@ const (
 	rangeTries = 5
 	rangeWait  = 200 * time.Millisecond
 	rangePause = time.Second
-	rangesLock = 0x686f6f6b04
 )
 
 // rangeLeast is the least number of payloads of a range: fewer are deleted in no time.
@@ -118,7 +117,7 @@ type tending struct {
 	ranges  []payloadRange
 	newest  int64 // the last sequence number that was given away
 	span    int64 // how many numbers a new range is to have
-	rest    bool  // there is something in the default range
+	rest    int64 // the smallest number in the default range, or -1
 	pending int64 // the bound that the default range has been promised to be below, or 0
 }
 
@@ -127,7 +126,7 @@ func (t *tending) read(ctx context.Context, retention time.Duration) (err error)
 		return err
 	}
 	var rows, micros, longest int64
-	err = t.conn.QueryRow(ctx, `SELECT (SELECT last_value FROM events_seq_seq), EXISTS (SELECT FROM payloads_rest),
+	err = t.conn.QueryRow(ctx, `SELECT (SELECT last_value FROM events_seq_seq), (SELECT coalesce(min(seq), -1) FROM payloads_rest),
 			coalesce(b.seq - a.seq, 0), coalesce(b.received_at - a.received_at, 0), `+longestRetention("$1")+`,
 			coalesce((SELECT max(substr(conname, 21)::bigint) FROM pg_constraint WHERE conrelid = 'payloads_rest'::regclass AND conname LIKE 'payloads\_rest\_below\_%'), 0)
 		FROM (SELECT 1) AS one LEFT JOIN (SELECT seq, received_at FROM events ORDER BY seq LIMIT 1) AS a ON true
@@ -156,10 +155,14 @@ func (t *tending) top() int64 {
 
 // extend makes ranges until there are enough above the newest event.
 func (t *tending) extend(ctx context.Context) error {
-	if t.rest {
+	switch {
+	case t.rest >= t.top():
 		if err := t.adopt(ctx); err != nil {
 			return err
 		}
+	case t.rest >= 0:
+		// Between the ranges or below them, from whichever hand: these go one by one, and no promise can be made of them.
+		t.db.log.Debug("payloads below their ranges are left where they are", "from", t.rest)
 	}
 	for {
 		ahead := 0
@@ -197,7 +200,7 @@ func (t *tending) adopt(ctx context.Context) error {
 		t.pending = 0
 	}
 	if t.pending == 0 {
-		r.below = t.newest + max(t.span, t.newest-r.from)
+		r.below = max(t.newest, r.from) + max(t.span, t.newest-r.from)
 		check := fmt.Sprintf("ALTER TABLE payloads_rest ADD CONSTRAINT %s CHECK (seq >= %d AND seq < %d) NOT VALID", promise(r.below), r.from, r.below)
 		if done, err := t.change(ctx, check); err != nil || !done {
 			return err
@@ -230,6 +233,16 @@ func (t *tending) adopt(ctx context.Context) error {
 }
 
 func promise(below int64) string { return fmt.Sprintf("payloads_rest_below_%d", below) }
+
+// noRanges makes one table of the payloads again, which a database is that is filled anew: its numbers need not be those of the ranges.
+const noRanges = `DO $$ DECLARE r record; BEGIN
+	FOR r IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'payloads'::regclass AND c.relname <> '` + payloadRest + `' LOOP
+		EXECUTE format('DROP TABLE %I', r.relname);
+	END LOOP;
+	FOR r IN SELECT conname FROM pg_constraint WHERE conrelid = '` + payloadRest + `'::regclass AND conname LIKE 'payloads\_rest\_below\_%' LOOP
+		EXECUTE format('ALTER TABLE ` + payloadRest + ` DROP CONSTRAINT %I', r.conname);
+	END LOOP;
+END $$`
 
 // drop drops the ranges below the newest event that no event has its payload in.
 func (t *tending) drop(ctx context.Context) error {

@@ -225,3 +225,43 @@ func TestRangesArePostgreSQLsAlone(t *testing.T) {
 		}
 	})
 }
+
+// A database that has ranges is filled from one whose numbers are smaller than theirs.
+func TestARestoreOverRangesTakesCapturesAndHasRangesOfItsOwn(t *testing.T) {
+	y := newRangesYard(t, 10)
+	old := time.Now().Add(-2 * time.Hour)
+	for range 8 {
+		y.capture(8, old)
+		y.tend()
+	}
+	y.purge(time.Now().Add(-time.Hour))
+	y.capture(3, time.Now())
+	y.tend()
+	source := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	few := &rangesYard{t, source, newEndpoint(t, source)}
+	kept := few.capture(5, time.Now())
+	version, _, err := source.SchemaVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := y.db.Load(t.Context(), version, true, func(to store.Sink) error { _, err := source.Dump(t.Context(), to); return err }); err != nil {
+		t.Fatal(err)
+	}
+	y.ep = few.ep
+	for range 6 {
+		kept = append(kept, y.capture(6, time.Now())...)
+		y.tend()
+	}
+	reading(t, y.db, func(v *store.View) error {
+		for _, id := range kept {
+			if ev, err := v.Event(string(y.ep.ID), id); err != nil || len(ev.Body) != 1 {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		ranges, err := v.Ints("SELECT count(*) FROM pg_inherits WHERE inhparent = 'payloads'::regclass AND inhrelid::regclass::text LIKE 'payloads\\_%\\_%'")
+		if err == nil && ranges[0] < 3 {
+			t.Errorf("%d ranges", ranges[0])
+		}
+		return err
+	})
+}

@@ -170,9 +170,9 @@ func (e *sqliteEngine) run() {
 		}
 		select {
 		case first := <-e.ops:
-			e.group(e.gather(take(e.ops, first, groupOps)), false)
+			e.group(e.gather(take(e.ops, first, groupOps, groupBytes)), false)
 		case first := <-e.along:
-			e.group(take(e.along, first, groupOps), true)
+			e.group(take(e.along, first, groupOps, groupBytes), true)
 		case <-look.C:
 			e.look()
 		case <-e.stop:
@@ -222,7 +222,7 @@ func (e *sqliteEngine) next() bool {
 func (e *sqliteEngine) waiting(queue chan *op) []*op {
 	select {
 	case first := <-queue:
-		return take(queue, first, groupOps)
+		return take(queue, first, groupOps, groupBytes)
 	default:
 		return nil
 	}
@@ -304,6 +304,9 @@ func (e *sqliteEngine) transact(ops []*op) error {
 		o.err = o.run(tx)
 		if o.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
+				if o.ctx.Err() == nil && storageTrouble(o.err) { // a database that is full has rolled all of it back
+					return o.err
+				}
 				return err
 			}
 		}

@@ -10,9 +10,6 @@ import (
 // togetherKey is under which a context holds the transaction of [DB.Together].
 type togetherKey struct{ db *DB }
 
-// togetherLock is an advisory lock, by an arbitrary constant of ours.
-const togetherLock = 0x686f6f6b04
-
 // Together makes one transaction of all that fn does: every View and Update that is made with its context, by whichever capability, sees
 // what those before it changed, and all is kept or, when fn returns an error, nothing. An Update that fails leaves nothing of itself
 // behind, so fn may go on. Within fn another Together is a part that may be undone alone.
