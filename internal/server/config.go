@@ -176,12 +176,17 @@ func (c Config) Validate() (*checked, error) {
 	}
 	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 1<<30 {
 		fault("max-body-bytes", "must be 1 KiB to 1 GiB")
+	} else if c.DatabaseURL != "" && c.MaxBodyBytes > maxPostgresBody {
+		fault("max-body-bytes", "must be 512 MiB at most on PostgreSQL")
 	}
 	if err := out.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		fault("log-level", "must be debug, info, warn or error")
 	}
 	return out, errors.Join(faults...)
 }
+
+// maxPostgresBody keeps an event with its headers and its answer below the 1 GiB that PostgreSQL takes in one message.
+const maxPostgresBody = 512 << 20
 
 // validateTLS sees to the certificate of --listen.
 func (c Config) validateTLS(out *checked, fault func(flag, format string, args ...any)) {

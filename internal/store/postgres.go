@@ -33,8 +33,8 @@ const (
 //
 // Captures of all nodes commit one group after the other, under an advisory lock that lives as long as the
 // group's transaction. That is what makes a sequence number seen mean that none smaller is still to come,
-// so a reader's cursor is a number. The lock, the inserts and the commit travel in one round trip: a
-// node that freezes does not hold it.
+// so a reader's cursor is a number. The lock, the rows and the commit travel in one round trip, so that a node that
+// freezes has said all of it or, as a rule, nothing; where it stopped in between it is hung up on, see makeWay.
 type postgresEngine struct {
 	db       *DB
 	pool     *pgxpool.Pool
