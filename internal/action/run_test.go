@@ -81,6 +81,25 @@ func TestAnEventThatDoesNotMatchLeavesNoRun(t *testing.T) {
 }
 
 // Actions run one after another by position: a later one sees what an earlier one did to the event.
+// An action runs on what is captured from its creation on, also where events wait.
+func TestAnActionDoesNotRunOnEventsThatCameBeforeIt(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		present := b.create(draft("Present", step("tag", "Mark", `{"tag":"one"}`)))
+		waited := b.capture(body)
+		time.Sleep(time.Millisecond)
+		added := b.create(draft("Added", step("tag", "Mark", `{"tag":"two"}`)))
+		b.work(waited)
+		if len(b.runs(present)) != 1 || len(b.runs(added)) != 0 {
+			t.Errorf("of an event that waited there are %d runs of the action that was there, and %d of the one that came", len(b.runs(present)), len(b.runs(added)))
+		}
+		wantOutcome(t, b.ran(added, body), "completed mark=completed")
+		again, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), added.ID, string(waited.ID), "")
+		must(t, err)
+		must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+		wantOutcome(t, b.runs(added)[0], "completed mark=completed") // who asks for it gets it
+	})
+}
+
 func TestActionsRunByPosition(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		value := "first"
@@ -219,6 +238,48 @@ func TestForwardsAreRetried(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a forward step sends of a mail says whether it is from whom it claims to be. A verdict that does not come, and a person, make it go without.
+func TestTheActionsOfAMailWaitForItsVerdict(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x"}`)))
+		mail := func(received time.Time) *hookglass.Event {
+			return b.event(b.capture("Subject: Hi\r\n\r\nHi", func(e *hookglass.Event) {
+				e.ID, e.Type, e.Method, e.ReceivedAt = hookglass.NewEventID(hookglass.EventEmail, received), hookglass.EventEmail, "EMAIL", received
+				e.Payload.Reply, e.Payload.Envelope = nil, &hookglass.Envelope{Protocol: "ESMTP"}
+			}))
+		}
+		sent := func(n int, want string) {
+			t.Helper()
+			seen := b.net.requests()
+			if len(seen) != n || !strings.Contains(string(seen[n-1].Body), `"authentication":{"spf":"`+want+`"`) {
+				t.Errorf("sent: %+v, want %d, the last with %s", seen, n, want)
+			}
+		}
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		e := mail(now)
+		var coded *hookglass.Error
+		if err := b.actions.Work(t.Context(), task(e, 1)); !errors.As(err, &coded) || coded.Code != hookglass.CodeRateLimited || coded.RetryAfter <= 0 || coded.RetryAfter > time.Second {
+			t.Fatalf("got %v, want to be called again soon", err)
+		}
+		if len(b.net.requests()) != 0 || len(b.runs(a)) != 0 {
+			t.Fatal("it did not wait")
+		}
+		again, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID), "")
+		must(t, err)
+		must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+		sent(1, "pending")
+
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			return tx.SetVerdicts([]store.Verdict{{EndpointNum: e.EndpointNum, EventSeq: e.Seq, Results: hookglass.Authentication{SPF: "pass", DKIM: "pass", DMARC: "pass"}, Details: []byte("{}")}})
+		}))
+		must(t, b.actions.Work(t.Context(), task(b.event(e), 2)))
+		sent(2, "pass")
+
+		must(t, b.actions.Work(t.Context(), task(mail(now.Add(-31*time.Second)), 1)))
+		sent(3, "pending")
+	})
 }
 
 // A job that is repeated, and two nodes with one task, make one run and send one request.

@@ -11,8 +11,13 @@ import (
 )
 
 // Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there are: those that
-// ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again, not_found where the event is gone.
+// ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again and where a mail's verdict is waited for, not_found where the event is gone.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
+	if t.Event != nil {
+		if wait := t.Event.VerdictWait(s.db.Now()); wait > 0 {
+			return later(wait)
+		}
+	}
 	sc, held, err := s.stage(ctx, t)
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) err
 		return nil
 	}
 	for _, a := range sc.actions {
-		if begun[a.Num] {
+		if begun[a.Num] || a.CreatedAt.After(sc.event.ReceivedAt) { // it runs on what is captured from then on, not on what waits
 			continue
 		}
 		trigger := a.trigger.Evaluate(sc.base.Fresh())
@@ -144,7 +149,7 @@ func (r *run) redactTrigger() {
 }
 
 func later(wait time.Duration) error {
-	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "A step of an action waits to be tried again.", RetryAfter: wait}
+	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "The actions of an event wait to go on.", RetryAfter: wait}
 }
 
 // goOn takes a run that did not end and goes on with it. A run that can not be read ends as failed. force takes it from whoever has it.
