@@ -2,6 +2,7 @@ package hookglass
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -54,6 +55,14 @@ type Reply struct {
 
 // Unanswered reports whether the sender is given no answer at all: its connection is reset when the delay is over.
 func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCustom }
+
+// Sent is the header of the answer with what is written to every answer that has a length: 204 and 304 have none (RFC 9110, sections 15.3.5 and 15.4.5).
+func (r *Reply) Sent() Headers {
+	if r.Status == 204 || r.Status == 304 || r.Unanswered() {
+		return r.Headers
+	}
+	return append(r.Headers[:len(r.Headers):len(r.Headers)], Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
+}
 
 // Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8.
 type Event struct {

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/base64"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -151,11 +150,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		delay := r.Delay.Milliseconds()
 		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
 	} else if r != nil {
-		sent := r.Headers
-		if r.Status != 204 && r.Status != 304 { // which have no length (RFC 9110, sections 15.3.5 and 15.4.5)
-			sent = append(sent[:len(sent):len(sent)], hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
-		}
-		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(sent)
+		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(r.Sent())
 		body, encoding := bodyOf(r.Body)
 		delay := r.Delay.Milliseconds()
 		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay

@@ -25,6 +25,9 @@ type TimeShift string
 
 // UnmarshalJSONFrom implements the decoder's interface.
 func (s *TimeShift) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == 'n' { // as if it were not there
+		return dec.SkipValue()
+	}
 	text, err := textOrNumber(dec)
 	if *s = TimeShift(text); err == nil && text == "" {
 		return errors.New("empty")
@@ -313,7 +316,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 type CreateReplayBatch struct {
 	_             struct{} `additionalProperties:"false"`
 	Query         string   `json:"query,omitempty" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
-	RequestIDs    []string `json:"request_ids,omitempty" maxItems:"1000" doc:"These events, in place of a query."`
+	RequestIDs    []string `json:"request_ids,omitempty" minItems:"1" maxItems:"1000" doc:"These events, in place of a query; one that is named twice is sent once."`
 	TargetURL     string   `json:"target_url,omitempty" required:"true" example:"https://app.example.com/webhooks"`
 	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`
 	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`

@@ -120,9 +120,13 @@ func TestTheCustomAnswerIsFilledIn(t *testing.T) {
 		{"method and path", "text/plain", "{{request.method}} {{ request.path }}", "PUT /a%2Fb"},
 		{"header, without case", "text/plain", "{{request.header.x-name}}", `say "hi"`},
 		{"query", "text/plain", "{{request.query.q}}", "1 2"},
-		{"whole body", "text/plain", "{{request.body}}", `{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890}`},
+		{"whole body", "text/plain", "{{request.body}}", `{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890,"o":{"z":1.50, "a":{"y":1,"b":2},"a":3}}`},
 		{"pointer to a number keeps its spelling", "text/plain", "{{request.body/n}}", "12345678901234567890"},
 		{"pointer with escapes", "text/plain", "{{request.body/a/b~0c~1d/1}}", `x"y`},
+		{"members stay in their order, and those that repeat", "text/plain", "{{request.body/o}}", `{"z":1.50,"a":{"y":1,"b":2},"a":3}`},
+		{"inserted as JSON outside a string", "application/json", `{"s":{{request.body/a/b~0c~1d/1}},"m":{{request.method}},"n":{{request.body/zz}},"o":{{request.body/o}}}`,
+			`{"s":"x\"y","m":"PUT","n":null,"o":{"z":1.50,"a":{"y":1,"b":2},"a":3}}`},
+		{"the whole body as JSON", "application/json", `{"b":{{request.body}}}`, `{"b":{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890,"o":{"z":1.50, "a":{"y":1,"b":2},"a":3}}}`},
 		{"pointer to an array", "text/plain", "{{request.body/a/b~0c~1d}}", `[1.50,"x\"y"]`},
 		{"no leading zero in an index", "text/plain", "{{request.body/a/b~0c~1d/01}}", ""},
 		{"what is not there is empty", "text/plain", "[{{request.body/zz}}{{request.header.none}}{{nonsense}}]", "[]"},
@@ -134,7 +138,7 @@ func TestTheCustomAnswerIsFilledIn(t *testing.T) {
 			b.set(func(e *hookglass.Endpoint) {
 				e.Response = &hookglass.Response{Status: 201, Headers: map[string]string{"Content-Type": c.kind, "X-Echo": "{{request.header.x-name}}"}, Body: c.template}
 			})
-			r := b.post("PUT", "/a%2Fb?q=1+2", `{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890}`,
+			r := b.post("PUT", "/a%2Fb?q=1+2", `{"a":{"b~c/d":[1.50,"x\"y"]},"n":12345678901234567890,"o":{"z":1.50, "a":{"y":1,"b":2},"a":3}}`,
 				"X-Name", `say "hi"`, "X-Template", "{{request.method}}")
 			if r.Status != 201 || r.Source != hookglass.SourceCustom || string(r.Body) != c.want {
 				t.Errorf("%d %s %q, want %q", r.Status, r.Source, r.Body, c.want)

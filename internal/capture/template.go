@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,7 +15,8 @@ import (
 // customReply fills in the endpoint's own answer. Templates are {{request.method}}, {{request.path}},
 // {{request.header.<name>}}, {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}},
 // {{event.type}} and {{now}} (decisions, section 4). What is not known or not there is empty; what is filled in is
-// never read as a template again. In a JSON answer a value inside a string is escaped for it.
+// never read as a template again. In a JSON answer a value inside a string is escaped for it, and elsewhere inserted as JSON, what is not there
+// as null (decisions, section 13, Templates).
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
@@ -25,7 +25,7 @@ func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	}
 	escape := verbatim
 	if strings.Contains(strings.ToLower(r.Headers.Get("Content-Type")), "json") {
-		escape = inJSONString
+		escape = inJSON
 	}
 	r.Body = []byte(f.fill(c.Body, escape))
 	if len(r.Body) > 0 && !r.Headers.Has("Content-Type") {
@@ -43,39 +43,54 @@ const maxFilled = 4 << 20
 
 // filler knows the values that templates may name.
 type filler struct {
-	ev     *hookglass.Event
-	query  url.Values
-	body   any
-	parsed bool
+	ev    *hookglass.Event
+	query url.Values
+	body  *branch // nil until asked for
+}
+
+// filling is a value of a template.
+type filling struct {
+	text string // "" stands for what is not there
+	json bool   // it is JSON, not a string
 }
 
 // escaper makes a value fit for its place; quoted says that it stands between the quotes of a JSON string.
-type escaper func(value string, quoted bool) string
+type escaper func(value filling, quoted bool) string
 
-func verbatim(v string, _ bool) string { return v }
+func verbatim(v filling, _ bool) string { return v.text }
 
 // oneLine keeps a sender's line breaks and other control characters out of a header.
-func oneLine(v string, _ bool) string {
+func oneLine(v filling, _ bool) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, v)
+	}, v.text)
 }
 
-func inJSONString(v string, quoted bool) string {
-	if !quoted {
-		return v
+func inJSON(v filling, quoted bool) string {
+	switch {
+	case quoted:
+		text := quote(v.text)
+		return text[1 : len(text)-1]
+	case v.text == "":
+		return "null"
+	case v.json:
+		return v.text
 	}
+	return quote(v.text)
+}
+
+// quote makes a JSON string.
+func quote(text string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return ""
+	if err := enc.Encode(text); err != nil { // which a string never causes
+		return `""`
 	}
-	s := strings.TrimSuffix(b.String(), "\n")
-	return s[1 : len(s)-1]
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func (f *filler) fill(text string, escape escaper) string {
@@ -116,91 +131,110 @@ func insideQuotes(text string, quoted bool) bool {
 	return quoted
 }
 
-func (f *filler) value(name string) string {
+func (f *filler) value(name string) filling {
+	word := func(text string) filling { return filling{text: text} }
 	switch name {
 	case "request.method":
-		return f.ev.Method
+		return word(f.ev.Method)
 	case "request.path":
-		return f.ev.Path
+		return word(f.ev.Path)
 	case "request.body":
-		return string(f.ev.Body)
+		return filling{string(f.ev.Body), json.Valid(f.ev.Body)}
 	case "event.id":
-		return string(f.ev.ID)
+		return word(string(f.ev.ID))
 	case "event.type":
-		return f.ev.EventType
+		return word(f.ev.EventType)
 	case "now":
-		return time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+		return word(time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	if h, ok := strings.CutPrefix(name, "request.header."); ok {
-		return f.ev.Headers.Get(h)
+		return word(f.ev.Headers.Get(h))
 	}
 	if q, ok := strings.CutPrefix(name, "request.query."); ok {
 		if f.query == nil {
 			f.query, _ = url.ParseQuery(f.ev.RawQuery) // what can be read of it
 		}
-		return f.query.Get(q)
+		return word(f.query.Get(q))
 	}
 	if pointer, ok := strings.CutPrefix(name, "request.body"); ok && strings.HasPrefix(pointer, "/") {
 		return f.member(pointer)
 	}
-	return ""
+	return filling{}
 }
 
-// member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON.
-// The body of a form answers to the names of its fields.
-func (f *filler) member(pointer string) string {
-	if !f.parsed {
-		f.parsed = true
-		dec := json.NewDecoder(bytes.NewReader(f.ev.Body))
-		dec.UseNumber()
-		if err := dec.Decode(&f.body); err != nil || dec.Decode(new(any)) != io.EOF {
+// member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON, with its members
+// in their order. The body of a form answers to the names of its fields.
+func (f *filler) member(pointer string) filling {
+	if f.body == nil {
+		f.body = &branch{text: f.ev.Body}
+		if !json.Valid(f.ev.Body) {
 			f.body = form(f.ev.ContentType, f.ev.Body)
 		}
 	}
 	at := f.body
 	for token := range strings.SplitSeq(pointer[1:], "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[token]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != token {
-				return ""
-			}
-			at = v[i]
-		default:
-			return ""
+		if at = at.member(strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); at == nil {
+			return filling{}
 		}
 	}
-	switch v := at.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
+	var word *string
+	if err := json.Unmarshal(at.text, &word); err == nil {
+		if word == nil { // null
+			return filling{}
+		}
+		return filling{text: *word}
 	}
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(at); err != nil {
-		return ""
+	if err := json.Compact(&b, at.text); err != nil {
+		return filling{}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return filling{b.String(), true}
 }
 
-func form(contentType string, body []byte) any {
+// branch is a JSON value that is opened when somebody looks into it, once however many do.
+type branch struct {
+	text    json.RawMessage
+	opened  bool
+	members map[string]*branch // by name, or by index
+}
+
+// member returns nil for what is not there.
+func (b *branch) member(token string) *branch {
+	if !b.opened {
+		b.opened = true
+		var named map[string]json.RawMessage
+		var listed []json.RawMessage
+		switch {
+		case json.Unmarshal(b.text, &named) == nil:
+			b.members = make(map[string]*branch, len(named))
+			for name, text := range named {
+				b.members[name] = &branch{text: text}
+			}
+		case json.Unmarshal(b.text, &listed) == nil:
+			b.members = make(map[string]*branch, len(listed))
+			for i, text := range listed {
+				b.members[strconv.Itoa(i)] = &branch{text: text}
+			}
+		}
+	}
+	return b.members[token]
+}
+
+// form has the fields of a form for members.
+func form(contentType string, body []byte) *branch {
+	b := &branch{text: json.RawMessage("null"), opened: true}
 	if !strings.HasPrefix(strings.ToLower(contentType), "application/x-www-form-urlencoded") {
-		return nil
+		return b
 	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil
+		return b
 	}
-	fields := make(map[string]any, len(values))
+	b.members = make(map[string]*branch, len(values))
 	for name := range values {
-		fields[name] = values.Get(name)
+		b.members[name] = &branch{text: json.RawMessage(quote(values.Get(name))), opened: true}
 	}
-	return fields
+	return b
 }
 
 func sortedKeys(m map[string]string) []string {

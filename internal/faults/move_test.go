@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
 
@@ -70,6 +71,14 @@ func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T)
 		t.Fatalf("the server ended with %d", code)
 	}
 
+	// A move that was killed while it made the destination's schema.
+	begun, err := store.Open(t.Context(), store.Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(begun.MigrateTo(t.Context(), 2), begun.Close()); err != nil {
+		t.Fatal(err)
+	}
 	// Killed once when something is there for certain, and then at any moment.
 	target := &site{t: t, dir: s.dir, dsn: dsn, token: s.token, nodes: 7}
 	keys := []string{"--secret-key-file", filepath.Join(s.data(0), "keys.json")}

@@ -284,7 +284,7 @@ func Explain(err error) (string, bool) {
 	case errors.Is(err, store.ErrNotEmpty):
 		return fmt.Sprintf("the destination holds data that no move put there (%v): make a new, empty database", err), true
 	case errors.Is(err, store.ErrMoveSource):
-		return "an earlier move into the destination was made from another installation, or this one was served since: --restart empties the destination and begins anew", true
+		return "an earlier move into the destination was made from another installation, or this one was served since: --restart empties the destination, with all that it received since, and begins anew", true
 	}
 	return "", false
 }

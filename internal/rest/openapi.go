@@ -133,7 +133,11 @@ func (op operation) responses(media []string) map[string]*huma.Response {
 	if len(media) > 0 {
 		success := &huma.Response{Description: http.StatusText(http.StatusOK), Content: make(map[string]*huma.MediaType, len(media))}
 		for _, m := range media {
-			success.Content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+			kind := huma.TypeString
+			if m == "application/json" {
+				kind = huma.TypeObject
+			}
+			success.Content[m] = &huma.MediaType{Schema: &huma.Schema{Type: kind}}
 		}
 		all["200"] = success
 	}

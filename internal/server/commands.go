@@ -124,7 +124,7 @@ type MigrateCmd struct {
 	Storage
 	output
 	To      string `env:"HOOKGLASS_MIGRATE_TO" placeholder:"URL" help:"Copy the embedded database into this empty postgres://… database and compare the two row by row. What was cut off goes on."`
-	Restart bool   `help:"With --to: empty what an earlier copy put into the destination, and begin anew."`
+	Restart bool   `help:"With --to: empty a destination that an earlier copy filled, with all that it received since, and begin anew."`
 }
 
 // Run implements the command.

@@ -93,7 +93,11 @@ func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) 
 		return nil, err
 	}
 	defer source.Close()
-	if have > 0 && have < need { // a new database is made what it has to be; one that somebody used is his
+	used, err := to.Used(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if used && have < need { // a new database is made what it has to be, also where that was cut off; one that somebody used is his
 		return nil, fmt.Errorf("the destination has schema version %d and this program needs %d: give it a new, empty database, or run hookglass migrate on it", have, need)
 	}
 	if err := to.Migrate(ctx); err != nil {

@@ -351,7 +351,7 @@ func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
 func (db *DB) Virgin(ctx context.Context) error {
 	var name string
 	err := db.read.QueryRowContext(ctx, `SELECT coalesce(min(table_name), '') FROM information_schema.tables
-		WHERE table_schema = current_schema() AND table_name <> 'goose_db_version' AND to_regclass('moves') IS NULL`).Scan(&name)
+		WHERE table_schema = current_schema() AND table_name <> 'goose_db_version' AND to_regclass('endpoint_stats') IS NULL`).Scan(&name)
 	if err != nil {
 		return classify(err)
 	}
@@ -359,4 +359,14 @@ func (db *DB) Virgin(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", ErrMoveForeign, name)
 	}
 	return nil
+}
+
+// Used reports whether somebody has used the database: there are people or events.
+func (db *DB) Used(ctx context.Context) (used bool, err error) {
+	var made bool
+	if err := db.read.QueryRowContext(ctx, "SELECT to_regclass('users') IS NOT NULL AND to_regclass('events') IS NOT NULL").Scan(&made); err != nil || !made {
+		return false, classify(err)
+	}
+	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM users) OR EXISTS (SELECT FROM events)").Scan(&used)
+	return used, classify(err)
 }
