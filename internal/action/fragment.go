@@ -11,7 +11,9 @@ import (
 // fragments finds longer parts of secrets: a target may answer with one in pieces, or an answer may end within it. A part is a
 // run of windows of eight bytes, each of which is in a spelling of a secret.
 type fragments struct {
+	often     bool // they are looked for in many texts
 	spellings []string
+	size      int             // bytes of the spellings
 	index     func() *windows // made when it is first needed: most texts are short
 }
 
@@ -31,7 +33,7 @@ const (
 
 // add makes the parts of a secret known. A short secret has none: its halves are anybody's words.
 func (f *fragments) add(secret string) {
-	if len(secret) < 2*window {
+	if len(secret) < 2*window || f.size > 4*maxFragments {
 		return
 	}
 	f.spellings = append(f.spellings, secret, hex.EncodeToString([]byte(secret)))
@@ -39,6 +41,7 @@ func (f *fragments) add(secret string) {
 		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret...))
 		f.spellings = append(f.spellings, text[(before*8+5)/6:(before+len(secret))*8/6])
 	}
+	f.size += 7 * len(secret)
 	f.index = sync.OnceValue(func() *windows { return indexWindows(f.spellings) })
 }
 
@@ -89,7 +92,7 @@ func (f *fragments) mayHold(s string) bool {
 
 // hide blots the parts out.
 func (f *fragments) hide(s string) string {
-	if len(f.spellings) == 0 || len(s) < window || len(s) <= shortText && !f.mayHold(s) {
+	if len(f.spellings) == 0 || len(s) < window || !f.often && len(s) <= shortText && !f.mayHold(s) {
 		return s
 	}
 	ws := f.index()

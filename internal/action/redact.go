@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,20 +27,56 @@ type Mask struct{ Value, Shown string }
 
 // Redactor blots secrets out of what a run records and answers: the values themselves, their usual encodings, longer parts of
 // them, and what stands under a name that tells of a credential. It is safe for concurrent use.
-type Redactor struct {
-	forms     []Mask               // of at least shortSecret bytes, longest first
-	starts    func() *[1024]uint64 // a bit for each hash of the first bytes of a form: most text is passed over by it
-	words     []Mask               // too short to be looked for inside words
+type Redactor struct{ sets []*hiddenValues }
+
+// hiddenValues are values made ready to be looked for.
+type hiddenValues struct {
+	forms     []Mask           // of at least shortSecret bytes, longest first
+	index     func() *formsMap // made when it is first needed
+	often     bool             // for many texts: then the indexes pay, also for short ones
+	words     []Mask           // too short to be looked for inside words
 	fragments fragments
+	size      int // bytes of the forms
 }
 
-// shortSecret is the length below which a secret is blotted out only where it stands as a word of its own: elsewhere it
-// would tear up text that has nothing to do with it.
-const shortSecret = 4
+// formsMap finds forms by their first bytes.
+type formsMap struct {
+	present [1024]uint64 // a bit for each hash of the first bytes of a form: most text is passed over by it
+	by      map[string][]Mask
+}
+
+const (
+	// shortSecret is the length below which a secret is blotted out only where it stands as a word of its own: elsewhere it
+	// would tear up text that has nothing to do with it.
+	shortSecret = 4
+	// maxForms bounds the bytes of derived spellings that are looked for. Of values beyond it, only what they are and how JSON writes them is.
+	maxForms = 4 << 20
+)
 
 // NewRedactor returns a redactor for these values.
 func NewRedactor(masks ...Mask) *Redactor {
-	r := &Redactor{}
+	return &Redactor{[]*hiddenValues{hide(masks, false)}}
+}
+
+// with returns a redactor that knows more values. It shares what was made ready of the others.
+func (r *Redactor) with(masks ...Mask) *Redactor {
+	if len(masks) == 0 {
+		return r
+	}
+	return &Redactor{append([]*hiddenValues{hide(masks, false)}, r.sets...)}
+}
+
+// size is about how many bytes it takes.
+func (r *Redactor) size() (n int) {
+	for _, h := range r.sets {
+		n += h.size + h.fragments.size
+	}
+	return n
+}
+
+func hide(masks []Mask, often bool) *hiddenValues {
+	h := &hiddenValues{often: often}
+	h.fragments.often = often
 	known := map[string]bool{}
 	for _, m := range masks {
 		if m.Shown == "" {
@@ -48,27 +85,53 @@ func NewRedactor(masks ...Mask) *Redactor {
 		switch {
 		case m.Value == "":
 		case len(m.Value) < shortSecret:
-			r.words = append(r.words, m)
+			h.words = append(h.words, m)
 		default:
-			for _, form := range formsOf(m.Value) {
+			forms := []string{m.Value, inJSON(m.Value)}
+			if h.size < maxForms {
+				forms = formsOf(m.Value)
+			}
+			for _, form := range forms {
 				if !known[form] {
 					known[form] = true
-					r.forms = append(r.forms, Mask{form, m.Shown})
+					h.forms = append(h.forms, Mask{form, m.Shown})
+					h.size += len(form)
 				}
 			}
-			r.fragments.add(m.Value)
+			h.fragments.add(m.Value)
 		}
 	}
-	slices.SortFunc(r.forms, func(a, b Mask) int { return len(b.Value) - len(a.Value) })
-	r.starts = sync.OnceValue(func() *[1024]uint64 {
-		starts := new([1024]uint64)
-		for _, form := range r.forms {
+	slices.SortStableFunc(h.forms, func(a, b Mask) int { return len(b.Value) - len(a.Value) })
+	h.index = sync.OnceValue(func() *formsMap {
+		f := &formsMap{by: make(map[string][]Mask)}
+		for _, form := range h.forms {
 			bit := startOf(form.Value, 0)
-			starts[bit/64] |= 1 << (bit % 64)
+			f.present[bit/64] |= 1 << (bit % 64)
+			first := form.Value[:shortSecret]
+			f.by[first] = append(f.by[first], form)
 		}
-		return starts
+		return f
 	})
-	return r
+	return h
+}
+
+// at is the longest form that begins at a place; its Value is empty where there is none.
+func (f *formsMap) at(s string, i int) Mask {
+	if bit := startOf(s, i); f.present[bit/64]&(1<<(bit%64)) == 0 {
+		return Mask{}
+	}
+	for _, form := range f.by[s[i:i+shortSecret]] {
+		if strings.HasPrefix(s[i:], form.Value) {
+			return form
+		}
+	}
+	return Mask{}
+}
+
+// mayHold reports whether it pays to look for the forms in a text.
+func (h *hiddenValues) mayHold(s string) bool {
+	return len(h.forms) > 0 && len(s) >= shortSecret &&
+		(h.often || len(s) > shortText || slices.ContainsFunc(h.forms, func(m Mask) bool { return strings.Contains(s, m.Value) }))
 }
 
 // startOf hashes the shortSecret bytes at a place.
@@ -97,8 +160,7 @@ func formsOf(value string) []string {
 	for _, f := range forms[1:4] {
 		forms = append(forms, lowerEscapes(f))
 	}
-	quoted := jsondoc.Text(value).Bytes()
-	inner := string(quoted[1 : len(quoted)-1])
+	inner := inJSON(value)
 	forms = append(forms, inner, strings.ReplaceAll(inner, "/", `\/`))
 	if other, err := json.Marshal(value); err == nil { // with <, > and & escaped
 		forms = append(forms, string(other[1:len(other)-1]))
@@ -107,6 +169,12 @@ func formsOf(value string) []string {
 	forms = append(forms, digits, strings.ToUpper(digits))
 	forms = append(forms, base64Of(value)...)
 	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < shortSecret })
+}
+
+// inJSON is how a string of JSON writes a value.
+func inJSON(value string) string {
+	quoted := jsondoc.Text(value).Bytes()
+	return string(quoted[1 : len(quoted)-1])
 }
 
 // base64Of are the texts by which a value shows in base64, alone and wherever it stands in what is encoded, as in Basic
@@ -148,34 +216,43 @@ func (r *Redactor) Text(s string) (string, bool) {
 
 func (r *Redactor) secrets(s string) string {
 	s = r.whole(s)
-	for _, w := range r.words {
-		s = replaceWord(s, w.Value, w.Shown)
+	for _, h := range r.sets {
+		for _, w := range h.words {
+			s = replaceWord(s, w.Value, w.Shown)
+		}
+		s = h.fragments.hide(s)
 	}
-	return r.fragments.hide(s)
+	return s
 }
 
-// whole replaces the forms, of two that begin at one place the longer.
+// whole replaces the forms, of those that begin at one place the longest.
 func (r *Redactor) whole(s string) string {
-	if len(r.forms) == 0 || len(s) <= shortText && !slices.ContainsFunc(r.forms, func(m Mask) bool { return strings.Contains(s, m.Value) }) {
+	var room [4]*formsMap
+	indexes := room[:0]
+	for _, h := range r.sets {
+		if h.mayHold(s) {
+			indexes = append(indexes, h.index())
+		}
+	}
+	if len(indexes) == 0 {
 		return s
 	}
-	starts := r.starts()
 	var b strings.Builder
 	from := 0
 	for i := 0; i+shortSecret <= len(s); {
-		bit := startOf(s, i)
-		if starts[bit/64]&(1<<(bit%64)) == 0 {
-			i++
-			continue
+		var found Mask
+		for _, index := range indexes {
+			if m := index.at(s, i); len(m.Value) > len(found.Value) {
+				found = m
+			}
 		}
-		at := slices.IndexFunc(r.forms, func(m Mask) bool { return strings.HasPrefix(s[i:], m.Value) })
-		if at < 0 {
+		if found.Value == "" {
 			i++
 			continue
 		}
 		b.WriteString(s[from:i])
-		b.WriteString(r.forms[at].Shown)
-		i += len(r.forms[at].Value)
+		b.WriteString(found.Shown)
+		i += len(found.Value)
 		from = i
 	}
 	if from == 0 {
@@ -221,7 +298,7 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	for i, f := range h {
 		out[i].Name = r.secrets(f.Name)
 		if SensitiveHeader(f.Name) && f.Value != "" {
-			out[i].Value = r.credential(f.Value)
+			out[i].Value = r.credential(f.Name, f.Value)
 		} else {
 			out[i].Value, _ = r.Text(f.Value)
 		}
@@ -244,27 +321,41 @@ func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
 		return "", false
 	}
 	if v.Kind() == jsondoc.String {
-		return r.credential(v.Text()), true
+		return r.credential(name, v.Text()), true
 	}
 	return Mark, true
 }
 
-// credential is what is shown of a text that is one: the names of its secrets, where it is nothing but a scheme and what is shown
-// of secrets, as in Bearer {{secrets.NAME}}.
-func (r *Redactor) credential(s string) string {
+// shownSecrets is what is shown of a credential that is made of nothing but secrets.
+var shownSecrets = regexp.MustCompile(`^(\{\{secrets\.[A-Za-z][A-Za-z0-9_]*\}\}|\[redacted\])+$`)
+
+// schemes are those by which the credentials of an authorisation begin, as RFC 9110, section 11.4, has it. They are nobody's secret.
+var schemes = []string{"Basic", "Bearer", "Digest", "DPoP", "Token", "ApiKey", "Api-Key", "Key"}
+
+// credential is what is shown of a text that is one: the names of its secrets, where it is nothing else but, in an authorisation, a
+// scheme, as in Bearer {{secrets.NAME}}.
+func (r *Redactor) credential(name, s string) string {
 	shown := r.secrets(s)
 	if shown == s {
 		return Mark
 	}
-	scheme := shown
-	for _, m := range slices.Concat(r.forms, r.words) {
-		scheme = strings.ReplaceAll(scheme, m.Shown, "")
+	secrets := shown
+	if isAuthorization(name) {
+		scheme, rest, found := strings.Cut(shown, " ")
+		if found && slices.ContainsFunc(schemes, func(known string) bool { return strings.EqualFold(known, scheme) }) {
+			secrets = strings.TrimLeft(rest, " ")
+		}
 	}
-	scheme = strings.TrimSpace(scheme)
-	if len(scheme) > 12 || strings.ContainsFunc(scheme, func(r rune) bool { return !unicode.IsLetter(r) }) {
+	if !shownSecrets.MatchString(secrets) {
 		return Mark
 	}
 	return shown
+}
+
+// isAuthorization reports whether what stands under a name begins with a scheme.
+func isAuthorization(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, "authorization") || name == "auth"
 }
 
 // embedded redacts a string of a value: as a value where it is JSON.

@@ -214,13 +214,42 @@ func TestPreviewsShowPlaceholders(t *testing.T) {
 		if got := r.Headers(hookglass.Headers{{Name: "Authorization", Value: value}})[0].Value; got != want {
 			t.Errorf("%q is shown as %q", value, got)
 		}
-		got, paths := r.Value(jsondoc.Members(jsondoc.Member{Name: "api_key", Value: jsondoc.Text(value)}))
-		if m, _ := got.Member("api_key"); m.Text() != want || !slices.Equal(paths, []string{"/api_key"}) {
+		got, paths := r.Value(jsondoc.Members(jsondoc.Member{Name: "authorization", Value: jsondoc.Text(value)}))
+		if m, _ := got.Member("authorization"); m.Text() != want || !slices.Equal(paths, []string{"/authorization"}) {
 			t.Errorf("%q is shown as %s at %q", value, got.Bytes(), paths)
 		}
 	}
 	if _, ok := secret("THIRD"); ok {
 		t.Error("a secret that is not there has a stand-in")
+	}
+}
+
+// Of a credential nothing is shown beside its secrets, but for the scheme of an authorisation.
+func TestPartsOfCredentialsAreNotShown(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "7Kq9-tok-55"}, action.Mask{Value: "s3cret-value", Shown: action.Placeholder("KEY")})
+	for _, c := range []struct{ name, value, want string }{
+		{"password", "correcthorse7Kq9-tok-55", "[redacted]"},
+		{"password", "7Kq9-tok-55horse", "[redacted]"},
+		{"password", "horse 7Kq9-tok-55", "[redacted]"},
+		{"password", "Bearer 7Kq9-tok-55", "[redacted]"},
+		{"password", "s3cret-value", "{{secrets.KEY}}"},
+		{"password", "7Kq9-tok-55s3cret-value", "[redacted]{{secrets.KEY}}"},
+		{"Authorization", "7Kq9-tok-55", "[redacted]"},
+		{"Authorization", "bearer 7Kq9-tok-55", "bearer [redacted]"},
+		{"Proxy-Authorization", "Basic  s3cret-value", "Basic  {{secrets.KEY}}"},
+		{"Authorization", "correct 7Kq9-tok-55", "[redacted]"},
+		{"Authorization", "Bearer7Kq9-tok-55", "[redacted]"},
+		{"Authorization", "7Kq9-tok-55 Bearer", "[redacted]"},
+		{"Authorization", "Bearer horse 7Kq9-tok-55", "[redacted]"},
+		{"Authorization", "Bearer abc", "[redacted]"},
+	} {
+		if got := r.Headers(hookglass.Headers{{Name: c.name, Value: c.value}})[0].Value; got != c.want {
+			t.Errorf("header %s: %s is shown as %s, want %s", c.name, c.value, got, c.want)
+		}
+		got, _ := r.Value(jsondoc.Members(jsondoc.Member{Name: c.name, Value: jsondoc.Text(c.value)}))
+		if m, _ := got.Member(c.name); m.Text() != c.want {
+			t.Errorf("member %s: %s is shown as %s, want %s", c.name, c.value, m.Text(), c.want)
+		}
 	}
 }
 

@@ -103,9 +103,12 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	case err != nil || h.Status.Final():
 		return err
 	}
+	sc := p.scene(event)
+	if sc.secrets, err = s.vaults.find(ctx, p.endpoint.WorkspaceID); err != nil {
+		return err
+	}
 	s.saver.enter()
 	defer s.saver.leave()
-	sc := p.scene(event)
 	if h.Checkpoint != nil {
 		if err := s.goOn(ctx, sc, h, false); err != nil {
 			return err

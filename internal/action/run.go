@@ -21,6 +21,7 @@ type scene struct {
 	actions  []*program       // enabled, by position
 	event    *hookglass.Event // with its payload
 	base     *Context         // shared by its runs, one after another
+	secrets  *Redactor        // of all secrets of the workspace
 	had      []string         // the event's tags when it was read
 	ended    []*store.RunSave // runs that have ended and are not stored yet
 }
@@ -178,10 +179,10 @@ func (r *run) loadSecrets(v *store.View) error {
 	return nil
 }
 
-// redactor blots out the secrets that the steps name, and the credentials that came with the event.
+// redactor blots out the secrets of the workspace, and the credentials that came with the event.
 func (r *run) redactor() *Redactor {
 	if r.masks == nil {
-		r.masks = NewRedactor(r.hidden()...)
+		r.masks = r.scene.secrets.with(r.hidden()...)
 	}
 	return r.masks
 }
@@ -194,11 +195,12 @@ func (r *run) echoes() *Redactor {
 		if body, err := r.doc.event.body(); err == nil {
 			masks = append(masks, sensitiveValues(body)...)
 		}
-		r.answers = NewRedactor(masks...)
+		r.answers = r.scene.secrets.with(masks...)
 	}
 	return r.answers
 }
 
+// hidden are the secrets that the steps name, as the run knows them, and the credentials.
 func (r *run) hidden() (masks []Mask) {
 	for name, value := range r.values {
 		masks = append(masks, Mask{Value: value, Shown: Placeholder(name)})

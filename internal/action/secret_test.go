@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,6 +190,86 @@ func TestSecretsAreNowhere(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A target that was sent a secret by one action may answer another with it, whose steps name none: nor does that one's trace hold it.
+func TestSecretsThatAnActionDoesNotNameAreNotInItsTrace(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		value := "canary-of-another-0123456789"
+		b.net.respond = func(_ int, r outbound.Request) (*outbound.Response, error) {
+			return answer(200, "got "+value+" and "+base64.StdEncoding.EncodeToString([]byte(value))), nil
+		}
+		name, slash := "Echo", "/"
+		a := b.create(action.Draft{
+			Name: &name, Conditions: &[]action.ConditionDraft{{Field: "request_path", Operator: "contains", Value: &slash}},
+			Steps: &[]action.StepDraft{step("forward", "On", `{"url":"https://app.example.com/","retry_count":0}`)},
+		})
+		trace := func() string {
+			t.Helper()
+			b.work(b.capture(body, func(e *hookglass.Event) { e.Path = "/in/" + value }))
+			run := b.runs(a)[0]
+			wantOutcome(t, run, "completed on=completed")
+			return fmt.Sprintf("%s %s", run.Trigger.Conditions[0].Actual, run.Steps[0].Summary)
+		}
+		if got := trace(); !strings.Contains(got, "/in/"+value) {
+			t.Errorf("what is no secret is hidden: %s", got)
+		}
+		secret := b.secret("CANB", value)
+		hidden := func() {
+			t.Helper()
+			got := trace()
+			if strings.Contains(got, value) || strings.Contains(got, base64.StdEncoding.EncodeToString([]byte(value))) {
+				t.Errorf("the trace is %s", got)
+			}
+			if !strings.Contains(got, "/in/{{secrets.CANB}}") || !strings.Contains(got, "got {{secrets.CANB}} and {{secrets.CANB}}") {
+				t.Errorf("the trace does not say what was hidden: %s", got)
+			}
+		}
+		hidden()
+		value = "the-value-that-came-then-98765"
+		_, err := b.actions.UpdateSecret(t.Context(), b.who, b.owner.Workspace.ID, secret.ID, action.SecretDraft{Value: &value})
+		must(t, err)
+		hidden()
+		e := b.capture(body)
+		again, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID), "")
+		must(t, err)
+		must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+		if got := string(b.runs(a)[0].Steps[0].Summary); strings.Contains(got, value) {
+			t.Errorf("the trace of the rerun is %s", got)
+		}
+		must(t, b.actions.DeleteSecret(t.Context(), b.who, b.owner.Workspace.ID, secret.ID))
+		if got := trace(); !strings.Contains(got, "/in/"+value) {
+			t.Errorf("what is no secret any more is hidden: %s", got)
+		}
+	})
+}
+
+// Secrets are opened when they have changed, and not for each event.
+func TestSecretsThatNoStepNamesAreOpenedOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for _, name := range []string{"A", "B", "C"} {
+			b.secret(name, "a value of "+name)
+		}
+		sealer := &countingSealer{Sealer: b.keys}
+		b.actions = action.New(b.db, action.Config{Client: b.net, Sealer: sealer, Log: slog.New(slog.DiscardHandler)})
+		a := b.create(draft("Mark", step("tag", "Mark", `{"tag":"t"}`)))
+		for range 5 {
+			b.work(b.capture(body))
+		}
+		if n := sealer.opened.Load(); n != 3 || len(b.runs(a)) != 5 {
+			t.Errorf("three secrets were opened %d times for %d runs", n, len(b.runs(a)))
+		}
+	})
+}
+
+type countingSealer struct {
+	action.Sealer
+	opened atomic.Int64
+}
+
+func (s *countingSealer) Open(sealed []byte, where string) ([]byte, error) {
+	s.opened.Add(1)
+	return s.Sealer.Open(sealed, where)
 }
 
 // What a sender put under a name that tells of a credential is in no trace either, wherever in its answer a target puts it.

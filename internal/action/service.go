@@ -31,6 +31,7 @@ type Service struct {
 	Config
 	db     *store.DB
 	plans  *plans
+	vaults *vaults
 	saver  *saver
 	totals totals
 }
@@ -40,7 +41,7 @@ func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), saver: newSaver(db)}
+	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db)}
 }
 
 const (

@@ -51,6 +51,10 @@ func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []st
 	if err != nil {
 		return nil, nil, err
 	}
+	secrets, err := s.vaults.find(ctx, p.endpoint.WorkspaceID)
+	if err != nil {
+		return nil, nil, err
+	}
 	event := t.Event
 	if t.Claim > 1 || event == nil || event.Payload == nil {
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -66,7 +70,9 @@ func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []st
 			return nil, nil, err
 		}
 	}
-	return p.scene(event), held, nil
+	sc = p.scene(event)
+	sc.secrets = secrets
+	return sc, held, nil
 }
 
 // play goes on with the runs that are held and has the other actions run.

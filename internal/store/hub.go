@@ -16,6 +16,8 @@ const (
 	TopicForwards = "forwards"
 	// TopicNotifications: messages wait for channels, or a channel changed.
 	TopicNotifications = "notifications"
+	// TopicSecrets: an action secret was created, changed or deleted.
+	TopicSecrets = "secrets"
 	// TopicTokens: a token or session was revoked.
 	TopicTokens = "tokens"
 )

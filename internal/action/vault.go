@@ -1,0 +1,122 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	// maxVaults and maxVaultBytes bound the memory of what is known. Then everything is forgotten.
+	maxVaults     = 1_000
+	maxVaultBytes = 64 << 20
+)
+
+// vault is a redactor of the values of all secrets of a workspace: a target that one action sent a secret to may answer another with it.
+type vault struct {
+	redactor *Redactor
+	versions []secretVersion // of what it was made of
+	heard    uint64          // announcements when they were read
+	until    time.Time
+}
+
+type secretVersion struct{ num, updatedAt int64 }
+
+// vaults remembers vaults by workspace, so that secrets are opened when one has changed and not for each event. What this process changes is
+// seen by the next look-up, what others change when it is announced or, where that is lost, within planLife.
+type vaults struct {
+	db      *store.DB
+	sealer  Sealer
+	log     *slog.Logger
+	changed *store.Subscription
+
+	loading sync.Mutex // held by who reads: workers come in dozens
+	mu      sync.Mutex
+	known   map[int64]*vault
+	size    int // bytes of all that is known
+}
+
+func newVaults(db *store.DB, sealer Sealer, log *slog.Logger) *vaults {
+	return &vaults{db: db, sealer: sealer, log: log, changed: db.Listen(store.TopicSecrets), known: make(map[int64]*vault)}
+}
+
+// find returns a redactor of the secrets of a workspace.
+func (vs *vaults) find(ctx context.Context, workspaceID int64) (*Redactor, error) {
+	if workspaceID == 0 { // of nobody's endpoint
+		return NewRedactor(), nil
+	}
+	if known := vs.current(workspaceID); known != nil {
+		return known.redactor, nil
+	}
+	vs.loading.Lock()
+	defer vs.loading.Unlock()
+	if known := vs.current(workspaceID); known != nil {
+		return known.redactor, nil
+	}
+	fresh := &vault{heard: vs.changed.Heard(), until: time.Now().Add(planLife)}
+	var secrets []hookglass.ActionSecret
+	err := vs.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		secrets, err = v.ActionSecrets(workspaceID, 0, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range secrets {
+		fresh.versions = append(fresh.versions, secretVersion{s.Num, s.UpdatedAt.UnixMicro()})
+	}
+	vs.mu.Lock()
+	before := vs.known[workspaceID]
+	vs.mu.Unlock()
+	if before != nil && slices.Equal(before.versions, fresh.versions) {
+		fresh.redactor = before.redactor
+	} else {
+		fresh.redactor = vs.open(secrets)
+	}
+	vs.keep(workspaceID, fresh)
+	return fresh.redactor, nil
+}
+
+// current is what is known of a workspace, nil where that may be old.
+func (vs *vaults) current(workspaceID int64) *vault {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if v := vs.known[workspaceID]; v != nil && v.heard == vs.changed.Heard() && time.Now().Before(v.until) {
+		return v
+	}
+	return nil
+}
+
+func (vs *vaults) keep(workspaceID int64, v *vault) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if before := vs.known[workspaceID]; before != nil {
+		vs.size -= before.redactor.size()
+	}
+	if vs.size += v.redactor.size(); len(vs.known) >= maxVaults || vs.size > maxVaultBytes {
+		clear(vs.known)
+		vs.size = v.redactor.size()
+	}
+	vs.known[workspaceID] = v
+}
+
+// open makes a redactor of sealed secrets. Of many, parts and rarer spellings of the shortest are found: they are passwords and keys.
+func (vs *vaults) open(secrets []hookglass.ActionSecret) *Redactor {
+	var masks []Mask
+	for _, s := range secrets {
+		plain, err := vs.sealer.Open(s.Sealed, valueOf(s.ID))
+		if err != nil {
+			vs.log.Error("an action secret can not be opened", "secret", s.ID, "error", err)
+			continue
+		}
+		masks = append(masks, Mask{Value: string(plain), Shown: Placeholder(s.Name)})
+	}
+	slices.SortStableFunc(masks, func(a, b Mask) int { return cmp.Compare(len(a.Value), len(b.Value)) })
+	return &Redactor{[]*hiddenValues{hide(masks, true)}}
+}
