@@ -99,6 +99,17 @@ func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
 	return v, nil
 }
 
+// mayBeNull reports whether null at a place is what was captured or made there: elsewhere it says that there is no value.
+func (c *Context) mayBeNull(root string, tokens []string) bool {
+	switch {
+	case root == "steps":
+		return len(tokens) > 2 && tokens[1] == "output"
+	case root != "request" || len(tokens) == 0 || tokens[0] != "body":
+		return false
+	}
+	return len(tokens) > 1 || c.event.ev.Type != hookglass.EventEmail && c.event.ev.Payload != nil && len(c.event.ev.Body) > 0
+}
+
 // At finds a value by a pointer into the whole context.
 func (c *Context) At(p jsondoc.Pointer) (jsondoc.Value, bool) {
 	if tokens := p.Tokens(); len(tokens) > 0 {

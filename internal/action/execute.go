@@ -145,23 +145,32 @@ func (r *run) use(st *step) {
 	}
 }
 
-// forwardURL is where a forward step sends its event.
-func (st *step) forwardURL(e *hookglass.Event) string {
+// forwardURL is where a forward step sends its event. It fails where the event's path would lead out of the target's.
+func (st *step) forwardURL(e *hookglass.Event) (string, *hookglass.Failure) {
 	if e.Type == hookglass.EventEmail {
-		return st.forward.URL // a mail's path is an address
+		return st.forward.URL, nil // a mail's path is an address
 	}
 	path, query := "", ""
 	if st.forward.AppendPath {
 		path = e.Path
 	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if dotSegment(segment) {
+			return "", &hookglass.Failure{Code: hookglass.FailureTemplate, Message: "The path of the request holds a segment . or .., which would lead elsewhere."}
+		}
+	}
 	if st.forward.AppendQuery {
 		query = e.RawQuery
 	}
-	return delivery.AppendPath(st.forward.URL, path, query)
+	return delivery.AppendPath(st.forward.URL, path, query), nil
 }
 
 // forward sends the event on, at least once. An attempt that is to be made again waits in the table.
 func (r *run) forward(ctx context.Context, st *step) outcome {
+	target, failure := st.forwardURL(r.event)
+	if failure != nil {
+		return failed(failure.Code, failure.Message)
+	}
 	timeout := r.left(time.Duration(st.forward.TimeoutSeconds) * time.Second)
 	if err := r.s.settled(ctx, r.scene, nil); err != nil {
 		return outcome{err: err}
@@ -176,7 +185,7 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	var made bool
 	redact := func(answer string) string { return r.echoes().Body(answer) }
 	r.s.saver.away(func() {
-		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, st.forwardURL(r.event), r.s.Proxied, redact, r.s.db.Now)
+		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, target, r.s.Proxied, redact, r.s.db.Now)
 	})
 	if !made {
 		return outcome{wait: again}

@@ -167,7 +167,11 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 }
 
 func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (jsondoc.Value, *hookglass.Failure) {
-	r, failure := delivery.RenderForward(sc.event, st.forwardURL(sc.event), s.Proxied)
+	target, failure := st.forwardURL(sc.event)
+	if failure != nil {
+		return jsondoc.Value{}, failure
+	}
+	r, failure := delivery.RenderForward(sc.event, target, s.Proxied)
 	if failure != nil {
 		return jsondoc.Value{}, failure
 	}

@@ -26,7 +26,7 @@ type Place int
 // The places (decisions, section 13, "Templates").
 const (
 	InText   Place = iota // as it is; objects and arrays as compact JSON
-	InJSON                // escaped inside a string literal, elsewhere as JSON
+	InJSON                // escaped inside a string literal, elsewhere as JSON, of which null is a value too
 	InURL                 // percent-encoded, unless the template is nothing but the value
 	InHeader              // as it is; control characters fail
 )
@@ -261,8 +261,8 @@ func (r Rendered) Masked() string {
 // Placeholder is what is shown in place of a secret.
 func Placeholder(secret string) string { return "{{secrets." + secret + "}}" }
 
-// Render fills the template in. A name that is not known, a value that is null or not there, a control character in a header
-// and a text beyond its bound are a *TemplateError, which holds no value.
+// Render fills the template in. A name that is not known, a value that is null or not there, a control character in a header, a value
+// that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which holds no value.
 func (t *Template) Render(v Values) (Rendered, error) {
 	bound := MaxRendered
 	if t.place == InURL {
@@ -270,10 +270,11 @@ func (t *Template) Render(v Values) (Rendered, error) {
 	}
 	var b strings.Builder
 	var out Rendered
+	var ends []int // of what was filled in
 	for i := range t.parts {
 		p := &t.parts[i]
 		b.WriteString(p.literal)
-		value, err := v.find(p)
+		value, err := v.find(p, t.place == InJSON && !p.quoted)
 		if err != nil {
 			return Rendered{}, err
 		}
@@ -286,6 +287,9 @@ func (t *Template) Render(v Values) (Rendered, error) {
 		}
 		start := b.Len()
 		b.WriteString(text)
+		if t.place == InURL {
+			ends = append(ends, b.Len())
+		}
 		if b.Len() > bound {
 			return Rendered{}, t.tooLarge()
 		}
@@ -298,11 +302,54 @@ func (t *Template) Render(v Values) (Rendered, error) {
 		}
 	}
 	b.WriteString(t.tail)
+	if fault := t.climbs(b.String(), ends); fault != nil {
+		return Rendered{}, fault
+	}
 	if out.Text = b.String(); len(out.Text) > bound || t.place == InURL && utf8.RuneCountInString(out.Text) > MaxURL {
 		return Rendered{}, t.tooLarge()
 	}
 	return out, nil
 }
+
+// climbs faults a value that makes a segment of a URL's path . or .., which would lead elsewhere: these can not be encoded. ends is where
+// the values end.
+func (t *Template) climbs(url string, ends []int) error {
+	if t.place != InURL || t.whole() {
+		return nil
+	}
+	path := len(url)
+	if i := strings.IndexAny(url, "?#"); i >= 0 {
+		path = i
+	}
+	for i, end := range ends {
+		if end > path {
+			break
+		}
+		from, to := strings.LastIndexByte(url[:end], '/')+1, path
+		if n := strings.IndexByte(url[end:path], '/'); n >= 0 {
+			to = end + n
+		}
+		if dotSegment(url[from:to]) {
+			p := &t.parts[i]
+			return &TemplateError{p.at, p.name + " makes a segment of the path . or .., which would lead elsewhere"}
+		}
+	}
+	return nil
+}
+
+// dotSegment reports whether a segment of a path leads elsewhere: whether it is . or .., however it is spelled (RFC 3986, section 3.3), also
+// with a parameter, which some servers take off.
+func dotSegment(segment string) bool {
+	segment, _, _ = strings.Cut(segment, ";")
+	switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
+	case ".", "..":
+		return true
+	}
+	return false
+}
+
+// whole reports whether the template is nothing but a value.
+func (t *Template) whole() bool { return len(t.parts) == 1 && t.parts[0].literal+t.tail == "" }
 
 func (t *Template) tooLarge() error {
 	if t.place == InURL {
@@ -311,8 +358,8 @@ func (t *Template) tooLarge() error {
 	return &TemplateError{0, "the text is larger than 256 KiB"}
 }
 
-// find is the value of a placeholder.
-func (v Values) find(p *part) (jsondoc.Value, error) {
+// find is the value of a placeholder. With null, one that was captured is a value.
+func (v Values) find(p *part, null bool) (jsondoc.Value, error) {
 	if p.unknown != "" {
 		return jsondoc.Value{}, &TemplateError{p.at, p.unknown}
 	}
@@ -328,7 +375,7 @@ func (v Values) find(p *part) (jsondoc.Value, error) {
 	switch {
 	case err != nil:
 		return value, &TemplateError{p.at, p.name + ": " + err.Error()}
-	case value.Kind() == jsondoc.Null:
+	case value.Kind() == jsondoc.Null && !(null && v.Context.mayBeNull(p.root, p.tokens)):
 		return value, &TemplateError{p.at, p.name + " has no value"}
 	}
 	return value, nil
@@ -344,7 +391,7 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 		quoted := jsondoc.Text(value.Text()).Bytes()
 		return string(quoted[1 : len(quoted)-1]), nil
 	case InURL:
-		if len(t.parts) == 1 && p.literal+t.tail == "" {
+		if t.whole() {
 			if s := value.Text(); !strings.ContainsFunc(s, unicode.IsControl) {
 				return s, nil
 			}

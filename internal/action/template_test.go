@@ -37,7 +37,7 @@ func values(body string) action.Values {
 }
 
 const sample = `{"id":12345678901234567890,"s":"say \"hi\"\n","o":{"b":1.0,"a":[]},"yes":true,"none":null,"list":["x",{"y":"z"}],
-	"evil":"{{ secrets.KEY }}{{request.id}}","url":"https://example.com/a?b=c","two words":1,"é":"è","line":"a\r\nb"}`
+	"dot":".","up":"..","empty":"","evil":"{{ secrets.KEY }}{{request.id}}","url":"https://example.com/a?b=c","two words":1,"é":"è","line":"a\r\nb"}`
 
 func TestTemplates(t *testing.T) {
 	for _, c := range []struct {
@@ -62,10 +62,13 @@ func TestTemplates(t *testing.T) {
 		{action.InJSON, `{"a":"{{request.body.s}}","b":{{request.body.s}}}`, `{"a":"say \"hi\"\n","b":"say \"hi\"\n"}`},
 		{action.InJSON, `{"a":"<{{request.body.o}}>","b":{{request.body.o}},"c":{{request.body.id}},"d":{{request.body.yes}}}`, `{"a":"<{\"b\":1.0,\"a\":[]}>","b":{"b":1.0,"a":[]},"c":12345678901234567890,"d":true}`},
 		{action.InJSON, `{"a\"{":"{{secrets.ODD}}","b":{{secrets.ODD}}}`, `{"a\"{":"a\"b\\c\n{{ request.id }}&/","b":"a\"b\\c\n{{ request.id }}&/"}`},
+		{action.InJSON, `{"a":{{request.body.none}},"b":[{{request.body.none}}]}`, `{"a":null,"b":[null]}`},
 		{action.InJSON, `{{request.body.list}}`, `["x",{"y":"z"}]`},
 		{action.InJSON, `{"a":{"b":{{request.body.o}}}}`, `{"a":{"b":{"b":1.0,"a":[]}}}`},
 
 		{action.InURL, `https://h/{{request.body.s}}?q={{request.path}}&e={{request.body.é}}`, `https://h/say%20%22hi%22%0A?q=%2Fin%2Fa%2520b&e=%C3%A8`},
+		{action.InURL, `https://h/a{{request.body.up}}/{{request.body.up}}.{{request.body.dot}}/?q={{request.body.up}}/{{request.body.up}}#{{request.body.up}}/`, `https://h/a../..../?q=../..#../`},
+		{action.InURL, `https://h/../{{request.body.yes}}`, `https://h/../true`},
 		{action.InURL, `{{request.body.url}}`, `https://example.com/a?b=c`},
 		{action.InURL, `{{request.body.url}}/x`, `https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc/x`},
 		{action.InURL, `https://h/{{secrets.ODD}}`, `https://h/a%22b%5Cc%0A%7B%7B%20request.id%20%7D%7D%26%2F`},
@@ -101,6 +104,18 @@ func TestTemplatesFail(t *testing.T) {
 		{action.InText, `é {{request.nothing}}`, 3, "no such value"},
 		{action.InText, `{{request.body.id}} {{request.body.missing}}`, 21, "no such value"},
 		{action.InText, `{{request.body.none}}`, 1, "has no value"},
+		{action.InJSON, `{"a":"{{request.body.none}}"}`, 7, "has no value"},
+		{action.InJSON, `{"a":{{provider.event_id}}}`, 6, "has no value"},
+		{action.InJSON, `{"a":{{request.body.missing}}}`, 6, "no such value"},
+		{action.InURL, `https://h/{{request.body.none}}`, 11, "has no value"},
+		{action.InURL, `https://h/users/{{request.body.up}}/sessions`, 17, "lead elsewhere"},
+		{action.InURL, `https://h/users/{{request.body.up}}`, 17, "lead elsewhere"},
+		{action.InURL, `https://h/users/{{request.body.up}}?a=b`, 17, "lead elsewhere"},
+		{action.InURL, `https://h/{{request.body.yes}}/{{request.body.dot}}/x`, 32, "lead elsewhere"},
+		{action.InURL, `https://h/{{request.body.dot}}{{request.body.dot}}/x`, 11, "lead elsewhere"},
+		{action.InURL, `https://h/%2E{{request.body.dot}}/x`, 14, "lead elsewhere"},
+		{action.InURL, `https://h/..{{request.body.empty}}/x`, 13, "lead elsewhere"},
+		{action.InURL, `https://h/{{request.body.up}};v=1/x`, 11, "lead elsewhere"},
 		{action.InText, `{{provider.event_id}}`, 1, "has no value"},
 		{action.InText, `{{request.headers.X-A}}`, 1, "no such value"},
 		{action.InText, `{{request.body.list.01}}`, 1, "no such value"},
