@@ -161,7 +161,7 @@ func move(tx *store.Tx, present []hookglass.Action, from, to int) error {
 	return nil
 }
 
-// Delete deletes an action; its runs stay. It answers not_found.
+// Delete deletes an action; its runs stay, and a rerun that has not begun ends. It answers not_found.
 func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id string) error {
 	if err := mayManage(who); err != nil {
 		return err
@@ -183,6 +183,9 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id s
 			if err := tx.PlaceAction(other.Num, other.Position-1); err != nil {
 				return err
 			}
+		}
+		if err := endQueued(tx, present[i]); err != nil {
+			return err
 		}
 		return tx.DeleteAction(present[i].Num)
 	})

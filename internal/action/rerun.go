@@ -21,6 +21,13 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		return r, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.LockActions(e.Num); err != nil { // so that who deletes the action finds what is queued
+			return err
+		}
 		a, err := tx.Action(ref, actionID)
 		if err != nil {
 			return err
@@ -123,8 +130,8 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	if err != nil || !ours {
 		return err
 	}
-	if current == nil {
-		return s.abandon(ctx, h, hookglass.FailureInternal, "The action was deleted before the rerun began.")
+	if current == nil { // deleted without ending what was queued, as it was once done
+		return s.abandon(ctx, h, string(hookglass.CodeNotFound), deletedFirst)
 	}
 	program, err := compile(*current)
 	if err != nil {
@@ -135,11 +142,46 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	r := s.start(sc, program, program.trigger.Evaluate(sc.base.Fresh()))
 	trigger, started := r.held.Trigger, r.held.StartedAt
 	r.held, r.stored = h, true
-	r.held.Trigger, r.held.StartedAt, r.held.Status = trigger, started, hookglass.ActionRunRunning
+	r.held.Trigger, r.held.StartedAt, r.held.Status = trigger, notBefore(h.CreatedAt, started), hookglass.ActionRunRunning
 	if err := s.run(ctx, r); err != nil {
 		return err
 	}
 	return s.rerunEnded(ctx, sc)
+}
+
+// deletedFirst says why a rerun did nothing.
+const deletedFirst = "The action was deleted before the rerun began."
+
+// endQueued ends the reruns of an action that is deleted and that nobody has begun. Their traces say so of the step that would have been the
+// first. They count in no totals: nothing ran.
+func endQueued(tx *store.Tx, a hookglass.Action) error {
+	queued, err := tx.QueuedActionRuns(a.Num)
+	if err != nil {
+		return err
+	}
+	for _, h := range queued {
+		h.Status, h.StartedAt = hookglass.ActionRunFailed, notBefore(h.CreatedAt, tx.Now)
+		h.FinishedAt = h.StartedAt
+		for i, st := range a.Steps {
+			result := hookglass.StepResult{ReferenceKey: st.ReferenceKey, Type: st.Type, Name: st.Name, Status: hookglass.StepStopped}
+			if i == 0 {
+				result.Status, result.Failure = hookglass.StepFailed, &hookglass.Failure{Code: string(hookglass.CodeNotFound), Message: deletedFirst}
+			}
+			h.Steps = append(h.Steps, result)
+		}
+		if _, err := tx.SaveActionRun(&h, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notBefore is a time as it is written beside an earlier one, which another node's clock may have shown.
+func notBefore(earlier, t time.Time) time.Time {
+	if t.Before(earlier) {
+		return earlier
+	}
+	return t
 }
 
 // rerunEnded stores how a rerun ended, unless somebody else has it by now.

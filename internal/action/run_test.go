@@ -453,6 +453,51 @@ func TestReruns(t *testing.T) {
 	})
 }
 
+// A rerun whose action is deleted before it begins says so, and counts for nothing.
+func TestARerunEndsWithItsAction(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Gone", step("tag", "Mark", `{"tag":"one"}`), step("tag", "Too", `{"tag":"two"}`)))
+		other := b.create(draft("Kept", step("tag", "Mark", `{"tag":"three"}`)))
+		e := b.capture(body)
+		ref := string(b.ep.ID)
+		again, err := b.actions.Rerun(t.Context(), b.who, ref, a.ID, string(e.ID), "")
+		must(t, err)
+		kept, err := b.actions.Rerun(t.Context(), b.who, ref, other.ID, string(e.ID), "")
+		must(t, err)
+		must(t, b.actions.Delete(t.Context(), b.who, ref, a.ID))
+		for _, r := range []hookglass.ActionRun{again, kept} {
+			must(t, b.actions.ExecuteRun(t.Context(), r.ID))
+		}
+		run := b.runs(a)[0]
+		wantOutcome(t, run, "failed mark=failed(not_found) too=stopped")
+		if run.FinishedAt.IsZero() || run.Steps[0].Failure.Message != "The action was deleted before the rerun began." {
+			t.Errorf("the run is %+v", run)
+		}
+		wantOutcome(t, b.runs(other)[0], "completed mark=completed")
+		if got := b.totals(); got.Runs[hookglass.ActionRunFailed] != 0 || got.Runs[hookglass.ActionRunCompleted] != 1 {
+			t.Errorf("the totals are %+v", got)
+		}
+	})
+}
+
+// A run that waits is stored while it runs, one of local steps when it has ended, a rerun before it begins.
+func TestARunIsCreatedBeforeItStarts(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		local := b.create(draft("Local", step("tag", "Mark", `{"tag":"one"}`)))
+		remote := b.create(draft("Remote", step("http_request", "Send", `{"url":"https://a.example.com/"}`)))
+		e := b.capture(body)
+		b.work(e)
+		again, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), local.ID, string(e.ID), "")
+		must(t, err)
+		must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+		for _, r := range append(b.runs(local), b.runs(remote)...) {
+			if r.CreatedAt.After(r.StartedAt) || r.StartedAt.After(r.FinishedAt) || r.CreatedAt.Before(e.ReceivedAt) {
+				t.Errorf("a run was created at %v, started at %v and finished at %v, on what was received at %v", r.CreatedAt, r.StartedAt, r.FinishedAt, e.ReceivedAt)
+			}
+		}
+	})
+}
+
 // A first run is stored when it has ended, so a rerun can be asked for before there is one to link it to.
 func TestARerunIsTheChildOfAFirstRunThatIsStoredLater(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
@@ -571,19 +616,25 @@ func TestTotals(t *testing.T) {
 		for range 3 {
 			b.work(b.capture(body))
 		}
-		ended := make(chan error, 1)
-		ctx, stop := contextOf(t)
-		go func() { ended <- b.actions.Run(ctx) }()
-		stop()
-		must(t, <-ended)
-		var got hookglass.ActionTotals
-		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
-			got, err = v.ActionTotals(string(b.ep.ID), time.Now().Add(-time.Hour), time.Now())
-			return err
-		}))
+		got := b.totals()
 		if got.Runs[hookglass.ActionRunFailed] != 3 || got.Steps[hookglass.StepTag][hookglass.StepCompleted] != 3 || got.Steps[hookglass.StepRequest][hookglass.StepFailed] != 3 ||
 			got.Failures[hookglass.FailureTemplate] != 3 || got.ConditionFalse != 3 || got.TimedSteps != 6 || got.TruncatedTraces != 0 {
 			t.Errorf("the totals are %+v", got)
 		}
 	})
+}
+
+// totals has what was counted written down, and reads it.
+func (b *bench) totals() (got hookglass.ActionTotals) {
+	b.t.Helper()
+	ended := make(chan error, 1)
+	ctx, stop := contextOf(b.t)
+	go func() { ended <- b.actions.Run(ctx) }()
+	stop()
+	must(b.t, <-ended)
+	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
+		got, err = v.ActionTotals(string(b.ep.ID), time.Now().Add(-time.Hour), time.Now())
+		return err
+	}))
+	return got
 }

@@ -176,9 +176,10 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 	return s.run(ctx, r)
 }
 
-// abandon ends a run that nobody can go on with. The step that was at work failed, and what is behind it does not run.
+// abandon ends a run that nobody can go on with. The step that was at work failed, and what is behind it does not run. It counts in the
+// totals unless nothing of it ran.
 func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message string) error {
-	h.Status, h.FinishedAt = hookglass.ActionRunFailed, s.db.Now()
+	h.Status, h.FinishedAt = hookglass.ActionRunFailed, notBefore(h.CreatedAt, s.db.Now())
 	if h.StartedAt.IsZero() {
 		h.StartedAt = h.FinishedAt
 	}
@@ -191,7 +192,7 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 		_, err := tx.SaveActionRun(&h, 0)
 		return err
 	})
-	if err == nil {
+	if err == nil && len(h.Steps) > 0 {
 		s.totals.add(&h.ActionRun)
 	}
 	return err

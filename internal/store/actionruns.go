@@ -121,18 +121,26 @@ func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	h.CreatedAt, h.Claim = tx.Now, 1
+	h.CreatedAt, h.Claim = tx.createdAt(h), 1
 	a := &args{}
 	query := `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, claim, due_at, created_at, started_at, finished_at)
 		VALUES (` + a.add(h.ID) + ", " + a.add(h.EndpointNum) + ", " + a.add(h.ActionNum) + ", " + a.add(h.ActionID) + ", " + a.add(h.EventSeq) + ", " + a.add(string(h.EventID)) +
 		", " + a.add(nullString(h.ParentID)) + ", " + a.add(boolInt(h.Rerun)) + ", " + a.add(string(h.Status)) + ", " + a.add(trace) + ", " + a.add(checkpoint(h)) + ", 1, " +
-		tx.due(a, h, lease) + ", " + a.add(tx.Now.UnixMicro()) + ", " + a.add(micros(h.StartedAt)) + ", " + a.add(micros(h.FinishedAt)) +
+		tx.due(a, h, lease) + ", " + a.add(h.CreatedAt.UnixMicro()) + ", " + a.add(micros(h.StartedAt)) + ", " + a.add(micros(h.FinishedAt)) +
 		") ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num"
 	err = tx.queryRow("action run", query, a.values, &h.Num)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// createdAt is when a run came to be: one that is stored when it has begun was there then.
+func (tx *Tx) createdAt(h *HeldRun) time.Time {
+	if !h.StartedAt.IsZero() && h.StartedAt.Before(tx.Now) {
+		return h.StartedAt
+	}
+	return tx.Now
 }
 
 // checkpoint is the column of that name.
@@ -187,7 +195,9 @@ func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 // BeginQueuedRun makes the caller who holds a rerun that nobody has begun. It reports false otherwise.
 func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 	a := &args{}
-	err := tx.queryRow("action run", "UPDATE action_runs SET claim = claim + 1, status = 'running', started_at = "+a.add(tx.Now.UnixMicro())+", due_at = "+tx.due(a, h, lease)+
+	now := "cast(" + a.add(tx.Now.UnixMicro()) + " AS bigint)"
+	started := "CASE WHEN created_at > " + now + " THEN created_at ELSE " + now + " END"
+	err := tx.queryRow("action run", "UPDATE action_runs SET claim = claim + 1, status = 'running', started_at = "+started+", due_at = "+tx.due(a, h, lease)+
 		" WHERE num = "+a.add(h.Num)+" AND (status = 'queued' OR checkpoint IS NULL AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+") RETURNING claim", a.values, &h.Claim)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
@@ -202,6 +212,12 @@ func (tx *Tx) RequeueActionRun(num int64, id string) error {
 		tx.Enqueue(hookglass.ActionRunJob{RunID: id})
 	}
 	return err
+}
+
+// QueuedActionRuns lists the reruns of an action that nobody has begun.
+func (v *View) QueuedActionRuns(actionNum int64) ([]HeldRun, error) {
+	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
+		" WHERE r.due_at IS NOT NULL AND r.action = $1 AND r.status = 'queued' ORDER BY r.num", actionNum)
 }
 
 // LostActionRuns lists runs that are not final and that nobody has held for a while. A first run is among them only when no task of its event

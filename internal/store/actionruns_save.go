@@ -77,11 +77,11 @@ func (tx *Tx) insertEnded(saves []*RunSave) error {
 		if err != nil {
 			return err
 		}
-		s.CreatedAt, s.Claim, s.Ours = tx.Now, 1, false
+		s.CreatedAt, s.Claim, s.Ours = tx.createdAt(s.HeldRun), 1, false
 		byID[s.ID] = s
 		in.rows = append(in.rows, []any{
 			s.ID, s.EndpointNum, s.ActionNum, s.ActionID, s.EventSeq, string(s.EventID), string(s.Status), trace,
-			tx.Now.UnixMicro(), micros(s.StartedAt), micros(s.FinishedAt),
+			s.CreatedAt.UnixMicro(), micros(s.StartedAt), micros(s.FinishedAt),
 		})
 	}
 	from, args, err := in.from(tx.dialect, "i")
