@@ -266,6 +266,10 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 			case s.event == nil:
 				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
 			default:
+				if wait := s.event.VerdictWait(f.Now()); wait > 0 {
+					f.later(s, wait) // in the table, as all that waits
+					break
+				}
 				fair.Begin(&f.sending, func() {
 					f.deliver(sends, s)
 					f.hand(s)

@@ -295,20 +295,91 @@ func TestALoopOfForwardsEnds(t *testing.T) {
 	})
 }
 
-func TestMailGoesAsJSON(t *testing.T) {
+// mail stores a mail as reception does, whose verdict is still to come.
+func (y *yard) mail(received time.Time) *hookglass.Event {
+	y.t.Helper()
+	ev := &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventEmail, received), EndpointNum: y.ep.Num, EndpointID: y.ep.ID, Type: hookglass.EventEmail, ReceivedAt: received,
+		Method: "EMAIL", Path: "a@example.com", Subject: "Hi", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+		Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "Subject", Value: "Hi"}}, Body: []byte("raw")},
+	}
+	must(y.t, y.db.CaptureWith(y.t.Context(), y.ep.AccountID, ev, store.Work{Forward: true}))
+	return ev
+}
+
+// later moves the time on and has nodes look what is due.
+func (y *yard) later(d time.Duration) {
+	y.t.Helper()
+	y.clock.advance(d)
+	must(y.t, y.db.Update(y.t.Context(), hookglass.System, func(tx *store.Tx) error { tx.Announce(store.TopicForwards); return nil }))
+}
+
+func TestMailGoesAsJSONWithItsVerdict(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, always(200))
 		target := y.target(y.ep, s.URL, 0)
 		y.start(y.db)
-		now := time.Now().UTC()
-		must(t, y.db.CaptureWith(t.Context(), y.ep.AccountID, &hookglass.Event{
-			ID: hookglass.NewEventID(hookglass.EventEmail, now), EndpointNum: y.ep.Num, EndpointID: y.ep.ID, Type: hookglass.EventEmail, ReceivedAt: now,
-			Method: "EMAIL", Path: "a@example.com", Subject: "Hi", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
-			Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "Subject", Value: "Hi"}}, Body: []byte("raw")},
-		}, store.Work{Forward: true}))
-		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
-		if h := s.got()[0]; h.method != "POST" || h.header.Get("Content-Type") != "application/json" || !strings.Contains(h.body, `"subject":"Hi"`) {
+		y.start(y.db) // a second node
+		mail := y.mail(time.Now().UTC())
+		y.capture(y.ep, "", "a webhook waits for nothing")
+		until(t, "the delivery of the webhook", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		y.later(20 * time.Second)
+		until(t, "that the mail waits", func() bool {
+			d := y.deliveries(target)[1]
+			return d.State == hookglass.ForwardPending && d.NextAt.After(y.clock.now()) && len(d.Attempts) == 0
+		})
+		must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			return tx.SetVerdicts([]store.Verdict{{EndpointNum: mail.EndpointNum, EventSeq: mail.Seq, Results: hookglass.Authentication{SPF: "pass", DKIM: "fail", DMARC: "none"}, Details: []byte("{}")}})
+		}))
+		y.later(time.Second) // which is as long as it may wait to look again
+		until(t, "the delivery", y.settledAll(target, 2, hookglass.ForwardDelivered))
+		h := s.got()
+		if len(h) != 2 {
+			t.Fatalf("%d hits", len(h))
+		}
+		if h := h[1]; h.method != "POST" || h.header.Get("Content-Type") != "application/json" || !strings.Contains(h.body, `"subject":"Hi"`) ||
+			!strings.Contains(h.body, `"authentication":{"spf":"pass","dkim":"fail","dmarc":"none"}`) {
 			t.Errorf("%+v", h)
+		}
+		if d := y.deliveries(target)[1]; d.EventID != mail.ID || len(d.Attempts) != 1 {
+			t.Errorf("%s", text(d))
+		}
+	})
+}
+
+// A verdict that never comes holds nothing for ever, and to have waited for it is no attempt and counts as lost to nobody.
+func TestMailGoesWithoutAVerdictAfterAWhile(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		s := newSink(t, always(200))
+		target := y.target(y.ep, s.URL, 0)
+		y.start(y.db)
+		old := y.mail(time.Now().UTC().Add(-31 * time.Second)) // as after a night when nothing ran
+		until(t, "the delivery of the old mail", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		y.mail(time.Now().UTC())
+		var next time.Time
+		for range 10 { // more often than a delivery may be lost
+			until(t, "that the mail waits on", func() bool {
+				d := y.deliveries(target)[0]
+				if !d.NextAt.After(next) {
+					return false
+				}
+				next = d.NextAt
+				return true
+			})
+			y.later(1500 * time.Millisecond) // the longest that it waits is a second
+		}
+		if h := s.got(); len(h) != 1 || h[0].header.Get("X-Service-Original-Request") != string(old.ID) {
+			t.Fatalf("%+v", h)
+		}
+		y.later(16 * time.Second)
+		until(t, "the delivery", y.settledAll(target, 2, hookglass.ForwardDelivered))
+		for _, h := range s.got() {
+			if !strings.Contains(h.body, `"authentication":{"spf":"pending","dkim":"pending","dmarc":"pending"}`) {
+				t.Errorf("%+v", h)
+			}
+		}
+		if d := y.deliveries(target)[0]; len(d.Attempts) != 1 {
+			t.Errorf("%s", text(d))
 		}
 	})
 }

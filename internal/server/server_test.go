@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ type dev struct {
 	Token      string `json:"token"`
 	API        string `json:"api"`
 	EndpointID string `json:"endpoint_id"`
+	MailURL    string `json:"mail_url"`
 	Curl       string `json:"curl"`
 }
 
@@ -116,6 +118,36 @@ func TestDevCatchesAWebhookAndFindsItAgainAfterARestart(t *testing.T) {
 				t.Errorf("the data directory: %v %v", info, err)
 			}
 		})
+	}
+}
+
+// What is sent on of a mail says whether it is from whom it claims to be, which is looked up after the mail is stored.
+func TestAMailIsForwardedWithItsVerdict(t *testing.T) {
+	bodies := make(chan string, 1)
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- string(body)
+	}))
+	defer target.Close()
+	cfg := config(t.TempDir())
+	cfg.MailDNS, cfg.OutboundAllow = os.DevNull, []string{"127.0.0.0/8"}
+	d, _ := start(t, cfg)
+	inbox := d.MailURL[strings.LastIndexByte(d.MailURL, '/')+1:]
+	if status, answer := call(t, "POST", d.API+"/endpoints/"+inbox+"/forwarding_targets", d.Token, `{"forwarding_target":{"name":"app","url":"`+target.URL+`"}}`); status != 201 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	res, err := http.Post(d.MailURL, "message/rfc822", strings.NewReader("From: ann@example.org\r\nSubject: Hi\r\n\r\nHi\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	select {
+	case body := <-bodies:
+		if strings.Contains(body, `"pending"`) || !strings.Contains(body, `"authentication":{"spf":"`) {
+			t.Errorf("%d: %s", res.StatusCode, body)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it was not forwarded")
 	}
 }
 
