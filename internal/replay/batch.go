@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -27,7 +28,7 @@ const (
 // BatchRequest says what a bulk replay shall do.
 type BatchRequest struct {
 	Query         string   // the search language; ignored events are left out unless it asks for them
-	Events        []string // these and no others, in place of a query; one that is gone is left out
+	Events        []string // where it is not nil, these and no others, in place of a query; one that is gone is left out
 	TargetURL     string
 	Identity      string
 	Signature     string
@@ -47,6 +48,9 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	}
 	if r.Rate < 1 || r.Rate > MaxRate {
 		faults = append(faults, hookglass.FieldError{Field: "rate", Message: "must be from 1 to 100"})
+	}
+	if r.Events != nil && len(r.Events) == 0 {
+		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "must name at least one request"})
 	}
 	if len(r.Events) > 0 && r.Query != "" {
 		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "or query may be given, and not both"})
@@ -102,7 +106,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	return b, err
 }
 
-// picked finds the events that a bulk replay names.
+// picked finds the events that a bulk replay names, each once.
 func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref string, ids []string) (seqs []int64, err error) {
 	if len(ids) > maxPicked {
 		return nil, hookglass.Invalid("request_ids", "may name 1,000 requests at most")
@@ -111,7 +115,8 @@ func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref strin
 		seqs, err = v.EventSeqs(ref, ids)
 		return err
 	})
-	return seqs, err
+	slices.Sort(seqs)
+	return slices.Compact(seqs), err
 }
 
 // collect finds the events of a bulk replay.
@@ -198,42 +203,48 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	}
 	defer give()
 	for until := time.Now().Add(shiftTime); time.Now().Before(until); {
-		began := time.Now()
-		more, err := s.workOne(ctx, id)
+		more, wait, err := s.workOne(ctx, id)
 		if err != nil || !more {
 			return err == nil, err
 		}
-		wait := time.NewTimer(time.Until(began.Add(time.Second / time.Duration(b.Rate))))
+		timer := time.NewTimer(wait)
 		select {
-		case <-wait.C:
+		case <-timer.C:
 		case <-ctx.Done():
-			wait.Stop()
+			timer.Stop()
 			return false, ctx.Err()
 		}
 	}
 	return false, nil
 }
 
-// workOne replays the next event. It reports false where none is left for this worker.
-func (s *Service) workOne(ctx context.Context, id string) (more bool, err error) {
+// workOne replays the next event and tells how long to wait before the one after it. It reports false where none is left for this worker:
+// also where another worker has one under way, who goes on with what is left. So a replay that was resumed while its worker waited for an
+// answer has one worker again soon.
+func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.Duration, err error) {
 	var b hookglass.ReplayBatch
 	var item hookglass.BatchItem
+	var began time.Time
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
 		b, err = tx.ReplayBatchByID(id)
 		if err != nil {
 			return err
 		}
-		if item, err = tx.BeginBatchItem(&b); hookglass.Is(err, hookglass.CodeNotFound) {
-			item = hookglass.BatchItem{} // another worker may have it
+		began = tx.Now
+		if item, wait, err = tx.BeginBatchItem(&b); hookglass.Is(err, hookglass.CodeNotFound) {
 			return s.close(tx, &b)
 		}
 		return err
 	})
-	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && item.Num == 0 {
-		return false, nil // gone, not running, or nothing left
-	}
-	if err != nil {
-		return false, err
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound), hookglass.Is(err, hookglass.CodeConflict):
+		return false, 0, nil // gone, or with another worker
+	case err != nil:
+		return false, 0, err
+	case wait > 0:
+		return true, wait, nil
+	case item.Num == 0:
+		return false, 0, nil // not running, or nothing left
 	}
 	var src source
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
@@ -279,16 +290,27 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, err error)
 				return err
 			}
 		}
-		if err := tx.FinishBatchItem(b.Num, item); err != nil {
-			return err
-		}
-		if b.StopOnFailure && item.State != hookglass.ItemPassed {
-			_, err := tx.MoveReplayBatch(&b, hookglass.BatchRunning, hookglass.BatchStopped)
-			return err
-		}
+		return finish(tx, &b, item)
+	}
+	err = s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
+	return true, began.Add(time.Second / time.Duration(b.Rate)).Sub(s.db.Now()), err
+}
+
+// finish stores what became of an event, and stops the bulk replay where it shall stop on a failure. One that was paused meanwhile stops
+// as well: it must not be resumed behind the failure.
+func finish(tx *store.Tx, b *hookglass.ReplayBatch, item hookglass.BatchItem) error {
+	if err := tx.FinishBatchItem(b.Num, item); err != nil {
+		return err
+	}
+	if !b.StopOnFailure || item.State == hookglass.ItemPassed {
 		return nil
 	}
-	return true, s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
+	for _, state := range []hookglass.BatchState{hookglass.BatchRunning, hookglass.BatchPaused} {
+		if moved, err := tx.MoveReplayBatch(b, state, hookglass.BatchStopped); err != nil || moved {
+			return err
+		}
+	}
+	return nil
 }
 
 // close completes a bulk replay of which nothing is left.
@@ -361,12 +383,13 @@ func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 		if err != nil {
 			return err
 		}
-		for batch, items := range orphans {
-			for _, i := range items {
-				i.State, i.Failure = hookglass.ItemUnknown, &lost
-				if err := tx.FinishBatchItem(batch, i); err != nil {
-					return err
-				}
+		for _, o := range orphans {
+			o.Item.State, o.Item.Failure = hookglass.ItemUnknown, &lost
+			if err := finish(tx, &o.Batch, o.Item); err != nil {
+				return err
+			}
+			if o.Batch.State == hookglass.BatchRunning {
+				tx.Enqueue(hookglass.ReplayBatchJob{BatchID: o.Batch.ID}) // who came for it found the event under way, and left
 			}
 		}
 		if err := tx.RequeueReplayRuns(tx.Now.Add(-queuedTooOld), sweepRows); err != nil {

@@ -2,7 +2,10 @@ package replay_test
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +81,17 @@ func TestABatchReplaysWhatAQueryMeansOldestFirst(t *testing.T) {
 	})
 }
 
+func TestABatchNamesEachEventOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := string(b.capture("POST", "", "x").ID)
+		thrice := func(r *replay.BatchRequest) { r.Events = []string{e, e, e} }
+		dry, batch := b.newBatch(func(r *replay.BatchRequest) { thrice(r); r.DryRun = true }), b.newBatch(thrice)
+		if dry.Total != 1 || batch.Total != 1 {
+			t.Errorf("dry %d, real %d", dry.Total, batch.Total)
+		}
+	})
+}
+
 func TestABatchStopsOnFailure(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		for range 3 {
@@ -134,19 +148,115 @@ func TestABatchWhoseWorkerDiedGoesOnWithoutSendingTwice(t *testing.T) {
 			b.capture("POST", "", "x")
 		}
 		batch := b.newBatch(nil)
-		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
-			_, err := tx.BeginBatchItem(&batch)
-			return err
-		}))
-		b.work(batch.ID)
-		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchRunning || got.Passed != 2 || b.sink.hits() != 2 {
+		b.begin(&batch)
+		b.work(batch.ID) // one that comes for it while it may be under way leaves it alone
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchRunning || got.Passed != 0 || b.sink.hits() != 0 {
 			t.Errorf("%+v, %d hits", got, b.sink.hits())
 		}
+		jobs := b.db.Listen(store.TopicJobs)
+		defer jobs.Close()
 		must(t, b.replays.Sweep(t.Context(), time.Now().Add(time.Second)))
+		if jobs.Heard() == 0 {
+			t.Error("no job for the rest")
+		}
 		b.work(batch.ID)
 		got, items := b.readBatch(batch.ID)
-		if got.State != hookglass.BatchCompleted || got.Failed != 1 || items[0].State != hookglass.ItemUnknown || b.sink.hits() != 2 {
+		if got.State != hookglass.BatchCompleted || got.Passed != 2 || got.Failed != 1 || items[0].State != hookglass.ItemUnknown || b.sink.hits() != 2 {
 			t.Errorf("%+v, %+v, %d hits", got, items[0], b.sink.hits())
+		}
+	})
+}
+
+// begin leaves the marker of a worker that dies.
+func (b *bench) begin(batch *hookglass.ReplayBatch) {
+	b.t.Helper()
+	must(b.t, b.db.Update(b.t.Context(), hookglass.System, func(tx *store.Tx) error {
+		_, _, err := tx.BeginBatchItem(batch)
+		return err
+	}))
+}
+
+func TestABatchThatStopsOnFailureStopsWhereItsWorkerDied(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 2 {
+			b.capture("POST", "", "x")
+		}
+		batch := b.newBatch(func(r *replay.BatchRequest) { r.StopOnFailure = true })
+		b.begin(&batch)
+		must(t, b.replays.Sweep(t.Context(), time.Now().Add(time.Second)))
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchStopped || b.sink.hits() != 0 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+	})
+}
+
+func TestAResumedBatchHasOneSender(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 6 {
+			b.capture("POST", "", "x")
+		}
+		b.sink.status(500)
+		b.sink.block()
+		batch := b.newBatch(func(r *replay.BatchRequest) { r.StopOnFailure = true })
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.replays.WorkBatch(background(t), batch.ID)
+			ended <- err
+		}()
+		<-b.sink.got // the first is under way
+		for range 4 {
+			_, err := b.replays.Pause(t.Context(), b.who, string(b.ep.ID), batch.ID)
+			must(t, err)
+			_, err = b.replays.Resume(t.Context(), b.who, string(b.ep.ID), batch.ID)
+			must(t, err)
+			if done, err := b.node().WorkBatch(background(t), batch.ID); err != nil || !done { // what the resumption's job does
+				t.Errorf("%v %v", done, err)
+			}
+		}
+		_, err := b.replays.Pause(t.Context(), b.who, string(b.ep.ID), batch.ID)
+		must(t, err)
+		b.sink.release()
+		must(t, <-ended)
+		_, err = b.replays.Resume(t.Context(), b.who, string(b.ep.ID), batch.ID)
+		wantCode(t, err, hookglass.CodeConflict)
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchStopped || got.Failed != 1 || b.sink.hits() != 1 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+	})
+}
+
+func TestWorkersOfABatchKeepItsOrderAndItsRateTogether(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const rate = 40
+		var want []string
+		for i := range 6 {
+			want = append(want, strconv.Itoa(i))
+			b.capture("POST", "", want[i])
+		}
+		var at []time.Time
+		b.sink.play(func(int) string {
+			at = append(at, time.Now())
+			return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+		})
+		batch := b.newBatch(func(r *replay.BatchRequest) { r.Rate = rate })
+		var working sync.WaitGroup
+		for range 4 {
+			node := b.node()
+			working.Go(func() {
+				if done, err := node.WorkBatch(background(t), batch.ID); err != nil || !done {
+					t.Errorf("%v %v", done, err)
+				}
+			})
+		}
+		working.Wait()
+		got, _ := b.readBatch(batch.ID)
+		if got.State != hookglass.BatchCompleted || got.Passed != 6 || !slices.Equal(b.sink.bodies, want) {
+			t.Errorf("%+v, sent %v", got, b.sink.bodies)
+		}
+		if took := at[5].Sub(at[0]); took < 5*time.Second/rate-20*time.Millisecond {
+			t.Errorf("six in %v", took)
 		}
 	})
 }
@@ -173,6 +283,7 @@ func TestWhatABatchMayNotBe(t *testing.T) {
 			"query":  {TargetURL: b.sink.url, Query: "status:nonsense"},
 			"target": {},
 			"mode":   {TargetURL: b.sink.url, Identity: "x"},
+			"none":   {TargetURL: b.sink.url, Events: []string{}},
 		} {
 			_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), r)
 			if !hookglass.Is(err, hookglass.CodeValidationFailed) {

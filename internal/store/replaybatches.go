@@ -130,18 +130,39 @@ func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.B
 	return queryAll(v, scanItem, "SELECT "+itemColumns+" FROM replay_batch_items i WHERE i.batch = $1 AND i.num > $2 ORDER BY i.num LIMIT $3", b.Num, after, limit)
 }
 
-// BeginBatchItem takes the next event of a running bulk replay and leaves the marker that it may have been sent. It answers not_found
-// where there is none left, or where another worker has it or the replay runs no longer.
-func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (hookglass.BatchItem, error) {
-	i, err := one(&tx.View, "event", scanItem, "SELECT "+itemColumns+` FROM replay_batch_items i JOIN replay_batches b ON b.num = i.batch
-		WHERE i.batch = $1 AND i.state = 'pending' AND i.finished_at IS NULL AND b.state = 'running' ORDER BY i.event LIMIT 1`, &args{[]any{b.Num}})
+// BeginBatchItem takes the next event of a running bulk replay and leaves the marker that it may have been sent. One is under way at a time,
+// whoever works: it answers conflict while one is, and not_found where none is left or the replay does not run. It takes none and tells how
+// long to wait where the rate does not allow another yet.
+func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, wait time.Duration, err error) {
+	// Workers take turns at the row, so that each sees what the one before has taken.
+	if err := tx.queryRow("bulk replay", "SELECT num FROM replay_batches WHERE num = $1 AND state = 'running'"+tx.dialect.forUpdate(), []any{b.Num}, &b.Num); err != nil {
+		return i, 0, err
+	}
+	next, err := one(&tx.View, "event", scanItem, "SELECT "+itemColumns+` FROM replay_batch_items i
+		WHERE i.batch = $1 AND i.state = 'pending' AND i.finished_at IS NULL ORDER BY i.event LIMIT 1`, &args{[]any{b.Num}})
 	if err != nil {
-		return i, err
+		return i, 0, err
+	}
+	var started, finished sql.NullInt64
+	err = tx.queryRow("event", "SELECT started_at, finished_at FROM replay_batch_items WHERE batch = $1 AND event < $2 ORDER BY event DESC LIMIT 1",
+		[]any{b.Num, next.EventSeq}, &started, &finished)
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound): // it is the first
+	case err != nil:
+		return i, 0, err
+	case !finished.Valid:
+		return i, 0, hookglass.Errorf(hookglass.CodeConflict, "An event of the bulk replay is under way.")
+	default:
+		// One that began in the future did so before the clock went back.
+		since := tx.Now.Sub(fromMicros(started))
+		if wait := time.Second/time.Duration(b.Rate) - since; wait > 0 && since > -time.Second {
+			return i, wait, nil
+		}
 	}
 	if _, err := tx.exec("UPDATE replay_batches SET updated_at = $2 WHERE num = $1", b.Num, tx.Now.UnixMicro()); err != nil {
-		return i, err
+		return i, 0, err
 	}
-	return i, tx.change("event", "UPDATE replay_batch_items SET state = 'sending', started_at = $2 WHERE num = $1 AND state = 'pending'", i.Num, tx.Now.UnixMicro())
+	return next, 0, tx.change("event", "UPDATE replay_batch_items SET state = 'sending', started_at = $2 WHERE num = $1 AND state = 'pending'", next.Num, tx.Now.UnixMicro())
 }
 
 // FinishBatchItem stores what became of an event, unless that is known already, and counts it.
@@ -161,22 +182,22 @@ func (tx *Tx) FinishBatchItem(batchNum int64, i hookglass.BatchItem) error {
 	return err
 }
 
-// OrphanedBatchItems lists events of bulk replays that nobody finished: those that began before the time, by batch.
-func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) (map[int64][]hookglass.BatchItem, error) {
-	type orphan struct {
-		batch int64
-		item  hookglass.BatchItem
-	}
-	found, err := queryAll(v, func(scan func(...any) error) (o orphan, err error) {
-		o.item, err = scanItem(func(dest ...any) error { return scan(append([]any{&o.batch}, dest...)...) })
+// OrphanedItem is an event of a bulk replay that nobody finished.
+type OrphanedItem struct {
+	Batch hookglass.ReplayBatch
+	Item  hookglass.BatchItem
+}
+
+// OrphanedBatchItems lists events of bulk replays that nobody finished: those that began before the time.
+func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) ([]OrphanedItem, error) {
+	return queryAll(v, func(scan func(...any) error) (o OrphanedItem, err error) {
+		o.Batch, err = scanBatch(func(batch ...any) (err error) {
+			o.Item, err = scanItem(func(item ...any) error { return scan(append(batch, item...)...) })
+			return err
+		})
 		return o, err
-	}, "SELECT i.batch, "+itemColumns+` FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num
+	}, "SELECT "+batchColumns+", "+itemColumns+` FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num
 		WHERE b.finished_at IS NULL AND i.state = 'sending' AND i.finished_at IS NULL AND i.started_at < $1 ORDER BY i.num LIMIT $2`, begunBefore.UnixMicro(), limit)
-	byBatch := make(map[int64][]hookglass.BatchItem)
-	for _, o := range found {
-		byBatch[o.batch] = append(byBatch[o.batch], o.item)
-	}
-	return byBatch, err
 }
 
 // PostponeReplayBatch tells that a bulk replay has a job, which waits.
