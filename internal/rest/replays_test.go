@@ -283,13 +283,20 @@ func TestBulkReplaysAreListedAndMoved(t *testing.T) {
 		if !slices.Equal(seen, s.stored(e.ID)) {
 			t.Errorf("%v", seen)
 		}
-		for _, body := range []string{`{"target_url":"https://a.example.com","rate":0}`, `{"target_url":"https://a.example.com","rate":101}`, `{"target_url":"https://a.example.com","query":"zz:1"}`, `{"rate":1}`} {
+		for _, body := range []string{`{"target_url":"https://a.example.com","rate":0}`, `{"target_url":"https://a.example.com","rate":101}`, `{"target_url":"https://a.example.com","query":"zz:1"}`, `{"rate":1}`, `{"target_url":"https://a.example.com","request_ids":[]}`} {
 			s.want(422, "POST", base, body, nil)
 		}
 		var all api.List[api.ReplayBatch]
 		s.want(200, "GET", base, "", &all)
 		if len(all.Data) != 1 {
 			t.Errorf("%d", len(all.Data))
+		}
+		for _, id := range []string{"rcase_00000000000000000000000000", "%00", "%ff"} {
+			var runs api.List[api.ReplayCaseRun]
+			s.want(200, "GET", "/endpoints/"+e.ID+"/replay_case_runs?replay_case_id="+id, "", &runs)
+			if len(runs.Data) != 0 {
+				t.Errorf("%s: %+v", id, runs.Data)
+			}
 		}
 		for _, list := range []string{"/replay_batches", "/replay_cases", "/replay_case_runs"} {
 			for _, limit := range []int{0, 101} {

@@ -282,6 +282,8 @@ func TestUndeliveredIsPagedAndBounded(t *testing.T) {
 			"/tunnel/missed?" + both:                                           422,
 			"/tunnel/missed?since=1h&" + both:                                  200,
 			"/tunnel/undelivered?gap_id=tgap_00000000000000000000000000":       404,
+			"/tunnel/undelivered?gap_id=%ff":                                   404,
+			"/tunnel/undelivered?gap_id=%00":                                   404,
 			"/tunnel/undelivered?cursor=zz&since=1h":                           422,
 			"/tunnel/gaps?endpoint_ids[]=" + string(hookglass.NewEndpointID()): 404,
 		} {

@@ -160,7 +160,7 @@ func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookgl
 	a := &args{}
 	query := "SELECT " + runColumns + " FROM replay_case_runs r WHERE r.endpoint = " + a.add(e.Num)
 	if caseID != "" {
-		query += " AND r.case_id = " + a.add(caseID)
+		query += " AND r.case_id = " + a.add(encodeText(caseID))
 	}
 	if before > 0 {
 		query += " AND r.num < " + a.add(before)
