@@ -1,6 +1,7 @@
 package hookglass
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -50,8 +51,8 @@ const (
 // Faults lists what is wrong with a case's own fields; targets and JSON are judged elsewhere.
 func (c ReplayCaseConfig) Faults() (faults []FieldError) {
 	fault := func(field, message string) { faults = append(faults, FieldError{"replay_case." + field, message}) }
-	if c.Name == "" || utf8.RuneCountInString(c.Name) > maxCaseName {
-		fault("name", "must have 1 to 200 characters")
+	if strings.TrimSpace(c.Name) == "" || utf8.RuneCountInString(c.Name) > maxCaseName {
+		fault("name", "must have 1 to 200 characters, and not blanks alone")
 	}
 	if utf8.RuneCountInString(c.Description) > maxCaseDescription {
 		fault("description", "may have 2,000 characters at most")
