@@ -6,6 +6,7 @@
 package delivery
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,6 +63,8 @@ type Request struct {
 	TimeChanges   []hookglass.TimeChange
 	Warnings      []string // sentences for a person
 	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
+
+	bodyChanged bool // by a new identity
 }
 
 // Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override can not be
@@ -123,15 +126,40 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 	case strings.HasPrefix(changed[0], "header:"):
 		r.NewDeliveryID = o.Identity.UUID
 	default:
+		r.bodyChanged = true
+		ids := make([]string, len(changed))
+		for i, c := range changed {
+			ids[i] = textAt(out.Body, strings.TrimPrefix(c, "body:"))
+		}
+		// Of several, the one that its provider takes for the identity.
+		r.NewDeliveryID = ids[0]
 		found := provider.Detect(&provider.Request{Method: out.Method, Headers: out.Headers, Body: out.Body, ReceivedAt: o.At})
-		for _, id := range []string{found.DeliveryID, found.EventID, o.Identity.Suffix} {
-			if strings.HasSuffix(id, o.Identity.Suffix) {
+		for _, id := range []string{found.DeliveryID, found.EventID} {
+			if slices.Contains(ids, id) {
 				r.NewDeliveryID = id
 				break
 			}
 		}
 	}
 	return out, nil
+}
+
+// textAt is the string or the number that a pointer of provider.Regenerate means in a JSON text.
+func textAt(body json.RawMessage, pointer string) string {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		if json.Unmarshal(body, &object) == nil {
+			body = object[token]
+		} else if i, err := strconv.Atoi(token); err == nil && json.Unmarshal(body, &list) == nil && i < len(list) {
+			body = list[i]
+		}
+	}
+	var text string
+	if json.Unmarshal(body, &text) != nil {
+		return string(body)
+	}
+	return text
 }
 
 // shift moves the times of the copy. Those of a signature are the signature's: it is made anew with a time that is moved as well, or
@@ -168,8 +196,11 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 		}
 		return provider.Sign(out, c, o.At)
 	default:
-		if !o.Shift.IsZero() && len(provider.Strip(d, out.Headers, o.Configs...)) < len(out.Headers) {
+		signed := len(provider.Strip(d, out.Headers, o.Configs...)) < len(out.Headers)
+		if !o.Shift.IsZero() && signed {
 			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
+		} else if r.bodyChanged && signed {
+			r.Warnings = append(r.Warnings, "The body has a new delivery identity and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if stale(d, out.Headers, o.Configs, o.At) {
 			r.Warnings = append(r.Warnings, "The captured signature carries a timestamp more than 5 minutes old; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		}

@@ -272,7 +272,10 @@ func TestTheNewDeliveryIDIsTold(t *testing.T) {
 	for _, c := range []struct{ provider, headers, body, want string }{
 		{"github", "X-GitHub-Event: push\r\nX-GitHub-Delivery: x\r\n", `{}`, id.UUID},
 		{"stripe", "Stripe-Signature: t=1,v1=0\r\n", `{"id":"evt_1","object":"event","type":"a.b","api_version":null,"data":{"object":{}}}`, "evt_1" + id.Suffix},
-		{hookglass.UnknownProvider, "", `{"id":"a"}`, id.Suffix},
+		{hookglass.UnknownProvider, "", `{"id":"a"}`, "a" + id.Suffix},
+		{hookglass.UnknownProvider, "", `{"id":7}`, "74821"},
+		{hookglass.UnknownProvider, "", `{"n":1,"event_id":"b\u00e9","id":"a"}`, "bé" + id.Suffix},
+		{hookglass.UnknownProvider, "", `[{"name":"a"},{"id":"a"}]`, "a" + id.Suffix},
 		{hookglass.UnknownProvider, "", `{"name":"a"}`, ""},
 	} {
 		o := order(event("POST", c.headers, c.body))
@@ -284,6 +287,30 @@ func TestTheNewDeliveryIDIsTold(t *testing.T) {
 		if c.want == "" && len(got.Warnings) == 0 {
 			t.Error("nothing changed, and no warning")
 		}
+	}
+}
+
+func TestANewIdentityUnderAKeptSignatureIsWarnedOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		headers, body string
+		mode          hookglass.SignatureMode
+		warned        bool
+	}{
+		"a signed body":     {"Stripe-Signature: t=1800000000,v1=00\r\n", `{"id":"evt_1","object":"event"}`, hookglass.SignaturePreserve, true},
+		"without signature": {"", `{"id":"evt_1","object":"event"}`, hookglass.SignaturePreserve, false},
+		"stripped":          {"Stripe-Signature: t=1800000000,v1=00\r\n", `{"id":"evt_1","object":"event"}`, hookglass.SignatureStrip, false},
+	} {
+		o := order(event("POST", c.headers, c.body))
+		o.Event.Provider, o.Options.Identity, o.Options.Signature = "stripe", hookglass.IdentityRegenerate, c.mode
+		got, err := delivery.Build(o)
+		if err != nil || (len(got.Warnings) > 0) != c.warned || got.NewDeliveryID == "" {
+			t.Errorf("%s: %v %q %v", name, got.Warnings, got.NewDeliveryID, err)
+		}
+	}
+	o := order(event("POST", "X-GitHub-Delivery: x\r\nX-Hub-Signature-256: sha256=00\r\n", "{}"))
+	o.Event.Provider, o.Options.Identity = "github", hookglass.IdentityRegenerate
+	if got, err := delivery.Build(o); err != nil || len(got.Warnings) > 0 {
+		t.Errorf("a header that is not signed: %v %v", got.Warnings, err)
 	}
 }
 
