@@ -100,7 +100,7 @@ type ChannelDraft struct {
 	Config      *ChannelSettings
 }
 
-// ChannelSettings are the configuration as a caller spells it. A nil field is not named.
+// ChannelSettings are the configuration as a caller spells it. A nil field is not named, and a URL as it is shown stays as it is.
 type ChannelSettings struct {
 	WebhookURL, BotToken, ChatID, URL, Secret *string
 	To, Events                                *[]string
@@ -299,7 +299,9 @@ func (d ChannelSettings) apply(c *hookglass.Channel, config *hookglass.ChannelCo
 	text("webhook_url", d.WebhookURL, &config.WebhookURL)
 	text("bot_token", d.BotToken, &config.BotToken)
 	text("chat_id", d.ChatID, &config.ChatID)
-	text("url", d.URL, &config.URL)
+	if config.URL == "" || d.URL == nil || *d.URL != hints(c.Kind, *config).URL { // who sends back what is shown keeps the query, which is not
+		text("url", d.URL, &config.URL)
+	}
 	text("secret", d.Secret, &config.Secret)
 	if d.To != nil {
 		if slices.Contains(known, "to") {

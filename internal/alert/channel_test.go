@@ -112,6 +112,32 @@ func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
 	})
 }
 
+// The query of a webhook's URL is not shown, since it may hold a key. Who sends back what is shown does not lose it.
+func TestAURLAsItIsShownStaysAsItIs(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		c := y.webhook("Hook", r.URL+"/in?key=k1")
+		if c.Shown.URL != r.URL+"/in" {
+			t.Fatalf("shown is %s", c.Shown.URL)
+		}
+		for _, step := range []struct{ url, told string }{
+			{c.Shown.URL, "/in?key=k1"}, {r.URL + "/other", "/other"}, {r.URL + "/other?key=k2", "/other?key=k2"}, {r.URL + "/other?key=k3", "/other?key=k3"}, {r.URL + "/other", "/other?key=k3"},
+		} {
+			_, err := y.svc.UpdateChannel(t.Context(), y.who, c.ID, alert.ChannelDraft{Config: &alert.ChannelSettings{URL: &step.url}})
+			must(t, err)
+			_, err = y.svc.TestChannel(t.Context(), y.who, c.ID)
+			must(t, err)
+			if hits := r.got(); hits[len(hits)-1].target != step.told {
+				t.Errorf("after %s, told was %s, want %s", step.url, hits[len(hits)-1].target, step.told)
+			}
+		}
+		none := ""
+		if _, err := y.svc.UpdateChannel(t.Context(), y.who, c.ID, alert.ChannelDraft{Config: &alert.ChannelSettings{URL: &none}}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("no URL: %v", err)
+		}
+	})
+}
+
 func TestAChannelThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		r := newReceiver(t, always(410))

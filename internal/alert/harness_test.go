@@ -195,6 +195,7 @@ func (c *clock) advance(d time.Duration) {
 // hit is a message that a receiver got.
 type hit struct {
 	path   string
+	target string // the path with the query
 	header http.Header
 	raw    []byte
 	body   map[string]any
@@ -210,7 +211,7 @@ type receiver struct {
 func newReceiver(t *testing.T, answer func(n int) int) *receiver {
 	r := &receiver{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		h := hit{path: req.URL.Path, header: req.Header.Clone()}
+		h := hit{path: req.URL.Path, target: req.URL.RequestURI(), header: req.Header.Clone()}
 		h.raw, _ = io.ReadAll(req.Body)
 		if err := json.Unmarshal(h.raw, &h.body); err != nil {
 			t.Errorf("a message is no JSON: %v", err)
