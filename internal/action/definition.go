@@ -330,9 +330,18 @@ func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
 		}
 		made = append(made, condition)
 	}
-	if _, faults := NewTrigger(made); len(faults) > 0 {
-		d.add("", faults)
+	_, faults := NewTrigger(made)
+	for i, c := range sent {
+		if c.Value == nil || *c.Value != "" {
+			continue
+		}
+		for j := range faults { // a trigger does not tell what is empty from what was not sent
+			if faults[j].Field == fmt.Sprintf("conditions[%d].value", i) {
+				faults[j].Message = "must not be empty"
+			}
+		}
 	}
+	d.add("", faults)
 	return made
 }
 

@@ -175,6 +175,22 @@ func TestActionsThemselvesAreChecked(t *testing.T) {
 	})
 }
 
+func TestAValueThatIsEmptyIsNotOneThatIsAbsent(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		name, empty := "a", ""
+		for _, c := range []struct {
+			value *string
+			want  string
+		}{{nil, "must be given with equals"}, {&empty, "must not be empty"}} {
+			_, err := b.actions.Create(t.Context(), b.who, string(b.ep.ID), action.Draft{Name: &name, Conditions: &[]action.ConditionDraft{{Field: "provider", Operator: "equals", Value: c.value}}})
+			var e *hookglass.Error
+			if !errors.As(err, &e) || len(e.Details) != 1 || e.Details[0].Message != c.want {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		}
+	})
+}
+
 func TestReferenceKeysAreDerivedAndKept(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		tag := func(name string) action.StepDraft { return step("tag", name, `{"tag":"t"}`) }

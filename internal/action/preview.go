@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -262,7 +263,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	}
 	q, err := query.Filter{Q: text, Ignored: "any"}.Parse(s.db.Now())
 	if err != nil {
-		return b, err
+		return b, ofQuery(err)
 	}
 	var a hookglass.Action
 	var pl plan
@@ -325,6 +326,17 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	}
 	b.Complete = true
 	return b, nil
+}
+
+// ofQuery names what is wrong with a query by the name that it has here.
+func ofQuery(err error) error {
+	var e *hookglass.Error
+	if !errors.As(err, &e) || len(e.Details) != 1 || e.Details[0].Field != "q" {
+		return err
+	}
+	named := hookglass.Invalid("query", "%s", e.Details[0].Message)
+	named.Extra = e.Extra
+	return named
 }
 
 // differences compares what the steps of two previews make, by reference key.

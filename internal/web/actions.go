@@ -237,7 +237,7 @@ func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, 
 	b, err := a.Actions.Backtest(r.Context(), v.who, string(e.ID), m.Action.ID, m.Form.Query, limit, &draft)
 	if err != nil {
 		faults := faultsOf(err)
-		if len(faults) == 1 && faults[0].Field == "q" {
+		if len(faults) == 1 && faults[0].Field == "query" {
 			m.Form.Faults = []actions.Fault{{Field: "q", Label: "Query", Text: "The query can not be read " + faults[0].Message + "."}}
 			return a.renderAction(w, r, http.StatusUnprocessableEntity, v, e, m)
 		}
