@@ -2,16 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -45,7 +46,10 @@ type caseFile struct {
 	JSONSubset  string       `yaml:"json_subset,omitempty"` // JSON text, so that no number changes
 	Request     *caseRequest `yaml:"request,omitempty"`
 
-	path string
+	in    *caseDir
+	name  string
+	path  string // for people
+	fault error  // why it can not be used
 }
 
 // caseRequest is the event, for running the case away from the server.
@@ -53,21 +57,109 @@ type caseRequest struct {
 	Method   string      `yaml:"method"`
 	Provider string      `yaml:"provider,omitempty"`
 	Headers  [][2]string `yaml:"headers"`
-	BodyFile string      `yaml:"body_file"`
+	BodyFile string      `yaml:"body_file,omitempty"` // without one there is no body
 }
 
-func readCaseFile(path string) (*caseFile, error) {
-	text, err := readBounded(path, maxCaseFile)
+// errMissing ends the sentence that a file begins.
+var errMissing = errors.New("is not there")
+
+// caseDir is a directory of case files. Nothing outside of it is read or written, whatever links are in it: a repository may be another's,
+// and its bodies are sent to a target.
+type caseDir struct {
+	root *os.Root
+	path string
+}
+
+func openCaseDir(path string) (*caseDir, error) {
+	root, err := os.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no directory %s; \"hookglass cases pull\" makes it", path)
+	}
+	return &caseDir{root, path}, err
+}
+
+func (d *caseDir) close() { d.root.Close() }
+
+func (d *caseDir) read(name string, limit int64) ([]byte, error) {
+	path := filepath.Join(d.path, name)
+	info, err := d.root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s %w", path, errMissing)
+	case err != nil:
+		return nil, d.outside(name, err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file", path)
+	}
+	file, err := d.root.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	f := &caseFile{path: path}
+	defer file.Close()
+	return readAll(file, path, limit)
+}
+
+func (d *caseDir) write(name string, text []byte) error {
+	return d.outside(name, d.root.WriteFile(name, text, 0o600))
+}
+
+// outside says in plain words that an error is about a link.
+func (d *caseDir) outside(name string, err error) error {
+	if info, linkErr := d.root.Lstat(name); err != nil && linkErr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a link that leads out of %s", filepath.Join(d.path, name), d.path)
+	}
+	return err
+}
+
+// files reads the case files in the order of their names, or the one that name says. One that can not be used says so in its fault.
+func (d *caseDir) files(name string) (files []*caseFile, err error) {
+	if name != "" {
+		name = strings.TrimSuffix(filepath.Base(name), ".yaml") + ".yaml"
+	}
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if entry.Name() == name || name == "" && strings.HasSuffix(entry.Name(), ".yaml") {
+			files = append(files, d.file(entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+// some is files, and an error where there is none.
+func (d *caseDir) some(name string) ([]*caseFile, error) {
+	files, err := d.files(name)
+	switch {
+	case err != nil || len(files) > 0:
+		return files, err
+	case name != "":
+		return nil, fmt.Errorf("there is no case file %s.yaml in %s", strings.TrimSuffix(filepath.Base(name), ".yaml"), d.path)
+	}
+	return nil, fmt.Errorf("there is no case file in %s; write them with \"hookglass cases pull\"", d.path)
+}
+
+// named is an empty case file.
+func (d *caseDir) named(name string) *caseFile {
+	return &caseFile{in: d, name: name, path: filepath.Join(d.path, name)}
+}
+
+func (d *caseDir) file(name string) *caseFile {
+	f := d.named(name)
+	text, err := d.read(name, maxCaseFile)
+	if err != nil {
+		f.fault = err
+		return f
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
-	if err := dec.Decode(f); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := dec.Decode(f); errors.Is(err, io.EOF) {
+		f.fault = fmt.Errorf("%s is empty", f.path)
+	} else if err != nil {
+		f.fault = fmt.Errorf("%s: %w", f.path, err)
 	}
-	return f, nil
+	return f
 }
 
 func readBounded(path string, limit int64) ([]byte, error) {
@@ -76,6 +168,10 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
+	return readAll(file, path, limit)
+}
+
+func readAll(file io.Reader, path string, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(text)) > limit {
 		err = fmt.Errorf("%s is longer than %d bytes", path, limit)
@@ -90,189 +186,44 @@ func (f *caseFile) write() error {
 	if err := errors.Join(enc.Encode(f), enc.Close()); err != nil {
 		return err
 	}
-	return os.WriteFile(f.path, b.Bytes(), 0o600)
+	return f.in.write(f.name, b.Bytes())
 }
 
-// assertions reads what the file asserts.
-func (f *caseFile) assertions() (a hookglass.Assertions, err error) {
+// body reads the body of the file's request.
+func (f *caseFile) body() ([]byte, error) {
+	if f.Request.BodyFile == "" {
+		return nil, nil
+	}
+	return f.in.read(filepath.Base(f.Request.BodyFile), maxCaseBody)
+}
+
+// assertions reads what the file asserts, and gives it as the API takes it too.
+func (f *caseFile) assertions() (a hookglass.Assertions, wire api.Assertions, err error) {
 	switch s := f.Status.(type) {
 	case nil:
 	case string:
-		a.StatusClass = s
+		wire.Status = &api.StatusAssertion{Class: &s}
 	case int:
-		a.StatusCode = s
+		wire.Status = &api.StatusAssertion{Code: &s}
 	default:
-		return a, fmt.Errorf("%s: status is a class such as 2xx, or a number", f.path)
+		return a, wire, fmt.Errorf("%s: status is a class such as 2xx, or a number", f.path)
 	}
 	if s := strings.TrimSpace(f.JSONSubset); s != "" {
 		if jsondoc.Check([]byte(s)) != nil || s[0] != '{' {
-			return a, fmt.Errorf("%s: json_subset is no JSON object", f.path)
+			return a, wire, fmt.Errorf("%s: json_subset is no JSON object", f.path)
 		}
-		a.JSONSubset = []byte(s)
+		wire.JSONSubset = []byte(s)
 	}
-	return a, nil
-}
-
-// wire is what the file asserts, as the API takes it.
-func (f *caseFile) wire() (out api.Assertions, err error) {
-	a, err := f.assertions()
-	if err != nil {
-		return out, err
+	var faults []hookglass.FieldError
+	a = *replay.ReadAssertions(&faults, "", &wire)
+	if len(faults) == 0 {
+		faults = hookglass.ReplayCaseConfig{Name: "a case", Assertions: a}.Faults()
 	}
-	switch {
-	case a.StatusClass != "":
-		out.Status = &api.StatusAssertion{Class: &a.StatusClass}
-	case a.StatusCode != 0:
-		out.Status = &api.StatusAssertion{Code: &a.StatusCode}
+	if len(faults) > 0 {
+		field, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(faults[0].Field, "replay_case."), "assertions."), ".")
+		err = fmt.Errorf("%s: %s %s", f.path, field, faults[0].Message)
 	}
-	out.JSONSubset = a.JSONSubset
-	return out, nil
-}
-
-// CasesPullCmd is `hookglass cases pull`.
-type CasesPullCmd struct{}
-
-// Run implements the command. A case whose event is gone keeps the request that its file has.
-func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
-	from, err := c.endpoint()
-	if err != nil {
-		return err
-	}
-	cases, err := c.all(ctx, from)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return err
-	}
-	known, err := caseFiles(c.Dir, "")
-	if err != nil {
-		return err
-	}
-	byID := make(map[string]*caseFile)
-	taken := make(map[string]bool)
-	for _, f := range known {
-		byID[f.ID], taken[f.path] = f, true
-	}
-	for _, k := range cases {
-		f := byID[k.ID]
-		if f == nil {
-			f = &caseFile{path: filepath.Join(c.Dir, slug(k.Name)+".yaml")}
-			if taken[f.path] {
-				f.path = filepath.Join(c.Dir, slug(k.Name)+"-"+k.ID[len(k.ID)-6:]+".yaml")
-			}
-			taken[f.path] = true
-		}
-		f.ID, f.LockVersion, f.Name, f.Description, f.SourceID, f.TargetURL = k.ID, k.LockVersion, k.Name, k.Description, k.SourceID, k.TargetURL
-		f.Identity, f.Signature, f.Status, f.JSONSubset = k.Options.IdentityMode, k.Options.SignatureMode, nil, string(k.Assertions.JSONSubset)
-		if s := k.Assertions.Status; s != nil && s.Class != nil {
-			f.Status = *s.Class
-		} else if s != nil && s.Code != nil {
-			f.Status = *s.Code
-		}
-		if k.SourceAvailable {
-			e, err := from.Request(ctx, c.Endpoint, k.SourceID)
-			if err != nil {
-				return err
-			}
-			var body bytes.Buffer
-			if err := from.RequestBody(ctx, c.Endpoint, k.SourceID, &body); err != nil {
-				return err
-			}
-			f.Request = &caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.HeaderList, BodyFile: strings.TrimSuffix(filepath.Base(f.path), ".yaml") + ".body"}
-			if err := os.WriteFile(filepath.Join(c.Dir, f.Request.BodyFile), body.Bytes(), 0o600); err != nil {
-				return err
-			}
-		}
-		if err := f.write(); err != nil {
-			return err
-		}
-		fmt.Fprintln(t.Out, f.path)
-	}
-	return nil
-}
-
-// slug makes a file's name of a case's.
-func slug(name string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
-		switch {
-		case r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)):
-			b.WriteRune(r)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	s := strings.Trim(b.String(), "-")
-	if s == "" {
-		s = "case"
-	}
-	return s[:min(len(s), 60)]
-}
-
-// caseFiles reads the case files of a directory in the order of their names, or one of them.
-func caseFiles(dir, name string) (files []*caseFile, err error) {
-	pattern := "*.yaml"
-	if name != "" {
-		if pattern = strings.TrimSuffix(filepath.Base(name), ".yaml") + ".yaml"; strings.ContainsAny(pattern, `*?[\`) {
-			return nil, fmt.Errorf("%s is no name of a case file", name)
-		}
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		f, err := readCaseFile(path)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
-}
-
-// CasesPushCmd is `hookglass cases push`.
-type CasesPushCmd struct{}
-
-// Run implements the command. A file whose case was changed on the server meanwhile is refused; pull first.
-func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
-	to, err := c.endpoint()
-	if err != nil {
-		return err
-	}
-	files, err := caseFiles(c.Dir, "")
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		a, err := f.wire()
-		if err != nil {
-			return err
-		}
-		options := api.CaseOptions{IdentityMode: f.Identity, SignatureMode: f.Signature}
-		var saved api.ReplayCase
-		if f.ID == "" {
-			saved, err = to.CreateReplayCase(ctx, c.Endpoint, api.NewReplayCase{
-				SourceID: api.Some(f.SourceID), Name: api.Some(f.Name), Description: api.Some(f.Description), TargetURL: api.Some(f.TargetURL),
-				Options: api.Some(options), Assertions: api.Some(a),
-			})
-		} else {
-			saved, err = to.UpdateReplayCase(ctx, c.Endpoint, f.ID, api.ReplayCaseChange{
-				LockVersion: api.Some(f.LockVersion), Name: api.Some(f.Name), Description: api.Some(f.Description), TargetURL: api.Some(f.TargetURL),
-				Options: api.Some(options), Assertions: api.Some(a),
-			})
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
-		}
-		f.ID, f.LockVersion = saved.ID, saved.LockVersion
-		if err := f.write(); err != nil {
-			return err
-		}
-		fmt.Fprintf(t.Out, "%s: version %d of %s\n", f.path, saved.LockVersion, saved.ID)
-	}
-	return nil
+	return a, wire, err
 }
 
 // The exit codes of case files that did not pass; the gravest counts.
@@ -322,14 +273,45 @@ type problem struct {
 	Text    string `xml:",chardata"`
 }
 
+// caseResult is what became of a case file, as --json tells it.
+type caseResult struct {
+	File        string   `json:"file"`
+	ID          string   `json:"id,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	LockVersion int64    `json:"lock_version,omitempty"`
+	State       string   `json:"state"` // written; created, updated, unchanged or failed; or that of the run
+	DurationMS  *int64   `json:"duration_ms,omitempty"`
+	Message     string   `json:"message,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
+}
+
+func (f *caseFile) result(state string) caseResult {
+	return caseResult{File: f.path, ID: f.ID, Name: f.Name, LockVersion: f.LockVersion, State: state}
+}
+
+// tell prints results as JSON where that is asked for; their text was printed as they came.
+func (c *CasesCmd) tell(t *server.Terminal, results []caseResult) error {
+	return c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) error { return nil })
+}
+
+// progress is where results are told as they come.
+func (c *CasesCmd) progress(t *server.Terminal) io.Writer {
+	if c.JSON {
+		return io.Discard
+	}
+	return t.Out
+}
+
 // local runs case files from here.
 func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
-	files, err := caseFiles(c.Dir, r.Case)
+	dir, err := openCaseDir(c.Dir)
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fmt.Errorf("there is no case file in %s; write them with \"hookglass cases pull\"", c.Dir)
+	defer dir.close()
+	files, err := dir.some(r.Case)
+	if err != nil {
+		return err
 	}
 	// What a person runs on their own machine may go anywhere that they may.
 	var everywhere []outbound.Rule
@@ -343,10 +325,15 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	network := outbound.New(outbound.Config{Allow: everywhere})
 	report := suite{Name: "hookglass cases", Tests: len(files)}
 	worst, failed := exitDone, 0
-	for _, f := range files {
+	out, results := c.progress(t), make([]caseResult, len(files))
+	for i, f := range files {
 		state, detail, took := f.run(ctx, network, r.Target)
-		fmt.Fprintf(t.Out, "%-16s %s\n", state, visible(f.Name))
-		k := testCase{Name: f.Name, File: f.path, Seconds: fmt.Sprintf("%.3f", took.Seconds())}
+		name := cmp.Or(f.Name, strings.TrimSuffix(f.name, ".yaml"))
+		fmt.Fprintf(out, "%-16s %s\n", state, visible(name))
+		ms := took.Milliseconds()
+		results[i] = f.result(string(state))
+		results[i].DurationMS, results[i].Message = &ms, detail
+		k := testCase{Name: name, File: f.path, Seconds: fmt.Sprintf("%.3f", took.Seconds())}
 		code := exitDone
 		switch state {
 		case hookglass.RunPassed:
@@ -364,7 +351,7 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		}
 		if code != exitDone {
 			failed++
-			fmt.Fprintln(t.Out, "  "+strings.ReplaceAll(visibleLines(detail), "\n", "\n  "))
+			fmt.Fprintln(out, "  "+strings.ReplaceAll(visibleLines(detail), "\n", "\n  "))
 		}
 		worst = max(worst, code)
 		report.Cases = append(report.Cases, k)
@@ -374,8 +361,11 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 			return err
 		}
 	}
+	if err := c.tell(t, results); err != nil {
+		return err
+	}
 	if worst != exitDone {
-		return outcome{worst, fmt.Sprintf("%d of %d cases did not pass", failed, len(files))}
+		return outcome{worst, fmt.Sprintf("%d of %s did not pass", failed, plural(len(files), "case", "cases"))}
 	}
 	return nil
 }
@@ -385,14 +375,17 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 	blocked := func(err error) (hookglass.RunState, string, time.Duration) {
 		return hookglass.RunBlocked, explain(err), 0
 	}
-	a, err := f.assertions()
+	if f.fault != nil {
+		return blocked(f.fault)
+	}
+	a, _, err := f.assertions()
 	if err != nil {
 		return blocked(err)
 	}
 	if f.Request == nil {
-		return blocked(errors.New("the file has no request: its event was gone when it was pulled"))
+		return blocked(fmt.Errorf("%s has no request: its event was gone when it was pulled", f.path))
 	}
-	body, err := readBounded(filepath.Join(filepath.Dir(f.path), filepath.Base(f.Request.BodyFile)), maxCaseBody)
+	body, err := f.body()
 	if err != nil {
 		return blocked(err)
 	}
@@ -409,6 +402,9 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 	}
 	if e.Method == "EMAIL" {
 		e.Type, e.From, e.To, e.Subject = hookglass.EventEmail, e.Headers.Get("From"), e.Headers.Get("To"), e.Headers.Get("Subject")
+	}
+	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
+		return blocked(fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint, which a run from here does not have; run the case on the server (\"hookglass cases run %s\"), or set signature_mode to preserve", f.path, cmp.Or(f.ID, "CASE")))
 	}
 	out, err := delivery.Build(delivery.Order{Event: e, TargetURL: target, Options: options, Identity: provider.NewIdentity(), At: time.Now()})
 	if err != nil {

@@ -80,6 +80,22 @@ type CasesRunCmd struct {
 	JUnit  string        `name:"junit" placeholder:"FILE" help:"With --target: write the results as JUnit XML."`
 }
 
+// Help implements kong.HelpProvider.
+func (r *CasesRunCmd) Help() string {
+	return `A run on the server ends with 0 when the case passed, and with 1 when not. With --target the highest of these counts:
+
+  0  all passed
+  1  an assertion failed
+  2  the target could not be reached
+  3  a case was blocked (its file can not be run, and nothing was sent),
+     or it is unknown whether the target received it
+
+Examples:
+
+  hookglass cases run rcase_… -e ep_…
+  hookglass cases run --target http://localhost:3000/hooks --junit cases.xml`
+}
+
 // Run implements the command.
 func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	if r.Target != "" {

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -134,16 +135,363 @@ func TestCasesAsFilesGoToTheServerAndBack(t *testing.T) {
 	}
 
 	// A file that is behind the server is refused.
-	stale, err := os.ReadFile(file)
+	first, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, "", cases("push")...); r.code != 0 || !strings.Contains(r.out, "version 2 of ") {
+	if r := run(t, "", cases("push")...); r.code != 0 || r.out != file+": unchanged\n" {
 		t.Errorf("push again: %+v", r)
 	}
-	write(string(stale))
+	if now, err := os.ReadFile(file); err != nil || string(now) != string(first) {
+		t.Errorf("what is unchanged was written: %s, %v", now, err)
+	}
+	write(strings.Replace(string(first), "is paid", "was paid", 1))
+	if r := run(t, "", cases("push")...); r.code != 0 || !strings.Contains(r.out, "version 2 of ") {
+		t.Errorf("push a change: %+v", r)
+	}
+	write(strings.Replace(string(first), "is paid", "will be paid", 1))
 	fails(t, 1, "version 2", cases("push")...)
 	write("name: x\nunknown: 1\n")
 	fails(t, 1, "unknown", cases("push")...)
 	fails(t, 2, "name the endpoint", "cases", "list")
+}
+
+// caseDir is an endpoint with an event, and a directory for its cases.
+type caseDir struct {
+	t             *testing.T
+	dir, id, hook string
+	event         string
+	target        string
+	got           *http.Request // the last that the target received
+	body          string
+	status        int
+}
+
+func newCaseDir(t *testing.T) *caseDir {
+	t.Setenv("HOOKGLASS_OUTBOUND_ALLOW", "127.0.0.1/32:1-65535")
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Payments")
+	d := &caseDir{t: t, dir: t.TempDir(), id: member(t, made, "data", "id").(string), hook: member(t, made, "data", "webhook_url").(string), status: 200}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		d.got, d.body = r, string(body)
+		w.WriteHeader(d.status)
+	}))
+	t.Cleanup(s.Close)
+	d.target = s.URL
+	d.event = d.send("one", nil)
+	return d
+}
+
+// send captures an event and returns its id.
+func (d *caseDir) send(body string, header http.Header) string {
+	d.t.Helper()
+	r, err := http.NewRequest("POST", d.hook, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	maps.Copy(r.Header, header)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	answer.Body.Close()
+	return member(d.t, member(d.t, object(d.t, "", "requests", "list", "-e", d.id), "data").([]any)[0], "id").(string)
+}
+
+func (d *caseDir) args(args ...string) []string {
+	return append([]string{"cases", "-e", d.id, "--dir", d.dir}, args...)
+}
+
+func (d *caseDir) run(args ...string) result { d.t.Helper(); return run(d.t, "", d.args(args...)...) }
+
+// local runs the case files against the target.
+func (d *caseDir) local(names ...string) result {
+	d.t.Helper()
+	d.got, d.body = nil, ""
+	return d.run(append([]string{"run", "--target", d.target}, names...)...)
+}
+
+func (d *caseDir) write(name, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *caseDir) read(name string) string {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// edit replaces a part of a file, which must be there.
+func (d *caseDir) edit(name, old, new string) {
+	d.t.Helper()
+	text := d.read(name)
+	if !strings.Contains(text, old) {
+		d.t.Fatalf("%s has no %q:\n%s", name, old, text)
+	}
+	d.write(name, strings.Replace(text, old, new, 1))
+}
+
+// saved pushes the file of a new case and pulls it.
+func (d *caseDir) saved(name string) {
+	d.t.Helper()
+	d.write(name+".yaml", fmt.Sprintf("name: %s\nsource_id: %s\ntarget_url: %s\nstatus: 2xx\n", name, d.event, d.target))
+	for _, what := range []string{"push", "pull"} {
+		if r := d.run(what); r.code != 0 {
+			d.t.Fatalf("%s: %+v", what, r)
+		}
+	}
+}
+
+func says(t *testing.T, r result, code int, words ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, not %d: %+v", r.code, code, r)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.out+r.err, w) {
+			t.Errorf("it does not say %q: %+v", w, r)
+		}
+	}
+}
+
+func TestACaseFileMustAssertSomething(t *testing.T) {
+	d := newCaseDir(t)
+	d.status = 500
+	d.write("b.body", "x")
+	for what, want := range map[string]string{
+		"":                        "x.yaml: assertions must hold at least one of status and json_subset",
+		"json_subset: '{}'\n":     "x.yaml: assertions must hold at least one",
+		"status: 9xx\n":           "x.yaml: status must be one of 1xx, 2xx, 3xx, 4xx and 5xx",
+		"status: ''\n":            "x.yaml: status must be one of",
+		"status: 0\n":             "x.yaml: status must be from 100 to 599",
+		"status: 2000\n":          "x.yaml: status must be from 100 to 599",
+		"status: [2xx]\n":         "x.yaml: status is a class such as 2xx, or a number",
+		"json_subset: '[1]'\n":    "x.yaml: json_subset is no JSON object",
+		"status: 2xx\nextra: 1\n": "x.yaml: yaml:",
+	} {
+		d.write("x.yaml", "name: x\nsource_id: "+d.event+"\ntarget_url: "+d.target+"\n"+what+"request: {method: POST, body_file: b.body}\n")
+		says(t, d.local(), 3, "blocked", want, "1 of 1 case did not pass")
+		if d.got != nil {
+			t.Errorf("%q: it was sent", what)
+		}
+		says(t, d.run("push"), 1, want)
+	}
+	d.write("x.yaml", "")
+	says(t, d.local(), 3, "x.yaml is empty")
+}
+
+func TestARequestOfASavedCaseIsNotEdited(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("plain")
+	file, body := d.read("plain.yaml"), d.read("plain.body")
+	for part, edit := range map[string]func(){
+		"method":  func() { d.edit("plain.yaml", "method: POST", "method: PUT") },
+		"headers": func() { d.edit("plain.yaml", "Go-http-client", "curl") },
+		"body":    func() { d.write("plain.body", "two") },
+	} {
+		d.write("plain.yaml", file)
+		d.write("plain.body", body)
+		edit()
+		d.edit("plain.yaml", "name: plain", "name: other")
+		says(t, d.run("push"), 1, "plain.yaml: the "+part+" of the request is not as captured", "source_id", "cases pull")
+	}
+	d.write("plain.yaml", file)
+	d.write("plain.body", body)
+	says(t, d.run("push"), 0, "plain.yaml: unchanged")
+
+	// Another event is another request.
+	other := d.send("three", nil)
+	d.edit("plain.yaml", d.event, other)
+	says(t, d.run("push"), 0, "version 2 of")
+	if got := d.read("plain.body"); got != "three" {
+		t.Errorf("the body is that of the event before: %q", got)
+	}
+	says(t, d.run("push"), 0, "plain.yaml: unchanged")
+
+	// A new case is made of its event too.
+	d.write("new.yaml", "name: new\nsource_id: "+other+"\ntarget_url: "+d.target+"\nstatus: 200\nrequest: {method: POST, headers: [], body_file: plain.body}\n")
+	says(t, d.run("push"), 1, "new.yaml: the headers of the request")
+
+	// What can not be compared is said.
+	if err := os.Remove(filepath.Join(d.dir, "new.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	says(t, run(t, "", "requests", "delete", other, "-e", d.id), 0)
+	says(t, d.run("push"), 0, "unchanged; its event is gone")
+}
+
+func TestAnOldFileOfTheSameContentTakesTheVersion(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("plain")
+	first := d.read("plain.yaml")
+	d.edit("plain.yaml", "name: plain", "name: other")
+	says(t, d.run("push"), 0, "version 2")
+	d.edit("plain.yaml", "name: other", "name: plain")
+	says(t, d.run("push"), 0, "version 3")
+	d.write("plain.yaml", first)
+	says(t, d.run("push"), 0, "unchanged")
+	if !strings.Contains(d.read("plain.yaml"), "lock_version: 3") {
+		t.Errorf("%s", d.read("plain.yaml"))
+	}
+}
+
+func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
+	d := newCaseDir(t)
+	head := "source_id: " + d.event + "\ntarget_url: " + d.target + "\nstatus: 2xx\n"
+	d.write("a.yaml", "name: a\n"+head)
+	d.write("b.yaml", "name: b\n"+strings.Replace(head, d.event, "req_0000000000000000000000000", 1))
+	d.write("c.yaml", "name: [\n")
+	d.write("d.yaml", "id: rcase_00000000000000000000000000\nname: d\n"+head)
+	d.write("e.yaml", "name: e\n"+head)
+	r := d.run("push")
+	says(t, r, 1, "a.yaml: version 1", "b.yaml: ", "source_id", "c.yaml: yaml:", "d.yaml: the endpoint has no case", "e.yaml: version 1", "3 of 5 case files were not saved")
+	if strings.Contains(r.out, "b.yaml") {
+		t.Errorf("a fault is on standard output: %+v", r)
+	}
+}
+
+func TestCaseFilesThatAreNotThere(t *testing.T) {
+	d := newCaseDir(t)
+	for _, what := range [][]string{{"push"}, {"run", "--target", d.target}} {
+		says(t, d.run(what...), 1, "there is no case file in "+d.dir)
+	}
+	d.saved("plain")
+	says(t, d.local("plian"), 1, "there is no case file plian.yaml in "+d.dir)
+	says(t, d.local("plain.yaml"), 0, "passed")
+	d.dir = filepath.Join(d.dir, "nowhere")
+	for _, what := range [][]string{{"push"}, {"run", "--target", d.target}} {
+		says(t, d.run(what...), 1, "there is no directory "+d.dir)
+	}
+}
+
+func TestARunFromHereHasNoSecret(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("plain")
+	d.edit("plain.yaml", "signature_mode: preserve", "signature_mode: resign")
+	says(t, d.local(), 3, "blocked", "plain.yaml: signature_mode resign needs the secret", "cases run rcase_", "preserve")
+}
+
+func TestACaseWhoseEventIsGoneIsPulledWithAWarning(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("plain")
+	says(t, run(t, "", "requests", "delete", d.event, "-e", d.id), 0)
+	if r := d.run("pull"); r.code != 0 || r.err != "" || !strings.Contains(d.read("plain.yaml"), "method: POST") {
+		t.Errorf("a file that has the request: %+v", r)
+	}
+	d.dir = t.TempDir()
+	r := d.run("pull")
+	says(t, r, 0, `plain.yaml: the event of "plain" is gone`)
+	if !strings.HasPrefix(r.err, "warning: ") {
+		t.Errorf("%+v", r)
+	}
+	says(t, d.local(), 3, "plain.yaml has no request")
+}
+
+func TestCaseFilesStayInTheirDirectory(t *testing.T) {
+	d := newCaseDir(t)
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := func(name string) {
+		if err := os.Symlink(outside, filepath.Join(d.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("ln.body")
+	d.write("a.yaml", "name: a\nstatus: 2xx\nrequest: {method: POST, headers: [], body_file: ln.body}\n")
+	says(t, d.local(), 3, "ln.body is a link that leads out of "+d.dir)
+	if d.got != nil {
+		t.Errorf("it was sent: %q", d.body)
+	}
+	d.edit("a.yaml", "ln.body", ".")
+	says(t, d.local(), 3, "is no file")
+	d.edit("a.yaml", ", body_file: .", "")
+	says(t, d.local(), 0, "passed")
+	if d.body != "" {
+		t.Errorf("a request without a body was sent %q", d.body)
+	}
+	link("b.yaml")
+	says(t, d.local(), 3, "b.yaml is a link")
+
+	// Nothing is written through a link either.
+	d.dir = t.TempDir()
+	d.saved("plain")
+	if err := os.Remove(filepath.Join(d.dir, "plain.body")); err != nil {
+		t.Fatal(err)
+	}
+	link("plain.body")
+	says(t, d.run("pull"), 1, "plain.body is a link")
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "secret" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestCaseFilesAsJSON(t *testing.T) {
+	d := newCaseDir(t)
+	d.write("plain.yaml", "name: plain\nsource_id: "+d.event+"\ntarget_url: "+d.target+"\nstatus: 2xx\n")
+	first := func(args ...string) map[string]any {
+		t.Helper()
+		r := run(t, "", append(d.args(args...), "--json")...)
+		return member(t, decode(t, r.out), "data").([]any)[0].(map[string]any)
+	}
+	file := filepath.Join(d.dir, "plain.yaml")
+	for _, c := range []struct {
+		state string
+		args  []string
+	}{{"created", []string{"push"}}, {"unchanged", []string{"push"}}, {"written", []string{"pull"}}, {"passed", []string{"run", "--target", d.target}}} {
+		got := first(c.args...)
+		if got["state"] != c.state || got["file"] != file || got["name"] != "plain" || got["lock_version"] != 1.0 || !strings.HasPrefix(got["id"].(string), "rcase_") {
+			t.Errorf("%v: %v", c.args, got)
+		}
+	}
+	d.status = 500
+	if got := first("run", "--target", d.target); got["state"] != "assertion_failed" || !strings.Contains(got["message"].(string), "got 500") || got["duration_ms"] == nil {
+		t.Errorf("%v", got)
+	}
+	d.edit("plain.yaml", "status: 2xx", "status: 9xx")
+	if got := first("push"); got["state"] != "failed" || !strings.Contains(got["message"].(string), "status must be") {
+		t.Errorf("%v", got)
+	}
+}
+
+// The API gives bytes that are not UTF-8 as ISO 8859-1. A file can have the bytes, and a pull keeps them.
+func TestBytesOfHeadersInCaseFiles(t *testing.T) {
+	d := newCaseDir(t)
+	d.event = d.send("one", http.Header{"X-Place": {"caf\xe9"}, "X-Word": {"na\u00efve"}, "X-Far": {"\u6771\u4eac"}})
+	d.write("plain.yaml", "name: plain\nsource_id: "+d.event+"\ntarget_url: "+d.target+"\nstatus: 2xx\n")
+	says(t, d.run("push"), 0)
+	r := d.run("pull")
+	says(t, r, 0, "plain.yaml: the header X-Place is written as UTF-8", "X-Word", "!!binary")
+	if strings.Contains(r.err, "X-Far") {
+		t.Errorf("it is UTF-8 for sure: %+v", r)
+	}
+	d.edit("plain.yaml", "caf\u00e9", "!!binary Y2Fm6Q==")
+	for range 2 {
+		says(t, d.local(), 0, "passed")
+		if got := d.got.Header.Get("X-Place"); got != "caf\xe9" {
+			t.Errorf("sent %q", got)
+		}
+		if got := d.got.Header.Get("X-Word"); got != "na\u00efve" {
+			t.Errorf("sent %q", got)
+		}
+		says(t, d.run("push"), 0, "unchanged")
+		if r := d.run("pull"); r.code != 0 || r.err != "" {
+			t.Errorf("pull: %+v", r)
+		}
+	}
+}
+
+func TestTheHelpOfCasesRunTellsTheExitCodes(t *testing.T) {
+	r := run(t, "", "cases", "run", "--help")
+	says(t, r, 0, "0  all passed", "1  an assertion failed", "2  the target", "3  a case was blocked", "unknown")
 }

@@ -1,0 +1,382 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// CasesPullCmd is `hookglass cases pull`.
+type CasesPullCmd struct{}
+
+// Run implements the command. A case whose event is gone keeps the request that its file has.
+func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
+	from, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	cases, err := c.all(ctx, from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return err
+	}
+	dir, err := openCaseDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	known, err := dir.files("")
+	if err != nil {
+		return err
+	}
+	byID := make(map[string]*caseFile)
+	taken := make(map[string]bool)
+	for _, f := range known {
+		if f.fault != nil {
+			return f.fault
+		}
+		byID[f.ID], taken[f.name] = f, true
+	}
+	var results []caseResult
+	for _, k := range cases {
+		f := byID[k.ID]
+		if f == nil {
+			name := slug(k.Name) + ".yaml"
+			if taken[name] {
+				name = slug(k.Name) + "-" + k.ID[len(k.ID)-6:] + ".yaml"
+			}
+			taken[name] = true
+			f = dir.named(name)
+		}
+		warnings, err := f.pull(ctx, from, k)
+		if err != nil {
+			return err
+		}
+		for _, w := range warnings {
+			fmt.Fprintf(t.Err, "warning: %s: %s\n", f.path, visible(w))
+		}
+		fmt.Fprintln(c.progress(t), f.path)
+		result := f.result("written")
+		result.Warnings = warnings
+		results = append(results, result)
+	}
+	return c.tell(t, results)
+}
+
+// pull makes the file what the case is, and says what a person should know of it.
+func (f *caseFile) pull(ctx context.Context, from *client.Client, k api.ReplayCase) (warnings []string, err error) {
+	if f.SourceID != k.SourceID && !k.SourceAvailable {
+		f.Request = nil // of another event
+	}
+	f.ID, f.LockVersion, f.Name, f.Description, f.SourceID, f.TargetURL = k.ID, k.LockVersion, k.Name, k.Description, k.SourceID, k.TargetURL
+	f.Identity, f.Signature, f.Status, f.JSONSubset = k.Options.IdentityMode, k.Options.SignatureMode, nil, string(k.Assertions.JSONSubset)
+	if s := k.Assertions.Status; s != nil && s.Class != nil {
+		f.Status = *s.Class
+	} else if s != nil && s.Code != nil {
+		f.Status = *s.Code
+	}
+	if k.SourceAvailable {
+		if warnings, err = f.fetch(ctx, from, k.EndpointID); err != nil {
+			return nil, err
+		}
+	} else if f.Request == nil {
+		warnings = append(warnings, fmt.Sprintf("the event of %q is gone, so the file has no request and can not be run with --target; the server can still run the case", k.Name))
+	}
+	return warnings, f.write()
+}
+
+// fetch writes the event of the case into the file, and its body beside it.
+func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint string) (warnings []string, err error) {
+	request, body, err := sourceOf(ctx, from, endpoint, f.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	request.BodyFile = strings.TrimSuffix(f.name, ".yaml") + ".body"
+	for i, h := range request.Headers {
+		if f.Request != nil && i < len(f.Request.Headers) && asText(f.Request.Headers[i]) == h {
+			request.Headers[i] = f.Request.Headers[i] // the file may know the bytes
+		} else if ambiguous(h[1]) {
+			warnings = append(warnings, fmt.Sprintf("the header %s is written as UTF-8, since the API does not tell in which encoding it came; if it was ISO 8859-1, write its bytes as !!binary, in base64", h[0]))
+		}
+	}
+	f.Request = &request
+	return warnings, f.in.write(request.BodyFile, body)
+}
+
+// sourceOf reads the event that a case is made of.
+func sourceOf(ctx context.Context, from *client.Client, endpoint, id string) (r caseRequest, body []byte, err error) {
+	e, err := from.Request(ctx, endpoint, id)
+	if err != nil {
+		return r, nil, err
+	}
+	var b bytes.Buffer
+	err = from.RequestBody(ctx, endpoint, id, &b)
+	return caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.HeaderList}, b.Bytes(), err
+}
+
+// asText is a header as the API gives it: bytes that are not UTF-8 are taken for ISO 8859-1.
+func asText(h [2]string) [2]string {
+	for i, s := range h {
+		if utf8.ValidString(s) {
+			continue
+		}
+		var b strings.Builder
+		for at := range len(s) {
+			b.WriteRune(rune(s[at]))
+		}
+		h[i] = b.String()
+	}
+	return h
+}
+
+// ambiguous reports whether the API may have made the text of bytes that are not UTF-8.
+func ambiguous(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })
+}
+
+// edited names the part of the file's request that is not the event's; "" is none.
+func (f *caseFile) edited(event caseRequest, body []byte) (string, error) {
+	own, err := f.body()
+	if errors.Is(err, errMissing) {
+		own, err = body, nil // kept out of the repository, for what is in it
+	}
+	texts := make([][2]string, len(f.Request.Headers))
+	for i, h := range f.Request.Headers {
+		texts[i] = asText(h)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case f.Request.Method != event.Method:
+		return "method", nil
+	case f.Request.Provider != "" && f.Request.Provider != event.Provider:
+		return "provider", nil
+	case !slices.Equal(texts, event.Headers):
+		return "headers", nil
+	case !bytes.Equal(own, body):
+		return "body", nil
+	}
+	return "", nil
+}
+
+// slug makes a file's name of a case's.
+func slug(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	s := strings.Trim(b.String(), "-")
+	if s == "" {
+		s = "case"
+	}
+	return s[:min(len(s), 60)]
+}
+
+// CasesPushCmd is `hookglass cases push`.
+type CasesPushCmd struct{}
+
+// Run implements the command. A file whose case was changed on the server meanwhile is refused; pull first. One that is refused keeps no
+// other from being saved.
+func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
+	to, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	dir, err := openCaseDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	files, err := dir.some("")
+	if err != nil {
+		return err
+	}
+	cases, err := c.all(ctx, to)
+	if err != nil {
+		return err
+	}
+	saved := make(map[string]api.ReplayCase, len(cases))
+	for _, k := range cases {
+		saved[k.ID] = k
+	}
+	failed, results := 0, make([]caseResult, len(files))
+	for i, f := range files {
+		state, notes, err := f.push(ctx, to, c.Endpoint, saved)
+		if err != nil {
+			text := explain(err)
+			if !strings.HasPrefix(text, f.path) {
+				text = f.path + ": " + text
+			}
+			failed++
+			fmt.Fprintln(t.Err, "hookglass:", text)
+			results[i] = f.result("failed")
+			results[i].Message = text
+			continue
+		}
+		text := state
+		if state != caseUnchanged {
+			text = fmt.Sprintf("version %d of %s", f.LockVersion, f.ID)
+		}
+		results[i] = f.result(state)
+		results[i].Warnings = notes
+		fmt.Fprintf(c.progress(t), "%s: %s\n", f.path, strings.Join(append([]string{text}, notes...), "; "))
+	}
+	if err := c.tell(t, results); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return outcome{exitFailed, fmt.Sprintf("%d of %s not saved", failed, plural(len(files), "case file was", "case files were"))}
+	}
+	return nil
+}
+
+// What a push did with a file.
+const (
+	caseCreated   = "created"
+	caseUpdated   = "updated"
+	caseUnchanged = "unchanged"
+)
+
+// push saves on the server what the file says and the case does not. The notes are for a person.
+func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string, saved map[string]api.ReplayCase) (state string, notes []string, err error) {
+	if f.fault != nil {
+		return "", nil, f.fault
+	}
+	_, a, err := f.assertions()
+	if err != nil {
+		return "", nil, err
+	}
+	was, exists := saved[f.ID]
+	if f.ID != "" && !exists {
+		return "", nil, fmt.Errorf("the endpoint has no case %s; without its id the file makes a new one", f.ID)
+	}
+	source := cmp.Or(f.SourceID, was.SourceID)
+	moved := exists && source != was.SourceID
+	switch {
+	case f.Request == nil || moved: // the request becomes that of the new event
+	case exists && !was.SourceAvailable:
+		notes = append(notes, "its event is gone, so its request was not compared with the saved one")
+	default:
+		if err := f.compare(ctx, to, endpoint, source); err != nil {
+			return "", nil, err
+		}
+	}
+	if !exists {
+		was, err = to.CreateReplayCase(ctx, endpoint, api.NewReplayCase{
+			SourceID: api.Some(f.SourceID), Name: api.Some(f.Name), Description: api.Some(f.Description), TargetURL: api.Some(f.TargetURL),
+			Options: api.Some(f.options()), Assertions: api.Some(a),
+		})
+		state = caseCreated
+	} else if change, changed := f.change(was, source, a); changed {
+		was, err = to.UpdateReplayCase(ctx, endpoint, f.ID, change)
+		state = caseUpdated
+	} else {
+		state = caseUnchanged
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if state == caseUnchanged && f.LockVersion == was.LockVersion {
+		return state, notes, nil
+	}
+	f.ID, f.LockVersion, f.SourceID = was.ID, was.LockVersion, was.SourceID
+	if moved && f.Request != nil {
+		notes, err = f.fetch(ctx, to, endpoint)
+	}
+	return state, notes, errors.Join(err, f.write()) // whatever came of the request, the version is the new one
+}
+
+func (f *caseFile) options() api.CaseOptions {
+	return api.CaseOptions{
+		IdentityMode: cmp.Or(f.Identity, string(hookglass.IdentityOriginal)), SignatureMode: cmp.Or(f.Signature, string(hookglass.DefaultSignatureMode)),
+	}
+}
+
+// change names what the file has otherwise than the case, and reports whether there is such.
+func (f *caseFile) change(was api.ReplayCase, source string, a api.Assertions) (change api.ReplayCaseChange, changed bool) {
+	change.LockVersion = api.Some(f.LockVersion)
+	for _, differ := range []bool{
+		differs(&change.SourceID, was.SourceID, source),
+		differs(&change.Name, was.Name, f.Name),
+		differs(&change.Description, was.Description, f.Description),
+		differs(&change.TargetURL, was.TargetURL, f.TargetURL),
+		differs(&change.Options, was.Options, f.options()),
+	} {
+		changed = changed || differ
+	}
+	if !sameAssertions(was.Assertions, a) {
+		change.Assertions, changed = api.Some(a), true
+	}
+	return change, changed
+}
+
+// compare refuses a file whose request is not that of its event. The server takes no request: a case is made of an event as it was captured.
+func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, source string) error {
+	event, body, err := sourceOf(ctx, from, endpoint, source)
+	var refused *client.Error
+	if f.ID == "" && errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil // saving says what is wrong
+	}
+	if err != nil {
+		return err
+	}
+	part, err := f.edited(event, body)
+	if err == nil && part != "" {
+		err = fmt.Errorf("the %s of the request is not as captured (%s), and the request of a saved case can not be changed. "+
+			"Send the changed request to the endpoint and name its event as source_id, or undo the change with \"hookglass cases pull\"", part, source)
+	}
+	return err
+}
+
+// differs names a value in a change where it is another, and reports whether it is.
+func differs[T comparable](in *api.Optional[T], was, is T) bool {
+	if was != is {
+		*in = api.Some(is)
+	}
+	return was != is
+}
+
+func sameAssertions(a, b api.Assertions) bool {
+	status := func(s *api.StatusAssertion) (string, int) {
+		if s == nil {
+			return "", 0
+		}
+		var code int
+		if s.Code != nil {
+			code = *s.Code
+		}
+		return deref(s.Class), code
+	}
+	compact := func(o api.JSONObject) string {
+		var b bytes.Buffer
+		if len(o) == 0 || json.Compact(&b, o) != nil || b.String() == "{}" {
+			return "" // an empty object asserts nothing
+		}
+		return b.String()
+	}
+	classA, codeA := status(a.Status)
+	classB, codeB := status(b.Status)
+	return classA == classB && codeA == codeB && compact(a.JSONSubset) == compact(b.JSONSubset)
+}
