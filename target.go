@@ -26,6 +26,7 @@ const (
 	MaxForwardTimeout     = 300 * time.Second
 	DefaultForwardRetries = 3
 	MaxForwardRetries     = 5
+	MaxForwardWait        = time.Hour // that a target may ask for with Retry-After
 )
 
 // PauseFailing is the reason for which the service pauses a target by itself.

@@ -277,6 +277,21 @@ func TestForwardsAreRetried(t *testing.T) {
 	}
 }
 
+func TestAForwardFailsRatherThanAskTooEarly(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			later := answer(429, "later")
+			later.Headers = append(later.Headers, hookglass.Header{Name: "Retry-After", Value: "601"}) // the deadline is at 600
+			return later, nil
+		}
+		run := b.ran(b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":3}`))), body)
+		wantOutcome(t, run, "failed on=failed(http_status)")
+		if n := len(b.net.requests()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
 // What a forward step sends of a mail says whether it is from whom it claims to be. A person does not wait for that, and nothing waits for a verdict that does not come.
 func TestTheActionsOfAMailWaitForItsVerdict(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

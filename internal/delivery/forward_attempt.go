@@ -16,8 +16,8 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it up to the same bound,
-// so that it can not park what it is sent.
+// Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it, up to
+// [hookglass.MaxForwardWait], so that it can not park what it is sent.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = time.Minute
@@ -116,13 +116,18 @@ func beginning(body []byte) (text string, cut bool) {
 	return text, len(prefix) < len(body)
 }
 
-// askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date. What can not be read asks for nothing.
+// askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, up to the longest that is honoured. What can not be read asks
+// for nothing.
 func askedFor(value string, now time.Time) time.Duration {
-	if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31); err == nil {
-		return time.Duration(n) * time.Second
+	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
+	switch {
+	case err == nil:
+		return min(time.Duration(n)*time.Second, hookglass.MaxForwardWait)
+	case errors.Is(err, strconv.ErrRange):
+		return hookglass.MaxForwardWait
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
+		return min(max(0, at.Sub(now)), hookglass.MaxForwardWait)
 	}
 	return 0
 }
@@ -136,13 +141,13 @@ func judgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter t
 		return hookglass.ForwardFailed, 0
 	}
 	bound := min(firstBackoff<<min(made-1, 30), maxBackoff)
-	return hookglass.ForwardPending, max(delay(bound), min(retryAfter, maxBackoff))
+	return hookglass.ForwardPending, max(delay(bound), retryAfter)
 }
 
 // retriable is what decisions, section 8, names: connection errors, 408, 425, 429 and 5xx.
 func retriable(a hookglass.ForwardAttempt) bool {
 	if a.Failure == nil {
-		return a.StatusCode == 408 || a.StatusCode == 425 || a.StatusCode == 429 || a.StatusCode >= 500
+		return a.StatusCode == 408 || a.StatusCode == 425 || a.StatusCode == 429 || a.StatusCode >= 500 && a.StatusCode <= 599
 	}
 	switch outbound.Code(a.Failure.Code) {
 	case outbound.CodeDNSError, outbound.CodeConnectionRefused, outbound.CodeTLSError, outbound.CodeTimeout, outbound.CodeReset:

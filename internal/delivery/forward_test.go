@@ -123,7 +123,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		y.start(y.db)
 		for status, again := range map[int]bool{
 			408: true, 425: true, 429: true, 500: true, 503: true, 599: true,
-			300: false, 302: false, 400: false, 401: false, 404: false, 409: false, 410: false, 424: false, 426: false, 428: false, 499: false,
+			600: false, 999: false, 300: false, 302: false, 400: false, 401: false, 404: false, 409: false, 410: false, 424: false, 426: false, 428: false, 499: false,
 		} {
 			s := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 				if n == 1 {
@@ -203,8 +203,8 @@ func TestRetryAfterIsHonouredUpToABound(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		y.start(y.db)
 		for value, want := range map[string]time.Duration{
-			"7": 7 * time.Second, "60": time.Minute, "3600": time.Minute, "99999999999999999999": 0, "-1": 0, "soon": 0,
-			time.Now().UTC().Add(time.Hour).Format(http.TimeFormat): time.Minute, time.Now().UTC().Add(-time.Hour).Format(http.TimeFormat): 0,
+			"7": 7 * time.Second, "90": 90 * time.Second, "3600": time.Hour, "3601": time.Hour, "99999999999999999999": time.Hour, "-1": 0, "soon": 0,
+			time.Now().UTC().Add(2 * time.Hour).Format(http.TimeFormat): time.Hour, time.Now().UTC().Add(-time.Hour).Format(http.TimeFormat): 0,
 		} {
 			s := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 				if n == 1 {
@@ -235,7 +235,7 @@ func TestADelayedDeliveryGoesWhenItsTimeComes(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 			if n == 1 {
-				w.Header().Set("Retry-After", "40")
+				w.Header().Set("Retry-After", "3000")
 				w.WriteHeader(503)
 			}
 		})
@@ -244,9 +244,18 @@ func TestADelayedDeliveryGoesWhenItsTimeComes(t *testing.T) {
 		y.capture(y.ep, "", "x")
 		until(t, "the first attempt", func() bool { d := y.deliveries(target)[0]; return len(d.Attempts) == 1 })
 		stop()
-		y.clock.advance(41 * time.Second) // a restart later
+		y.clock.advance(40 * time.Minute) // a restart later
+		stop = y.start(y.db)
+		other := y.target(y.ep, newSink(t, always(200)).URL, 0)
+		y.capture(y.ep, "", "what shows that it has looked")
+		until(t, "another delivery", y.settledAll(other, 1, hookglass.ForwardDelivered))
+		if d := y.deliveries(target); len(d[len(d)-1].Attempts) != 1 {
+			t.Errorf("did not wait: %s", text(d))
+		}
+		stop()
+		y.clock.advance(11 * time.Minute)
 		y.start(y.db)
-		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		until(t, "the delivery", y.settledAll(target, 2, hookglass.ForwardDelivered))
 	})
 }
 

@@ -157,9 +157,11 @@ func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, erro
 		WHERE num IN (SELECT num FROM picked)`, targetID, at.UnixMicro(), limit)
 }
 
-// RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to.
+// RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to, but for what a target asked for. One
+// that came after that time itself came before the clock went back.
 func (tx *Tx) RecallForwards(now, beyond time.Time) error {
-	_, err := tx.exec("UPDATE forwards SET due_at = $1 WHERE due_at > $2", now.UnixMicro(), beyond.UnixMicro())
+	_, err := tx.exec(`UPDATE forwards SET due_at = $1 WHERE due_at > $2 AND (state <> 'pending' OR attempts IS NULL OR created_at > $2 OR due_at > $3)`,
+		now.UnixMicro(), beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro())
 	return err
 }
 
