@@ -162,6 +162,7 @@ type caseDir struct {
 	dir, id, hook string
 	event         string
 	target        string
+	reading       string        // a token that may only read
 	got           *http.Request // the last that the target received
 	body          string
 	status        int
@@ -173,7 +174,7 @@ func newCaseDir(t *testing.T) *caseDir {
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	t.Setenv("HOOKGLASS_TOKEN", a.token)
 	made := object(t, "", "endpoints", "create", "Payments")
-	d := &caseDir{t: t, dir: t.TempDir(), id: member(t, made, "data", "id").(string), hook: member(t, made, "data", "webhook_url").(string), status: 200}
+	d := &caseDir{t: t, reading: a.reading, dir: t.TempDir(), id: member(t, made, "data", "id").(string), hook: member(t, made, "data", "webhook_url").(string), status: 200}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		d.got, d.body = r, string(body)
@@ -357,6 +358,13 @@ func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
 	if strings.Contains(r.out, "b.yaml") {
 		t.Errorf("a fault is on standard output: %+v", r)
 	}
+	for _, name := range []string{"b.yaml", "c.yaml", "d.yaml"} {
+		if err := os.Remove(filepath.Join(d.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.edit("e.yaml", "name: e", "name: f")
+	says(t, d.run("push", "--token", d.reading), 3, "a.yaml: unchanged", "e.yaml: ", "1 of 2 case files were not saved")
 }
 
 func TestCaseFilesThatAreNotThere(t *testing.T) {

@@ -221,7 +221,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 	for _, k := range cases {
 		saved[k.ID] = k
 	}
-	failed, results := 0, make([]caseResult, len(files))
+	failed, code, results := 0, exitRefused, make([]caseResult, len(files))
 	for i, f := range files {
 		state, notes, err := f.push(ctx, to, c.Endpoint, saved)
 		if err != nil {
@@ -230,6 +230,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 				text = f.path + ": " + text
 			}
 			failed++
+			code = min(code, exitCode(err)) // refused is for a token that may save none
 			fmt.Fprintln(t.Err, "hookglass:", text)
 			results[i] = f.result("failed")
 			results[i].Message = text
@@ -247,7 +248,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		return err
 	}
 	if failed > 0 {
-		return outcome{exitFailed, fmt.Sprintf("%d of %s not saved", failed, plural(len(files), "case file was", "case files were"))}
+		return outcome{code, fmt.Sprintf("%d of %s not saved", failed, plural(len(files), "case file was", "case files were"))}
 	}
 	return nil
 }
