@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/url"
 	"slices"
@@ -108,6 +109,21 @@ func TestTheLongerOfTwoSecretsGoesFirst(t *testing.T) {
 	r := action.NewRedactor(action.Mask{Value: "abcd", Shown: "<1>"}, action.Mask{Value: "abcdefgh", Shown: "<2>"}, action.Mask{Value: "abcd", Shown: "<3>"})
 	if got, _ := r.Text("abcdefgh abcd abcdef"); got != "<2> <1> <1>ef" {
 		t.Error(got)
+	}
+}
+
+// However many secrets there are, each is found as it is and as JSON writes it.
+func TestManyLongSecrets(t *testing.T) {
+	var masks []action.Mask
+	for i := range 60 {
+		masks = append(masks, action.Mask{Value: fmt.Sprintf("%d\"%s", i, strings.Repeat(string(rune('a'+i%26)), 16<<10))})
+	}
+	r := action.NewRedactor(masks...)
+	for _, m := range masks {
+		text, _ := json.Marshal(m.Value)
+		if got, _ := r.Text("<" + m.Value + ">" + string(text)); got != `<[redacted]>"[redacted]"` {
+			t.Errorf("%.10s is shown as %.100s", m.Value, got)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (vs *vaults) find(ctx context.Context, workspaceID int64) (*Redactor, error
 	fresh := &vault{heard: vs.changed.Heard(), until: time.Now().Add(planLife)}
 	var secrets []hookglass.ActionSecret
 	err := vs.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		secrets, err = v.ActionSecrets(workspaceID, 0, 0)
+		secrets, err = v.WorkspaceActionSecrets(workspaceID)
 		return err
 	})
 	if err != nil {

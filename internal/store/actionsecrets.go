@@ -67,6 +67,11 @@ func (v *View) NamedActionSecrets(workspaceID int64, names []string) ([]hookglas
 	return v.namedSecrets(workspaceID, names, "")
 }
 
+// WorkspaceActionSecrets returns all secrets of a workspace, oldest first.
+func (v *View) WorkspaceActionSecrets(workspaceID int64) ([]hookglass.ActionSecret, error) {
+	return queryAll(v, scanActionSecret, "SELECT "+secretColumns+" FROM action_secrets s WHERE s.workspace_id = $1 ORDER BY s.num", workspaceID)
+}
+
 // namedSecrets reads, and locks, in one order, so that no two transactions wait for each other.
 func (v *View) namedSecrets(workspaceID int64, names []string, lock string) ([]hookglass.ActionSecret, error) {
 	if len(names) == 0 {
