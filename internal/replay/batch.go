@@ -293,7 +293,8 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 		return finish(tx, &b, item)
 	}
 	err = s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
-	return true, began.Add(time.Second / time.Duration(b.Rate)).Sub(s.db.Now()), err
+	interval := time.Second / time.Duration(b.Rate)
+	return true, min(interval, interval-s.db.Now().Sub(began)), err // no longer where the clock goes back meanwhile
 }
 
 // finish stores what became of an event, and stops the bulk replay where it shall stop on a failure. One that was paused meanwhile stops
