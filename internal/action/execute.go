@@ -325,8 +325,8 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	s := sum(named("method", jsondoc.Text(q.method)), named("url_host", jsondoc.Text(host)), named("request_bytes", jsondoc.Int(int64(len(q.body.Text)))),
 		named("duration_ms", jsondoc.Int(got.Duration.Milliseconds())))
 	if f := got.Failure; f != nil {
-		if !got.MaySent && (f.Code == string(outbound.CodeBusy) || f.Code == string(outbound.CodeCanceled)) {
-			r.sent = false // it had no turn, or the node stops: nothing has left
+		if got.Withheld() {
+			r.sent = false
 			return outcome{wait: again}
 		}
 		message, _ := r.redactor().Text(f.Message)

@@ -31,6 +31,11 @@ type Outcome struct {
 	Duration  time.Duration
 }
 
+// Withheld reports whether nothing left for a reason of this process: the request had no turn, or the process stops.
+func (o Outcome) Withheld() bool {
+	return o.Failure != nil && !o.MaySent && (o.Failure.Code == string(outbound.CodeBusy) || o.Failure.Code == string(outbound.CodeCanceled))
+}
+
 // Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together.
 func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Request) Outcome {
 	return send(ctx, c, key, timeout, r, false)

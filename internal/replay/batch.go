@@ -257,13 +257,20 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 		src.event, err = v.Event(string(src.endpoint.ID), string(item.EventID))
 		return err
 	})
-	var attempt *hookglass.Replay
+	var made attempted
 	if err == nil {
 		err = b.Options.Permitted(src.entitlements)
 	}
 	if err == nil {
-		attempt, _, err = s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, time.Now()))
+		made, err = s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, time.Now()))
 	}
+	interval := time.Second / time.Duration(b.Rate)
+	if made.withheld || hookglass.Is(err, hookglass.CodeUnavailable) {
+		// Nothing has left, and the event is not to blame: its turn comes again.
+		back := func(tx *store.Tx) error { return tx.ReturnBatchItem(item.Num, began) }
+		return true, interval, errors.Join(err, s.db.Persist(ctx, recordTimeout, hookglass.System, back))
+	}
+	attempt := made.kept
 	item.State = hookglass.ItemFailed
 	var refusal *hookglass.Error
 	switch {
@@ -293,7 +300,6 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 		return finish(tx, &b, item)
 	}
 	err = s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
-	interval := time.Second / time.Duration(b.Rate)
 	return true, min(interval, interval-s.db.Now().Sub(began)), err // no longer where the clock goes back meanwhile
 }
 

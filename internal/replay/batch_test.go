@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/delivery"
+	"hookglass/internal/outbound"
+	"hookglass/internal/provider"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -189,6 +192,61 @@ func TestABatchThatStopsOnFailureStopsWhereItsWorkerDied(t *testing.T) {
 			t.Errorf("%+v, %d hits", got, b.sink.hits())
 		}
 	})
+}
+
+// once fails the first time that it is asked.
+type once struct {
+	delivery.Client
+	verifiers        replay.Verifiers
+	sending, reading error
+}
+
+func (o *once) Do(ctx context.Context, r outbound.Request) (*outbound.Response, error) {
+	if err := o.sending; err != nil {
+		o.sending = nil
+		return nil, err
+	}
+	return o.Client.Do(ctx, r)
+}
+
+func (o *once) Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error) {
+	if err := o.reading; err != nil {
+		o.reading = nil
+		return nil, err
+	}
+	return o.verifiers.Verifiers(v, endpointNum)
+}
+
+func TestABatchDoesNotCountWhatNeverLeft(t *testing.T) {
+	for name, trouble := range map[string]once{
+		"no turn":         {sending: &outbound.Failure{Code: outbound.CodeBusy}},
+		"stopped":         {sending: &outbound.Failure{Code: outbound.CodeCanceled}},
+		"storage is away": {reading: hookglass.Errorf(hookglass.CodeUnavailable, "The storage can not answer now.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				for range 2 {
+					b.capture("POST", "", "x")
+				}
+				batch := b.newBatch(func(r *replay.BatchRequest) { r.StopOnFailure = true })
+				cfg := b.config()
+				o := trouble // each database has its own
+				o.Client, o.verifiers = cfg.Client, cfg.Verifiers
+				cfg.Client, cfg.Verifiers = &o, &o
+				node := replay.New(b.db, cfg)
+				for done := false; !done; {
+					var err error
+					if done, err = node.WorkBatch(background(t), batch.ID); err != nil && !hookglass.Is(err, hookglass.CodeUnavailable) {
+						t.Fatal(err)
+					}
+				}
+				got, _ := b.readBatch(batch.ID)
+				if got.State != hookglass.BatchCompleted || got.Passed != 2 || got.Failed != 0 || b.sink.hits() != 2 {
+					t.Errorf("%+v, %d hits", got, b.sink.hits())
+				}
+			})
+		})
+	}
 }
 
 func TestAResumedBatchHasOneSender(t *testing.T) {

@@ -63,12 +63,14 @@ func newBench(t testing.TB, db *store.DB) *bench {
 }
 
 // node is another node on the same database.
-func (b *bench) node() *replay.Service {
+func (b *bench) node() *replay.Service { return replay.New(b.db, b.config()) }
+
+func (b *bench) config() replay.Config {
 	rule, err := outbound.ParseRule("127.0.0.1/32:1-65535")
 	must(b.t, err)
-	return replay.New(b.db, replay.Config{
+	return replay.Config{
 		Client: outbound.New(outbound.Config{Allow: []outbound.Rule{rule}, Resolver: names{}}), Verifiers: b.endpoints, Sealer: b.keys, Log: slog.New(slog.DiscardHandler),
-	})
+	}
 }
 
 // names knows one name, which leads inside.

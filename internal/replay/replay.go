@@ -148,7 +148,7 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	if r.DryRun {
 		return s.rehearse(src, r.TargetURL, o)
 	}
-	attempt, full, err := s.attempt(ctx, src, r.TargetURL, o)
+	made, err := s.attempt(ctx, src, r.TargetURL, o)
 	var refused *hookglass.Error
 	if errors.As(err, &refused) && refused.Code == hookglass.CodeTargetNotAllowed { // by the address that the name leads to
 		return nil, &hookglass.Error{Code: refused.Code, Message: refused.Message, Details: []hookglass.FieldError{{Field: "target_url", Message: "leads to an address that may not be reached"}}}
@@ -157,12 +157,13 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 		return nil, err
 	}
 	// What was sent is told, whether or not it can be remembered: an error would have it sent again.
-	if err := s.record(ctx, attempt); err != nil {
-		s.Log.ErrorContext(ctx, "a replay was sent and can not be remembered", "replay", attempt.ID, "error", err)
+	full := made.full
+	if err := s.record(ctx, made.kept); err != nil {
+		s.Log.ErrorContext(ctx, "a replay was sent and can not be remembered", "replay", full.ID, "error", err)
 		full.Warnings = append(full.Warnings, "The storage did not answer, so this attempt is not in the list of replays.")
 		return full, nil
 	}
-	full.Num, full.Verdict = attempt.Num, attempt.Verdict
+	full.Num, full.Verdict = made.kept.Num, made.kept.Verdict
 	return full, nil
 }
 
@@ -228,15 +229,22 @@ func (s *Service) begin(src source, target string, o delivery.Order) (*hookglass
 	}, out, nil
 }
 
-// attempt sends an event once. It returns the attempt as it is remembered, bounded and without credentials, and as it was.
-func (s *Service) attempt(ctx context.Context, src source, target string, o delivery.Order) (kept, full *hookglass.Replay, err error) {
+// attempted is one delivery of an event.
+type attempted struct {
+	kept     *hookglass.Replay // as it is remembered, bounded and without credentials
+	full     *hookglass.Replay // as it was
+	withheld bool              // nothing left: it had no turn, or the process stops
+}
+
+// attempt sends an event once.
+func (s *Service) attempt(ctx context.Context, src source, target string, o delivery.Order) (a attempted, err error) {
 	full, out, err := s.begin(src, target, o)
 	if err != nil {
-		return nil, nil, err
+		return a, err
 	}
 	got, _ := s.send(ctx, src, target, "", out)
 	if got.Forbidden != nil {
-		return nil, nil, got.Forbidden
+		return a, got.Forbidden
 	}
 	full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, got.Response, got.Failure, got.Duration
 	remembered := *full
@@ -244,7 +252,7 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 	remembered.Request = keepRequest(full.Request, secrets)
 	remembered.Response = keepResponse(full.Response, secrets)
 	full.Request.Headers = shown(full.Request.Headers, src.configs)
-	return &remembered, full, nil
+	return attempted{&remembered, full, got.Withheld()}, nil
 }
 
 // shown are headers for who asked. A secret that a provider has its senders show as it is (GitLab's token) is nobody's to read, not even now.

@@ -165,6 +165,13 @@ func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, w
 	return next, 0, tx.change("event", "UPDATE replay_batch_items SET state = 'sending', started_at = $2 WHERE num = $1 AND state = 'pending'", next.Num, tx.Now.UnixMicro())
 }
 
+// ReturnBatchItem takes the marker off an event that began at a time and of which nothing was sent, unless somebody else has it by now.
+func (tx *Tx) ReturnBatchItem(num int64, began time.Time) error {
+	_, err := tx.exec("UPDATE replay_batch_items SET state = 'pending', started_at = NULL WHERE num = $1 AND started_at = $2 AND state = 'sending' AND finished_at IS NULL",
+		num, began.UnixMicro())
+	return err
+}
+
 // FinishBatchItem stores what became of an event, unless that is known already, and counts it.
 func (tx *Tx) FinishBatchItem(batchNum int64, i hookglass.BatchItem) error {
 	var code, text any
