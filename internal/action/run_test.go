@@ -639,6 +639,30 @@ func TestTotals(t *testing.T) {
 	})
 }
 
+// Every node looks for runs that are lost, and all may find the same.
+func TestALostRunCountsOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) { return answer(503, "later"), nil }
+		a := b.create(draft("Lost", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":5}`)))
+		e := b.capture(body)
+		if err := b.actions.Work(t.Context(), task(e, 1)); !hookglass.Is(err, hookglass.CodeRateLimited) {
+			t.Fatal(err)
+		}
+		var held []store.HeldRun
+		must(t, b.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+			held, err = v.FirstActionRuns(e.Seq)
+			return err
+		}))
+		for range 2 {
+			must(t, b.actions.Abandon(t.Context(), held[0]))
+		}
+		wantOutcome(t, b.runs(a)[0], "failed on=failed(outcome_unknown)")
+		if got := b.totals(); got.Runs[hookglass.ActionRunFailed] != 1 {
+			t.Errorf("the totals are %+v", got)
+		}
+	})
+}
+
 // totals has what was counted written down, and reads it.
 func (b *bench) totals() (got hookglass.ActionTotals) {
 	b.t.Helper()

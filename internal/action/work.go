@@ -176,8 +176,8 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 	return s.run(ctx, r)
 }
 
-// abandon ends a run that nobody can go on with. The step that was at work failed, and what is behind it does not run. It counts in the
-// totals unless nothing of it ran.
+// abandon ends a run that nobody can go on with, unless somebody else has. The step that was at work failed, and what is behind it does not
+// run. It counts in the totals unless nothing of it ran.
 func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message string) error {
 	h.Status, h.FinishedAt = hookglass.ActionRunFailed, notBefore(h.CreatedAt, s.db.Now())
 	if h.StartedAt.IsZero() {
@@ -188,11 +188,12 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 			st.Status, st.Failure, st.Duration = hookglass.StepFailed, &hookglass.Failure{Code: code, Message: message}, max(0, h.FinishedAt.Sub(st.StartedAt))
 		}
 	}
-	err := s.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
-		_, err := tx.SaveActionRun(&h, 0)
+	var ours bool
+	err := s.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) (err error) {
+		ours, err = tx.SaveActionRun(&h, 0)
 		return err
 	})
-	if err == nil && len(h.Steps) > 0 {
+	if err == nil && ours && len(h.Steps) > 0 {
 		s.totals.add(&h.ActionRun)
 	}
 	return err
