@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -302,7 +303,7 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 		kind, happened = hookglass.MessageAlertResolved, "resolved"
 	}
 	for _, c := range channels {
-		if !c.Enabled || !c.DisabledAt.IsZero() || v.triggered && follows(c, hookglass.ActivityAlertTriggered) {
+		if !c.Enabled || !c.DisabledAt.IsZero() || v.triggered && slices.Contains(c.Events, hookglass.ActivityAlertTriggered) {
 			continue // the last are told by what they follow
 		}
 		err := tx.Notify(c.Num, "", hookglass.Message{
@@ -314,15 +315,6 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 		}
 	}
 	return nil
-}
-
-func follows(c hookglass.Channel, t hookglass.ActivityType) bool {
-	for _, e := range c.Events {
-		if e == t {
-			return true
-		}
-	}
-	return false
 }
 
 func minutes(n int64) string { return counted(n, "minute", "minutes") }

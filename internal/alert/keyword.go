@@ -2,11 +2,13 @@ package alert
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/jsondoc"
 )
@@ -31,7 +33,7 @@ func newMatcher(c hookglass.AlertConfig) matcher { return matcher{c.Field, lower
 // in tells where in an event, with its payload, the keyword is; "" is nowhere.
 func (m matcher) in(e *hookglass.Event) (where string) {
 	if strings.HasPrefix(m.field, "/") {
-		if value, found := valueAt(e.Body, m.field); found && m.contained(value) {
+		if value, found := valueAt(plain(e), m.field); found && m.contained(value) {
 			return m.field
 		}
 		return ""
@@ -97,13 +99,30 @@ func lower(text []byte) []byte {
 	return folded
 }
 
-// bodies are the texts of a body: as it was received, or those of a mail as it is read.
+// bodies are the texts of a body: as it was received and, where that is another text, without its content coding; or those of a mail as it
+// is read.
 func bodies(e *hookglass.Event) [][]byte {
-	if e.Type != hookglass.EventEmail {
+	if e.Type == hookglass.EventEmail {
+		m := email.Parse(e.Body)
+		return [][]byte{[]byte(m.Text), []byte(m.HTML)}
+	}
+	if coding.Of(e.Headers) == "" {
 		return [][]byte{e.Body}
 	}
-	m := email.Parse(e.Body)
-	return [][]byte{[]byte(m.Text), []byte(m.HTML)}
+	return [][]byte{e.Body, plain(e)}
+}
+
+// maxPlain is how much of a compressed body is looked at, as in a search.
+const maxPlain = 1 << 20
+
+// plain is what a body says without its content coding. One that can not be decoded it returns as it is: some senders name a coding that
+// they do not use.
+func plain(e *hookglass.Event) []byte {
+	text, err := coding.Decoded(e.Body, coding.Of(e.Headers), maxPlain)
+	if err != nil && !errors.Is(err, coding.ErrLonger) {
+		return e.Body
+	}
+	return text
 }
 
 // valueAt is the value of a JSON body at a pointer: the text of a string, anything else as JSON.

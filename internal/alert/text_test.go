@@ -2,7 +2,10 @@ package alert_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -50,6 +53,22 @@ func TestKeywordsAreFoundWhereTheFieldSays(t *testing.T) {
 	mail := &hookglass.Event{Type: hookglass.EventEmail, Payload: &hookglass.Payload{Body: []byte("Subject: x\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte("your refund")) + "\r\n")}}
 	if alert.Matches(hookglass.AlertConfig{Keyword: "refund", Field: "body"}, mail) != "body" {
 		t.Error("it is not found in a mail that is encoded")
+	}
+}
+
+func TestKeywordsAreFoundInCompressedBodies(t *testing.T) {
+	const text = `{"order":{"state":"refunded"}}`
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(text))
+	must(t, errors.Join(err, w.Close()))
+	for _, c := range []struct{ coding, body string }{{"gzip", packed.String()}, {"gzip", text}, {"utf-8", text}} { // the last two only say so
+		e := &hookglass.Event{Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "Content-Encoding", Value: c.coding}}, Body: []byte(c.body)}}
+		for field, where := range map[string]string{"body": "body", "any": "body", "/order/state": "/order/state", "/order": "/order", "/state": "", "path": ""} {
+			if got := alert.Matches(hookglass.AlertConfig{Keyword: "REFUNDED", Field: field}, e); got != where {
+				t.Errorf("%s: in %s it is in %q, want %q", c.coding, field, got, where)
+			}
+		}
 	}
 }
 
