@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"hookglass"
@@ -115,8 +114,7 @@ func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref strin
 		seqs, err = v.EventSeqs(ref, ids)
 		return err
 	})
-	slices.Sort(seqs)
-	return slices.Compact(seqs), err
+	return seqs, err
 }
 
 // collect finds the events of a bulk replay.

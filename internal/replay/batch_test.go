@@ -11,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/delivery"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/replay"
@@ -87,8 +88,19 @@ func TestABatchReplaysWhatAQueryMeansOldestFirst(t *testing.T) {
 func TestABatchNamesEachEventOnce(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		e := string(b.capture("POST", "", "x").ID)
-		thrice := func(r *replay.BatchRequest) { r.Events = []string{e, e, e} }
-		dry, batch := b.newBatch(func(r *replay.BatchRequest) { thrice(r); r.DryRun = true }), b.newBatch(thrice)
+		name := "Other"
+		other, err := b.endpoints.Create(t.Context(), b.who, endpoint.Draft{Name: &name})
+		must(t, err)
+		elsewhere := b.prepared("POST", "", "y")
+		elsewhere.EndpointNum, elsewhere.EndpointID = other.Num, other.ID
+		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, elsewhere))
+		gone := b.capture("POST", "", "z")
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(gone.ID)) }))
+		older := "wr" + strings.TrimPrefix(e, "req") // the other prefix of the same
+		named := func(r *replay.BatchRequest) {
+			r.Events = []string{e, older, e, string(elsewhere.ID), string(gone.ID), "req_", "x\x00", ""}
+		}
+		dry, batch := b.newBatch(func(r *replay.BatchRequest) { named(r); r.DryRun = true }), b.newBatch(named)
 		if dry.Total != 1 || batch.Total != 1 {
 			t.Errorf("dry %d, real %d", dry.Total, batch.Total)
 		}

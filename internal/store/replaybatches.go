@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -40,24 +41,31 @@ func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
 }
 
-// EventSeqs are the Seqs of events of an endpoint by their ids; those that are gone are left out.
-func (v *View) EventSeqs(ref string, ids []string) ([]int64, error) {
+// EventSeqs are the Seqs of events of an endpoint by their ids, each once and oldest first; those that are gone are left out.
+func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
 		return nil, err
 	}
-	seqs := make([]int64, 0, len(ids))
+	a := &args{}
+	var named []string
 	for _, id := range ids {
-		e, err := v.event(log, id, "")
-		if hookglass.Is(err, hookglass.CodeNotFound) {
-			continue
+		if eventID, err := hookglass.ParseEventID(id); err == nil {
+			named = append(named, a.add(string(eventID)))
 		}
-		if err != nil {
-			return nil, err
-		}
-		seqs = append(seqs, e.Seq)
 	}
-	return seqs, nil
+	if len(named) == 0 {
+		return nil, nil
+	}
+	// Whose they are is compared here: SQLite would go through all events of the endpoint for it.
+	_, err = queryAll(v, func(scan func(...any) error) (none struct{}, err error) {
+		var seq, endpoint int64
+		if err = scan(&seq, &endpoint); endpoint == log.endpoint.Num && seq > log.floor {
+			seqs = append(seqs, seq)
+		}
+		return none, err
+	}, "SELECT seq, endpoint FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.values...)
+	return seqs, err
 }
 
 // ReplayBatches lists the bulk replays of an endpoint, newest first, those with a Num below before where it is not 0.
