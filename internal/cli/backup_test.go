@@ -287,6 +287,24 @@ func TestABackupWithoutKeysNeedsTheKeysetThatItWasMadeWith(t *testing.T) {
 	})
 }
 
+// A node with a keyset of its own would seal what no other opens, and refuse arrivals at endpoints whose secrets it does not open.
+func TestAServerDoesNotStartWithTheKeysetOfAnother(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		path := filepath.Join(i.dir, "keys.json")
+		if err := os.Rename(path, path+".kept"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seal.LoadOrCreate(path); err != nil {
+			t.Fatal(err)
+		}
+		fails(t, 1, "opens none of", i.args("admin", "keys", "rotate")...)
+		if r := run(t, "", i.args("serve", "--listen", "127.0.0.1:0", "--smtp-listen", "off")...); r.code != 1 || !strings.Contains(r.err, "opens none of") {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 func TestARestoreDestroysNoKeyset(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(t.TempDir(), "backup.tgz")

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,28 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 				t.Errorf("exit code %d, found %v; want %s to be wrong", code, found, c.what)
 			}
 		})
+	}
+}
+
+// What anything else writes into the destination of a move differs from the source in the end.
+func TestADatabaseThatIsBeingFilledIsLeftAlone(t *testing.T) {
+	i := install(t, freshPostgres(t))
+	db, err := sql.Open("pgx", i.flags[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM rate_limits; INSERT INTO moves (id, source, state, started_at) VALUES (1, '', 'copying', 1)"); err != nil {
+		t.Fatal(err)
+	}
+	if code, found := statuses(t, i.storage); code != 1 || found["database"] != "wrong" {
+		t.Errorf("doctor: exit code %d, %v", code, found)
+	}
+	fails(t, 1, "being filled", i.args("admin", "user", "create", "--email", "eve@example.com")...)
+	fails(t, 1, "being filled", i.args("backup", filepath.Join(t.TempDir(), "backup"))...)
+	var n int
+	if err := db.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM rate_limits) + (SELECT count(*) FROM users) - 1").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows were written, %v", n, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"hookglass/internal/store"
@@ -280,11 +281,14 @@ func Explain(err error) (string, bool) {
 	case errors.Is(err, store.ErrMoveBusy):
 		return "another process is filling the destination; wait for it", true
 	case errors.Is(err, store.ErrMoveForeign):
-		return fmt.Sprintf("the destination is not empty: %v; make a new database for it", err), true
+		return fmt.Sprintf("the destination is not empty: %s; make a new database for it", plain(err)), true
 	case errors.Is(err, store.ErrNotEmpty):
-		return fmt.Sprintf("the destination holds data that no move put there (%v): make a new, empty database", err), true
+		return fmt.Sprintf("the destination holds data that no move put there (%s): make a new, empty database", plain(err)), true
 	case errors.Is(err, store.ErrMoveSource):
 		return "an earlier move into the destination was made from another installation, or this one was served since: --restart empties the destination, with all that it received since, and begins anew", true
 	}
 	return "", false
 }
+
+// plain is an error without the name of the package that it comes from, which says nothing to people.
+func plain(err error) string { return strings.ReplaceAll(err.Error(), "store: ", "") }

@@ -215,6 +215,20 @@ func TestAnEmptyInstallationIsMoved(t *testing.T) {
 	same(t, from, to)
 }
 
+// A server that was started on the destination before, or where a move was cut off before it claimed the destination, leaves nothing that
+// belongs to anybody.
+func TestADestinationThatAServerWasOnlyStartedOnIsEmpty(t *testing.T) {
+	from := filled(t, 3)
+	to, dsn := destination(t)
+	exec(t, dsn, `INSERT INTO tunnel_nodes (id, seen_at, lease_until) VALUES ('node', 1, 2);
+		INSERT INTO rollup_cursor (id, seq) VALUES (1, 7) ON CONFLICT (id) DO UPDATE SET seq = 7;
+		INSERT INTO river_job (kind, args, max_attempts, state) VALUES ('purge', '{}', 1, 'available')`)
+	if r := mustRun(t, from, to, move.Options{}); !r.Equal {
+		t.Errorf("%+v", r)
+	}
+	same(t, from, to)
+}
+
 func TestLargeRowsTravelOneByOne(t *testing.T) {
 	from := filled(t, 1)
 	to, _ := destination(t)
@@ -381,6 +395,8 @@ func TestMovesThatAreRefused(t *testing.T) {
 		for _, restart := range []bool{false, true} {
 			if _, err := run(t.Context(), t, from, to, move.Options{Restart: restart}); !errors.Is(err, store.ErrNotEmpty) {
 				t.Errorf("restart %t: %v", restart, err)
+			} else if words, _ := move.Explain(err); strings.Contains(words, "store:") || !strings.Contains(words, "rows in users") {
+				t.Error(words)
 			}
 		}
 		if n := len(dump(t, to).rows); n != 1 {

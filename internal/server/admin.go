@@ -34,7 +34,11 @@ func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(db, account.New(db, slog.New(slog.DiscardHandler))), db.Close())
+	err = filled(ctx, db)
+	if err == nil {
+		err = fn(db, account.New(db, slog.New(slog.DiscardHandler)))
+	}
+	return errors.Join(err, db.Close())
 }
 
 // table prints rows under a heading; cells are separated by tabs.

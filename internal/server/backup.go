@@ -75,8 +75,14 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 	if db.Postgres() {
 		m.Database = "postgres"
 	}
-	if m.Schema, _, err = db.SchemaVersion(ctx); err != nil {
+	var need int64
+	if m.Schema, need, err = db.SchemaVersion(ctx); err != nil {
 		return 0, false, err
+	}
+	if m.Schema == need {
+		if err := filled(ctx, db); err != nil { // half of an installation is not one that can be told from the whole once it is restored
+			return 0, false, err
+		}
 	}
 	keys, err := seal.Load(c.KeyFile())
 	switch {

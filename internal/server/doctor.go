@@ -101,6 +101,10 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 		c.examineKeys(nil, f)
 		return
 	}
+	if err := filled(ctx, db); err != nil { // before anything is written to it
+		f.wrong("database", "%v", err)
+		return
+	}
 	c.examineStorage(ctx, db, f)
 	c.examineClock(ctx, db, f)
 	var sealed []store.SealedSecret
@@ -253,14 +257,8 @@ func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
 		f.wrong("keyset", "%v", err)
 		return
 	}
-	foreign := 0
-	for _, s := range sealed {
-		if _, err := keys.Open(s.Sealed, s.Where); err != nil {
-			foreign++
-		}
-	}
-	if foreign > 0 {
-		f.wrong("keyset", "it does not open %d of %d secrets: bring the right one back from a backup", foreign, len(sealed))
+	if n := foreign(keys, sealed); n > 0 {
+		f.wrong("keyset", "it does not open %d of %d secrets: bring the right one back from a backup", n, len(sealed))
 		return
 	}
 	f.ok("keyset", "keys: %d, secrets: %d, all open", keys.Count(), len(sealed))

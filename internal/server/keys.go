@@ -11,22 +11,42 @@ import (
 	"hookglass/internal/store"
 )
 
+// startSample is how many secrets of each kind, the newest, a keyset is tried on before it is used: one that is damaged must not keep a
+// service from starting, and a keyset that is another's opens none.
+const startSample = 20
+
 // openKeys reads the keyset, making one for an installation that has sealed nothing yet. A keyset that is
-// missing where secrets are sealed is an error: a new one would open none of them.
+// missing where secrets are sealed is an error, for a new one would open none of them; so is one that opens none.
 func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error) {
 	keys, err := seal.Load(s.KeyFile())
-	if !errors.Is(err, fs.ErrNotExist) {
-		return keys, err
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return nil, err
 	}
 	var sealed []store.SealedSecret
 	if err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.SealedSecrets(1)
+		sealed, err = v.SealedSecrets(startSample)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(sealed) > 0 {
+	switch {
+	case missing && len(sealed) > 0:
 		return nil, fmt.Errorf("the keyset %s is missing, and the database holds secrets that were sealed with it: bring it back from a backup", s.KeyFile())
+	case missing:
+		return seal.LoadOrCreate(s.KeyFile())
+	case len(sealed) > 0 && foreign(keys, sealed) == len(sealed):
+		return nil, fmt.Errorf("the keyset %s opens none of the newest secrets in the database: bring the right one, which is the same for all nodes; hookglass doctor says more", s.KeyFile())
 	}
-	return seal.LoadOrCreate(s.KeyFile())
+	return keys, nil
+}
+
+// foreign counts the secrets that a keyset does not open.
+func foreign(keys *seal.Keys, sealed []store.SealedSecret) (n int) {
+	for _, s := range sealed {
+		if _, err := keys.Open(s.Sealed, s.Where); err != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -271,10 +271,8 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	if err := db.Migrate(ctx); err != nil {
 		return err
 	}
-	if unfinished, err := db.Unfinished(ctx); err != nil {
+	if err := filled(ctx, db); err != nil {
 		return err
-	} else if unfinished {
-		return errors.New("the database is being filled by hookglass migrate --to, or that was cut off: finish it before it is served")
 	}
 	s.accounts = account.New(db, s.log.With("part", "account"))
 	keys, err := s.cfg.openKeys(ctx, db)
