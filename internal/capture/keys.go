@@ -187,5 +187,5 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	if verdict.Status == ev.SignatureStatus && verdict.Reason == ev.SignatureReason {
 		return nil
 	}
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.JudgeSignature(ev, verdict.Status, verdict.Reason) })
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.JudgeSignatures(judged(ev, verdict)) })
 }

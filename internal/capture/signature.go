@@ -53,7 +53,7 @@ func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, e
 // Rejudged counts what [Service.Rejudge] did.
 type Rejudged struct{ Checked, Changed, Verified, Failed, Unchecked int }
 
-// maxRejudged bounds one call, for which a person waits; rejudgePiece what is in memory at a time.
+// maxRejudged bounds one call, for which a person waits; rejudgePiece the verdicts of one transaction.
 const (
 	maxRejudged  = 1000
 	rejudgePiece = 50
@@ -79,30 +79,18 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 	}
 	fetches := keysForPerson
 	for before := int64(0); r.Checked < maxRejudged; {
-		var events []*hookglass.Event
-		err = s.db.View(ctx, who, func(v *store.View) error {
-			page, err := v.Events(ref, store.EventList{Limit: rejudgePiece, Before: before})
-			if err != nil {
-				return err
-			}
-			before = page.Next
-			events = events[:0]
-			for _, listed := range page.Events {
-				ev, err := v.Event(ref, string(listed.ID))
-				if err != nil {
-					return err
-				}
-				events = append(events, ev)
-			}
-			return nil
+		var page store.EventPage
+		err = s.db.View(ctx, who, func(v *store.View) (err error) {
+			page, err = v.Events(ref, store.EventList{Limit: rejudgePiece, Before: before})
+			return err
 		})
 		if err != nil {
 			return r, err
 		}
-		if err := s.rejudge(ctx, who, e, configs, events, &r, &fetches); err != nil {
+		if err := s.rejudge(ctx, who, e, configs, page.Events, &r, &fetches); err != nil {
 			return r, err
 		}
-		if before == 0 {
+		if before = page.Next; before == 0 {
 			break
 		}
 	}
@@ -110,8 +98,19 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 }
 
 func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookglass.Endpoint, configs []provider.Config, events []*hookglass.Event, r *Rejudged, fetches *int) error {
-	verdicts := make(map[*hookglass.Event]provider.Verdict)
-	for _, ev := range events {
+	var verdicts []store.SignatureVerdict
+	for _, listed := range events {
+		var ev *hookglass.Event // one at a time: bodies are large
+		err := s.db.View(ctx, who, func(v *store.View) (err error) {
+			ev, err = v.EventOf(e, string(listed.ID))
+			return err
+		})
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
 		r.Checked++
 		req := received(ev, e.Provider)
 		found := provider.Detect(req)
@@ -131,21 +130,19 @@ func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookgl
 			r.Unchecked++
 		}
 		if verdict.Status != ev.SignatureStatus || verdict.Reason != ev.SignatureReason {
-			verdicts[ev] = verdict
+			verdicts = append(verdicts, judged(ev, verdict))
 		}
 	}
 	if len(verdicts) == 0 {
 		return nil
 	}
 	r.Changed += len(verdicts)
-	return s.db.Update(ctx, who, func(tx *store.Tx) error {
-		for ev, verdict := range verdicts {
-			if err := tx.JudgeSignature(ev, verdict.Status, verdict.Reason); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.JudgeSignatures(verdicts...) })
+}
+
+// judged is a verdict on an event as it is stored.
+func judged(ev *hookglass.Event, v provider.Verdict) store.SignatureVerdict {
+	return store.SignatureVerdict{EndpointNum: ev.EndpointNum, EventSeq: ev.Seq, Status: v.Status, Reason: v.Reason}
 }
 
 // received is the event as the provider package reads it.

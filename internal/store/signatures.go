@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -107,18 +109,37 @@ func (tx *Tx) signatureChanged(n int64, err error) error {
 	return nil
 }
 
-// JudgeSignature replaces the verdict on an event's signature.
-func (tx *Tx) JudgeSignature(e *hookglass.Event, status hookglass.SignatureStatus, reason string) error {
-	// As it is now: it may have been read by another transaction.
-	before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE endpoint = $1 AND seq = $2"+tx.dialect.forUpdate(), e.EndpointNum, e.Seq)
-	if err != nil || len(before) == 0 {
-		return err
+// SignatureVerdict is a verdict on the signature of an event.
+type SignatureVerdict struct {
+	EndpointNum, EventSeq int64
+	Status                hookglass.SignatureStatus
+	Reason                string
+}
+
+// JudgeSignatures replaces verdicts on the signatures of events. Events that are gone are left alone.
+func (tx *Tx) JudgeSignatures(verdicts ...SignatureVerdict) error {
+	// In one order, and the counters last, so that no two transactions wait for each other.
+	verdicts = slices.SortedFunc(slices.Values(verdicts), func(a, b SignatureVerdict) int { return cmp.Compare(a.EventSeq, b.EventSeq) })
+	var judged []changed
+	for _, j := range verdicts {
+		// As it is now: it may have been read by another transaction.
+		before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE endpoint = $1 AND seq = $2"+tx.dialect.forUpdate(), j.EndpointNum, j.EventSeq)
+		if err != nil {
+			return err
+		}
+		if len(before) == 0 {
+			continue
+		}
+		if _, err := tx.exec(`UPDATE events SET signature_status = $3, signature_reason = $4 WHERE endpoint = $1 AND seq = $2`,
+			j.EndpointNum, j.EventSeq, string(j.Status), nullString(j.Reason)); err != nil {
+			return err
+		}
+		after := *before[0]
+		after.SignatureStatus = j.Status
+		judged = append(judged, changed{before[0], &after})
 	}
-	if _, err := tx.exec(`UPDATE events SET signature_status = $3, signature_reason = $4 WHERE endpoint = $1 AND seq = $2`,
-		e.EndpointNum, e.Seq, string(status), nullString(reason)); err != nil {
-		return err
+	if len(judged) == 0 {
+		return nil
 	}
-	after := *before[0]
-	after.SignatureStatus = status
-	return tx.recount(changed{before[0], &after})
+	return tx.recount(judged...)
 }
