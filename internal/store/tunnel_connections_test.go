@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +62,68 @@ func TestConnectionsOfAnEndpointAreItsOpenSubscriptions(t *testing.T) {
 			if err := db.View(t.Context(), stranger, look); !hookglass.Is(err, hookglass.CodeNotFound) {
 				t.Errorf("a stranger: %v", err)
 			}
+		}
+	})
+}
+
+// A node writes down how far its clients are while one of them, which watches many endpoints, goes.
+func TestWhatIsReceivedIsStoredWhileSubscriptionsEnd(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		update := func(do func(*store.Tx) error) error { return db.Update(t.Context(), hookglass.System, do) }
+		ids := []hookglass.EndpointID{}
+		for range 40 {
+			ids = append(ids, newEndpoint(t, db).ID)
+		}
+		session := func(id string) (s hookglass.TunnelSession, received map[int64]int64) {
+			s, received = hookglass.TunnelSession{ID: id, Node: "node", Client: hookglass.TunnelClient{ID: "tcl_" + id}}, map[int64]int64{}
+			err := update(func(tx *store.Tx) error {
+				if err := tx.CreateTunnelSession(&s); err != nil {
+					return err
+				}
+				for _, id := range ids {
+					sub := hookglass.TunnelSubscription{SessionNum: s.Num}
+					if _, err := tx.SubscribeTunnel(string(id), &sub); err != nil {
+						return err
+					}
+					received[sub.Num] = 1_000 + sub.Num
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, received
+		}
+		s, received := session("tsess_1")
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := update(func(tx *store.Tx) error { return tx.SaveTunnelReceived(received) }); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			if err := update(func(tx *store.Tx) error { return tx.EndTunnelSessions([]int64{s.Num}, store.TunnelEnd{}) }); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+
+		_, received = session("tsess_2")
+		if err := update(func(tx *store.Tx) error { return tx.SaveTunnelReceived(received) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := update(func(tx *store.Tx) error { return tx.SaveTunnelReceived(nil) }); err != nil {
+			t.Fatal(err)
+		}
+		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			other, err := v.Ints("SELECT num FROM tunnel_subscriptions WHERE received <> 1000 + num")
+			if len(other) > 0 {
+				t.Errorf("another number is stored for the subscriptions %v", other)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	})
 }

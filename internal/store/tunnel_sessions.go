@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -235,14 +236,27 @@ func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription)
 	return s.Received, nil
 }
 
-// SaveTunnelReceived stores how far subscriptions are known to have received events.
+// SaveTunnelReceived stores how far subscriptions are known to have received events, of those that have not ended.
 func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
-	for num, seq := range received {
-		if _, err := tx.exec("UPDATE tunnel_subscriptions SET received = $2 WHERE num = $1", num, seq); err != nil {
+	if len(received) == 0 {
+		return nil
+	}
+	if lock := tx.dialect.forUpdate(); lock != "" { // in the order in which they end
+		nums := tx.dialect.list(slices.Collect(maps.Keys(received)))
+		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY endpoint, num"+lock, nums); err != nil {
 			return err
 		}
 	}
-	return nil
+	in := input{columns: []inputColumn{{"num", inputInteger}, {"seq", inputInteger}}}
+	for num, seq := range received {
+		in.rows = append(in.rows, []any{num, seq})
+	}
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("UPDATE tunnel_subscriptions SET received = i.seq FROM "+from+" WHERE tunnel_subscriptions.num = i.num", args...)
+	return err
 }
 
 // EndpointsSince returns the endpoints with events above a seq and up to the newest of all, and that newest; below 0 it returns no endpoint. It
