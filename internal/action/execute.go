@@ -223,12 +223,15 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	return o
 }
 
+// attemptTime is how a summary writes when an attempt was made: as times are written in answers.
+const attemptTime = "2006-01-02T15:04:05.000000Z"
+
 // forwardSummary tells of each attempt, and the beginning of the last answer.
 func (r *run) forwardSummary(st *step) summary {
 	var attempts []jsondoc.Value
 	for _, a := range r.tries {
 		members := []jsondoc.Member{
-			named("at", jsondoc.Text(a.At.UTC().Format(time.RFC3339Nano))), named("status_code", jsondoc.Value{}), named("error", jsondoc.Value{}),
+			named("at", jsondoc.Text(a.At.UTC().Format(attemptTime))), named("status_code", jsondoc.Value{}), named("error", jsondoc.Value{}),
 			named("duration_ms", jsondoc.Int(a.Duration.Milliseconds())),
 		}
 		if a.Failure != nil {
@@ -321,7 +324,7 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	}
 	var got delivery.Outcome
 	r.s.saver.away(func() { got = delivery.Send(ctx, r.s.Client, r.tenant(), timeout, message) })
-	host, _ := r.redactor().Text(hostOf(q.url.Text))
+	host, _ := r.echoes().Text(hostOf(q.url.Text)) // it may be made of what was captured
 	s := sum(named("method", jsondoc.Text(q.method)), named("url_host", jsondoc.Text(host)), named("request_bytes", jsondoc.Int(int64(len(q.body.Text)))),
 		named("duration_ms", jsondoc.Int(got.Duration.Milliseconds())))
 	if f := got.Failure; f != nil {

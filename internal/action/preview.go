@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, act
 func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	p := PreviewResult{EventID: sc.event.ID, ReceivedAt: sc.event.ReceivedAt, Trigger: program.trigger.Evaluate(sc.base.Fresh())}
 	secret, masks := Preview(program.secrets)
-	redactor := NewRedactor(append(masks, credentials(sc.event)...)...)
+	redactor := NewRedactor(append(masks, sc.captured()...)...)
 	for i := range p.Trigger.Conditions {
 		c := &p.Trigger.Conditions[i]
 		c.Actual, _ = redactor.Text(c.Actual)
@@ -127,7 +128,7 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	var value jsondoc.Value
 	switch st.Type {
 	case hookglass.StepForward:
-		value, failure = s.rehearseForward(sc, st, redactor)
+		value, sensitive, failure = s.rehearseForward(sc, st, redactor)
 	case hookglass.StepNotify:
 		text, err := st.message.RenderMessage(sc.event, &sc.endpoint)
 		if err != nil {
@@ -167,23 +168,32 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	return output, sensitive
 }
 
-func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (jsondoc.Value, *hookglass.Failure) {
+func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
 	target, failure := st.forwardURL(sc.event)
 	if failure != nil {
-		return jsondoc.Value{}, failure
+		return v, nil, failure
 	}
 	r, failure := delivery.RenderForward(sc.event, target, s.Proxied)
 	if failure != nil {
-		return jsondoc.Value{}, failure
+		return v, nil, failure
 	}
-	url, _ := redactor.Text(r.URL)
+	url, changed := redactor.Text(r.URL)
+	if changed {
+		sensitive = append(sensitive, "/url")
+	}
 	var headers []jsondoc.Value
-	for _, h := range redactor.Headers(r.Headers) {
+	for i, h := range redactor.Headers(r.Headers) {
+		if h.Name != r.Headers[i].Name {
+			sensitive = append(sensitive, fmt.Sprintf("/header_list/%d/0", i))
+		}
+		if h.Value != r.Headers[i].Value {
+			sensitive = append(sensitive, fmt.Sprintf("/header_list/%d/1", i))
+		}
 		headers = append(headers, jsondoc.List(jsondoc.Text(h.Name), jsondoc.Text(h.Value)))
 	}
 	return jsondoc.Members(named("method", jsondoc.Text(r.Method)), named("url", jsondoc.Text(url)), named("header_list", jsondoc.List(headers...)),
 		named("body_bytes", jsondoc.Int(int64(len(r.Body)))), named("timeout_seconds", jsondoc.Int(int64(st.forward.TimeoutSeconds))),
-		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), nil
+		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), sensitive, nil
 }
 
 // rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of nothing else that was
@@ -289,6 +299,9 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	if d != nil {
 		changed := a
 		def := s.define(*d, &changed)
+		if err := s.db.View(ctx, who, func(v *store.View) error { return missing(v, pl.endpoint, &def) }); err != nil {
+			return b, err
+		}
 		if err := def.fails(); err != nil {
 			return b, err
 		}

@@ -182,7 +182,7 @@ func (r *run) loadSecrets(v *store.View) error {
 // redactor blots out the secrets of the workspace, and the credentials that came with the event.
 func (r *run) redactor() *Redactor {
 	if r.masks == nil {
-		r.masks = r.scene.secrets.with(r.hidden()...)
+		r.masks = r.scene.secrets.with(append(r.named(), credentials(r.event)...)...)
 	}
 	return r.masks
 }
@@ -191,21 +191,26 @@ func (r *run) redactor() *Redactor {
 // the event too.
 func (r *run) echoes() *Redactor {
 	if r.answers == nil {
-		masks := append(r.hidden(), sensitiveValues(r.doc.event.line())...)
-		if body, err := r.doc.event.body(); err == nil {
-			masks = append(masks, sensitiveValues(body)...)
-		}
-		r.answers = r.scene.secrets.with(masks...)
+		r.answers = r.scene.secrets.with(append(r.named(), r.captured()...)...)
 	}
 	return r.answers
 }
 
-// hidden are the secrets that the steps name, as the run knows them, and the credentials.
-func (r *run) hidden() (masks []Mask) {
+// named are the secrets that the steps name, as the run knows them.
+func (r *run) named() (masks []Mask) {
 	for name, value := range r.values {
 		masks = append(masks, Mask{Value: value, Shown: Placeholder(name)})
 	}
-	return append(masks, credentials(r.event)...)
+	return masks
+}
+
+// captured is what came with the event and is not to be shown: its credentials, and what stands under sensitive names in it.
+func (sc *scene) captured() []Mask {
+	masks := append(credentials(sc.event), sensitiveValues(sc.base.event.line())...)
+	if body, err := sc.base.event.body(); err == nil {
+		masks = append(masks, sensitiveValues(body)...)
+	}
+	return masks
 }
 
 // credentials are the values of an event's headers that tell of one.

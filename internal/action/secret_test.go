@@ -291,6 +291,42 @@ func TestSensitiveFieldsThatTargetsAnswerAreNotKept(t *testing.T) {
 	})
 }
 
+// A preview hides what a sender put under a sensitive name wherever a step puts it, and tells of each place, of a forward too.
+func TestPreviewsTellOfWhatTheyHide(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Show",
+			step("forward", "On", `{"url":"https://app.example.com/","append_query":true}`),
+			step("transform", "Bare", `{"source":"request","operations":[{"op":"pick","fields":{"a":"/body/password","b":"/query/access_token","c":"/body/user"}}]}`),
+			step("http_request", "Send", `{"url":"https://{{request.body.password}}.example.com/","headers":{"X-Plain":"{{request.body.password}}"},"body":"p={{request.body.password}}"}`)))
+		e := b.capture(`{"user":"ada-lovelace","password":"hunter2-hunter2"}`, func(e *hookglass.Event) {
+			e.RawQuery = "access_token=token-in-query"
+			e.Headers = append(e.Headers, hookglass.Header{Name: "Authorization", Value: "Bearer of-the-sender"})
+		})
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+		must(t, err)
+		const want = "[{on /url} {on /header_list/2/1} {bare /a} {bare /b} {send /url} {send /headers/X-Plain} {send /body}]"
+		if got := fmt.Sprint(p.Sensitive); got != want {
+			t.Errorf("blotted out: %s, want %s", got, want)
+		}
+		shown := ""
+		for _, st := range p.Steps {
+			shown += string(st.Output) + string(st.Rendered)
+		}
+		for _, hidden := range []string{"hunter2", "token-in-query", "of-the-sender"} {
+			if strings.Contains(shown, hidden) {
+				t.Errorf("the preview shows %s: %s", hidden, shown)
+			}
+		}
+		if !strings.Contains(shown, "ada-lovelace") {
+			t.Errorf("the preview hides what is not sensitive: %s", shown)
+		}
+		b.work(e)
+		if run := b.runs(a)[0]; strings.Contains(string(run.Steps[2].Summary), "hunter2") {
+			t.Errorf("the trace is %s", run.Steps[2].Summary)
+		}
+	})
+}
+
 // A request that is larger than what is shown is still a request, with the places that are blotted out.
 func TestAPreviewOfALargeRequestKeepsItsShape(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

@@ -45,6 +45,10 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 		if got := fields(action.Draft{Name: &name, Steps: &missing}); len(got) != 2 || got[0] != "endpoint_action.steps[0].config.headers.A" || got[1] != "endpoint_action.steps[1].config.channel" {
 			t.Errorf("faults of %q", got)
 		}
+		a := b.create(d)
+		if _, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, "", 1, &action.Draft{Steps: &missing}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("a backtest of a draft that can not be saved: %v", err)
+		}
 		if got := fields(action.Draft{}); len(got) != 1 || got[0] != "endpoint_action.name" {
 			t.Errorf("faults of %q", got)
 		}
