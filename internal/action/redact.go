@@ -154,11 +154,20 @@ func Preview(names []string) (secret func(name string) (string, bool), masks []M
 	}, masks
 }
 
+// unescapedMarks are the characters that encoders of URLs leave as they are, beside letters, digits and -._: those of RFC 3986, of
+// encodeURIComponent and encodeURI of browsers, of Python, which also leaves what is in a path, and of HTML's forms.
+var unescapedMarks = []string{"~", "~!*'()", "~!*'();,/?:@&=+$#", "~/", "*"}
+
 // formsOf are the spellings of a value that are looked for.
 func formsOf(value string) []string {
-	forms := []string{value, percentEncoded(value), url.QueryEscape(value), url.PathEscape(value), html.EscapeString(value)}
-	for _, f := range forms[1:4] {
-		forms = append(forms, lowerEscapes(f))
+	urls := []string{url.PathEscape(value)}
+	for _, marks := range unescapedMarks {
+		encoded := percentEncoded(value, marks)
+		urls = append(urls, encoded, strings.ReplaceAll(encoded, "%20", "+"))
+	}
+	forms := []string{value, html.EscapeString(value)}
+	for _, f := range urls {
+		forms = append(forms, f, lowerEscapes(f))
 	}
 	inner := inJSON(value)
 	forms = append(forms, inner, strings.ReplaceAll(inner, "/", `\/`))

@@ -20,7 +20,7 @@ import (
 // A secret is blotted out in whatever spelling a target may answer with it, alone and within other text.
 func TestSecretsAreBlottedOut(t *testing.T) {
 	for _, secret := range []string{
-		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码",
+		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "p@ss/w~rd!", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码",
 	} {
 		r := action.NewRedactor(action.Mask{Value: secret})
 		quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
@@ -33,6 +33,10 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 			"a query":               url.QueryEscape(secret),
 			"a path":                url.PathEscape(secret),
 			"a query, lower case":   lowerEscapes(url.QueryEscape(secret)),
+			"encodeURIComponent":    percentEncodedBut(secret, "-._~!*'()"),
+			"encodeURI":             percentEncodedBut(secret, "-._~!*'();,/?:@&=+$#"),
+			"a path, whole":         percentEncodedBut(secret, "-._~/"),
+			"a form":                strings.ReplaceAll(percentEncodedBut(secret, "-._*"), "%20", "+"),
 			"HTML":                  html.EscapeString(secret),
 			"hexadecimal":           hex.EncodeToString([]byte(secret)),
 			"HEXADECIMAL":           strings.ToUpper(hex.EncodeToString([]byte(secret))),
@@ -59,6 +63,19 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// percentEncodedBut leaves letters, digits and the marks as they are.
+func percentEncodedBut(s, marks string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(marks, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 func lowerEscapes(s string) string {

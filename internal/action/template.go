@@ -397,7 +397,7 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 			}
 			return "", &TemplateError{p.at, p.name + " holds a control character"}
 		}
-		return percentEncoded(value.Text()), nil
+		return percentEncoded(value.Text(), "~"), nil
 	case InHeader:
 		s := value.Text()
 		if strings.ContainsFunc(s, unicode.IsControl) {
@@ -416,14 +416,14 @@ func sizeOf(v jsondoc.Value) int {
 	return v.Size()
 }
 
-// percentEncoded encodes all but the unreserved characters of RFC 3986, section 2.3.
-func percentEncoded(s string) string {
+// percentEncoded encodes all but letters, digits, -._ and the marks. With ~ these are the unreserved characters of RFC 3986, section 2.3.
+func percentEncoded(s, marks string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(s) {
 		c := s[i]
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == '~':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', strings.IndexByte(marks, c) >= 0:
 			b.WriteByte(c)
 		default:
 			b.WriteByte('%')
