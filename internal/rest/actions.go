@@ -3,6 +3,8 @@ package rest
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"hookglass"
 	"hookglass/api"
@@ -124,6 +126,7 @@ func (s *service) getAction(ctx context.Context, in *ActionPath) (out api.One[ap
 		}
 		runs, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, hookglass.RecentRuns)
 		out.Data = api.ActionDetail{Action: api.FromAction(a), RecentRuns: actionRuns(runs)}
+		newestFirst(out.Data.RecentRuns)
 		return err
 	})
 	return out, err
@@ -176,9 +179,16 @@ func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := read(v, p.Behind, p.Most())
 		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, api.FromActionRun)
+		newestFirst(out.Data)
 		return err
 	})
 	return out, err
+}
+
+// newestFirst orders the runs of a page as they were created. They are read as they were stored, and of runs at the same time one that
+// began later may have been stored before.
+func newestFirst(runs []api.ActionRun) {
+	slices.SortFunc(runs, func(a, b api.ActionRun) int { return strings.Compare(b.ID, a.ID) })
 }
 
 func (s *service) getActionRun(ctx context.Context, in *ActionRunPath) (out api.One[api.ActionRun], err error) {

@@ -303,3 +303,46 @@ func (s *site) setPlan(plan hookglass.Plan, subscription hookglass.Subscription)
 		s.t.Fatal(err)
 	}
 }
+
+// Runs are listed by when they were created, though one that began later was stored before.
+func TestRunsAreListedNewestFirst(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		made := s.newAction(e.ID, `"name":"Mark","steps":[]`)
+		now := s.db.Now()
+		var ids []string
+		for i := range 3 {
+			ids = append(ids, hookglass.NewSortableID(hookglass.PrefixActionRun, now.Add(time.Duration(i)*time.Second)))
+		}
+		for _, i := range []int{1, 2, 0} {
+			id := s.arrive(e.ID, nil)
+			err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				a, err := tx.Action(e.ID, made.ID)
+				if err != nil {
+					return err
+				}
+				event, err := tx.Event(e.ID, id)
+				if err != nil {
+					return err
+				}
+				_, err = tx.InsertActionRun(&store.HeldRun{ActionRun: hookglass.ActionRun{
+					ID: ids[i], EndpointNum: event.EndpointNum, ActionNum: a.Num, ActionID: a.ID, EventSeq: event.Seq, EventID: event.ID,
+					Status: hookglass.ActionRunCompleted, StartedAt: now, FinishedAt: now,
+				}}, 0)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var page api.List[api.ActionRun]
+		s.want(200, "GET", "/endpoints/"+e.ID+"/actions/"+made.ID+"/runs", "", &page)
+		var one api.One[api.ActionDetail]
+		s.want(200, "GET", "/endpoints/"+e.ID+"/actions/"+made.ID, "", &one)
+		for i, id := range []string{ids[2], ids[1], ids[0]} {
+			if page.Data[i].ID != id || one.Data.RecentRuns[i].ID != id {
+				t.Errorf("run %d is %s and %s, want %s", i, page.Data[i].ID, one.Data.RecentRuns[i].ID, id)
+			}
+		}
+	})
+}
