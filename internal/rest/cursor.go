@@ -29,6 +29,8 @@ const (
 	ofIncidents httpd.List = 'd'
 	ofLedger    httpd.List = 'l'
 	ofFlows     httpd.List = 'w'
+
+	ofConfigs httpd.List = 'p'
 )
 
 // paged reads the parameters of a list that is whole unless it is paged (decisions, section 13, "Paging").

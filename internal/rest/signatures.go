@@ -9,9 +9,16 @@ import (
 	"hookglass/api"
 	"hookglass/internal/capture"
 	"hookglass/internal/draft"
+	"hookglass/internal/httpd"
 )
 
 type (
+	configList struct {
+		InEndpoint
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
 	newSignatureConfig struct {
 		InEndpoint
 		Force bool `query:"force" doc:"Replace the config that the provider has already." example:"false"`
@@ -61,13 +68,18 @@ func (s *service) signatures(t *table) {
 	}, s.sendTestRequest)
 }
 
-func (s *service) listSignatureConfigs(ctx context.Context, in *InEndpoint) (out api.List[api.SignatureConfig], err error) {
-	configs, err := s.Endpoints.SignatureConfigs(ctx, asker(ctx), in.EndpointID)
-	out.Data = make([]api.SignatureConfig, 0, len(configs))
-	for _, c := range configs {
-		out.Data = append(out.Data, api.FromSignatureConfig(c))
+// listSignatureConfigs pages what is read whole: an endpoint has one config for a provider at most.
+func (s *service) listSignatureConfigs(ctx context.Context, in *configList) (out api.List[api.SignatureConfig], err error) {
+	p, err := paged(ofConfigs, in.Limit, in.Cursor)
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	configs, err := s.Endpoints.SignatureConfigs(ctx, asker(ctx), in.EndpointID)
+	if err != nil {
+		return out, err
+	}
+	configs = slices.DeleteFunc(configs, func(c hookglass.SignatureConfig) bool { return c.ID <= p.Behind })
+	return httpd.Answer(p, configs, func(c hookglass.SignatureConfig) int64 { return c.ID }, api.FromSignatureConfig), nil
 }
 
 func (s *service) createSignatureConfig(ctx context.Context, in *newSignatureConfig, body *api.CreateSignatureConfig) (out api.One[api.SignatureConfig], err error) {

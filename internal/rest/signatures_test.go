@@ -50,6 +50,17 @@ func TestASignatureConfigIsMadeChangedAndDeleted(t *testing.T) {
 		if len(all.Data) != 1 || !all.Data[0].Enabled {
 			t.Errorf("list %+v", all.Data)
 		}
+		s.want(http.StatusCreated, "POST", base, `{"signature_config":{"provider":"stripe","secret":"whsec_x"}}`, nil)
+		var page api.List[api.SignatureConfig]
+		s.want(http.StatusOK, "GET", base+"?limit=1", "", &page)
+		if len(page.Data) != 1 || page.Data[0].Provider != "github" || page.Meta.NextCursor == nil {
+			t.Fatalf("the first page: %+v", page)
+		}
+		s.want(http.StatusOK, "GET", base+"?cursor="+*page.Meta.NextCursor, "", &page)
+		if len(page.Data) != 1 || page.Data[0].Provider != "stripe" || page.Meta.NextCursor != nil {
+			t.Errorf("the last page: %+v", page)
+		}
+		s.wantError(http.StatusUnprocessableEntity, "validation_failed", "GET", base+"?limit=0", "")
 		s.want(http.StatusOK, "DELETE", one, "", nil)
 		s.want(http.StatusNotFound, "GET", one, "", nil)
 		if strings.Contains(s.log.String(), canary) {
@@ -172,6 +183,7 @@ func TestASampleIsCapturedSignedAndExplained(t *testing.T) {
 		if mine.Data.Method != "PUT" || mine.Data.Path != "/a%2Fb" || mine.Data.Body != "hi" {
 			t.Errorf("spelled out: %+v", mine.Data)
 		}
-		s.want(http.StatusNotFound, "POST", "/endpoints/"+e.ID+"/test_requests", `{"provider":"github","event_type":"nonsense"}`, nil)
+		s.wantError(http.StatusUnprocessableEntity, "validation_failed", "POST", "/endpoints/"+e.ID+"/test_requests", `{"provider":"github","event_type":"nonsense"}`)
+		s.wantError(http.StatusUnprocessableEntity, "validation_failed", "POST", "/endpoints/"+e.ID+"/test_requests", `{"provider":"nobody"}`)
 	})
 }
