@@ -34,6 +34,7 @@ const (
 	codeInvalid   = -32600
 	codeNoMethod  = -32601
 	codeParams    = -32602
+	codeInternal  = -32603
 	codeForbidden = -32003
 )
 
@@ -125,8 +126,47 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), request{}, r))
 		r.Header.Set("Accept", "application/json, text/event-stream") // it is always JSON that is answered
 		r.Body = io.NopCloser(bytes.NewReader(text))
-		s.protocol.ServeHTTP(w, r)
+		answered := &answer{ResponseWriter: w}
+		s.protocol.ServeHTTP(answered, r)
+		answered.end(m)
 	}
+}
+
+// answer passes on what the SDK answers, but for what it refuses in plain text: that becomes an error of the protocol.
+type answer struct {
+	http.ResponseWriter
+	refused int // the status that it refused with
+	text    strings.Builder
+}
+
+// Unwrap lets http.ResponseController see the writer itself.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a *answer) WriteHeader(status int) {
+	if status >= 400 && !strings.HasPrefix(a.Header().Get("Content-Type"), "application/json") {
+		a.refused = status
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(text []byte) (int, error) {
+	if a.refused != 0 {
+		return a.text.Write(text)
+	}
+	return a.ResponseWriter.Write(text)
+}
+
+// end writes what was kept back.
+func (a *answer) end(m message) {
+	if a.refused == 0 {
+		return
+	}
+	f := &fault{status: a.refused, code: codeInvalid, message: strings.TrimSpace(a.text.String())}
+	if a.refused >= 500 {
+		f.code = codeInternal
+	}
+	m.refuse(a.ResponseWriter, f)
 }
 
 // admitted refuses what a browser sends for another site (Origin), and what reached this machine by a name that is not its own

@@ -120,6 +120,7 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			{`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 200, -32602},
 			{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}`, 200, -32602},
 			{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_endpoints","arguments":[]}}`, 200, -32602},
+			{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, 400, -32600},
 		} {
 			res, raw := s.post(t.Context(), s.token, c.message, nil)
 			if a := parse(t, raw); res.StatusCode != c.status || a.Error == nil || a.Error.Code != c.code || res.Header.Get("Content-Type") != "application/json" {
@@ -152,8 +153,12 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			"read, not sent":        {405, func(r *http.Request) { r.Method = "GET" }},
 			"a session to be ended": {405, func(r *http.Request) { r.Method = "DELETE" }},
 		} {
-			if res, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, c.change); res.StatusCode != c.status {
+			res, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, c.change)
+			if res.StatusCode != c.status {
 				t.Errorf("%s: %d %s, want %d", name, res.StatusCode, raw, c.status)
+			}
+			if res.StatusCode == 400 && (parse(t, raw).Error == nil || string(parse(t, raw).ID) != "1") {
+				t.Errorf("%s: %s is no error of the protocol", name, raw)
 			}
 		}
 		for _, m := range []string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"delete_endpoint"}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
