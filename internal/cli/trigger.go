@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/client"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
 )
@@ -79,12 +77,6 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return c.send(ctx, t, name, event)
 	}
 	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event})
-	var answer *client.Error
-	if errors.As(err, &answer) && answer.Status == http.StatusNotFound {
-		if _, unknown := provider.Sample(name, event, "http://localhost"); unknown != nil {
-			answer.Message += " \"hookglass trigger --list\" shows those there are."
-		}
-	}
 	if err != nil {
 		return err
 	}

@@ -335,9 +335,12 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%v: %v", name, err)
 		}
 	}
-	for _, name := range [][2]string{{"github", "nothing"}, {"nobody", "push"}, {"linear", ""}} {
-		if _, err := provider.Sample(name[0], name[1], target); !hookglass.Is(err, hookglass.CodeNotFound) {
-			t.Errorf("%v: %v", name, err)
+	for name, want := range map[[2]string]string{
+		{"github", "nothing"}: "event_type is no sample event; it must be one of ping, push, ", {"nobody", "push"}: "provider has no sample events; it must be one of github, ",
+		{"linear", ""}: "provider has no sample events; ",
+	} {
+		if _, err := provider.Sample(name[0], name[1], target); !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s…", name, err, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -45,7 +46,7 @@ func Samples() []SampleEvent {
 // Sample returns a sample event of a provider as a request to target, not signed yet (see Sign). event is the sample's name
 // or the provider's event type, in any spelling of its separators: "pull_request", "pull_request.opened" and
 // "pull_request-opened" name the same; an empty one names the provider's first sample. Its ids are always the same; see
-// Regenerate. It answers not_found.
+// Regenerate. It answers validation_failed, naming what there is.
 func Sample(providerID, event, target string) (Outgoing, error) {
 	wanted := plain(event)
 	var named, typed *sample
@@ -63,7 +64,7 @@ func Sample(providerID, event, target string) (Outgoing, error) {
 	}
 	chosen := cmp.Or(named, typed)
 	if chosen == nil {
-		return Outgoing{}, hookglass.NotFound("sample event")
+		return Outgoing{}, noSample(providerID)
 	}
 	body, err := sampleFiles.ReadFile(path.Join("samples", chosen.Body))
 	if err != nil {
@@ -81,6 +82,23 @@ func Sample(providerID, event, target string) (Outgoing, error) {
 		o.Headers = append(o.Headers, hookglass.Header{Name: h[0], Value: h[1]})
 	}
 	return o, nil
+}
+
+// noSample says which samples there are instead.
+func noSample(providerID string) error {
+	var providers, events []string
+	for _, s := range samples() {
+		if !slices.Contains(providers, s.Provider) {
+			providers = append(providers, s.Provider)
+		}
+		if s.Provider == providerID {
+			events = append(events, s.Name)
+		}
+	}
+	if events == nil {
+		return hookglass.Invalid("provider", "has no sample events; it must be one of %s", strings.Join(providers, ", "))
+	}
+	return hookglass.Invalid("event_type", "is no sample event; it must be one of %s", strings.Join(events, ", "))
 }
 
 // plain reduces a name to its letters and digits in lower case.
