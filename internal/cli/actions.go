@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -104,7 +103,7 @@ type ActionsCreateCmd struct {
 }
 
 // maxActionFile bounds a file that is read: the server takes no longer body.
-const maxActionFile = 1 << 20
+const maxActionFile = 2 << 20
 
 // Run implements the command.
 func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
@@ -112,7 +111,7 @@ func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 	if err != nil {
 		return err
 	}
-	wanted, err := r.read(t.In)
+	wanted, err := r.read(t)
 	if err != nil {
 		return err
 	}
@@ -126,21 +125,10 @@ func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 	})
 }
 
-func (r *ActionsCreateCmd) read(from io.Reader) (a api.NewAction, err error) {
-	if r.File != "-" {
-		file, err := os.Open(r.File)
-		if err != nil {
-			return a, err
-		}
-		defer file.Close()
-		from = file
-	}
-	text, err := io.ReadAll(io.LimitReader(from, maxActionFile+1))
+func (r *ActionsCreateCmd) read(t *server.Terminal) (a api.NewAction, err error) {
+	text, err := readInput(t, r.File, maxActionFile)
 	if err != nil {
 		return a, err
-	}
-	if len(text) > maxActionFile {
-		return a, fmt.Errorf("%s is longer than 1 MiB", r.File)
 	}
 	var whole struct {
 		EndpointAction json.RawMessage `json:"endpoint_action"`

@@ -162,23 +162,6 @@ func (d *caseDir) file(name string) *caseFile {
 	return f
 }
 
-func readBounded(path string, limit int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return readAll(file, path, limit)
-}
-
-func readAll(file io.Reader, path string, limit int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s is longer than %d bytes", path, limit)
-	}
-	return text, err
-}
-
 func (f *caseFile) write() error {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)

@@ -73,7 +73,7 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 			continue
 		}
 		var refused *client.Error
-		if ctx.Err() != nil || errors.As(err, &refused) && refused.Status < 500 && refused.Status != 429 {
+		if errors.As(err, &refused) && refused.Status < 500 && refused.Status != 429 {
 			return notRun(err)
 		}
 		if lost.IsZero() {
@@ -84,7 +84,7 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 		}
 		select {
 		case <-time.After(again):
-		case <-ctx.Done():
+		case <-ctx.Done(): // mostly while it was waited for
 			return outcome{exitTransport, "stopped; the flow goes on: hookglass flow get " + f.ID}
 		}
 	}
@@ -115,13 +115,7 @@ func notRun(err error) error {
 
 // read reads the file as the JSON of a flow.
 func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
-	var text []byte
-	var err error
-	if r.File == "-" {
-		text, err = io.ReadAll(io.LimitReader(t.In, maxFlowFile))
-	} else {
-		text, err = readBounded(r.File, maxFlowFile)
-	}
+	text, err := readInput(t, r.File, maxFlowFile)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hookglass/internal/cli"
 )
 
 // A flow of a file: what passes exits with 0, what is not met with 1, and what has no result with 2.
@@ -58,6 +62,10 @@ func TestAFlowOfAFile(t *testing.T) {
 	fails(t, 2, "flow.steps.0.colour", "flow", "run", file)
 	write("steps: [")
 	fails(t, 2, "flow.yaml", "flow", "run", file)
+	long := "steps: [{endpoint_id: " + ep + "}]\n# " + strings.Repeat("x", 1<<20) // of which the beginning would be a flow
+	if r := run(t, long, "flow", "run", "-"); r.code != 2 || !strings.Contains(r.err, "standard input is longer") {
+		t.Errorf("a flow that is too long: %+v", r)
+	}
 	fails(t, 2, "no such file", "flow", "run", filepath.Join(dir, "none.yaml"))
 	t.Setenv("HOOKGLASS_TOKEN", "hg_wrong")
 	write("steps: [{endpoint_id: EP}]")
@@ -81,4 +89,26 @@ func TestTheLedgerOfAnEndpoint(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	fails(t, 1, "from", "ledger", ep, "--from", "32d")
+}
+
+// Who stops waiting is told that the flow goes on, and how to see it.
+func TestAFlowThatIsNotWaitedFor(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	ep := member(t, object(t, "", "endpoints", "create", "Payments"), "data", "id").(string)
+	ctx, stop := context.WithCancel(t.Context())
+	var said bytes.Buffer
+	code := cli.Main(ctx, []string{"flow", "run", "-"}, strings.NewReader("steps: [{endpoint_id: "+ep+"}]"), writes(func([]byte) { stop() }), &said)
+	if code != 2 || !strings.Contains(said.String(), "stopped; the flow goes on: hookglass flow get flow_") {
+		t.Errorf("%d %s", code, said.String())
+	}
+}
+
+// writes does something with what is written.
+type writes func([]byte)
+
+func (w writes) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
 }

@@ -57,7 +57,7 @@ var (
 
 // readListenFile reads a file and says where it is wrong.
 func readListenFile(path string) (*listenFile, error) {
-	text, err := readBounded(path, maxListenFile)
+	text, err := readFile(path, maxListenFile)
 	if err != nil {
 		return nil, err
 	}
