@@ -64,7 +64,7 @@ type Request struct {
 	Warnings      []string // sentences for a person
 	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
 
-	bodyChanged bool // by a new identity
+	signedChanged bool // a new identity changed what a captured signature is over
 }
 
 // Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override can not be
@@ -125,8 +125,9 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 		r.Warnings = append(r.Warnings, "The event has no delivery identity that could be changed safely, so it keeps its own.")
 	case strings.HasPrefix(changed[0], "header:"):
 		r.NewDeliveryID = o.Identity.UUID
+		r.signedChanged = slices.ContainsFunc(changed, func(c string) bool { return signedIDs[strings.ToLower(strings.TrimPrefix(c, "header:"))] })
 	default:
-		r.bodyChanged = true
+		r.signedChanged = true
 		ids := make([]string, len(changed))
 		for i, c := range changed {
 			ids[i] = textAt(out.Body, strings.TrimPrefix(c, "body:"))
@@ -143,6 +144,9 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 	}
 	return out, nil
 }
+
+// signedIDs are the headers with a delivery's identity that are signed together with the body. Lower case.
+var signedIDs = map[string]bool{"webhook-id": true, "svix-id": true, "twitch-eventsub-message-id": true, "paypal-transmission-id": true}
 
 // textAt is the string or the number that a pointer of provider.Regenerate means in a JSON text.
 func textAt(body json.RawMessage, pointer string) string {
@@ -199,8 +203,8 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 		signed := len(provider.Strip(d, out.Headers, o.Configs...)) < len(out.Headers)
 		if !o.Shift.IsZero() && signed {
 			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
-		} else if r.bodyChanged && signed {
-			r.Warnings = append(r.Warnings, "The body has a new delivery identity and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
+		} else if r.signedChanged && signed {
+			r.Warnings = append(r.Warnings, "The new delivery identity is part of what is signed and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if stale(d, out.Headers, o.Configs, o.At) {
 			r.Warnings = append(r.Warnings, "The captured signature carries a timestamp more than 5 minutes old; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		}
@@ -248,32 +252,40 @@ func (o Order) signer() (c provider.Config, err error) {
 // tolerance is that of Stripe, Slack, Standard Webhooks and most others.
 const tolerance = 5 * time.Minute
 
-// stale reports whether a signature header holds a Unix time outside the usual tolerance, bare or as t=….
+// signedTimes are the headers with the time of a signature that stay when it is stripped. Lower case.
+var signedTimes = map[string]bool{"twitch-eventsub-message-timestamp": true, "linear-timestamp": true}
+
+// stale reports whether the time of a captured signature is outside the usual tolerance.
 func stale(d provider.Detection, h hookglass.Headers, configs []provider.Config, now time.Time) bool {
 	kept := provider.Strip(d, h, configs...)
+	if len(kept) == len(h) {
+		return false // not signed
+	}
 	for _, f := range h {
-		if kept.Has(f.Name) {
+		if kept.Has(f.Name) && !signedTimes[strings.ToLower(f.Name)] {
 			continue
 		}
 		for part := range strings.FieldsFuncSeq(f.Value, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
-			digits := strings.TrimPrefix(strings.TrimPrefix(part, "t="), "ts=")
-			if len(digits) != 10 && len(digits) != 13 {
-				continue
-			}
-			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil {
-				continue
-			}
-			at := time.Unix(n, 0)
-			if len(digits) == 13 {
-				at = time.UnixMilli(n)
-			}
-			if now.Sub(at).Abs() > tolerance {
+			at, ok := signedTime(strings.TrimPrefix(strings.TrimPrefix(part, "t="), "ts="))
+			if ok && now.Sub(at).Abs() > tolerance {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// signedTime reads a time as signatures carry it: Unix seconds or milliseconds, or RFC 3339.
+func signedTime(s string) (time.Time, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err == nil && len(s) == 10:
+		return time.Unix(n, 0), true
+	case err == nil && len(s) == 13:
+		return time.UnixMilli(n), true
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	return at, err == nil
 }
 
 // proxyTrace reports whether a field is written by proxies about those before them.

@@ -253,6 +253,11 @@ func TestAStaleTimestampIsWarnedOf(t *testing.T) {
 		"slack, fresh":         {"slack", "X-Slack-Request-Timestamp: 1799999990\r\nX-Slack-Signature: v0=00\r\n", false},
 		"github has no time":   {"github", "X-Hub-Signature-256: sha256=00\r\n", false},
 		"a time of its own is": {"github", "X-When: 1700000000\r\n", false},
+		"box, as text":         {"box", "BOX-DELIVERY-TIMESTAMP: 2027-01-15T07:43:20Z\r\nBOX-SIGNATURE-PRIMARY: 00\r\n", true},
+		"box, fresh":           {"box", "BOX-DELIVERY-TIMESTAMP: 2027-01-15T00:00:01.5-08:00\r\nBOX-SIGNATURE-PRIMARY: 00\r\n", false},
+		"twitch, beside it":    {"twitch", "Twitch-Eventsub-Message-Timestamp: 2027-01-15T07:43:20.123456789Z\r\nTwitch-Eventsub-Message-Signature: sha256=00\r\n", true},
+		"another's timestamp":  {"github", "X-Hub-Signature-256: sha256=00\r\nX-Timestamp: 1700000000\r\n", false},
+		"nothing is signed":    {"twitch", "Twitch-Eventsub-Message-Timestamp: 2027-01-15T07:43:20Z\r\n", false},
 	} {
 		o := order(event("POST", c.header, "{}"))
 		o.Event.Provider, o.At = c.provider, now
@@ -305,6 +310,18 @@ func TestANewIdentityUnderAKeptSignatureIsWarnedOf(t *testing.T) {
 		got, err := delivery.Build(o)
 		if err != nil || (len(got.Warnings) > 0) != c.warned || got.NewDeliveryID == "" {
 			t.Errorf("%s: %v %q %v", name, got.Warnings, got.NewDeliveryID, err)
+		}
+	}
+	for p, headers := range map[string]string{
+		"standard_webhooks": "webhook-id: x\r\nwebhook-timestamp: 1800000000\r\nwebhook-signature: v1,00\r\n",
+		"svix":              "svix-id: x\r\nsvix-timestamp: 1800000000\r\nsvix-signature: v1,00\r\n",
+		"twitch":            "Twitch-Eventsub-Message-Id: x\r\nTwitch-Eventsub-Message-Signature: sha256=00\r\n",
+		"paypal":            "PAYPAL-TRANSMISSION-ID: x\r\nPAYPAL-TRANSMISSION-SIG: 00\r\n",
+	} {
+		o := order(event("POST", headers, "{}"))
+		o.Event.Provider, o.Options.Identity, o.At = p, hookglass.IdentityRegenerate, time.Unix(1_800_000_000, 0)
+		if got, err := delivery.Build(o); err != nil || len(got.Warnings) != 1 {
+			t.Errorf("%s, whose header is signed: %v %v", p, got.Warnings, err)
 		}
 	}
 	o := order(event("POST", "X-GitHub-Delivery: x\r\nX-Hub-Signature-256: sha256=00\r\n", "{}"))
