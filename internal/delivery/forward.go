@@ -71,10 +71,15 @@ type Forwarder struct {
 	looked   time.Time // the time of the last round by Now, and recalled that of the last recall by this machine; of Run's alone
 	recalled time.Time
 
+	handed   *fair.Inbox[*settled] // deliveries that captures handed over
+	promised sync.WaitGroup        // captures that will hand over theirs
+
 	mu      sync.Mutex
 	shares  *fair.Places
 	room    *fair.Room
-	starved bool // a target has deliveries due and no place
+	starved bool                // a target has deliveries due and no place
+	behind  map[int64]bool      // endpoints of which deliveries wait
+	begun   map[int64]time.Time // when the last delivery to a target began, unless that is long ago
 }
 
 // NewForwarder returns a forwarder. Nothing is sent without [Forwarder.Run].
@@ -89,6 +94,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 		cfg.Delay = rand.N[time.Duration]
 	}
 	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, unwritten),
+		handed: fair.NewInbox[*settled](), behind: make(map[int64]bool), begun: make(map[int64]time.Time),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
 }
 
@@ -98,8 +104,11 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	defer heard.Close()
 	sends, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var settling sync.WaitGroup
+	var settling, beginning sync.WaitGroup
 	settling.Go(func() { f.settleAll(ctx) })
+	stop := make(chan struct{})
+	beginning.Go(func() { f.beginHanded(sends, stop) })
+	f.db.HandForwards(forwardDesk{f})
 
 	look := time.NewTimer(0)
 	defer look.Stop()
@@ -123,13 +132,13 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		look.Reset(wait)
 	}
 
-	ended := make(chan struct{})
-	go func() { f.sending.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(softStop):
+	f.db.HandForwards(nil)
+	fair.Await(&f.promised, softStop) // what is not stored by then goes when its lease is over
+	close(stop)
+	beginning.Wait()
+	if !fair.Await(&f.sending, softStop) {
 		cancel()
-		<-ended
+		f.sending.Wait()
 	}
 	close(f.settled)
 	settling.Wait()
@@ -147,7 +156,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 		queues, err = v.ForwardQueues()
 		return err
 	})
-	if err != nil || len(queues) == 0 {
+	if err != nil {
 		return lookEvery, err
 	}
 	wait := lookEvery
@@ -165,6 +174,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	}
 	places := f.reserve(due)
 	if len(places) == 0 && len(ended) == 0 {
+		f.note(due, nil, nil)
 		return wait, nil
 	}
 	claimed := make(map[int64][]store.ClaimedForward)
@@ -194,6 +204,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	if err != nil {
 		clear(claimed)
 	}
+	f.note(due, places, claimed)
 	f.start(sends, due, places, claimed)
 	if more {
 		wait = 0
@@ -220,21 +231,46 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
 // reserve takes places for targets with deliveries due.
 func (f *Forwarder) reserve(due []store.ForwardQueue) (places map[int64]int) {
 	lines := make([]fair.Line, len(due))
-	for i := range due {
-		lines[i] = fair.Line{Tenant: tenant(&due[i]), Num: due[i].TargetID}
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for i := range due {
+		lines[i] = fair.Line{Tenant: tenant(&due[i]), Num: due[i].TargetID}
+		if !f.behind[due[i].Target.EndpointNum] {
+			lines[i].Most = fair.Few // captures take the others
+		}
+	}
 	places, f.starved = f.shares.Share(lines)
 	return places
 }
 
-// tenant is whose deliveries are bounded together.
-func tenant(q *store.ForwardQueue) string {
-	if q.AccountID != 0 {
-		return "forwards of account " + strconv.FormatInt(q.AccountID, 10)
+// note notes of which endpoints deliveries wait still, after places were taken and fewer or as many deliveries claimed. It forgets what is long ago.
+func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.behind)
+	for i := range due {
+		if id := due[i].TargetID; len(claimed[id]) == places[id] {
+			f.behind[due[i].Target.EndpointNum] = true
+		}
 	}
-	return "forwards of endpoint " + strconv.FormatInt(q.Target.EndpointNum, 10)
+	for target, at := range f.begun {
+		if time.Since(at) > together {
+			delete(f.begun, target)
+		}
+	}
+}
+
+// together is how soon after one another deliveries to one target share a connection.
+const together = 100 * time.Millisecond
+
+// tenant is whose deliveries are bounded together.
+func tenant(q *store.ForwardQueue) string { return tenantOf(q.AccountID, q.Target.EndpointNum) }
+
+func tenantOf(account, endpointNum int64) string {
+	if account != 0 {
+		return "forwards of account " + strconv.FormatInt(account, 10)
+	}
+	return "forwards of endpoint " + strconv.FormatInt(endpointNum, 10)
 }
 
 // start loads what was claimed, sends it, and returns the places that nothing was found for.
@@ -259,7 +295,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 	events, err := f.load(sends, seqs, smallBody)
 	for i := range due {
 		for _, c := range claimed[due[i].TargetID] {
-			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], many: len(claimed[due[i].TargetID]) > 1}
+			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true}
 			switch {
 			case err != nil:
 				f.later(s, handBack)
@@ -270,15 +306,25 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 					f.later(s, wait) // in the table, as all that waits
 					break
 				}
-				fair.Begin(&f.sending, func() {
-					f.deliver(sends, s)
-					f.hand(s)
-				})
+				f.begin(sends, s)
 				continue
 			}
 			f.hand(s)
 		}
 	}
+}
+
+// begin begins to send.
+func (f *Forwarder) begin(sends context.Context, s *settled) {
+	now := time.Now()
+	f.mu.Lock()
+	s.many = now.Sub(f.begun[s.TargetID]) < together
+	f.begun[s.TargetID] = now
+	f.mu.Unlock()
+	fair.Begin(&f.sending, func() {
+		f.deliver(sends, s)
+		f.hand(s)
+	})
 }
 
 // load reads events and, of those that are small enough, payloads. One that is deleted in between has none, as if it were large.
@@ -293,10 +339,11 @@ func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (even
 // settled is a delivery of which something is to be written down.
 type settled struct {
 	store.ClaimedForward
-	queue store.ForwardQueue
-	event *hookglass.Event
-	many  bool // others go to the same target at the same time
-	made  bool // an attempt; else it is handed back, or was never sent
+	queue  store.ForwardQueue
+	event  *hookglass.Event
+	placed bool // it holds a place
+	many   bool // others go to the same target at the same time
+	made   bool // an attempt; else it is handed back, or was never sent
 }
 
 // deliver makes one attempt.
@@ -381,6 +428,9 @@ func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 // hand hands a delivery over to be written down and returns its place, so that the next need not wait for that.
 func (f *Forwarder) hand(s *settled) {
 	f.settled <- *s
+	if !s.placed {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shares.Give(tenant(&s.queue), s.TargetID)

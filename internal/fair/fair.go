@@ -17,7 +17,11 @@ type Places struct {
 type Line struct {
 	Tenant string
 	Num    int64
+	Most   int // that it takes of a Share; 0: as many as there are
 }
+
+// Few is the Most of a line that probably has little to do.
+const Few = 8
 
 type tenant struct {
 	taken int
@@ -55,6 +59,8 @@ func (p *Places) Share(lines []Line) (places map[int64]int, starved bool) {
 			l := lines[(i+p.turn)%len(lines)]
 			switch {
 			case full[l.Num]:
+			case l.Most > 0 && places[l.Num] == l.Most:
+				full[l.Num] = true
 			case p.Take(l.Tenant, l.Num):
 				places[l.Num]++
 			default:

@@ -51,15 +51,18 @@ type TaskConfig struct {
 // under a lease, fairly among tenants and endpoints, and a node that dies loses its leases to the others.
 type Tasks struct {
 	TaskConfig
-	db      *store.DB
-	freed   chan struct{}
-	ended   chan endedTask
-	working sync.WaitGroup
+	db       *store.DB
+	freed    chan struct{}
+	ended    chan endedTask
+	working  sync.WaitGroup
+	handed   *fair.Inbox[endedTask] // tasks that captures handed over
+	promised sync.WaitGroup         // captures that will hand over theirs
 
 	mu      sync.Mutex
 	places  *fair.Places
 	held    map[int64]struct{} // the tasks in hand, whose leases are renewed
 	starved bool
+	behind  map[int64]bool // endpoints of which tasks wait
 }
 
 type endedTask struct {
@@ -74,7 +77,7 @@ type endedTask struct {
 func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
 	return &Tasks{
 		TaskConfig: cfg, db: db, freed: make(chan struct{}, 1), ended: make(chan endedTask, cfg.Places),
-		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}),
+		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}), handed: fair.NewInbox[endedTask](), behind: make(map[int64]bool),
 	}
 }
 
@@ -84,8 +87,11 @@ func (w *Tasks) Run(ctx context.Context) error {
 	defer heard.Close()
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var settling sync.WaitGroup
+	var settling, beginning sync.WaitGroup
 	settling.Go(func() { w.settleAll(ctx) })
+	stop := make(chan struct{})
+	beginning.Go(func() { w.beginHanded(working, stop) })
+	w.db.HandTasks(w.Kind, taskDesk{w})
 
 	look, renew := time.NewTimer(0), time.NewTicker(taskRenew)
 	defer look.Stop()
@@ -113,13 +119,13 @@ func (w *Tasks) Run(ctx context.Context) error {
 		look.Reset(wait)
 	}
 
-	ended := make(chan struct{})
-	go func() { w.working.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(softStop):
+	w.db.HandTasks(w.Kind, nil)
+	fair.Await(&w.promised, softStop) // what is not stored by then is done when its lease is over
+	close(stop)
+	beginning.Wait()
+	if !fair.Await(&w.working, softStop) {
 		cancel()
-		<-ended
+		w.working.Wait()
 	}
 	close(w.ended)
 	settling.Wait()
@@ -136,7 +142,7 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 		queues, err = v.TaskQueues(w.Kind)
 		return err
 	})
-	if err != nil || len(queues) == 0 {
+	if err != nil {
 		return lookForTasks, err
 	}
 	wait := lookForTasks
@@ -150,6 +156,7 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	}
 	places := w.reserve(due)
 	if len(places) == 0 {
+		w.note(due, nil, nil)
 		return wait, nil
 	}
 	claimed := make(map[int64][]store.Task)
@@ -173,6 +180,7 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	if err != nil {
 		clear(claimed)
 	}
+	w.note(due, places, claimed)
 	w.begin(working, due, places, claimed)
 	if more {
 		wait = 0
@@ -183,21 +191,36 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 // reserve takes places for endpoints with tasks due.
 func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 	lines := make([]fair.Line, len(due))
-	for i, q := range due {
-		lines[i] = fair.Line{Tenant: tenantOf(q), Num: q.EndpointNum}
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for i, q := range due {
+		lines[i] = fair.Line{Tenant: tenantOf(q.AccountID, q.EndpointNum), Num: q.EndpointNum}
+		if !w.behind[q.EndpointNum] {
+			lines[i].Most = fair.Few // captures take the others
+		}
+	}
 	places, w.starved = w.places.Share(lines)
 	return places
 }
 
-// tenantOf is whose tasks are bounded together.
-func tenantOf(q store.TaskQueue) string {
-	if q.AccountID != 0 {
-		return "account " + strconv.FormatInt(q.AccountID, 10)
+// note notes of which endpoints tasks wait still, after places were taken and fewer or as many tasks claimed.
+func (w *Tasks) note(due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.behind)
+	for _, q := range due {
+		if len(claimed[q.EndpointNum]) == places[q.EndpointNum] {
+			w.behind[q.EndpointNum] = true
+		}
 	}
-	return "endpoint " + strconv.FormatInt(q.EndpointNum, 10)
+}
+
+// tenantOf is whose tasks are bounded together.
+func tenantOf(account, endpointNum int64) string {
+	if account != 0 {
+		return "account " + strconv.FormatInt(account, 10)
+	}
+	return "endpoint " + strconv.FormatInt(endpointNum, 10)
 }
 
 // begin loads the events of what was claimed, works it, and returns the places that nothing was found for.
@@ -207,7 +230,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 	for _, q := range due {
 		tasks := claimed[q.EndpointNum]
 		for range places[q.EndpointNum] - len(tasks) {
-			w.places.Give(tenantOf(q), q.EndpointNum)
+			w.places.Give(tenantOf(q.AccountID, q.EndpointNum), q.EndpointNum)
 		}
 		// Whether it waits for a place is known now: there are none left over.
 		w.starved = w.starved || places[q.EndpointNum] > 0 && len(tasks) == places[q.EndpointNum]
@@ -227,7 +250,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 	})
 	for _, q := range due {
 		for _, t := range claimed[q.EndpointNum] {
-			e := endedTask{Task: t, tenant: tenantOf(q)}
+			e := endedTask{Task: t, tenant: tenantOf(q.AccountID, q.EndpointNum)}
 			e.Event = events[t.EventSeq]
 			switch {
 			case err != nil:
@@ -349,9 +372,14 @@ func (w *Tasks) give(batch []endedTask) {
 		look = look || batch[i].again
 	}
 	if look {
-		select {
-		case w.freed <- struct{}{}:
-		default:
-		}
+		w.lookAgain()
+	}
+}
+
+// lookAgain has the next round begin.
+func (w *Tasks) lookAgain() {
+	select {
+	case w.freed <- struct{}{}:
+	default:
 	}
 }

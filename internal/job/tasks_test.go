@@ -183,3 +183,45 @@ func TestATaskOfADeletedEventIsForgotten(t *testing.T) {
 		until(t, "the task is gone", func() bool { return b.left() == 0 })
 	})
 }
+
+// What captures hand over beyond the places of this node waits in the table, and is done all the same, once.
+func TestTasksThatComeTogetherAreEachDoneOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		var mu sync.Mutex
+		done, under, most := make(map[int64]int), 0, 0
+		stop := b.run(func(_ context.Context, task store.Task) error {
+			mu.Lock()
+			under++
+			most = max(most, under)
+			mu.Unlock()
+			time.Sleep(2 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			under--
+			if task.Event == nil || task.Event.Seq != task.EventSeq || string(task.Event.Body) != "body" || task.Claim == 0 {
+				t.Errorf("%+v", task)
+			}
+			done[task.EventSeq]++
+			return nil
+		})
+		defer stop()
+		const n = 200
+		var captures sync.WaitGroup
+		for range n {
+			captures.Go(func() { b.capture() })
+		}
+		captures.Wait()
+		until(t, "all tasks are done", func() bool { return b.left() == 0 })
+		mu.Lock()
+		defer mu.Unlock()
+		if len(done) != n || most > 8 {
+			t.Errorf("%d of %d tasks done, %d at once", len(done), n, most)
+		}
+		for seq, times := range done {
+			if times != 1 {
+				t.Errorf("the task of event %d was done %d times", seq, times)
+			}
+		}
+	})
+}

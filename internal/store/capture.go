@@ -17,6 +17,9 @@ type captureOp struct {
 	event   *hookglass.Event
 	account int64
 	work    Work
+
+	forwards offered[HandedForward]
+	tasks    []offered[Task] // for each of work.Tasks; nil: none
 }
 
 // Capture stores the event with its payload, durably, and sets its Seq. Events of one node are

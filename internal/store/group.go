@@ -164,12 +164,16 @@ func retrySingly(ops []*op, err error, run func(*op) error) {
 	}
 }
 
-// settle answers the ops of a group that has ended, and announces what it captured.
+// settle answers the ops of a group that has ended, hands over what follows its captures, and announces the rest.
 func settle(db *DB, ops []*op, began time.Time) {
 	topics := make(map[string]struct{}, 4)
 	var captures int
 	var bytes int64
+	var take []func()
 	for _, o := range ops {
+		if o.capture != nil {
+			take = append(take, o.capture.handed(o.err == nil)...)
+		}
 		if c := o.capture; c != nil && o.err == nil {
 			captures++
 			bytes += c.event.Size
@@ -177,14 +181,19 @@ func settle(db *DB, ops []*op, began time.Time) {
 			if c.account != 0 {
 				topics[TopicAccount(c.account)] = struct{}{}
 			}
-			if c.work.Forward {
+			if c.work.Forward && c.forwards.taker == nil {
 				topics[TopicForwards] = struct{}{}
 			}
-			for _, kind := range c.work.Tasks {
-				topics[TopicTasks(kind)] = struct{}{}
+			for i, kind := range c.work.Tasks {
+				if c.taskLease(i) == 0 {
+					topics[TopicTasks(kind)] = struct{}{}
+				}
 			}
 		}
 		close(o.done)
+	}
+	for _, t := range take {
+		t()
 	}
 	if captures == 0 {
 		return

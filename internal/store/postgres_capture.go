@@ -52,6 +52,7 @@ func (e *postgresEngine) runCrowd() {
 
 func (e *postgresEngine) group(ops []*op) {
 	began := time.Now()
+	e.db.offer(ops)
 	groups := byEndpoint(ops)
 	err := e.insert(groups)
 	if err != nil && len(ops) > 1 {

@@ -38,15 +38,28 @@ var (
 	captureNumber   = statement{"capture_number", "SELECT setval('payloads_seq_seq', currval('events_seq_seq') - cast($1 AS bigint) + 1, false)"}
 	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
 
-	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2.
-	captureForwards = statement{"capture_forwards", `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-		SELECT t.id, t.endpoint, w.event, 'pending', ` + postgresClock + `, 0, 0, cast($4 AS bigint)
-		FROM (SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event
-			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[])) AS u (place, endpoint)) w
-		JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1 ORDER BY w.event, t.id`}
+	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is claimed for as long as $5,
+	// where that is not 0, and returned then.
+	captureForwards = statement{"capture_forwards", `WITH w AS (
+			SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, lease, ` + postgresClock + ` AS at
+			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, lease)
+		), stored AS (
+			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN until ELSE w.at END,
+				CASE WHEN taken THEN until ELSE 0 END, 0, cast($4 AS bigint)
+			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1
+				CROSS JOIN LATERAL (SELECT w.lease > 0 AND t.paused_at IS NULL AS taken, w.at + t.timeout_seconds * 1000000 + w.lease AS until) AS l
+			ORDER BY w.event, t.id
+			RETURNING num, target, event, claim, created_at
+		)
+		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
+			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
+		WHERE s.claim > 0 ORDER BY s.num`}
 	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
-		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, ` + postgresClock + `, 0, 0, 0
-		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[])) AS u (place, endpoint, kind)`}
+		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, ` + postgresClock + ` + lease, taken, taken, 0
+		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[]), cast($5 AS bigint[])) AS u (place, endpoint, kind, lease)
+			CROSS JOIN LATERAL (SELECT CASE WHEN lease > 0 THEN 1 ELSE 0 END AS taken) AS l
+		RETURNING num, event, claim, endpoint, kind`}
 
 	captureAll = []statement{captureBump, captureTurn, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
 )
@@ -96,15 +109,16 @@ func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at 
 	}
 	m := captureMessages.Get().(*captureMessage)
 	defer m.keep()
-	events := m.write(groups, at)
-	answer, err := m.exchange(ctx, conn.PgConn(), len(groups))
+	captures := m.write(groups, at)
+	answer, err := m.exchange(ctx, conn, len(groups))
 	switch {
 	case err != nil:
 		return nil, err
 	case answer.failed == nil:
-		for i, ev := range events {
-			ev.Seq = answer.first + int64(i)
+		for i, c := range captures {
+			c.event.Seq = answer.first + int64(i)
 		}
+		hand(captures, answer.forwards, answer.tasks)
 		return nil, nil
 	case answer.failed.Code == divisionByZero && answer.executed < len(groups):
 		return groups[answer.executed], nil // whose bump failed
@@ -121,6 +135,9 @@ type captureMessage struct {
 	begun  int // where the message begins that holds rows
 	row    int // where the row begins
 	fields uint16
+
+	statements      int // executed
+	forwards, tasks int // which of them answer with work that is handed over; 0: none
 }
 
 // keptMessage bounds the memory that a message keeps for the next.
@@ -134,21 +151,21 @@ func (m *captureMessage) keep() {
 	}
 }
 
-// write makes the message and returns the events in the order in which they will be numbered.
-func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []*hookglass.Event) {
-	m.b = m.b[:0]
+// write makes the message and returns the captures in the order in which their events will be numbered.
+func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (captures []*captureOp) {
+	m.b, m.statements, m.forwards, m.tasks = m.b[:0], 0, 0, 0
 	size := int64(0)
 	for _, g := range groups {
 		for _, o := range g.ops {
-			events = append(events, o.capture.event)
+			captures = append(captures, o.capture)
 			size += weight(o.capture.event)
 		}
 	}
-	copied := len(events) >= copiedFrom && size <= copiedBytes
+	copied := len(captures) >= copiedFrom && size <= copiedBytes
 	if !copied {
-		for i, ev := range events {
-			m.bindRow(captureEvent, portal('e', i), m.event, ev)
-			m.bindRow(capturePayload, portal('p', i), m.payload, ev)
+		for i, c := range captures {
+			m.bindRow(captureEvent, portal('e', i), m.event, c.event)
+			m.bindRow(capturePayload, portal('p', i), m.payload, c.event)
 		}
 	}
 	// Rows of counters, in the order of their endpoints, before the lock: who waits for one must not have all nodes wait.
@@ -156,51 +173,66 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (events []
 		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
 	}
 	m.execute(captureTurn, integer(captureLock))
-	count := integer(int64(len(events)))
+	count := integer(int64(len(captures)))
 	if !copied {
-		for i := range events {
-			m.b = encode(m.b, &pgproto3.Execute{Portal: portal('e', i)})
-			m.b = encode(m.b, &pgproto3.Execute{Portal: portal('p', i)})
+		for i := range captures {
+			m.executePortal(portal('e', i))
+			m.executePortal(portal('p', i))
 		}
 	} else {
 		m.execute(captureTable)
-		m.copyRows(captureEvents, m.event, events)
+		m.copyRows(captureEvents, m.event, captures)
 		m.execute(captureNumber, count)
-		m.copyRows(capturePayloads, m.payload, events)
+		m.copyRows(capturePayloads, m.payload, captures)
 	}
 	m.follow(groups, count, at)
 	m.b = encode(m.b, &pgproto3.Sync{})
-	return events
+	return captures
 }
 
 // follow stores the work that follows the events.
 func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.Time) {
-	var forwarded, forwardedOf, tasked, taskedOf []int64
+	var forwards, tasks followers
 	var kinds []string
 	place := int64(0)
 	for _, g := range groups {
 		for _, o := range g.ops {
 			place++
 			if o.capture.work.Forward {
-				forwarded, forwardedOf = append(forwarded, place), append(forwardedOf, g.endpoint)
+				forwards.add(place, g.endpoint, o.capture.forwards.lease)
 			}
-			for _, kind := range o.capture.work.Tasks {
-				tasked, taskedOf, kinds = append(tasked, place), append(taskedOf, g.endpoint), append(kinds, string(kind))
+			for i, kind := range o.capture.work.Tasks {
+				tasks.add(place, g.endpoint, o.capture.taskLease(i))
+				kinds = append(kinds, string(kind))
 			}
 		}
 	}
-	if len(forwarded) > 0 {
-		m.execute(captureForwards, integers(forwarded), integers(forwardedOf), count, integer(at.UnixMicro()))
+	if len(forwards.places) > 0 {
+		m.forwards = m.statements
+		m.execute(captureForwards, integers(forwards.places), integers(forwards.endpoints), count, integer(at.UnixMicro()), integers(forwards.leases))
 	}
-	if len(tasked) > 0 {
-		m.execute(captureTasks, integers(tasked), integers(taskedOf), count, texts(kinds))
+	if len(tasks.places) > 0 {
+		m.tasks = m.statements
+		m.execute(captureTasks, integers(tasks.places), integers(tasks.endpoints), count, texts(kinds), integers(tasks.leases))
 	}
+}
+
+// followers are of which events work follows, and for how long it is claimed.
+type followers struct{ places, endpoints, leases []int64 }
+
+func (f *followers) add(place, endpoint int64, lease time.Duration) {
+	f.places, f.endpoints, f.leases = append(f.places, place), append(f.endpoints, endpoint), append(f.leases, lease.Microseconds())
 }
 
 // execute executes a statement with arguments in the binary format.
 func (m *captureMessage) execute(s statement, args ...[]byte) {
 	m.b = encode(m.b, &pgproto3.Bind{PreparedStatement: s.name, ParameterFormatCodes: []int16{1}, Parameters: args, ResultFormatCodes: []int16{1}})
-	m.b = encode(m.b, &pgproto3.Execute{})
+	m.executePortal("")
+}
+
+func (m *captureMessage) executePortal(name string) {
+	m.b = encode(m.b, &pgproto3.Execute{Portal: name})
+	m.statements++
 }
 
 // portal names what is bound to be executed later.
@@ -218,13 +250,13 @@ func (m *captureMessage) bindRow(s statement, portal string, row func(*hookglass
 }
 
 // copyRows executes a copy of rows, which are in PostgreSQL's binary format of COPY.
-func (m *captureMessage) copyRows(s statement, row func(*hookglass.Event), events []*hookglass.Event) {
+func (m *captureMessage) copyRows(s statement, row func(*hookglass.Event), captures []*captureOp) {
 	m.b = encode(m.b, &pgproto3.Bind{PreparedStatement: s.name})
-	m.b = encode(m.b, &pgproto3.Execute{})
+	m.executePortal("")
 	m.begin('d')
 	m.b = append(m.b, "PGCOPY\n\xff\r\n\x00"+"\x00\x00\x00\x00"+"\x00\x00\x00\x00"...) // no flags, no extension
-	for _, ev := range events {
-		row(ev)
+	for _, c := range captures {
+		row(c.event)
 	}
 	m.b = append(m.b, 0xff, 0xff)
 	m.end()
@@ -354,12 +386,15 @@ func (m *captureMessage) bytes(b []byte) {
 type captureAnswer struct {
 	executed int   // statements, to the end or the error
 	first    int64 // the number of the first event
+	forwards []HandedForward
+	tasks    []Task
 	failed   *pgconn.PgError
 }
 
 // exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is closed. What the server
 // is at for it is canceled: what comes too late must not be stored beside what its sender sends again.
-func (m *captureMessage) exchange(ctx context.Context, conn *pgconn.PgConn, endpoints int) (answer captureAnswer, err error) {
+func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints int) (answer captureAnswer, err error) {
+	conn := c.PgConn()
 	defer func() {
 		if err != nil || answer.failed != nil && answer.failed.Code == noSuchPrepared {
 			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -377,14 +412,14 @@ func (m *captureMessage) exchange(ctx context.Context, conn *pgconn.PgConn, endp
 	if _, err := conn.Conn().Write(m.b); err != nil {
 		return answer, err
 	}
-	if err := answer.read(conn.Frontend(), endpoints); err != nil {
+	if err := m.read(conn.Frontend(), c.TypeMap(), endpoints, &answer); err != nil {
 		return answer, err
 	}
 	return answer, conn.Conn().SetDeadline(time.Time{})
 }
 
 // read reads until the server is ready for the next. An error ends what it executes, and it skips the rest of the message.
-func (a *captureAnswer) read(from *pgproto3.Frontend, endpoints int) error {
+func (m *captureMessage) read(from *pgproto3.Frontend, types *pgtype.Map, endpoints int, a *captureAnswer) error {
 	for {
 		message, err := from.Receive()
 		if err != nil {
@@ -397,8 +432,21 @@ func (a *captureAnswer) read(from *pgproto3.Frontend, endpoints int) error {
 		case *pgproto3.CommandComplete:
 			a.executed++
 		case *pgproto3.DataRow:
-			// The bumps and the lock have a row as well.
-			if a.executed > endpoints && a.first == 0 && len(message.Values) == 1 && len(message.Values[0]) == 8 {
+			switch {
+			case a.executed <= endpoints: // the bumps and the lock have a row as well
+			case m.forwards > 0 && a.executed == m.forwards:
+				h, err := scanHandedForward(wireRow(types, message.Values))
+				if err != nil {
+					return err
+				}
+				a.forwards = append(a.forwards, h)
+			case m.tasks > 0 && a.executed == m.tasks:
+				t, err := scanHandedTask(wireRow(types, message.Values))
+				if err != nil {
+					return err
+				}
+				a.tasks = append(a.tasks, t)
+			case a.first == 0 && len(message.Values) == 1 && len(message.Values[0]) == 8:
 				a.first = int64(binary.BigEndian.Uint64(message.Values[0]))
 			}
 		case *pgproto3.ErrorResponse:
@@ -409,6 +457,26 @@ func (a *captureAnswer) read(from *pgproto3.Frontend, endpoints int) error {
 			}
 			return nil
 		}
+	}
+}
+
+// wireRow scans a row of bigint and text in the binary format.
+func wireRow(types *pgtype.Map, values [][]byte) func(...any) error {
+	return func(dest ...any) error {
+		if len(dest) != len(values) {
+			return fmt.Errorf("a row of %d columns instead of %d", len(values), len(dest))
+		}
+		for i := range dest {
+			oid := uint32(pgtype.TextOID)
+			switch dest[i].(type) {
+			case *int, *int64:
+				oid = pgtype.Int8OID
+			}
+			if err := types.Scan(oid, pgtype.BinaryFormatCode, values[i], dest[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 

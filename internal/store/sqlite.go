@@ -243,6 +243,7 @@ func (e *sqliteEngine) group(ops []*op, patient bool) {
 			return
 		}
 	}
+	e.db.offer(ops)
 	err := e.transact(ops)
 	if err != nil && len(ops) > 1 {
 		retrySingly(ops, err, func(o *op) error { return e.transact([]*op{o}) })

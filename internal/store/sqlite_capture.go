@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"hookglass"
 )
@@ -22,17 +23,26 @@ type captureStatements struct {
 	event   []*sql.Stmt // for each of rowSizes
 	payload []*sql.Stmt
 	forward *sql.Stmt
+	handed  *sql.Stmt
 	task    *sql.Stmt
 }
 
-// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets.
+// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets: claimed, for as long as ?4
+// where that is not 0 and the target is not paused.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3 FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1
-	ORDER BY j.value, t.id`
+	SELECT t.id, t.endpoint, j.value, iif(?4 > 0 AND t.paused_at IS NULL, 'sending', 'pending'),
+		?3 + iif(?4 > 0 AND t.paused_at IS NULL, t.timeout_seconds * 1000000 + ?4, 0),
+		iif(?4 > 0 AND t.paused_at IS NULL, ?3 + t.timeout_seconds * 1000000 + ?4, 0), 0, ?3
+	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1 ORDER BY j.value, t.id`
 
-// taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array.
+// handedAll are the deliveries of some events, whose seqs are a JSON array, that were stored as claimed.
+const handedAll = `SELECT ` + handedForward + ` FROM forwards s JOIN forwarding_targets t ON t.id = s.target
+	JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
+	WHERE s.event IN (SELECT value FROM json_each(?1)) AND s.state = 'sending' ORDER BY s.num`
+
+// taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array; ?4 as in forwardAll.
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
-	SELECT ?2, ?1, j.value, ` + sqliteClock + `, 0, 0, 0 FROM json_each(?3) j ORDER BY j.key`
+	SELECT ?2, ?1, j.value, ` + sqliteClock + ` + ?4, ?4 > 0, ?4 > 0, 0 FROM json_each(?3) j ORDER BY j.key RETURNING num, event, claim, endpoint, kind`
 
 const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
 
@@ -53,7 +63,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 		p.event = append(p.event, prepare(insertRows(insertEvent, eventCols, n)))
 		p.payload = append(p.payload, prepare(insertRows(insertPayload, payloadCols, n)))
 	}
-	p.nextSeq, p.forward, p.task, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(taskAll), prepare(bumpStats)
+	p.nextSeq, p.forward, p.handed, p.task, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(handedAll), prepare(taskAll), prepare(bumpStats)
 	if failed != nil {
 		p.close()
 		return failed
@@ -63,7 +73,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 }
 
 func (s *captureStatements) close() {
-	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.task}) {
+	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.handed, s.task}) {
 		if stmt != nil {
 			stmt.Close()
 		}
@@ -84,6 +94,7 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op) erro
 	if len(groups) == 0 {
 		return nil
 	}
+	unhand(ops)
 	events := make([]*hookglass.Event, 0, len(ops))
 	bump := tx.StmtContext(ctx, s.bump)
 	for _, g := range groups {
@@ -126,37 +137,85 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op) erro
 // follow stores the work that follows the events.
 func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*endpointGroup) error {
 	at := now().UnixMicro()
+	var captures []*captureOp
+	var forwards []HandedForward
+	var tasks []Task
 	for _, g := range groups {
-		var forwarded []int64
-		var kinds []TaskKind // in the order in which they first came: groups are the same whoever runs them
-		tasks := make(map[TaskKind][]int64)
-		for _, o := range g.ops {
-			if o.err != nil {
+		order, seqs := g.following()
+		for _, f := range order {
+			list := sqliteDialect.list(seqs[f])
+			if f.kind != "" {
+				handed, err := handedRows(ctx, tx, s.task, scanHandedTask, g.endpoint, string(f.kind), list, f.lease.Microseconds())
+				if err != nil {
+					return err
+				}
+				tasks = append(tasks, handed...)
 				continue
 			}
-			c := o.capture
-			if c.work.Forward {
-				forwarded = append(forwarded, c.event.Seq)
+			if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, list, at, f.lease.Microseconds()); err != nil {
+				return err
 			}
-			for _, kind := range c.work.Tasks {
-				if tasks[kind] == nil {
-					kinds = append(kinds, kind)
+			if f.lease > 0 {
+				handed, err := handedRows(ctx, tx, s.handed, scanHandedForward, list)
+				if err != nil {
+					return err
 				}
-				tasks[kind] = append(tasks[kind], c.event.Seq)
+				forwards = append(forwards, handed...)
 			}
 		}
-		if len(forwarded) > 0 {
-			if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(forwarded), at); err != nil {
-				return err
-			}
-		}
-		for _, kind := range kinds {
-			if _, err := tx.StmtContext(ctx, s.task).ExecContext(ctx, g.endpoint, string(kind), sqliteDialect.list(tasks[kind])); err != nil {
-				return err
-			}
+		for _, o := range g.ops {
+			captures = append(captures, o.capture)
 		}
 	}
+	hand(captures, forwards, tasks)
 	return nil
+}
+
+// following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are claimed for equally long.
+type following struct {
+	kind  TaskKind
+	lease time.Duration
+}
+
+// following returns the events of the group that something follows, in the order in which each first came: groups are the same whoever runs them.
+func (g *endpointGroup) following() (order []following, seqs map[following][]int64) {
+	seqs = make(map[following][]int64)
+	add := func(f following, seq int64) {
+		if seqs[f] == nil {
+			order = append(order, f)
+		}
+		seqs[f] = append(seqs[f], seq)
+	}
+	for _, o := range g.ops {
+		if o.err != nil {
+			continue
+		}
+		c := o.capture
+		if c.work.Forward {
+			add(following{lease: c.forwards.lease}, c.event.Seq)
+		}
+		for i, kind := range c.work.Tasks {
+			add(following{kind, c.taskLease(i)}, c.event.Seq)
+		}
+	}
+	return order, seqs
+}
+
+// handedRows are the rows that a statement of the hot path answers with.
+func handedRows[W any](ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, scan func(func(...any) error) (W, error), args ...any) (all []W, err error) {
+	rows, err := tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		w, err := scan(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	return all, rows.Err()
 }
 
 // insertAll stores one row for each event, many rows a statement.

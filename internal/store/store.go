@@ -63,6 +63,7 @@ type DB struct {
 	queue     *queue
 	engine    engine
 	clock     clock
+	takers    takers
 	onCapture func(int, int64, time.Duration)
 	closeOnce sync.Once
 	closeErr  error

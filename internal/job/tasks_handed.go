@@ -1,0 +1,65 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/fair"
+	"hookglass/internal/store"
+)
+
+// A task of an event that this node captured begins at once, without a look into the table: the capture asks for a place before it stores the event, and
+// then the task is the node's own from the start (see [store.Taker]). Where tasks of the endpoint wait already, this one waits behind them.
+
+// taskDesk is where captures hand tasks over.
+type taskDesk struct{ w *Tasks }
+
+// Offer takes a place.
+func (d taskDesk) Offer(account int64, ev *hookglass.Event) (lease time.Duration) {
+	w := d.w
+	if ev.Size > loadedBody {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.behind[ev.EndpointNum] || !w.places.Take(tenantOf(account, ev.EndpointNum), ev.EndpointNum) {
+		return 0
+	}
+	w.promised.Add(1)
+	return taskLease
+}
+
+// Take has the task begin, or gives its place back when there is none.
+func (d taskDesk) Take(account int64, ev *hookglass.Event, tasks []store.Task) {
+	w := d.w
+	defer w.promised.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tenant := tenantOf(account, ev.EndpointNum)
+	for _, t := range tasks { // one of a kind
+		w.held[t.Num] = struct{}{}
+		t.Event = ev
+		w.handed.Put(endedTask{Task: t, tenant: tenant})
+	}
+	if len(tasks) == 0 {
+		w.places.Give(tenant, ev.EndpointNum)
+		if w.starved {
+			w.lookAgain()
+		}
+	}
+}
+
+// beginHanded begins what is handed over until stop is closed and nothing of it is left.
+func (w *Tasks) beginHanded(working context.Context, stop <-chan struct{}) {
+	for open := true; open; {
+		select {
+		case <-w.handed.Came:
+		case <-stop:
+			open = false
+		}
+		for _, e := range w.handed.Take() {
+			fair.Begin(&w.working, func() { w.work(working, e) })
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package store_test
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// desk takes what it is offered for as long as lease.
+type desk[W any] struct {
+	lease time.Duration
+
+	mu      sync.Mutex
+	offered int
+	taken   map[hookglass.EventID][]W
+	events  map[hookglass.EventID]*hookglass.Event
+}
+
+func newDesk[W any](lease time.Duration) *desk[W] {
+	return &desk[W]{lease: lease, taken: make(map[hookglass.EventID][]W), events: make(map[hookglass.EventID]*hookglass.Event)}
+}
+
+func (d *desk[W]) Offer(int64, *hookglass.Event) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.offered++
+	return d.lease
+}
+
+func (d *desk[W]) Take(_ int64, ev *hookglass.Event, work []W) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.taken[ev.ID], d.events[ev.ID] = append(d.taken[ev.ID], work...), ev
+}
+
+// await waits for the end of so many offers.
+func (d *desk[W]) await(t *testing.T, n int) (taken map[hookglass.EventID][]W) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		d.mu.Lock()
+		if len(d.events) >= n {
+			taken = d.taken
+		}
+		d.mu.Unlock()
+		if taken != nil {
+			return taken
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: the end of %d offers", n)
+		}
+	}
+}
+
+func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a, b := newEndpoint(t, db), newEndpoint(t, db)
+		targets := make([]hookglass.ForwardingTarget, 4)
+		writing(t, db, func(tx *store.Tx) error {
+			for i := range targets {
+				targets[i] = hookglass.ForwardingTarget{EndpointNum: a.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: i != 3, Timeout: 7 * time.Second, RetryCount: 2}
+				if err := tx.CreateForwardingTarget(&targets[i]); err != nil {
+					return err
+				}
+			}
+			return tx.PauseForwardingTarget(targets[2].ID, time.Now(), hookglass.PauseFailing)
+		})
+		const slack = 30 * time.Second
+		for _, n := range []int{1, 3, 7, 64} {
+			forwards, tasks := newDesk[store.HandedForward](slack), newDesk[store.Task](time.Minute)
+			db.HandForwards(forwards)
+			db.HandTasks(store.TaskActions, tasks)
+			events := assortment(n, a, b)
+			var webhooks []*hookglass.Event
+			for _, ev := range events {
+				ev.ReceivedAt = ev.ReceivedAt.UTC().Truncate(time.Microsecond)
+				if ev.Type == hookglass.EventWebhook {
+					webhooks = append(webhooks, ev)
+				}
+			}
+			for i, err := range db.CaptureGroup(t.Context(), events, store.Work{Forward: true, Tasks: []store.TaskKind{store.TaskSchema, store.TaskActions}}) {
+				if err != nil {
+					t.Fatalf("event %d of %d: %v", i, n, err)
+				}
+			}
+			handed, begun := forwards.await(t, len(webhooks)), tasks.await(t, len(webhooks))
+			if len(forwards.events) != len(webhooks) || forwards.offered != len(webhooks) || len(tasks.events) != len(webhooks) {
+				t.Errorf("%d of %d events are webhooks, and %d and %d were handed over", len(webhooks), n, len(forwards.events), len(tasks.events))
+			}
+			now := time.Now()
+			writing(t, db, func(tx *store.Tx) error {
+				for _, ev := range webhooks {
+					read, err := tx.EventsBySeq([]int64{ev.Seq}, 1<<20)
+					if err != nil {
+						return err
+					}
+					if got := forwards.events[ev.ID]; !reflect.DeepEqual(plain(got), plain(read[ev.Seq])) {
+						t.Errorf("handed over as\n%+v\n%+v, and read as\n%+v\n%+v", *got, *got.Payload, *read[ev.Seq], *read[ev.Seq].Payload)
+					}
+					if len(begun[ev.ID]) != 1 || begun[ev.ID][0].EventSeq != ev.Seq || begun[ev.ID][0].Kind != store.TaskActions || begun[ev.ID][0].EndpointNum != ev.EndpointNum {
+						t.Errorf("tasks %+v", begun[ev.ID])
+					}
+					if err := tx.EndTasks(begun[ev.ID]); err != nil {
+						return err
+					}
+					if ev.EndpointNum == b.Num {
+						if len(handed[ev.ID]) != 0 {
+							t.Errorf("deliveries of an endpoint without targets: %+v", handed[ev.ID])
+						}
+						continue
+					}
+					var ended []store.ClaimedForward
+					for i, h := range handed[ev.ID] {
+						q := h.Queue
+						if h.EventSeq != ev.Seq || h.TargetID != targets[i].ID || h.EndpointNum != a.Num || q.TargetID != h.TargetID || q.Target.EndpointID != a.ID || q.Target.URL != targets[i].URL ||
+							q.Target.Timeout != 7*time.Second || q.Target.RetryCount != 2 || q.AccountID != 0 || h.CreatedAt.Sub(now).Abs() > time.Minute {
+							t.Errorf("handed over: %+v", h)
+						}
+						h.State, h.FinishedAt = hookglass.ForwardDelivered, now
+						ended = append(ended, h.ClaimedForward)
+					}
+					if stored, err := tx.SettleForwards(ended); err != nil || len(stored) != 2 || !stored[0] || !stored[1] {
+						t.Errorf("%t of two deliveries, %v", stored, err)
+					}
+				}
+				return nil
+			})
+		}
+		// What was not handed over waits: mails, tasks of a kind that nobody takes, and what is for a target that is paused.
+		writing(t, db, func(tx *store.Tx) error {
+			mails, err := tx.ClaimTasks(store.TaskActions, b.Num, 100, time.Minute)
+			schemas, e := tx.ClaimTasks(store.TaskSchema, a.Num, 100, time.Minute)
+			if err != nil || e != nil || len(mails) == 0 || len(schemas) == 0 {
+				t.Errorf("%d tasks of mails, %d of schemas, %v %v", len(mails), len(schemas), err, e)
+			}
+			queues, err := tx.ForwardQueues()
+			if err != nil || len(queues) != 1 || queues[0].TargetID != targets[2].ID {
+				t.Errorf("deliveries wait: %+v, %v", queues, err)
+			}
+			return err
+		})
+	})
+}
+
+// plain makes events comparable: what is empty may be nil.
+func plain(ev *hookglass.Event) hookglass.Event {
+	e, p := *ev, *ev.Payload
+	if len(p.Body) == 0 {
+		p.Body = nil
+	}
+	if r := p.Reply; r != nil {
+		reply := *r
+		if len(reply.Body) == 0 {
+			reply.Body = nil
+		}
+		if len(reply.Headers) == 0 {
+			reply.Headers = nil
+		}
+		p.Reply = &reply
+	}
+	e.Payload = &p
+	return e
+}
+
+// A node that dies, or is too slow, loses what it was handed as it loses what it claimed.
+func TestWhatWasHandedOverFallsDueWithItsLease(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: 5 * time.Second}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+		forwards, tasks := newDesk[store.HandedForward](10*time.Second), newDesk[store.Task](time.Millisecond)
+		db.HandForwards(forwards)
+		db.HandTasks(store.TaskActions, tasks)
+		ev := newEvent(e, "x")
+		if err := db.CaptureWith(t.Context(), 0, ev, store.Work{Forward: true, Tasks: []store.TaskKind{store.TaskActions}}); err != nil {
+			t.Fatal(err)
+		}
+		handed, begun := forwards.await(t, 1)[ev.ID], tasks.await(t, 1)[ev.ID]
+		time.Sleep(5 * time.Millisecond)
+		writing(t, db, func(tx *store.Tx) error {
+			early, err := tx.ClaimForwards(target.ID, time.Now().Add(14*time.Second), 9, time.Minute)
+			if err != nil || len(early) != 0 {
+				t.Errorf("claimed within the lease: %+v, %v", early, err)
+			}
+			late, err := tx.ClaimForwards(target.ID, time.Now().Add(16*time.Second), 9, time.Minute)
+			if err != nil || len(late) != 1 || late[0].Lost != 1 || late[0].Claim <= handed[0].Claim {
+				t.Fatalf("claimed after the lease: %+v, %v", late, err)
+			}
+			again, err := tx.ClaimTasks(store.TaskActions, e.Num, 9, time.Minute)
+			if err != nil || len(again) != 1 || again[0].Lost != 1 || again[0].Claim <= begun[0].Claim {
+				t.Fatalf("tasks claimed after the lease: %+v, %v", again, err)
+			}
+			handed[0].State = hookglass.ForwardDelivered
+			if stored, err := tx.SettleForwards([]store.ClaimedForward{handed[0].ClaimedForward}); err != nil || stored[0] {
+				t.Errorf("who lost it said what became of it: %t, %v", stored, err)
+			}
+			return tx.EndTasks(begun)
+		})
+		reading(t, db, func(v *store.View) error {
+			queues, err := v.TaskQueues(store.TaskActions)
+			if len(queues) != 1 {
+				t.Errorf("who lost a task ended it: %+v", queues)
+			}
+			return err
+		})
+	})
+}
+
+func TestAnOfferEndsWhateverBecomesOfTheCapture(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		kept, gone := newEndpoint(t, db), newEndpoint(t, db)
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&gone) })
+		forwards, tasks := newDesk[store.HandedForward](time.Minute), newDesk[store.Task](time.Minute)
+		db.HandForwards(forwards)
+		db.HandTasks(store.TaskActions, tasks)
+		twin := newEvent(kept, "x")
+		events := []*hookglass.Event{newEvent(kept, "x"), twin, twin, newEvent(gone, "x"), newEvent(kept, "x")} // the same twice spoils the group
+		failed := 0
+		for _, err := range db.CaptureGroup(t.Context(), events, store.Work{Forward: true, Tasks: []store.TaskKind{store.TaskActions}}) {
+			if err != nil {
+				failed++
+			}
+		}
+		begun := tasks.await(t, 4)
+		n := 0
+		for _, all := range begun {
+			n += len(all)
+		}
+		if forwards.await(t, 4); failed != 2 || n != 3 || forwards.offered != 5 || tasks.offered != 5 {
+			t.Errorf("%d failed, %d tasks were handed over, of %d and %d offers", failed, n, forwards.offered, tasks.offered)
+		}
+	})
+}
+
+func TestOnlyWhatIsNotTakenIsAnnounced(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		heard := db.Listen(store.TopicForwards, store.TopicTasks(store.TaskActions))
+		defer heard.Close()
+		work := store.Work{Forward: true, Tasks: []store.TaskKind{store.TaskActions}}
+		for _, c := range []struct {
+			lease    time.Duration
+			announce bool
+		}{{time.Minute, false}, {0, true}} {
+			forwards := newDesk[store.HandedForward](c.lease)
+			db.HandForwards(forwards)
+			db.HandTasks(store.TaskActions, newDesk[store.Task](c.lease))
+			drain(heard)
+			if err := db.CaptureWith(t.Context(), 0, newEvent(e, "x"), work); err != nil {
+				t.Fatal(err)
+			}
+			if c.lease > 0 {
+				forwards.await(t, 1)
+			}
+			select {
+			case <-heard.C:
+				if !c.announce {
+					t.Error("what was taken was announced")
+				}
+			case <-time.After(100 * time.Millisecond):
+				if c.announce {
+					t.Error("what was not taken was not announced")
+				}
+			}
+		}
+	})
+}
