@@ -255,13 +255,28 @@ func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
 		o.Headers = changedHeaders(inspector.EditableHeaders(e.Headers), form.Get("headers"))
 	}
 	if form.Has("body") {
-		// A form's text has CRLF line ends, whatever the body had.
-		body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
-		if body != strings.ReplaceAll(string(e.Body), "\r\n", "\n") {
-			o.Body = &body
+		body := string(e.Body)
+		if typed := plainLines.Replace(form.Get("body")); typed != plainLines.Replace(body) {
+			typed = strings.ReplaceAll(typed, "\n", lineEnd(body))
+			o.Body = &typed
 		}
 	}
 	return o
+}
+
+// plainLines ends lines with LF. A browser ends those of a form with CRLF, whatever ended them in the page.
+var plainLines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// lineEnd is what ends the lines of a text, where all end alike.
+func lineEnd(text string) string {
+	both := strings.Count(text, "\r\n")
+	switch cr, lf := strings.Count(text, "\r"), strings.Count(text, "\n"); {
+	case both > 0 && both == cr && both == lf:
+		return "\r\n"
+	case cr > 0 && lf == 0:
+		return "\r"
+	}
+	return "\n"
 }
 
 func changedHeaders(before hookglass.Headers, text string) map[string]*string {

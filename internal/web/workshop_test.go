@@ -126,6 +126,29 @@ func caseForm(event hookglass.EventID, change ...string) url.Values {
 	return f
 }
 
+func TestTheLineEndsOfABodyOutliveTheFormOfAReplay(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	for _, c := range []struct{ body, typed, want string }{
+		{"MSH|a\rPID|b\r", "MSH|a\r\nPID|b\r\n", "MSH|a\rPID|b\r"}, // as it was shown
+		{"a\r\r\nb\nc", "a\r\n\r\nb\r\nc", "a\r\r\nb\nc"},
+		{"a\nb", "a\r\nb", "a\nb"},
+		{"MSH|a\rPID|b\r", "MSH|a\r\nPID|c\r\n", "MSH|a\rPID|c\r"}, // edited
+		{"--x\r\n\r\n1\r\n--x--\r\n", "--x\r\n\r\n2\r\n--x--\r\n", "--x\r\n\r\n2\r\n--x--\r\n"},
+		{"a\nb", "a\r\nc", "a\nc"},
+		{"a\r\nb\n", "a\r\nc\r\n", "a\nc\n"},
+		{"a", "a\r\nb", "a\nb"},
+	} {
+		event := w.hook(sent{body: c.body})
+		b.want(303, "POST", w.below("/requests/"+string(event)+"/replay"), url.Values{
+			"target_url": {"https://shop.example.com/hooks"}, "identity_mode": {"original"}, "signature_mode": {"preserve"}, "method": {"POST"}, "query": {""}, "body": {c.typed},
+		})
+		if got := string(w.target.seen[len(w.target.seen)-1].Body); got != c.want {
+			t.Errorf("%q, typed as %q, was sent as %q", c.body, c.typed, got)
+		}
+	}
+}
+
 func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	w := newWorkshop(t)
 	event := w.hook(sent{target: "/orders", body: `{"id":7}`})
