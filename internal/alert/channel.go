@@ -173,7 +173,8 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 			if err != nil {
 				return false, err
 			}
-			return d.Enabled != nil && *d.Enabled, s.apply(d, c, &config)
+			back := d.Enabled != nil && *d.Enabled && (!c.Enabled || !c.DisabledAt.IsZero()) // one that is at work loses nothing by being enabled
+			return back, s.apply(d, c, &config)
 		})
 		return err
 	})

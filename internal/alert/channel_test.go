@@ -112,6 +112,51 @@ func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
 	})
 }
 
+// A channel that is at work is enabled by who saves all of it. One that was disabled begins anew.
+func TestWhatWaitsForAChannelThatIsEnabled(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		waits := func(c hookglass.Channel, text string) {
+			y.update(func(tx *store.Tx) error {
+				return tx.Notify(c.Num, "", hookglass.Message{ID: "msg_" + text, Type: hookglass.MessageAction, At: y.clock.now(), Text: text})
+			})
+		}
+		enable := func(c hookglass.Channel, enabled bool) {
+			_, err := y.svc.UpdateChannel(t.Context(), y.who, c.ID, alert.ChannelDraft{Enabled: &enabled})
+			must(t, err)
+		}
+		working, disabled := y.webhook("Working", r.URL+"/working", "webhook.received"), y.webhook("Disabled", r.URL+"/disabled", "webhook.received")
+		y.capture("waits")
+		for _, c := range []hookglass.Channel{working, disabled} {
+			waits(c, "old")
+			var held store.HeldChannel
+			y.update(func(tx *store.Tx) (err error) {
+				held, err = tx.HoldChannel(c.Num, y.clock.now(), time.Minute)
+				return err
+			})
+			enable(c, c.ID == working.ID)
+			enable(c, true)
+			y.update(func(tx *store.Tx) error {
+				ours, err := tx.ReleaseChannel(held, store.ChannelProgress{Cursor: held.Cursor})
+				if ours != (c.ID == working.ID) {
+					t.Errorf("%s: who was sending may say what came of it: %t", c.Name, ours)
+				}
+				return err
+			})
+		}
+		waits(disabled, "new")
+		y.run(y.svc)
+		until(t, "the messages", func() bool { return len(r.got()) >= 3 })
+		told := map[string][]string{}
+		for _, h := range r.got() {
+			told[h.path] = append(told[h.path], fmt.Sprintf("%v %v", h.body["type"], h.body["message"]))
+		}
+		if want := "map[/disabled:[action.notification new] /working:[webhook.received <nil> action.notification old]]"; fmt.Sprint(told) != want {
+			t.Errorf("told was %v, want %s", told, want)
+		}
+	})
+}
+
 // The query of a webhook's URL is not shown, since it may hold a key. Who sends back what is shown does not lose it.
 func TestAURLAsItIsShownStaysAsItIs(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

@@ -110,6 +110,7 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 	query := "UPDATE notification_channels SET name = $2, enabled = $3, sealed = $4, shown = $5, events = $6, follows = $7, updated_at = $8"
 	if fresh {
 		query += ", due_at = 0, tries = 0, failures = 0, failing_from = NULL, disabled_at = NULL, disable_reason = NULL, last_error = NULL"
+		query += ", leased_until = 0, claim = claim + 1" // who has it from before says nothing of it any more
 		c.Failures, c.FailingFrom, c.DisabledAt, c.DisableReason, c.LastError = 0, time.Time{}, time.Time{}, "", ""
 	}
 	if fresh || !followed {
@@ -118,6 +119,9 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 	tx.Announce(TopicNotifications)
 	err = tx.change("notification channel", query+" WHERE num = $1",
 		c.Num, c.Name, boolInt(c.Enabled), c.Sealed, shown, events, boolInt(c.FollowsCaptures()), tx.Now.UnixMicro())
+	if err == nil && fresh {
+		_, err = tx.exec("DELETE FROM notifications WHERE channel = $1", c.Num)
+	}
 	return c, channelConflict(err)
 }
 
