@@ -170,13 +170,11 @@ func (v *View) ActionReferences(kind string, target int64) ([]hookglass.SecretRe
 		WHERE r.kind = $1 AND r.target = $2 AND e.deleted_at IS NULL ORDER BY a.num, r.step`, kind, target)
 }
 
-// RequireTag returns the id of a workspace's tag, which is made when there is none, and keeps it from being deleted meanwhile.
+// RequireTag returns the id of a workspace's tag, which is made when there is none, and keeps it from being deleted meanwhile. The one
+// statement writes a tag that is there as it is: one that is only read may be gone between its being found and its being locked.
 func (tx *Tx) RequireTag(workspaceID int64, name string) (id int64, err error) {
-	if _, err := tx.exec("INSERT INTO tags (workspace_id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id, name) DO NOTHING",
-		workspaceID, name, tx.Now.UnixMicro()); err != nil {
-		return 0, err
-	}
-	err = tx.queryRow("tag", "SELECT id FROM tags WHERE workspace_id = $1 AND name = $2"+tx.dialect.forUpdate(), []any{workspaceID, name}, &id)
+	err = tx.queryRow("tag", "INSERT INTO tags (workspace_id, name, created_at) VALUES ($1, $2, $3)"+
+		" ON CONFLICT (workspace_id, name) DO UPDATE SET name = excluded.name RETURNING id", []any{workspaceID, name, tx.Now.UnixMicro()}, &id)
 	return id, err
 }
 
