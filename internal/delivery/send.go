@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/outbound"
@@ -66,6 +67,21 @@ func send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 		out.Forbidden = refusal
 	}
 	return out
+}
+
+// Beginning is the first n bytes of a body or, of a text that would be cut within a character, up to there: the beginning of a text is text.
+func Beginning(body []byte, n int) []byte {
+	body = body[:n]
+	for i := n - 1; i >= 0 && i > n-utf8.UTFMax; i-- {
+		if !utf8.RuneStart(body[i]) {
+			continue
+		}
+		if !utf8.FullRune(body[i:]) && utf8.Valid(body[:i]) {
+			return body[:i]
+		}
+		break
+	}
+	return body
 }
 
 // redacted stands in the place of a secret.

@@ -269,7 +269,7 @@ func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 func keepRequest(r hookglass.SentRequest, secrets []string) hookglass.SentRequest {
 	r.Headers = delivery.RedactHeaders(r.Headers, secrets)
 	if len(r.Body) > maxKept {
-		r.Body, r.Truncated = r.Body[:maxKept], true
+		r.Body, r.Truncated = delivery.Beginning(r.Body, maxKept), true
 	}
 	return r
 }
@@ -283,7 +283,7 @@ func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.Targ
 	kept.Headers = delivery.RedactHeaders(r.Headers, secrets)
 	kept.Body = []byte(delivery.RedactSecrets(string(r.Body), secrets))
 	if len(kept.Body) > maxKept {
-		kept.Body, kept.Truncated = kept.Body[:maxKept], true
+		kept.Body, kept.Truncated = delivery.Beginning(kept.Body, maxKept), true
 	}
 	return &kept
 }

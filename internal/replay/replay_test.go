@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/delivery"
@@ -196,6 +197,26 @@ func TestLongBodiesAreBoundedInTheHistoryOnly(t *testing.T) {
 		kept := b.history(e, 0, 1)[0]
 		if len(kept.Request.Body) != 256<<10 || !kept.Request.Truncated || len(kept.Response.Body) != 256<<10 || !kept.Response.Truncated {
 			t.Errorf("%d and %d bytes kept", len(kept.Request.Body), len(kept.Response.Body))
+		}
+	})
+}
+
+func TestATextThatIsCutIsAText(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		euros := "y" + strings.Repeat("€", 400<<10) // 1.2 MB, and no bound falls between two of them
+		e := b.capture("POST", "", euros)
+		b.sink.json(`"` + euros + `"`)
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url})
+		must(t, err)
+		if n := len(r.Response.Body); !utf8.Valid(r.Response.Body) || !r.Response.Truncated || n > 1<<20 || n <= 1<<20-3 {
+			t.Errorf("%d bytes answered, truncated %v, text %v", n, r.Response.Truncated, utf8.Valid(r.Response.Body))
+		}
+		run := b.run(b.newCase(e, nil), "k")
+		kept := b.history(e, 0, 1)[0]
+		for name, body := range map[string][]byte{"the request": kept.Request.Body, "the answer": kept.Response.Body, "the answer to a run": run.Response.Body} {
+			if n := len(body); !utf8.Valid(body) || n > 256<<10 || n <= 256<<10-3 {
+				t.Errorf("%s is kept as %d bytes, text %v", name, n, utf8.Valid(body))
+			}
 		}
 	})
 }

@@ -19,9 +19,18 @@ var noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine i
 
 // send delivers a request to its target: out of here, or to a connected local machine. blocked says that no machine can have got it.
 func (s *Service) send(ctx context.Context, src source, target, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
-	if target != hookglass.TunnelTarget {
-		return delivery.Send(ctx, s.Client, src.key(), Timeout, out), false
+	if target == hookglass.TunnelTarget {
+		got, blocked = s.sendLocally(ctx, src, runID, out)
+	} else {
+		got = delivery.Send(ctx, s.Client, src.key(), Timeout, out)
 	}
+	if res := got.Response; res != nil && res.Truncated {
+		res.Body = delivery.Beginning(res.Body, len(res.Body))
+	}
+	return got, blocked
+}
+
+func (s *Service) sendLocally(ctx context.Context, src source, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
 	o := hookglass.TunnelOutcome{Failure: &noTunnel, Blocked: true}
 	if s.Tunnel != nil {
 		o = s.Tunnel.Send(ctx, src.endpoint.Num, runID, out.SentRequest, Timeout)
