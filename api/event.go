@@ -150,7 +150,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		delay := r.Delay.Milliseconds()
 		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
 	} else if r != nil {
-		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(r.Sent())
+		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(r.Sent(e.Method))
 		body, encoding := bodyOf(r.Body)
 		delay := r.Delay.Milliseconds()
 		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay

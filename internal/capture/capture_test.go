@@ -107,8 +107,8 @@ func TestTheDefaultAnswerNamesTheEvent(t *testing.T) {
 }
 
 func TestAnAnswerToHEADHasNoBody(t *testing.T) {
-	if r := newBench(t, storetest.SQLite(t)).post("HEAD", "/", ""); r.Status != 200 || len(r.Body) != 0 {
-		t.Errorf("%d %q", r.Status, r.Body)
+	if r := newBench(t, storetest.SQLite(t)).post("HEAD", "/", ""); r.Status != 200 || len(r.Body) != 0 || r.Sent("HEAD").Get("Content-Length") != "" {
+		t.Errorf("%d %q with %v", r.Status, r.Body, r.Sent("HEAD"))
 	}
 }
 

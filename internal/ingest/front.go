@@ -30,9 +30,9 @@
 //
 // # What is answered by the front
 //
-// Fields that the front adds: Date where the reply does not hold it, Content-Length (not with 204 and 304), and
-// Connection where the protocol needs it. Refusals are {"error", "message"} as JSON; 429 and 503 carry
-// Retry-After. A refusal that leaves a body unread is followed by a lingering close, so that the sender can read it.
+// Fields that the front adds: Date where the reply does not hold it, Content-Length (not with 204 and 304, nor to
+// HEAD where the body is not there to be measured), and Connection where the protocol needs it. Refusals are
+// {"error", "message"} as JSON; 429 and 503 carry Retry-After. A refusal that leaves a body unread is followed by a lingering close, so that the sender can read it.
 package ingest
 
 import (

@@ -37,6 +37,7 @@ func TestReplyOnTheWire(t *testing.T) {
 		{get(hook("")), hookglass.Reply{Status: 304, Body: []byte("none")}, "HTTP/1.1 304 Not Modified\r\nDATE\r\n"},
 		{"HEAD " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n", hookglass.Reply{Status: 200, Body: []byte("body")}, "HTTP/1.1 200 OK\r\nDATEContent-Length: 4\r\n\r\n"},
 		{"HEAD " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n", hookglass.Reply{Status: 200, Body: []byte(long)}, "HTTP/1.1 200 OK\r\nDATEContent-Length: 400000\r\n\r\n"},
+		{"HEAD " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n", hookglass.Reply{Status: 200}, "HTTP/1.1 200 OK\r\nDATE\r\n"},
 		{"GET " + hook("") + " HTTP/1.1\r\nHost: x\r\nConnection: x, Close\r\n\r\n", hookglass.Reply{Status: 200}, "HTTP/1.1 200 OK\r\nDATEContent-Length: 0\r\nConnection: close\r\n\r\n"},
 		{"GET " + hook("") + " HTTP/1.0\r\n\r\n", hookglass.Reply{Status: 200}, "HTTP/1.0 200 OK\r\nDATEContent-Length: 0\r\nConnection: close\r\n\r\n"},
 		{"GET " + hook("") + " HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", hookglass.Reply{Status: 200}, "HTTP/1.0 200 OK\r\nDATEContent-Length: 0\r\nConnection: keep-alive\r\n\r\n"},
