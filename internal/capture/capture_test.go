@@ -150,6 +150,24 @@ func TestTheCustomAnswerIsFilledIn(t *testing.T) {
 	}
 }
 
+func TestTheCustomAnswerWithoutAContentType(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	for _, c := range []struct{ template, want, kind string }{
+		{`{"v":"{{request.body/v}}","n":{{request.body/n}}}`, `{"v":"say \"hi\"","n":null}`, "application/json"},
+		{` [{{request.body/v}}]`, ` ["say \"hi\""]`, "application/json"},
+		{`[{{request.body/v}}] came`, `[say "hi"] came`, "text/plain; charset=utf-8"},
+		{`{{request.body/v}}`, `say "hi"`, "text/plain; charset=utf-8"},
+		{`{{request.body}}`, `{"v":"say \"hi\""}`, "application/json"},
+		{`{"v":1}`, `{"v":1}`, "application/json"},
+	} {
+		b.set(func(e *hookglass.Endpoint) { e.Response = &hookglass.Response{Status: 200, Body: c.template} })
+		r := b.post("POST", "/", `{"v":"say \"hi\""}`)
+		if kind := r.Headers.Get("Content-Type"); string(r.Body) != c.want || kind != c.kind {
+			t.Errorf("%s: %s %q, want %s %q", c.template, kind, r.Body, c.kind, c.want)
+		}
+	}
+}
+
 func TestALineBreakOfTheSenderNeverSplitsAHeader(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	b.set(func(e *hookglass.Endpoint) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,26 +17,37 @@ import (
 // {{request.header.<name>}}, {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}},
 // {{event.type}} and {{now}} (decisions, section 4). What is not known or not there is empty; what is filled in is
 // never read as a template again. In a JSON answer a value inside a string is escaped for it, and elsewhere inserted as JSON, what is not there
-// as null (decisions, section 13, Templates).
+// as null (decisions, section 13, Templates). An answer without a Content-Type is JSON when its template is an object or an array.
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
 	for _, name := range sortedKeys(c.Headers) {
 		r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: f.fill(c.Headers[name], oneLine)})
 	}
-	escape := verbatim
-	if strings.Contains(strings.ToLower(r.Headers.Get("Content-Type")), "json") {
+	escape, kind := verbatim, r.Headers.Get("Content-Type")
+	if strings.Contains(strings.ToLower(kind), "json") || kind == "" && makesJSON(c.Body) {
 		escape = inJSON
 	}
 	r.Body = []byte(f.fill(c.Body, escape))
 	if len(r.Body) > 0 && !r.Headers.Has("Content-Type") {
-		kind := "text/plain; charset=utf-8"
+		kind = "text/plain; charset=utf-8"
 		if json.Valid(r.Body) {
 			kind = "application/json"
 		}
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Type", Value: kind})
 	}
 	return r
+}
+
+var placeholder = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+
+// makesJSON reports whether a template is a JSON object or array with values to be filled in.
+func makesJSON(template string) bool {
+	if !strings.Contains(template, "{{") {
+		return false
+	}
+	filled := strings.TrimLeft(placeholder.ReplaceAllString(template, "0"), " \t\r\n")
+	return (strings.HasPrefix(filled, "{") || strings.HasPrefix(filled, "[")) && json.Valid([]byte(filled))
 }
 
 // maxFilled bounds an answer: a template may name a large body many times.
