@@ -211,3 +211,19 @@ func TestNullIsTakenWhereItMeansSomething(t *testing.T) {
 		s.wantError(422, "validation_failed", "POST", "/endpoints/"+e.ID+"/actions", `{"endpoint_action":{"name":"n","steps":[null]}}`)
 	})
 }
+
+// An empty string is none of several words, and not the default either.
+func TestAnEmptyWordIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, nil)
+		for path, body := range map[string]string{
+			"/requests/" + event + "/replay": `{"target_url":"https://app.example.com/","signature_mode":""}`,
+			"/replay_batches":                `{"target_url":"https://app.example.com/","identity_mode":"","dry_run":true}`,
+			"/replay_cases":                  `{"replay_case":{"source_id":"` + event + `","name":"n","target_url":"https://app.example.com/","options":{"identity_mode":""},"assertions":{"status":{"code":200}}}}`,
+		} {
+			s.wantError(422, "validation_failed", "POST", "/endpoints/"+e.ID+path, body)
+		}
+		s.want(201, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"n","description":"","target_url":"https://app.example.com/","assertions":{"json_subset":{"signature_mode":""}}}}`, nil)
+	})
+}

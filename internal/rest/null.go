@@ -2,8 +2,10 @@ package rest
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,18 +13,19 @@ import (
 	"hookglass"
 )
 
-// nulls finds the nulls of a body that stand for nothing by its schema. A member that may be left out may be null as well, as many clients
-// write what they do not set; an item of a list and a value under a name of the sender's own may not.
+// nulls finds what of a body stands for nothing where its schema wants something: nulls, and empty strings in place of one of several words,
+// which decode like a member that was left out. A member that may be left out may be null as well, as many clients write what they do not set;
+// an item of a list and a value under a name of the sender's own may not.
 type nulls struct {
 	schemas huma.Registry
 	dec     *jsontext.Decoder
 	faults  []hookglass.FieldError
 }
 
-// refuseNulls answers validation_failed naming each member that is null and may not be. The text was read by the same schema before. A
+// refuseNulls answers validation_failed naming each member that is null, or empty, and may not be. The text was read by the same schema before. A
 // body that is null as a whole is judged by who misses its members.
 func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error {
-	if !bytes.Contains(text, []byte("null")) {
+	if !bytes.Contains(text, []byte("null")) && !bytes.Contains(text, []byte(`""`)) {
 		return nil
 	}
 	n := &nulls{schemas: schemas, dec: jsontext.NewDecoder(bytes.NewReader(text))}
@@ -57,6 +60,11 @@ func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
 			n.faults = append(n.faults, hookglass.FieldError{Field: at, Message: "may not be null"})
 		}
 		_ = n.dec.SkipValue()
+	case '"':
+		token, _ := n.dec.ReadToken()
+		if token.String() == "" && len(s.Enum) > 0 && !slices.Contains(s.Enum, any("")) {
+			n.faults = append(n.faults, hookglass.FieldError{Field: at, Message: "must be " + words(s.Enum)})
+		}
 	case '{':
 		_, _ = n.dec.ReadToken()
 		for n.dec.PeekKind() == '"' {
@@ -82,4 +90,16 @@ func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
 	default:
 		_ = n.dec.SkipValue()
 	}
+}
+
+// words lists the values of an enum.
+func words(enum []any) string {
+	all := make([]string, len(enum))
+	for i, v := range enum {
+		all[i] = fmt.Sprint(v)
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
