@@ -64,7 +64,7 @@ type Request struct {
 	Warnings      []string // sentences for a person
 	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
 
-	signedChanged bool // a new identity changed what a captured signature is over
+	signedChanged bool // a new identity or body changed what a captured signature is over
 }
 
 // Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override can not be
@@ -85,7 +85,10 @@ func Build(o Order) (Request, error) {
 	if err := o.Overrides.apply(&out); err != nil {
 		return Request{}, err
 	}
-	r := Request{}
+	r := Request{signedChanged: o.Overrides.Body != nil && *o.Overrides.Body != string(o.Event.Body)}
+	if coding := out.Headers.Get("Content-Encoding"); r.signedChanged && coding != "" && !strings.EqualFold(coding, "identity") && !o.Overrides.names("Content-Encoding") {
+		r.Warnings = append(r.Warnings, "The body was replaced and goes as it was given, under the captured Content-Encoding. Remove that header with overrides.headers unless the new body is encoded as well.")
+	}
 	var err error
 	if !mail {
 		if out, err = o.identify(out, &r); err != nil {
@@ -125,7 +128,7 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 		r.Warnings = append(r.Warnings, "The event has no delivery identity that could be changed safely, so it keeps its own.")
 	case strings.HasPrefix(changed[0], "header:"):
 		r.NewDeliveryID = o.Identity.UUID
-		r.signedChanged = slices.ContainsFunc(changed, func(c string) bool { return signedIDs[strings.ToLower(strings.TrimPrefix(c, "header:"))] })
+		r.signedChanged = r.signedChanged || slices.ContainsFunc(changed, func(c string) bool { return signedIDs[strings.ToLower(strings.TrimPrefix(c, "header:"))] })
 	default:
 		r.signedChanged = true
 		ids := make([]string, len(changed))
@@ -200,11 +203,12 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 		}
 		return provider.Sign(out, c, o.At)
 	default:
-		signed := len(provider.Strip(d, out.Headers, o.Configs...)) < len(out.Headers)
+		kept := provider.Strip(d, out.Headers, o.Configs...)
+		signed := slices.ContainsFunc(out.Headers, func(h hookglass.Header) bool { return !kept.Has(h.Name) && !o.Overrides.names(h.Name) })
 		if !o.Shift.IsZero() && signed {
 			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if r.signedChanged && signed {
-			r.Warnings = append(r.Warnings, "The new delivery identity is part of what is signed and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
+			r.Warnings = append(r.Warnings, "What is signed was changed and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if stale(d, out.Headers, o.Configs, o.At) {
 			r.Warnings = append(r.Warnings, "The captured signature carries a timestamp more than 5 minutes old; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		}
@@ -346,6 +350,16 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 		return hookglass.InvalidFields(faults)
 	}
 	return nil
+}
+
+// names reports whether a header is set or removed.
+func (v Overrides) names(header string) bool {
+	for name := range v.Headers {
+		if strings.EqualFold(name, header) {
+			return true
+		}
+	}
+	return false
 }
 
 // set replaces a field in the place of the first one of that name, or adds it; nil removes. h is the caller's own.

@@ -331,6 +331,30 @@ func TestANewIdentityUnderAKeptSignatureIsWarnedOf(t *testing.T) {
 	}
 }
 
+func TestAReplacedBodyUnderKeptHeadersIsWarnedOf(t *testing.T) {
+	const signed, zipped = "X-Hub-Signature-256: sha256=00\r\n", "Content-Encoding: gzip\r\n"
+	for name, c := range map[string]struct {
+		headers  string
+		change   delivery.Overrides
+		warnings int
+	}{
+		"signed":                   {signed, delivery.Overrides{Body: ptr("[]")}, 1},
+		"encoded":                  {zipped, delivery.Overrides{Body: ptr("[]")}, 1},
+		"both":                     {signed + zipped, delivery.Overrides{Body: ptr("[]")}, 2},
+		"neither":                  {"X-A: b\r\nContent-Encoding: identity\r\n", delivery.Overrides{Body: ptr("[]")}, 0},
+		"the same body":            {signed + zipped, delivery.Overrides{Body: ptr("{}")}, 0},
+		"the captured body":        {signed + zipped, delivery.Overrides{Method: ptr("PUT")}, 0},
+		"a signature of one's own": {signed, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"x-hub-signature-256": ptr("sha256=11")}}, 0},
+		"without the encoding":     {zipped, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"content-encoding": nil}}, 0},
+	} {
+		o := order(event("POST", c.headers, "{}"))
+		o.Event.Provider, o.Overrides = "github", c.change
+		if got, err := delivery.Build(o); err != nil || len(got.Warnings) != c.warnings {
+			t.Errorf("%s: %v %v", name, got.Warnings, err)
+		}
+	}
+}
+
 func TestMailIsPostedAsJSON(t *testing.T) {
 	raw := strings.Join([]string{
 		"From: =?utf-8?q?Ad=C3=A9?= <a@example.com>", "To: b@example.com, c@example.com", "CC: d@example.com", "Subject: <Hi> & bye", "Message-Id: <1@x>",
