@@ -5,7 +5,9 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -114,6 +116,7 @@ func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id
 		h.Runs = h.Runs[:historySize]
 		h.Older = cursor(h.Runs[historySize-1].Num)
 	}
+	slices.SortFunc(h.Runs, func(a, b hookglass.ActionRun) int { return strings.Compare(b.ID, a.ID) }) // one that began later may have been stored before
 	if h.Open == nil && id != "" && len(h.Runs) > 0 {
 		h.Open = &h.Runs[0]
 	}
@@ -185,6 +188,9 @@ func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m.Form = actions.ReadForm(r.PostForm)
+	if m.Action != nil {
+		m.Form.Keep(*m.Action)
+	}
 	switch do := r.PostForm.Get("do"); {
 	case m.Form.Edit(do, r.PostForm):
 		return a.renderAction(w, r, http.StatusOK, v, e, m)

@@ -228,12 +228,13 @@ func TestACaseIsRunAndJudgedLive(t *testing.T) {
 const tricky = `[
 	{"reference_key":"shape","step_type":"transform","name":"Shape","config":{"source":"request","operations":[
 		{"op":"select","path":"/body"},{"op":"set","path":"/a","value":"true"},{"op":"set","path":"/b","value":1.50},{"op":"set","path":"/c","value":{"x":[null,"7"]}},
-		{"op":"set","path":"/d","value":"plain text"},{"op":"set","path":"/e","from":"/provider/event_type"},{"op":"set","path":"/f","template":"{{request.method}} x"},
-		{"op":"set","path":"/g","value":""},{"op":"rename","from":"/a","to":"/h"},{"op":"pick","fields":{"h":"/h","b":"/b"}},{"op":"remove","path":"/b"},{"op":"wrap","key":"event"}]}},
+		{"op":"set","path":"/d","value":"plain text"},{"op":"set","path":"/d","value":"two\nlines"},{"op":"set","path":"/e","from":"/provider/event_type"},{"op":"set","path":"/f","template":"\n{{request.method}}\nx"},
+		{"op":"set","path":"/g","value":""},{"op":"rename","from":"/a","to":"/h"},{"op":"pick","fields":{"h":"/h","b":"/b","dc:title":"/h"}},{"op":"remove","path":"/b"},{"op":"wrap","key":"event"}]}},
 	{"reference_key":"send","step_type":"http_request","name":"Send","failure_policy":"stop","config":{"method":"PUT","url":"https://crm.example.com/{{ request.id }}",
-		"headers":{"Authorization":"Bearer {{ secrets.CRM }}","X-Time":"a: b"},"body":"{\n  \"v\": {{ steps.shape.output }}\n}\n","timeout_seconds":9},
+		"headers":{"Authorization":"Bearer {{ secrets.CRM }}","X-Time":"a: b"},"body":"\n{\r\n  \"v\": {{ steps.shape.output }}\n}\n","timeout_seconds":9},
 		"conditions":[{"source":"steps.shape","path":"/status","operator":"equals","value":"completed"},{"source":"request","path":"/body/n","operator":"equals","value":7},
-		{"source":"request","path":"/body/s","operator":"equals","value":"7"},{"source":"request","path":"/body","operator":"exists"}]},
+		{"source":"request","path":"/body/s","operator":"equals","value":"7"},{"source":"request","path":"/body/s","operator":"contains","value":"two\nlines"},
+		{"source":"request","path":"/body","operator":"exists"}]},
 	{"reference_key":"on","step_type":"forward","name":"On","config":{"url":"https://app.example.com/in","timeout_seconds":5,"retry_count":0,"append_path":true,"append_query":false}},
 	{"reference_key":"mark","step_type":"tag","name":"Mark","config":{"tag":"vip"}},
 	{"reference_key":"hide","step_type":"ignore","name":"Hide","config":{"reason":"test"}}]`

@@ -179,7 +179,7 @@ func typed(text []byte) string {
 		return string(text)
 	}
 	plain := v.Text()
-	if plain == "" || strings.TrimSpace(plain) != plain || strings.Contains(plain, "\r") || jsondoc.Check([]byte(plain)) == nil {
+	if plain == "" || strings.TrimSpace(plain) != plain || strings.ContainsAny(plain, "\r\n") || jsondoc.Check([]byte(plain)) == nil {
 		return string(text)
 	}
 	return plain
@@ -227,6 +227,31 @@ func ReadForm(v url.Values) Form {
 		f.Steps = append(f.Steps, s)
 	}
 	return f
+}
+
+// Keep ends the lines of texts as they end in the action: a browser ends those of a form with CR LF, whatever ended them in the page, and a
+// body in parts needs its own.
+func (f *Form) Keep(a hookglass.Action) {
+	stored := FormOf(a)
+	for _, s := range f.Steps {
+		i := slices.IndexFunc(stored.Steps, func(old Step) bool { return old.Key == s.Key && old.Type == s.Type })
+		if i < 0 {
+			continue
+		}
+		for _, name := range []string{"body", "message"} {
+			switch old, typed := stored.Steps[i].Config[name], lines(s.Config[name]); {
+			case typed == lines(old):
+				s.Config[name] = old
+			case strings.Contains(old, "\r\n") && strings.ReplaceAll(lines(old), "\n", "\r\n") == old:
+				s.Config[name] = strings.ReplaceAll(typed, "\n", "\r\n")
+			}
+		}
+	}
+}
+
+// lines is a text whose lines end with LF.
+func lines(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
 // Edit does what a button of the builder says: add, remove or move a condition, step or operation. It reports false for a word that is
@@ -369,7 +394,7 @@ func (s Step) config() []byte {
 		case "append_path", "append_query":
 			put(name, jsondoc.Bool(value == "true"))
 		case "headers":
-			put(name, object(value))
+			put(name, object(value, cutHeader))
 		case "url":
 			if value = strings.TrimSpace(value); value != "" {
 				put(name, jsondoc.Text(value))
@@ -391,16 +416,34 @@ func (s Step) config() []byte {
 }
 
 // object reads lines of names and texts.
-func object(lines string) jsondoc.Value {
+func object(lines string, cut func(line string) (name, text string)) jsondoc.Value {
 	var members []jsondoc.Member
 	for line := range strings.Lines(lines) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		name, value, _ := strings.Cut(line, ":")
+		name, value := cut(line)
 		members = append(members, jsondoc.Member{Name: strings.TrimSpace(name), Value: jsondoc.Text(strings.TrimSpace(value))})
 	}
 	return jsondoc.Members(members...)
+}
+
+func cutHeader(line string) (name, value string) {
+	name, value, _ = strings.Cut(line, ":")
+	return name, value
+}
+
+// cutField takes a line apart where its pointer begins: a name may hold colons, as those of namespaces do.
+func cutField(line string) (name, pointer string) {
+	if name, found := strings.CutSuffix(line, ":"); found {
+		return name, "" // the pointer to the whole
+	}
+	for _, mark := range []string{": /", ":/"} {
+		if i := strings.Index(line, mark); i >= 0 {
+			return line[:i], line[i+1:]
+		}
+	}
+	return cutHeader(line)
 }
 
 func (o Operation) value() jsondoc.Value {
@@ -427,7 +470,7 @@ func (o Operation) value() jsondoc.Value {
 		text("from", o.From)
 		text("to", o.To)
 	case "pick":
-		members = append(members, jsondoc.Member{Name: "fields", Value: object(o.Fields)})
+		members = append(members, jsondoc.Member{Name: "fields", Value: object(o.Fields, cutField)})
 	case "wrap":
 		text("key", o.Key)
 	}
