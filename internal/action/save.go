@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
 // saver stores what runs have come to. Those that have something to store at the same time share a transaction and its statements, which is most of what
-// a run of local steps costs.
+// a run of local steps costs. After each it rests.
 //
 // It also knows who computes: who comes to a transaction in a moment, and how many may at a time. A node takes dozens of tasks at once, and were they all
 // ready to run, each capture would stand behind them.
@@ -86,8 +87,12 @@ func (s *saver) save(ctx context.Context, ended *store.Task, runs ...*store.RunS
 	select {
 	case <-w.done: // another has written it
 	case s.turn <- struct{}{}:
+		began := time.Now()
 		s.writeAll()
-		<-s.turn
+		go func() {
+			fair.Rest(context.Background(), began)
+			<-s.turn
+		}()
 		<-w.done
 	}
 	return w.err

@@ -79,6 +79,7 @@ type Forwarder struct {
 	room    *fair.Room
 	starved bool                // a target has deliveries due and no place
 	behind  map[int64]bool      // endpoints of which deliveries wait
+	direct  map[int64]int       // deliveries of endpoints that were handed over and have not ended
 	begun   map[int64]time.Time // when the last delivery to a target began, unless that is long ago
 }
 
@@ -94,7 +95,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 		cfg.Delay = rand.N[time.Duration]
 	}
 	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, unwritten),
-		handed: fair.NewInbox[*settled](), behind: make(map[int64]bool), begun: make(map[int64]time.Time),
+		handed: fair.NewInbox[*settled](), behind: make(map[int64]bool), direct: make(map[int64]int), begun: make(map[int64]time.Time),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
 }
 
@@ -342,6 +343,7 @@ type settled struct {
 	queue  store.ForwardQueue
 	event  *hookglass.Event
 	placed bool // it holds a place
+	direct bool // it was handed over
 	many   bool // others go to the same target at the same time
 	made   bool // an attempt; else it is handed back, or was never sent
 }
@@ -428,11 +430,14 @@ func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 // hand hands a delivery over to be written down and returns its place, so that the next need not wait for that.
 func (f *Forwarder) hand(s *settled) {
 	f.settled <- *s
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.direct {
+		f.countDirect(s.EndpointNum, -1)
+	}
 	if !s.placed {
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.shares.Give(tenant(&s.queue), s.TargetID)
 	if f.starved {
 		f.lookAgain()

@@ -74,8 +74,7 @@ func TestWithoutASubscriptionNothingThatIsHandedOverIsForwarded(t *testing.T) {
 	})
 }
 
-// While what waits for a target is long, what comes goes behind it; afterwards it is handed over again.
-func TestWhatIsHandedOverDoesNotPassWhatWaits(t *testing.T) {
+func TestWhatFindsNoPlaceGoesBehindWhatWaits(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		open := make(chan struct{})
 		s := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {

@@ -63,11 +63,13 @@ type Tasks struct {
 	held    map[int64]struct{} // the tasks in hand, whose leases are renewed
 	starved bool
 	behind  map[int64]bool // endpoints of which tasks wait
+	direct  map[int64]int  // tasks of endpoints that were handed over and have not ended
 }
 
 type endedTask struct {
 	store.Task
 	tenant string
+	direct bool // it was handed over
 	gone   bool // it has been ended
 	again  bool
 	wait   time.Duration
@@ -78,6 +80,7 @@ func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
 	return &Tasks{
 		TaskConfig: cfg, db: db, freed: make(chan struct{}, 1), ended: make(chan endedTask, cfg.Places),
 		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}), handed: fair.NewInbox[endedTask](), behind: make(map[int64]bool),
+		direct: make(map[int64]int),
 	}
 }
 
@@ -368,6 +371,9 @@ func (w *Tasks) give(batch []endedTask) {
 	look := w.starved
 	for i := range batch {
 		delete(w.held, batch[i].Num)
+		if batch[i].direct {
+			w.countDirect(batch[i].EndpointNum)
+		}
 		w.places.Give(batch[i].tenant, batch[i].EndpointNum)
 		look = look || batch[i].again
 	}

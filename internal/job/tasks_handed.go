@@ -10,7 +10,10 @@ import (
 )
 
 // A task of an event that this node captured begins at once, without a look into the table: the capture asks for a place before it stores the event, and
-// then the task is the node's own from the start (see [store.Taker]). Where tasks of the endpoint wait already, this one waits behind them.
+// then the task is the node's own from the start (see [store.Taker]).
+
+// handedBehind is how many tasks of an endpoint are handed over at a time while others of it wait in the table: the rest of the places is theirs.
+const handedBehind = 16
 
 // taskDesk is where captures hand tasks over.
 type taskDesk struct{ w *Tasks }
@@ -23,10 +26,11 @@ func (d taskDesk) Offer(account int64, ev *hookglass.Event) (lease time.Duration
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.behind[ev.EndpointNum] || !w.places.Take(tenantOf(account, ev.EndpointNum), ev.EndpointNum) {
+	if w.behind[ev.EndpointNum] && w.direct[ev.EndpointNum] >= handedBehind || !w.places.Take(tenantOf(account, ev.EndpointNum), ev.EndpointNum) {
 		return 0
 	}
 	w.promised.Add(1)
+	w.direct[ev.EndpointNum]++
 	return taskLease
 }
 
@@ -40,13 +44,21 @@ func (d taskDesk) Take(account int64, ev *hookglass.Event, tasks []store.Task) {
 	for _, t := range tasks { // one of a kind
 		w.held[t.Num] = struct{}{}
 		t.Event = ev
-		w.handed.Put(endedTask{Task: t, tenant: tenant})
+		w.handed.Put(endedTask{Task: t, tenant: tenant, direct: true})
 	}
 	if len(tasks) == 0 {
+		w.countDirect(ev.EndpointNum)
 		w.places.Give(tenant, ev.EndpointNum)
 		if w.starved {
 			w.lookAgain()
 		}
+	}
+}
+
+// countDirect counts that a task of an endpoint that was handed over has ended.
+func (w *Tasks) countDirect(endpointNum int64) {
+	if w.direct[endpointNum]--; w.direct[endpointNum] == 0 {
+		delete(w.direct, endpointNum)
 	}
 }
 

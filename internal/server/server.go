@@ -315,7 +315,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}).Run)
 	background("action", s.actions.Run)
 	background("actions", job.NewTasks(db, job.TaskConfig{
-		Kind: store.TaskActions, Places: 128, PerTenant: 64, Work: s.actions.Work, Log: s.log.With("part", "action"),
+		Kind: store.TaskActions, Places: 512, PerTenant: 256, Work: s.actions.Work, Log: s.log.With("part", "action"),
 	}).Run)
 	background("job", workers.Run)
 	background("schemas", job.NewTasks(db, job.TaskConfig{
