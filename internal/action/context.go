@@ -300,13 +300,9 @@ func looksJSON(contentType string, body []byte) bool {
 	return isJSON(contentType) || len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-// decoded undoes a content coding, up to one byte more than is looked at. What it can not decode it returns as it is.
+// decoded undoes a content coding, up to one byte more than is looked at.
 func decoded(body []byte, headers hookglass.Headers) []byte {
-	plain, err := coding.Decoded(body, coding.Of(headers), jsondoc.MaxBytes+1)
-	if err != nil && !errors.Is(err, coding.ErrLonger) {
-		return body
-	}
-	return plain
+	return coding.Plain(body, headers, jsondoc.MaxBytes+1)
 }
 
 // pairs is a query string or a form as an object in the order of first names; a repeated name has an array.

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -115,15 +114,7 @@ func bodies(e *hookglass.Event) [][]byte {
 // maxPlain is how much of a compressed body is looked at, as in a search.
 const maxPlain = 1 << 20
 
-// plain is what a body says without its content coding. One that can not be decoded it returns as it is: some senders name a coding that
-// they do not use.
-func plain(e *hookglass.Event) []byte {
-	text, err := coding.Decoded(e.Body, coding.Of(e.Headers), maxPlain)
-	if err != nil && !errors.Is(err, coding.ErrLonger) {
-		return e.Body
-	}
-	return text
-}
+func plain(e *hookglass.Event) []byte { return coding.Plain(e.Body, e.Headers, maxPlain) }
 
 // valueAt is the value of a JSON body at a pointer: the text of a string, anything else as JSON.
 func valueAt(body []byte, pointer string) ([]byte, bool) {

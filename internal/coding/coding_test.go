@@ -78,6 +78,19 @@ func TestBodiesAreDecoded(t *testing.T) {
 	}
 }
 
+func TestWhatCanNotBeDecodedIsGivenAsItIs(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":1}`
+	for _, c := range []struct{ coding, body, want string }{
+		{"", text, text}, {"gzip", packed(t, "gzip", text), text}, {"gzip", text, text}, {"utf-8", text, text},
+		{"gzip", packed(t, "gzip", text)[:20], packed(t, "gzip", text)[:20]}, {"gzip", packed(t, "gzip", strings.Repeat("x", 65)), strings.Repeat("x", 64)},
+	} {
+		if got := coding.Plain([]byte(c.body), hookglass.Headers{{Name: "Content-Encoding", Value: c.coding}}, 64); string(got) != c.want {
+			t.Errorf("%q: %q, want %q", c.coding, got, c.want)
+		}
+	}
+}
+
 // A body of many members that hold nothing is not read to its end.
 func TestADecodedBodyThatMeansNothing(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/query"
 	"hookglass/internal/schema"
@@ -142,7 +143,7 @@ func bodyOf(e *hookglass.Event) (jsondoc.Value, bool) {
 	if e.Payload == nil || len(e.Body) == 0 || e.Type != hookglass.EventWebhook {
 		return jsondoc.Value{}, false
 	}
-	v, err := jsondoc.Parse(e.Body, jsondoc.Wide())
+	v, err := jsondoc.Parse(coding.Plain(e.Body, e.Headers, maxBody), jsondoc.Wide())
 	return v, err == nil
 }
 

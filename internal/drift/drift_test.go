@@ -1,6 +1,8 @@
 package drift_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -54,14 +56,14 @@ func (y *yard) track(on bool) {
 	}
 }
 
-func (y *yard) arrive(body string) {
+func (y *yard) arrive(body string, headers ...hookglass.Header) {
 	y.t.Helper()
 	target, err := y.captures.Admit(y.t.Context(), string(y.ep.ID))
 	if err != nil {
 		y.t.Fatal(err)
 	}
 	_, err = y.captures.Capture(y.t.Context(), target, &capture.Arrival{
-		Method: "POST", Path: "/", Target: "/hooks/x", Proto: "HTTP/1.1", Host: "x", Scheme: "http", Client: netip.MustParseAddr("192.0.2.7"), Body: []byte(body), At: time.Now(),
+		Method: "POST", Path: "/", Target: "/hooks/x", Proto: "HTTP/1.1", Host: "x", Scheme: "http", Client: netip.MustParseAddr("192.0.2.7"), Body: []byte(body), At: time.Now(), Headers: headers,
 	})
 	if err != nil {
 		y.t.Fatal(err)
@@ -161,6 +163,25 @@ func TestNodesAddToOneSchemaAtTheSameTime(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+}
+
+func TestACompressedBodyIsRead(t *testing.T) {
+	y := newYard(t, storetest.SQLite(t))
+	s := drift.New(y.db)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte(`{"a":1}`)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	y.arrive(packed.String(), hookglass.Header{Name: "Content-Encoding", Value: "gzip"})
+	for _, task := range y.claim(time.Minute) {
+		if err := s.Work(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := y.types(s); !slices.Equal(got, []string{"tracked 1 1"}) {
+		t.Errorf("%q", got)
+	}
 }
 
 func TestBodiesThatAreNoJSONOrTooLargeAreLeftOut(t *testing.T) {

@@ -1,6 +1,8 @@
 package flow_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"strings"
 	"testing"
@@ -170,6 +172,22 @@ func TestValuesGoFromStepToStep(t *testing.T) {
 	}
 	if got := fmt.Sprint(f.Progress.Steps[0].Values, f.Progress.Steps[1].Values); got != "map[n:42 order:ord_1 page:2 run:7] map[code:493817 link:https://shop.example.com/confirm?x=1 to:me@example.com]" {
 		t.Errorf("values: %s", got)
+	}
+}
+
+func TestACompressedBodyIsRead(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte(`{"id":"ord_1"}`)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	e := arrival{1, 1, "a", packed.String()}.event(1)
+	e.Headers = append(e.Headers, hookglass.Header{Name: "Content-Encoding", Value: "gzip"})
+	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) {
+		s.Key, s.Where = "paid", []hookglass.FlowWhere{{Part: "/id", Value: "ord_1"}, {Part: "text", Contains: true, Value: `"id":`}}
+	})}}
+	if f, err := flow.Play(plan, noon, []*hookglass.Event{e}, noon.Add(time.Second)); err != nil || f.State != hookglass.FlowPassed {
+		t.Errorf("%v %+v", err, f)
 	}
 }
 

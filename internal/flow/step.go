@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/query"
@@ -361,7 +362,7 @@ func (r *reader) part(name string) (string, bool) {
 // text is what people read of the event: a body, or the subject and texts of a mail.
 func (r *reader) text() string {
 	if r.event.Type != hookglass.EventEmail {
-		return cut(string(r.event.Body), maxRead)
+		return cut(string(coding.Plain(r.event.Body, r.event.Headers, maxRead)), maxRead)
 	}
 	m := r.message()
 	return cut(r.event.Subject+"\n"+m.Text+"\n"+m.HTML, maxRead)
@@ -380,7 +381,7 @@ func (r *reader) at(pointer string) (string, bool) {
 		return "", false
 	}
 	if r.doc == nil {
-		doc, err := jsondoc.Parse(r.event.Body, jsondoc.Wide())
+		doc, err := jsondoc.Parse(coding.Plain(r.event.Body, r.event.Headers, jsondoc.MaxBytes), jsondoc.Wide())
 		if err != nil {
 			return "", false
 		}

@@ -171,7 +171,7 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 	if len(a.JSONSubset) == 0 {
 		return results, passed
 	}
-	matched, parts, err := jsondoc.Subset(a.JSONSubset, decoded(res))
+	matched, parts, err := jsondoc.Subset(a.JSONSubset, coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes))
 	if err != nil {
 		return results, false // it was judged when it was saved
 	}
@@ -180,12 +180,4 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 		add(hookglass.AssertionResult{Kind: "json_subset", Path: p.Path, Expected: p.Expected, Actual: p.Actual, Passed: p.Matched})
 	}
 	return results, passed
-}
-
-// decoded is the body of an answer as JSON is looked for in it: its coding undone, within the bound of a document.
-func decoded(res *hookglass.TargetResponse) []byte {
-	if plain, err := coding.Decoded(res.Body, coding.Of(res.Headers), jsondoc.MaxBytes); err == nil {
-		return plain
-	}
-	return res.Body
 }
