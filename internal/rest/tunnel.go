@@ -312,6 +312,9 @@ func (s *service) createSignatureConfigByKey(ctx context.Context, _ *struct{}, b
 
 func (s *service) claimEndpoint(ctx context.Context, _ *struct{}, body *api.ClaimEndpoint) (out api.One[api.Endpoint], err error) {
 	var faults []hookglass.FieldError
+	if body.TunnelKey == "" {
+		faults = append(faults, hookglass.FieldError{Field: "tunnel_key", Message: "is required"})
+	}
 	name := given(&faults, "name", body.Name, false)
 	workspace := given(&faults, "workspace_id", body.WorkspaceID, true)
 	if len(faults) > 0 {

@@ -241,6 +241,7 @@ func TestAKeyDoesWhatATunnelNeeds(t *testing.T) {
 		s.want(200, "GET", "/endpoints/"+string(e.ID)+"/requests/"+id, "", nil)
 		s.wantAs(key, 401, "GET", "/endpoints/"+string(e.ID), "", nil)
 		s.want(404, "POST", "/endpoints/claim", `{"tunnel_key":"`+key+`"}`, nil)
+		s.wantError(422, "validation_failed", "POST", "/endpoints/claim", `{}`)
 	})
 }
 
