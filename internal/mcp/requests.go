@@ -43,9 +43,9 @@ type (
 
 	eventRange struct {
 		InEndpoint
-		Before  string `json:"before" doc:"Only what was received before this time, ISO 8601."`
-		After   string `json:"after" doc:"Only what was received after this time, ISO 8601."`
-		Confirm bool   `json:"confirm" required:"true" const:"true" doc:"Must be true: it can not be undone."`
+		Before  *string `json:"before" doc:"Only what was received before this time, ISO 8601."`
+		After   *string `json:"after" doc:"Only what was received after this time, ISO 8601."`
+		Confirm bool    `json:"confirm" required:"true" const:"true" doc:"Must be true: it can not be undone."`
 	}
 
 	testRequest struct {
@@ -182,12 +182,13 @@ func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.O
 	return out, err
 }
 
-// moment reads a time that an argument names; "" is the zero time.
-func moment(field, s string, now time.Time) (time.Time, error) {
-	if s == "" {
+// moment reads a bound; one that was left out is the zero time. An empty one is none that was left out: what fills it in may have
+// had nothing to say, and does not mean everything.
+func moment(field string, bound *string, now time.Time) (time.Time, error) {
+	if bound == nil {
 		return time.Time{}, nil
 	}
-	at, err := query.ParseTime(s, now)
+	at, err := query.ParseTime(*bound, now)
 	if err != nil {
 		return at, hookglass.Invalid(field, "must be an ISO 8601 date and time, or a duration as 2h")
 	}
