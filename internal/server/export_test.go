@@ -84,3 +84,6 @@ func MetricNames() []string {
 
 // GarbagePercent is the GOGC for so many bytes that are alive.
 var GarbagePercent = garbagePercent
+
+// Unequal is what a move ends with.
+var Unequal = unequal

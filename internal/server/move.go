@@ -71,10 +71,18 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if err := c.print(t, c.reportJSON(report, keys), c.reportText(report, keys)); err != nil {
 		return err
 	}
-	if !report.Equal {
-		return errors.New("the destination is not what the source is, and is not served; --restart empties it and begins anew")
+	return unequal(report)
+}
+
+// unequal says what to do about a destination that is not what the source is.
+func unequal(r *move.Report) error {
+	switch {
+	case r.Equal:
+		return nil
+	case r.Complete: // both were the same when the move ended: to empty the destination now would lose what it took in since
+		return errors.New("the move had ended, with both sides the same, and they differ now: the destination was served since, or one of them was written to by hand; nothing was changed, and there is nothing to do. --restart would empty the destination, with all that it received since")
 	}
-	return nil
+	return errors.New("the destination is not what the source is, and is not served; --restart empties it and begins anew")
 }
 
 func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) (r *move.Report, err error) {
