@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -79,6 +81,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.Bind(terminal),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
@@ -98,6 +101,17 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitCode(err)
 	}
 	return exitDone
+}
+
+// readDuration reads a flag that is a duration as all of them are read.
+func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := server.ParseDuration(text)
+	target.SetInt(int64(d))
+	return err
 }
 
 // exit ends Main from within the parser, which prints help and then asks to exit.

@@ -108,11 +108,27 @@ func TestWrongUsageExitsWith2AndPointsAtHelp(t *testing.T) {
 		{"backup"},
 		{"completion", "tcsh"},
 		{"serve", "--signup", "sometimes"},
+		{"serve", "--retention", "a month"},
+		{"serve", "--retention", "30D"},
+		{"serve", "--retention=-1h"},
 	} {
 		fails(t, 2, "--help", append(args, "--data", dir)...)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("wrong usage left %v", entries)
+	}
+}
+
+// The retention of an account takes days, and so does that of the server.
+func TestADurationMayBeInDays(t *testing.T) {
+	dir := t.TempDir()
+	for days, status := range map[string]string{"30d": "ok", "0d": "wrong"} {
+		t.Setenv("HOOKGLASS_RETENTION", days)
+		r := run(t, "", "doctor", "--json", "--smtp-listen", "off", "--data", dir)
+		found := member(t, member(t, decode(t, r.out), "findings").([]any)[0], "status")
+		if found != status {
+			t.Errorf("%s: %v, %+v", days, found, r)
+		}
 	}
 }
 

@@ -65,22 +65,27 @@ func line(format string, args ...any) func(io.Writer) error {
 // span is a duration that also counts in days, as people say of the life of tokens and data.
 type span time.Duration
 
-// UnmarshalText reads 720h, 90m or 30d.
+// UnmarshalText reads what [ParseDuration] does.
 func (s *span) UnmarshalText(text []byte) error {
-	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+	d, err := ParseDuration(string(text))
+	*s = span(d)
+	return err
+}
+
+// ParseDuration reads 720h, 90m or 30d: the durations of all flags.
+func ParseDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil {
-			return fmt.Errorf("%q is not a number of days", text)
+			return 0, fmt.Errorf("%q is not a number of days", text)
 		}
-		*s = span(time.Duration(n) * 24 * time.Hour)
-		return nil
+		return time.Duration(n) * 24 * time.Hour, nil
 	}
-	d, err := time.ParseDuration(string(text))
+	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is not a duration such as 30d, 720h or 15m", text)
+		return 0, fmt.Errorf("%q is not a duration such as 30d, 720h or 15m", text)
 	}
-	*s = span(d)
-	return nil
+	return d, nil
 }
 
 // databasePath is the file of the embedded database.
