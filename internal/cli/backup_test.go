@@ -205,6 +205,24 @@ func TestRestoreRefusesAPlaceThatIsNotEmptyOrInUse(t *testing.T) {
 	})
 }
 
+// The service's user may write to its data directory alone, so backups come and go through it.
+func TestABackupInTheDataDirectoryIsNotInItsOwnWay(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	file := filepath.Join(i.dir, "before.backup")
+	object(t, "", i.args("backup", file)...)
+	target := freshSQLite(t)
+	if err := os.Mkdir(target.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	moved := filepath.Join(target.dir, "before.backup")
+	if err := os.Rename(file, moved); err != nil {
+		t.Fatal(err)
+	}
+	object(t, "", target.args("restore", moved)...)
+	i.whole(t, target)
+	fails(t, 1, "not empty", target.args("restore", moved)...)
+}
+
 func TestADamagedBackupIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	dir := t.TempDir()
