@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,9 @@ type caseRequest struct {
 	Headers  [][2]string `yaml:"headers"`
 	BodyFile string      `yaml:"body_file,omitempty"` // without one there is no body
 }
+
+// methodMail stands in the place of a mail's method.
+const methodMail = "EMAIL"
 
 // errMissing ends the sentence that a file begins.
 var errMissing = errors.New("is not there")
@@ -113,19 +117,21 @@ func (d *caseDir) outside(name string, err error) error {
 
 // files reads the case files in the order of their names, or the one that name says. One that can not be used says so in its fault.
 func (d *caseDir) files(name string) (files []*caseFile, err error) {
-	if name != "" {
-		name = strings.TrimSuffix(filepath.Base(name), ".yaml") + ".yaml"
-	}
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if entry.Name() == name || name == "" && strings.HasSuffix(entry.Name(), ".yaml") {
+		if entry.Name() != stem(entry.Name()) && (name == "" || stem(entry.Name()) == stem(filepath.Base(name))) {
 			files = append(files, d.file(entry.Name()))
 		}
 	}
 	return files, nil
+}
+
+// stem is the name of a case file without what tells that it is one.
+func stem(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".yml"), ".yaml")
 }
 
 // some is files, and an error where there is none.
@@ -135,7 +141,7 @@ func (d *caseDir) some(name string) ([]*caseFile, error) {
 	case err != nil || len(files) > 0:
 		return files, err
 	case name != "":
-		return nil, fmt.Errorf("there is no case file %s.yaml in %s", strings.TrimSuffix(filepath.Base(name), ".yaml"), d.path)
+		return nil, fmt.Errorf("there is no case file %s.yaml in %s", stem(filepath.Base(name)), d.path)
 	}
 	return nil, fmt.Errorf("there is no case file in %s; write them with \"hookglass cases pull\"", d.path)
 }
@@ -158,6 +164,8 @@ func (d *caseDir) file(name string) *caseFile {
 		f.fault = fmt.Errorf("%s is empty", f.path)
 	} else if err != nil {
 		f.fault = fmt.Errorf("%s: %w", f.path, err)
+	} else if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would never be run
+		f.fault = fmt.Errorf("%s holds more than one document", f.path)
 	}
 	return f
 }
@@ -234,6 +242,31 @@ type suite struct {
 	Cases    []testCase `xml:"testcase"`
 }
 
+const suiteName = "hookglass cases"
+
+// add adds a case that was run, and returns its exit code.
+func (s *suite) add(name, file string, state hookglass.RunState, detail string, took time.Duration) (code int) {
+	k := testCase{Name: name, File: file, Seconds: fmt.Sprintf("%.3f", took.Seconds())}
+	switch state {
+	case hookglass.RunPassed:
+		code = exitDone
+	case hookglass.RunAssertionFailed:
+		code = exitAssertion
+		s.Failures++
+		k.Failure = &problem{Message: "assertion failed", Type: string(state), Text: detail}
+	default:
+		code = exitUncertain
+		if state == hookglass.RunTransportFailed {
+			code = exitTransport
+		}
+		s.Errors++
+		k.Error = &problem{Message: detail, Type: string(state)}
+	}
+	s.Tests++
+	s.Cases = append(s.Cases, k)
+	return code
+}
+
 func (s suite) write(path string) error {
 	text, err := xml.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -244,7 +277,7 @@ func (s suite) write(path string) error {
 
 type testCase struct {
 	Name    string   `xml:"name,attr"`
-	File    string   `xml:"file,attr"`
+	File    string   `xml:"file,attr,omitempty"`
 	Seconds string   `xml:"time,attr"`
 	Failure *problem `xml:"failure,omitempty"`
 	Error   *problem `xml:"error,omitempty"`
@@ -306,38 +339,20 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		everywhere = append(everywhere, rule)
 	}
 	network := outbound.New(outbound.Config{Allow: everywhere})
-	report := suite{Name: "hookglass cases", Tests: len(files)}
+	report := suite{Name: suiteName}
 	worst, failed := exitDone, 0
 	out, results := c.progress(t), make([]caseResult, len(files))
 	for i, f := range files {
 		state, detail, took := f.run(ctx, network, r.Target)
-		name := cmp.Or(f.Name, strings.TrimSuffix(f.name, ".yaml"))
+		name := cmp.Or(f.Name, stem(f.name))
 		fmt.Fprintf(out, "%-16s %s\n", state, visible(name))
 		ms := took.Milliseconds()
 		results[i] = f.result(string(state))
 		results[i].DurationMS, results[i].Message = &ms, detail
-		k := testCase{Name: name, File: f.path, Seconds: fmt.Sprintf("%.3f", took.Seconds())}
-		code := exitDone
-		switch state {
-		case hookglass.RunPassed:
-		case hookglass.RunAssertionFailed:
-			code = exitAssertion
-			report.Failures++
-			k.Failure = &problem{Message: "assertion failed", Type: string(state), Text: detail}
-		default:
-			code = exitUncertain
-			if state == hookglass.RunTransportFailed {
-				code = exitTransport
-			}
-			report.Errors++
-			k.Error = &problem{Message: detail, Type: string(state)}
-		}
-		if code != exitDone {
-			failed++
+		if code := report.add(name, f.path, state, detail, took); code != exitDone {
+			failed, worst = failed+1, max(worst, code)
 			fmt.Fprintln(out, "  "+strings.ReplaceAll(visibleLines(detail), "\n", "\n  "))
 		}
-		worst = max(worst, code)
-		report.Cases = append(report.Cases, k)
 	}
 	if r.JUnit != "" {
 		if err := report.write(r.JUnit); err != nil {
@@ -368,6 +383,9 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 	if f.Request == nil {
 		return blocked(fmt.Errorf("%s has no request: its event was gone when it was pulled", f.path))
 	}
+	if f.Request.Method != methodMail && !slices.Contains(hookglass.Methods, f.Request.Method) {
+		return blocked(fmt.Errorf("%s: the method of the request must be one of %s", f.path, strings.Join(hookglass.Methods, ", ")))
+	}
 	body, err := f.body()
 	if err != nil {
 		return blocked(err)
@@ -383,7 +401,7 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 	for _, h := range f.Request.Headers {
 		e.Headers = append(e.Headers, hookglass.Header{Name: h[0], Value: h[1]})
 	}
-	if e.Method == "EMAIL" {
+	if e.Method == methodMail {
 		e.Type, e.From, e.To, e.Subject = hookglass.EventEmail, e.Headers.Get("From"), e.Headers.Get("To"), e.Headers.Get("Subject")
 	}
 	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
@@ -413,7 +431,7 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 			if result.Actual != nil {
 				actual = string(result.Actual)
 			}
-			lines = append(lines, fmt.Sprintf("%s %s: expected %s, got %s", result.Kind, result.Path, result.Expected, actual))
+			lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(result.Kind+" "+result.Path), result.Expected, actual))
 		}
 	}
 	return hookglass.RunAssertionFailed, strings.Join(lines, "\n"), got.Duration

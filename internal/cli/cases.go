@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -73,11 +74,11 @@ func (*CasesListCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 
 // CasesRunCmd is `hookglass cases run`.
 type CasesRunCmd struct {
-	Case   string        `arg:"" optional:"" help:"The case's id; with --target, a file's name without .yaml. Without one, all files."`
+	Case   string        `arg:"" optional:"" help:"The case's id; with --target, a file's name without its ending. Without one, all files."`
 	Key    string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same run again."`
 	Wait   time.Duration `default:"2m" help:"How long to wait for the end of a run on the server."`
 	Target string        `placeholder:"URL" help:"Send the case files in --dir from here to this URL, whatever target they name."`
-	JUnit  string        `name:"junit" placeholder:"FILE" help:"With --target: write the results as JUnit XML."`
+	JUnit  string        `name:"junit" placeholder:"FILE" help:"Write the results as JUnit XML."`
 }
 
 // Help implements kong.HelpProvider.
@@ -128,13 +129,14 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	}
 	err = c.print(t, api.One[api.ReplayCaseRun]{Data: run}, func(w io.Writer) error {
 		fmt.Fprintf(w, "%s %s\n", run.ID, run.State)
-		for _, a := range run.Assertions {
-			if !a.Passed {
-				fmt.Fprintf(w, "  %s %s: expected %s, got %s\n", a.Kind, visible(a.Path), visible(string(a.Expected)), visible(string(a.Actual)))
-			}
+		for _, line := range missed(run) {
+			fmt.Fprintln(w, "  "+visible(line))
 		}
 		return nil
 	})
+	if err == nil && r.JUnit != "" {
+		err = reportRun(run, r.JUnit)
+	}
 	if err == nil && run.State != string(hookglass.RunPassed) {
 		err = fmt.Errorf("the case did not pass: %s", run.State)
 		if run.Error != nil {
@@ -142,4 +144,28 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 		}
 	}
 	return err
+}
+
+// missed are the assertions that a run did not satisfy, a line each.
+func missed(run api.ReplayCaseRun) (lines []string) {
+	for _, a := range run.Assertions {
+		if !a.Passed {
+			lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(a.Kind+" "+a.Path), a.Expected, a.Actual))
+		}
+	}
+	return lines
+}
+
+// reportRun writes the run of one case as JUnit XML.
+func reportRun(run api.ReplayCaseRun, path string) error {
+	detail, took := strings.Join(missed(run), "\n"), time.Duration(0)
+	if run.Error != nil {
+		detail = run.Error.Message
+	}
+	if run.DurationMS != nil {
+		took = time.Duration(*run.DurationMS) * time.Millisecond
+	}
+	s := suite{Name: suiteName}
+	s.add(run.ReplayCaseID, "", hookglass.RunState(run.State), detail, took)
+	return s.write(path)
 }

@@ -381,6 +381,43 @@ func TestCaseFilesThatAreNotThere(t *testing.T) {
 	}
 }
 
+func TestNoCaseFileIsPassedOver(t *testing.T) {
+	d := newCaseDir(t)
+	one := "name: one\nsource_id: " + d.event + "\ntarget_url: " + d.target + "\nstatus: 2xx\nrequest: {method: POST}\n"
+	d.write("a.yaml", one)
+	d.write("b.yml", one)
+	d.write("notes.txt", one)
+	says(t, d.local("--json"), 0, "a.yaml", "b.yml")
+	says(t, d.local("b"), 0, "passed")
+	says(t, d.local("b.yml"), 0, "passed")
+	d.write("b.yml", one+"---\n"+one)
+	says(t, d.local(), 3, "b.yml holds more than one document", "1 of 2 cases did not pass")
+	for _, method := range []string{"post", "TRACE", "''"} {
+		d.write("b.yml", strings.Replace(one, "POST", method, 1))
+		d.got = nil
+		says(t, d.local("b"), 3, "the method of the request must be one of GET, POST")
+		if d.got != nil {
+			t.Errorf("%s was sent", method)
+		}
+	}
+}
+
+func TestARunOnTheServerIsReported(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("plain")
+	id := strings.Fields(strings.SplitAfter(d.read("plain.yaml"), "id: ")[1])[0]
+	report := filepath.Join(d.dir, "out.xml")
+	says(t, d.run("run", id, "--junit", report), 0, "passed")
+	if text := d.read("out.xml"); !strings.Contains(text, `tests="1" failures="0" errors="0"`) || !strings.Contains(text, `name="`+id+`"`) {
+		t.Error(text)
+	}
+	d.status = 500
+	says(t, d.run("run", id, "--junit", report), 1, `  status: expected "2xx", got 500`)
+	if text := d.read("out.xml"); !strings.Contains(text, `failures="1"`) || !strings.Contains(text, `status: expected &#34;2xx&#34;, got 500`) {
+		t.Error(text)
+	}
+}
+
 func TestARunFromHereHasNoSecret(t *testing.T) {
 	d := newCaseDir(t)
 	d.saved("plain")

@@ -107,7 +107,7 @@ func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint stri
 	if err != nil {
 		return nil, err
 	}
-	request.BodyFile = strings.TrimSuffix(f.name, ".yaml") + ".body"
+	request.BodyFile = stem(f.name) + ".body"
 	for i, h := range request.Headers {
 		if f.Request != nil && i < len(f.Request.Headers) && asText(f.Request.Headers[i]) == h {
 			request.Headers[i] = f.Request.Headers[i] // the file may know the bytes
