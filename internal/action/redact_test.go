@@ -129,6 +129,21 @@ func TestTheLongerOfTwoSecretsGoesFirst(t *testing.T) {
 	}
 }
 
+// A few large secrets do not take from the short ones that these are found encoded and in pieces.
+func TestLargeSecretsLeaveRoomForShortOnes(t *testing.T) {
+	const token = "canary-7f3a9b2c4d5e6f70-9081a2b3"
+	var masks []action.Mask
+	for i := range 60 {
+		masks = append(masks, action.Mask{Value: fmt.Sprintf("%d%s", i, strings.Repeat(string(rune('a'+i%26)), 16<<10))})
+	}
+	r := action.NewRedactor(append(masks, action.Mask{Value: token})...)
+	for _, s := range []string{hex.EncodeToString([]byte(token)), base64.StdEncoding.EncodeToString([]byte("user:" + token)), token[:20], token[12:]} {
+		if got, _ := r.Text("<" + s + ">"); strings.Contains(got, s[4:12]) {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+}
+
 // However many secrets there are, each is found as it is and as JSON writes it.
 func TestManyLongSecrets(t *testing.T) {
 	var masks []action.Mask
