@@ -2,6 +2,8 @@ package capture
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -101,21 +103,17 @@ func (s *Service) Purge(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, d := range due {
-		if err := s.purge(ctx, d); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
-			return err
-		}
-	}
+	failed := s.purge(ctx, due)
 	for more := true; more; {
 		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 			more, err = tx.PurgeAttempts(now, s.cfg.Retention)
 			return err
 		})
 		if err != nil {
-			return err
+			return errors.Join(failed, err)
 		}
 	}
-	return nil
+	return failed
 }
 
 // tendEvery is how often ranges of payloads are looked after.
@@ -137,17 +135,28 @@ func (s *Service) Tend(ctx context.Context) error {
 	}
 }
 
-func (s *Service) purge(ctx context.Context, d store.PurgeDue) error {
-	for more := true; more; {
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			_, more, err = tx.PurgeEvents(d)
-			return err
-		})
-		if err != nil {
-			return err
+// purge deletes a piece of each endpoint in turn, so that one of which much is due, or that fails, does not keep the others from being purged.
+func (s *Service) purge(ctx context.Context, due []store.PurgeDue) (failed error) {
+	for len(due) > 0 {
+		left := due[:0]
+		for _, d := range due {
+			var more bool
+			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+				_, more, err = tx.PurgeEvents(d)
+				return err
+			})
+			switch {
+			case hookglass.Is(err, hookglass.CodeUnavailable):
+				return errors.Join(failed, err) // nor would it for others
+			case err == nil && more:
+				left = append(left, d)
+			case err != nil && !hookglass.Is(err, hookglass.CodeNotFound):
+				failed = errors.Join(failed, fmt.Errorf("purge endpoint %d: %w", d.EndpointNum, err))
+			}
 		}
+		due = left
 	}
-	return nil
+	return failed
 }
 
 // erasePieces is how many transactions an erase job takes before others have their turn.

@@ -1,0 +1,60 @@
+package capture_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// An endpoint of which much is due does not keep others from being purged in time.
+func TestEndpointsArePurgedInTurns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		other, _, err := b.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		past := func(e hookglass.Endpoint) {
+			at := time.Now().Add(-2 * time.Hour)
+			ev := &hookglass.Event{
+				ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: at, Method: "POST", Path: "/",
+				URL: "http://x/", Proto: "HTTP/1.1", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+				Payload: &hookglass.Payload{Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
+			}
+			if err := db.Capture(t.Context(), 0, ev); err != nil {
+				t.Fatal(err)
+			}
+		}
+		past(other) // first, so that it has been told of everywhere when the purge begins
+		for range 1_100 { // three pieces
+			past(b.ep)
+		}
+		count := func(e hookglass.Endpoint) (n int64) {
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				now, err := v.Endpoint(string(e.ID))
+				n = now.EventCount
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		watched := db.Watch(store.TopicEvents(other.Num), stop) // what comes next finds the context ended
+		if err := b.captures.Purge(ctx); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Error(err)
+		}
+		watched.Close()
+		if n, m := count(b.ep), count(other); n != 600 || m != 0 {
+			t.Errorf("%d and %d events are left when the second endpoint was purged", n, m)
+		}
+		if err := b.captures.Purge(t.Context()); err != nil || count(b.ep) != 0 {
+			t.Errorf("%v, and %d events are left", err, count(b.ep))
+		}
+	})
+}
