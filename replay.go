@@ -51,12 +51,17 @@ func ParseReplayOptions(prefix, identity, signature string) (ReplayOptions, []Fi
 	return o, faults
 }
 
+// Plain reports whether the modes need no right of the account's.
+func (o ReplayOptions) Plain() bool {
+	return o.Identity != IdentityRegenerate && o.Signature != SignatureResign
+}
+
 // Permitted answers payment_method_required where a mode needs a right that the account lacks (spec, Replay rules 3 and 4).
 func (o ReplayOptions) Permitted(e Entitlements) error {
-	if o.Identity == IdentityRegenerate || o.Signature == SignatureResign {
-		return e.MayRegenerateOrResign()
+	if o.Plain() {
+		return nil
 	}
-	return nil
+	return e.MayRegenerateOrResign()
 }
 
 // TunnelTarget is the word that names the connected local machine where a target URL stands (decisions, section 7).

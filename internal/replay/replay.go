@@ -128,7 +128,15 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	var src source
 	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips more.
 	err := s.db.Glance(ctx, who, func(v *store.View) (err error) {
-		if src, err = s.source(v, ref); err != nil {
+		if src.endpoint, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		if !options.Plain() || !shift.IsZero() { // what most replays do is everybody's
+			if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
+				return err
+			}
+		}
+		if src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num); err != nil {
 			return err
 		}
 		src.event, err = v.EventOf(src.endpoint, eventID)
@@ -176,15 +184,20 @@ func (s *Service) source(v *store.View, ref string) (src source, err error) {
 }
 
 func (s *Service) fill(v *store.View, src *source) (err error) {
-	if src.endpoint.AccountID != 0 {
-		account, err := v.Account(src.endpoint.AccountID)
-		if err != nil {
-			return err
-		}
-		src.entitlements = account.Entitlements()
+	if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
+		return err
 	}
 	src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
 	return err
+}
+
+// entitlements are those of an endpoint's account, none without one.
+func entitlements(v *store.View, e hookglass.Endpoint) (hookglass.Entitlements, error) {
+	if e.AccountID == 0 {
+		return hookglass.Entitlements{}, nil
+	}
+	account, err := v.Account(e.AccountID)
+	return account.Entitlements(), err
 }
 
 // key is the tenant whose requests are bounded together.

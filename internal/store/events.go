@@ -96,20 +96,23 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	if err != nil {
 		return nil, err
 	}
-	e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error {
-		return v.queryRow("request", "SELECT "+listColumns+" FROM events WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)",
-			[]any{string(eventID), endpoint.Num}, dest...)
-	})
+	// One statement, which a server that knows it need not plan again, as it would one that names the payload by its number.
+	found, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
+		var p payloadRow
+		e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error { return scan(append(dest, p.dest()...)...) })
+		if err != nil {
+			return nil, err
+		}
+		return e, p.fill(e)
+	}, "SELECT "+listColumns+", "+payloadColumns+` FROM events JOIN payloads USING (seq)
+		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, string(eventID), endpoint.Num)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.loadPayloads([]*hookglass.Event{e}); err != nil {
-		return nil, err
+	if len(found) == 0 {
+		return nil, hookglass.NotFound("request")
 	}
-	if e.Payload == nil {
-		return nil, hookglass.NotFound("request") // deleted between the two statements
-	}
-	return e, nil
+	return found[0], nil
 }
 
 // event finds an event of the log in the list form; lock is appended to the statement.
@@ -259,37 +262,49 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 	for i, e := range events {
 		index[e.Seq], seqs[i] = e, e.Seq
 	}
-	rows, err := v.q.QueryContext(v.ctx, `SELECT seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope,
-		(SELECT verdict FROM mail_verdicts WHERE event = seq) FROM payloads WHERE `+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	_, err := queryAll(v, func(scan func(...any) error) (e *hookglass.Event, err error) {
 		var seq int64
-		var url, proto string
-		var headers, trailers, replyHeaders sql.RawBytes
-		var p hookglass.Payload
-		var r hookglass.Reply
-		var status, delay sql.NullInt64
-		var source, envelope sql.NullString
-		if err := rows.Scan(&seq, &url, &proto, &headers, &trailers, &p.Body, &status, &source, &delay, &replyHeaders, &r.Body, &envelope, &p.Verdict); err != nil {
-			return err
+		var p payloadRow
+		if err := scan(append([]any{&seq}, p.dest()...)...); err != nil {
+			return nil, err
 		}
-		p.Headers = hookglass.ParseWire(headers)
-		if len(trailers) > 0 {
-			p.Trailers = hookglass.ParseWire(trailers)
-		}
-		if source.Valid { // without a status where no answer was given
-			r.Status, r.Source, r.Delay = int(status.Int64), hookglass.ResponseSource(source.String), time.Duration(delay.Int64)*time.Millisecond
-			r.Headers = hookglass.ParseWire(replyHeaders)
-			p.Reply = &r
-		}
-		if p.Envelope, err = decodeEnvelope(envelope.String); err != nil {
-			return fmt.Errorf("envelope of %s: %w", index[seq].ID, err)
-		}
-		e := index[seq]
-		e.URL, e.Proto, e.Payload = decodeText(url), proto, &p
+		return e, p.fill(index[seq])
+	}, "SELECT seq, "+payloadColumns+" FROM payloads WHERE "+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
+	return err
+}
+
+const payloadColumns = `url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope,
+	(SELECT verdict FROM mail_verdicts WHERE event = seq)`
+
+// payloadRow is where payloadColumns are scanned to.
+type payloadRow struct {
+	url, proto                      string
+	headers, trailers, replyHeaders sql.RawBytes
+	payload                         hookglass.Payload
+	reply                           hookglass.Reply
+	status, delay                   sql.NullInt64
+	source, envelope                sql.NullString
+}
+
+func (r *payloadRow) dest() []any {
+	return []any{&r.url, &r.proto, &r.headers, &r.trailers, &r.payload.Body, &r.status, &r.source, &r.delay, &r.replyHeaders, &r.reply.Body, &r.envelope, &r.payload.Verdict}
+}
+
+// fill gives the event what was scanned, before the next row is.
+func (r *payloadRow) fill(e *hookglass.Event) (err error) {
+	p, reply := r.payload, r.reply // without what belongs to the driver
+	p.Headers = hookglass.ParseWire(r.headers)
+	if len(r.trailers) > 0 {
+		p.Trailers = hookglass.ParseWire(r.trailers)
 	}
-	return rows.Err()
+	if r.source.Valid { // without a status where no answer was given
+		reply.Status, reply.Source, reply.Delay = int(r.status.Int64), hookglass.ResponseSource(r.source.String), time.Duration(r.delay.Int64)*time.Millisecond
+		reply.Headers = hookglass.ParseWire(r.replyHeaders)
+		p.Reply = &reply
+	}
+	if p.Envelope, err = decodeEnvelope(r.envelope.String); err != nil {
+		return fmt.Errorf("envelope of %s: %w", e.ID, err)
+	}
+	e.URL, e.Proto, e.Payload = decodeText(r.url), r.proto, &p
+	return nil
 }
