@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"hookglass"
 	"hookglass/api"
@@ -165,6 +167,7 @@ func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.Li
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := in.read(v, p)
 		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, viewRun)
+		slices.SortFunc(out.Data, func(a, b runView) int { return strings.Compare(b.ID, a.ID) }) // one that began later may have been stored before
 		return err
 	})
 	return out, err

@@ -9,12 +9,46 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/action"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 )
+
+// Runs are listed by when they were created, as by the API, though one that began later was stored before.
+func TestRunsAreListedNewestFirst(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ep := s.endpoint("Payments")
+		_, made := s.call("create_action", args{"endpoint_id": ep, "name": "Mark", "steps": []args{{"step_type": "ignore", "config": args{}}}})
+		now := s.db.Now()
+		ids := []string{hookglass.NewSortableID(hookglass.PrefixActionRun, now), hookglass.NewSortableID(hookglass.PrefixActionRun, now.Add(time.Second))}
+		for _, id := range []string{ids[1], ids[0]} {
+			eventID := s.receive(ep, "/", "application/json", "{}")
+			err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				a, err := tx.Action(ep, at(made, "data", "id").(string))
+				if err != nil {
+					return err
+				}
+				e, err := tx.Event(ep, eventID)
+				if err != nil {
+					return err
+				}
+				_, err = tx.InsertActionRun(&store.HeldRun{ActionRun: hookglass.ActionRun{
+					ID: id, EndpointNum: e.EndpointNum, ActionNum: a.Num, ActionID: a.ID, EventSeq: e.Seq, EventID: e.ID, Status: hookglass.ActionRunCompleted, StartedAt: now, FinishedAt: now,
+				}}, 0)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, got := s.call("get_action_runs", args{"endpoint_id": ep}); at(got, "data", 0, "id") != ids[1] || at(got, "data", 1, "id") != ids[0] {
+			t.Errorf("%v", got)
+		}
+	})
+}
 
 // The tools and their scopes, as the specification has them ("MCP interface"), and what each may do.
 var specified = map[string]struct{ scope, hints string }{
