@@ -29,7 +29,7 @@ func TestEndpointsArePurgedInTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		past(other) // first, so that it has been told of everywhere when the purge begins
+		past(other)       // first, so that it has been told of everywhere when the purge begins
 		for range 1_100 { // three pieces
 			past(b.ep)
 		}
