@@ -334,6 +334,26 @@ func TestTheReadablePageAsksNobodyElse(t *testing.T) {
 	})
 }
 
+// WCAG 2.2, 2.1.1: what scrolls in itself is reached by keys. Blocks of code are, by their tabindex, and the list of operations, by its links.
+func TestTheReadablePageScrollsWhereKeysCan(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	req, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSuffix(s.url, rest.Base)+"/docs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page := s.do(req)
+	style, _, _ := strings.Cut(page, "</style>")
+	for _, rule := range strings.SplitAfter(style, "}") {
+		selector, declared, _ := strings.Cut(strings.Trim(rule, "}\n"), "{")
+		if strings.Contains(declared, "overflow") && strings.Contains(declared, ":auto") && !strings.HasSuffix(selector, "pre") && !strings.HasSuffix(selector, "nav") {
+			t.Errorf("%s scrolls", selector)
+		}
+	}
+	if strings.Contains(page, "<pre>") {
+		t.Error("a block of code is not reached by keys")
+	}
+}
+
 func TestDescriptionsNeedNoToken(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	for path, media := range map[string]string{"/openapi.json": "application/json", "/openapi.yaml": "application/yaml"} {
