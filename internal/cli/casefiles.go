@@ -59,6 +59,12 @@ type caseRequest struct {
 	Provider string      `yaml:"provider,omitempty"`
 	Headers  [][2]string `yaml:"headers"`
 	BodyFile string      `yaml:"body_file,omitempty"` // without one there is no body
+
+	// Of mail, whose JSON tells them: the addresses are those of the envelope, where its headers name none.
+	From           string                    `yaml:"from,omitempty"`
+	To             string                    `yaml:"to,omitempty"`
+	ReceivedAt     time.Time                 `yaml:"received_at,omitempty"`
+	Authentication *hookglass.Authentication `yaml:"authentication,omitempty"`
 }
 
 // methodMail stands in the place of a mail's method.
@@ -402,7 +408,13 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 		e.Headers = append(e.Headers, hookglass.Header{Name: h[0], Value: h[1]})
 	}
 	if e.Method == methodMail {
-		e.Type, e.From, e.To, e.Subject = hookglass.EventEmail, e.Headers.Get("From"), e.Headers.Get("To"), e.Headers.Get("Subject")
+		e.Type, e.From, e.To = hookglass.EventEmail, f.Request.From, f.Request.To
+		if e.ReceivedAt = f.Request.ReceivedAt; e.ReceivedAt.IsZero() {
+			e.ReceivedAt = time.Now()
+		}
+		if f.Request.Authentication != nil {
+			e.Authentication = *f.Request.Authentication
+		}
 	}
 	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
 		return blocked(fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint, which a run from here does not have; run the case on the server (\"hookglass cases run %s\"), or set signature_mode to preserve", f.path, cmp.Or(f.ID, "CASE")))

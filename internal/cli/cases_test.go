@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -399,6 +400,35 @@ func TestNoCaseFileIsPassedOver(t *testing.T) {
 		if d.got != nil {
 			t.Errorf("%s was sent", method)
 		}
+	}
+}
+
+func TestAMailIsTheSameFromHere(t *testing.T) {
+	d := newCaseDir(t)
+	d.id = member(t, object(t, "", "endpoints", "create", "Inbox", "--kind", "email"), "data", "id").(string)
+	d.hook = strings.Split(d.hook, "/hooks/")[0] + "/mail/" + d.id
+	d.event = d.send("From: Ada <ada@example.com>\r\nSubject: caf\u00e9\r\n\r\nhello\r\n", http.Header{"Content-Type": {"message/rfc822"}})
+	d.saved("mail")
+	id := strings.Fields(strings.SplitAfter(d.read("mail.yaml"), "id: ")[1])[0]
+	says(t, d.run("run", id), 0, "passed")
+	sent := d.body
+	says(t, d.local(), 0, "passed")
+	unjudged := regexp.MustCompile(`"authentication":\{[^}]*\}`) // it may come between the two
+	if got := unjudged.ReplaceAllString(d.body, ""); got != unjudged.ReplaceAllString(sent, "") {
+		t.Errorf("from here:\n%s\nfrom the server:\n%s", d.body, sent)
+	}
+	d.edit("mail.yaml", "authentication:", "authentication: {spf: fail, dkim: none, dmarc: fail}\n  was:")
+	d.edit("mail.yaml", "  was:\n", "")
+	for _, name := range []string{"spf", "dkim", "dmarc"} {
+		text := d.read("mail.yaml")
+		d.write("mail.yaml", regexp.MustCompile(`(?m)^    `+name+`: \w+\n`).ReplaceAllString(text, ""))
+	}
+	says(t, d.local(), 0, "passed")
+	if !strings.Contains(d.body, `"authentication":{"spf":"fail","dkim":"none","dmarc":"fail"}`) {
+		t.Errorf("%s", d.body)
+	}
+	if r := d.run("pull"); strings.Contains(r.err, "warning") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -111,7 +111,7 @@ func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint stri
 	for i, h := range request.Headers {
 		if f.Request != nil && i < len(f.Request.Headers) && asText(f.Request.Headers[i]) == h {
 			request.Headers[i] = f.Request.Headers[i] // the file may know the bytes
-		} else if ambiguous(h[1]) {
+		} else if request.Method != methodMail && ambiguous(h[1]) { // a mail is sent as its body says
 			warnings = append(warnings, fmt.Sprintf("the header %s is written as UTF-8, since the API does not tell in which encoding it came; if it was ISO 8859-1, write its bytes as !!binary, in base64", h[0]))
 		}
 	}
@@ -127,7 +127,12 @@ func sourceOf(ctx context.Context, from *client.Client, endpoint, id string) (r 
 	}
 	var b bytes.Buffer
 	err = from.RequestBody(ctx, endpoint, id, &b)
-	return caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.HeaderList}, b.Bytes(), err
+	r = caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.HeaderList}
+	if e.Authentication != nil {
+		r.From, r.To = deref(e.From), deref(e.To)
+		r.ReceivedAt, r.Authentication = e.RequestedAt.Time, &hookglass.Authentication{SPF: e.Authentication.SPF, DKIM: e.Authentication.DKIM, DMARC: e.Authentication.DMARC}
+	}
+	return r, b.Bytes(), err
 }
 
 // asText is a header as the API gives it: bytes that are not UTF-8 are taken for ISO 8859-1.
