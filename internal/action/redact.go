@@ -78,8 +78,8 @@ func hide(masks []Mask, often bool) *hiddenValues {
 	h := &hiddenValues{often: often}
 	h.fragments.often = often
 	known := map[string]bool{}
-	masks = slices.Clone(masks)
-	slices.SortStableFunc(masks, func(a, b Mask) int { return len(a.Value) - len(b.Value) }) // what is bounded goes to the many that are short
+	// Of many, parts and rarer spellings of the shortest are found: they are passwords and keys.
+	masks = slices.SortedStableFunc(slices.Values(masks), func(a, b Mask) int { return len(a.Value) - len(b.Value) })
 	for _, m := range masks {
 		if m.Shown == "" {
 			m.Shown = Mark

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -106,7 +105,7 @@ func (vs *vaults) keep(workspaceID int64, v *vault) {
 	vs.known[workspaceID] = v
 }
 
-// open makes a redactor of sealed secrets. Of many, parts and rarer spellings of the shortest are found: they are passwords and keys.
+// open makes a redactor of sealed secrets.
 func (vs *vaults) open(secrets []hookglass.ActionSecret) *Redactor {
 	var masks []Mask
 	for _, s := range secrets {
@@ -117,6 +116,5 @@ func (vs *vaults) open(secrets []hookglass.ActionSecret) *Redactor {
 		}
 		masks = append(masks, Mask{Value: string(plain), Shown: Placeholder(s.Name)})
 	}
-	slices.SortStableFunc(masks, func(a, b Mask) int { return cmp.Compare(len(a.Value), len(b.Value)) })
 	return &Redactor{[]*hiddenValues{hide(masks, true)}}
 }
