@@ -274,6 +274,9 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	if err := filled(ctx, db); err != nil {
 		return err
 	}
+	if err := db.EndLeases(ctx); err != nil {
+		return err
+	}
 	s.accounts = account.New(db, s.log.With("part", "account"))
 	keys, err := s.cfg.openKeys(ctx, db)
 	if err != nil {
