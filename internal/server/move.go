@@ -86,7 +86,7 @@ func unequal(r *move.Report) error {
 }
 
 func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) (r *move.Report, err error) {
-	if err := to.Virgin(ctx); err != nil { // before the schema is looked at, for which a table is made
+	if err := to.Virgin(ctx); err != nil {
 		return nil, err
 	}
 	have, need, err := to.SchemaVersion(ctx)

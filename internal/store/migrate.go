@@ -14,8 +14,16 @@ import (
 var migrations embed.FS
 
 // Migrate brings the schema up to date. Nodes that start together wait for each other; a migration cut
-// off by a crash is repeated or continued by the next call.
+// off by a crash is repeated or continued by the next call. A schema that a newer program made is refused: this one
+// does not know what it would have to keep.
 func (db *DB) Migrate(ctx context.Context) error {
+	have, need, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if have > need {
+		return fmt.Errorf("store: the schema has version %d and was made by a newer program than this one, which knows %d", have, need)
+	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
 }
 
@@ -50,11 +58,24 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 	return db.engine.update(ctx, func(*sql.Tx) (mayBeLost bool, err error) { return false, nil })
 }
 
-// SchemaVersion returns the version of the schema in the database and the one this program needs.
+// SchemaVersion returns the version of the schema in the database, 0 where there is none, and the one this program needs. It
+// changes nothing.
 func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	provider, err := db.migrations()
 	if err != nil {
 		return 0, 0, err
+	}
+	made := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'goose_db_version')"
+	if db.dialect == postgres {
+		made = "SELECT to_regclass('goose_db_version') IS NOT NULL"
+	}
+	var any bool
+	if err := db.read.QueryRowContext(ctx, made).Scan(&any); err != nil {
+		return 0, 0, fmt.Errorf("store: schema version: %w", classify(err))
+	}
+	if !any { // the library would make its table to look into it
+		sources := provider.ListSources()
+		return 0, sources[len(sources)-1].Version, nil
 	}
 	have, need, err = provider.GetVersions(ctx)
 	if err != nil {
