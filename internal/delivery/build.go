@@ -21,9 +21,11 @@ import (
 
 // The headers of every replay (spec, Replay rule 6; decisions, section 1).
 const (
-	headerReplay   = "X-Service-Replay"
-	headerOriginal = "X-Service-Original-Request"
-	headerTime     = "X-Service-Replay-Time"
+	headerReplay = "X-Service-Replay"
+	headerTime   = "X-Service-Replay-Time"
+
+	// HeaderOriginal names the event of a replay, and of what is forwarded.
+	HeaderOriginal = "X-Service-Original-Request"
 )
 
 // maxOverrides bounds the headers that a caller sets; maxTargetURL the target with what is put into its query.
@@ -104,11 +106,11 @@ func Build(o Order) (Request, error) {
 		}
 	}
 	out.Headers = slices.DeleteFunc(out.Headers, func(h hookglass.Header) bool {
-		return strings.EqualFold(h.Name, headerReplay) || strings.EqualFold(h.Name, headerOriginal) || strings.EqualFold(h.Name, headerTime)
+		return strings.EqualFold(h.Name, headerReplay) || strings.EqualFold(h.Name, HeaderOriginal) || strings.EqualFold(h.Name, headerTime)
 	})
 	out.Headers = append(out.Headers,
 		hookglass.Header{Name: headerReplay, Value: "true"},
-		hookglass.Header{Name: headerOriginal, Value: string(o.Event.ID)},
+		hookglass.Header{Name: HeaderOriginal, Value: string(o.Event.ID)},
 		hookglass.Header{Name: headerTime, Value: o.At.UTC().Format(time.RFC3339Nano)})
 	r.SentRequest = hookglass.SentRequest{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body}
 	return r, nil

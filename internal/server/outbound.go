@@ -1,9 +1,11 @@
 package server
 
 import (
+	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"hookglass/internal/outbound"
 )
@@ -21,26 +23,46 @@ func (s *Server) outbound() *outbound.Client {
 	return outbound.New(outbound.Config{Allow: s.cfg.allow, Own: own})
 }
 
-// databaseAddresses is where a PostgreSQL URL leads, as far as it names an address.
+// databaseAddresses is where a PostgreSQL URL leads, as far as it names addresses: in its place for hosts, or as parameters, several
+// with commas between them (PostgreSQL, "Connection URIs").
 func databaseAddresses(database string) []netip.AddrPort {
-	u, err := url.Parse(database)
-	if err != nil || u.Host == "" {
-		return nil
+	_, rest, _ := strings.Cut(database, "://")
+	authority, query := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority = rest[:i]
+		_, query, _ = strings.Cut(rest[i:], "?")
 	}
-	port := uint64(5432)
-	if u.Port() != "" {
-		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
-			return nil
+	hosts := strings.Split(authority[strings.LastIndexByte(authority, '@')+1:], ",")
+	var ports []string
+	if parameters, err := url.ParseQuery(query); err == nil {
+		if h := parameters.Get("host"); h != "" {
+			hosts = strings.Split(h, ",")
+		}
+		if p := parameters.Get("port"); p != "" {
+			ports = strings.Split(p, ",")
 		}
 	}
-	hosts := []string{u.Hostname()}
-	if u.Hostname() == "localhost" {
-		hosts = []string{"127.0.0.1", "::1"}
-	}
 	var all []netip.AddrPort
-	for _, h := range hosts {
-		if a, err := netip.ParseAddr(h); err == nil {
-			all = append(all, netip.AddrPortFrom(a, uint16(port)))
+	for i, host := range hosts {
+		port := "5432"
+		if len(ports) > 0 {
+			port = ports[min(i, len(ports)-1)]
+		}
+		if h, p, err := net.SplitHostPort(host); err == nil {
+			host, port = h, p
+		}
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			continue
+		}
+		addresses := []string{strings.Trim(host, "[]")}
+		if host == "localhost" {
+			addresses = []string{"127.0.0.1", "::1"}
+		}
+		for _, address := range addresses {
+			if a, err := netip.ParseAddr(address); err == nil {
+				all = append(all, netip.AddrPortFrom(a, uint16(n)))
+			}
 		}
 	}
 	return all

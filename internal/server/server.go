@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
 	"hookglass/internal/job"
+	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/smtpd"
@@ -383,11 +385,12 @@ func (s *Server) root() http.Handler {
 }
 
 // fromLoopback reports whether the request was made on this machine. One that a proxy passed on was not,
-// wherever the proxy runs.
+// wherever the proxy runs, and neither was one that this service sends for somebody where loopback is allowed: replays and what is
+// forwarded name their event, steps of actions count their hops, and nobody can take that off.
 func fromLoopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback() &&
-		r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""
+		!slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", delivery.HeaderOriginal, outbound.HopHeader}, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {

@@ -173,15 +173,18 @@ func TestHealthAndReadiness(t *testing.T) {
 	if status != 200 || !strings.Contains(string(answer), "hookglass_events_captured_total") {
 		t.Errorf("/metrics: %d %.200s", status, answer)
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/metrics", nil)
-	req.Header.Set("X-Forwarded-For", "192.0.2.1")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	if res.StatusCode != 404 {
-		t.Errorf("/metrics through a proxy: %d", res.StatusCode)
+	// Through a proxy, and through the service itself.
+	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Service-Original-Request", "X-Service-Hops"} {
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/metrics", nil)
+		req.Header.Set(header, "192.0.2.1")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 404 {
+			t.Errorf("/metrics with %s: %d", header, res.StatusCode)
+		}
 	}
 }
 
