@@ -154,7 +154,9 @@ func explain(err error) string {
 	if errors.As(err, &answer) {
 		text := visible(answer.Error())
 		for _, d := range answer.Details {
-			text += "\n  " + visible(d.Field+" "+d.Message)
+			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(text, fault) { // the first is the sentence itself
+				text += "\n  " + fault
+			}
 		}
 		if answer.RequestID != "" && answer.Status >= 500 {
 			text += " (request " + visible(answer.RequestID) + ")"

@@ -215,7 +215,10 @@ func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
 	fails(t, 2, "unknown flag --json", "--json", "serve")
 	fails(t, 2, "unknown flag --json", "--json")
 	fails(t, 2, `"none" but got "x"`, "listen", "--recover", "x")
-	fails(t, 1, "trigger --list", "trigger", "nobody.nothing", "-e", id)
+	fails(t, 1, "hookglass: provider has no sample events; it must be one of github, ", "trigger", "nobody.nothing", "-e", id)
+	if got := run(t, "", "trigger", "nobody.nothing", "-e", id); strings.Count(got.err, "has no sample events") != 1 {
+		t.Errorf("a fault is told twice: %s", got.err)
+	}
 	for _, c := range [][2][]string{
 		{{"help"}, {"--help"}}, {{"help", "endpoints", "create"}, {"endpoints", "create", "--help"}}, {{"--version"}, {"version"}}, {{"endpoints", "-h"}, {"endpoints", "--help"}},
 	} {
