@@ -347,20 +347,21 @@ var schemes = []string{"Basic", "Bearer", "Digest", "DPoP", "Token", "ApiKey", "
 // scheme, as in Bearer {{secrets.NAME}}.
 func (r *Redactor) credential(name, s string) string {
 	shown := r.secrets(s)
-	if shown == s {
-		return Mark
-	}
-	secrets := shown
-	if isAuthorization(name) {
-		scheme, rest, found := strings.Cut(shown, " ")
-		if found && slices.ContainsFunc(schemes, func(known string) bool { return strings.EqualFold(known, scheme) }) {
-			secrets = strings.TrimLeft(rest, " ")
-		}
-	}
-	if !shownSecrets.MatchString(secrets) {
+	if shown == s || !onlySecrets(name, shown) {
 		return Mark
 	}
 	return shown
+}
+
+// onlySecrets reports whether nothing is to be seen in a text but names of secrets and, in an authorisation, a scheme.
+func onlySecrets(name, shown string) bool {
+	if isAuthorization(name) {
+		scheme, rest, found := strings.Cut(shown, " ")
+		if found && slices.ContainsFunc(schemes, func(known string) bool { return strings.EqualFold(known, scheme) }) {
+			shown = strings.TrimLeft(rest, " ")
+		}
+	}
+	return shownSecrets.MatchString(shown)
 }
 
 // isAuthorization reports whether what stands under a name begins with a scheme.
@@ -371,8 +372,8 @@ func isAuthorization(name string) bool {
 
 // embedded redacts a string of a value: as a value where it is JSON.
 func (r *Redactor) embedded(s string) string {
-	if len(s) > 1 && (s[0] == '{' || s[0] == '[') {
-		if v, err := jsondoc.Parse([]byte(s), jsondoc.Wide()); err == nil {
+	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); len(doc) > 1 && (doc[0] == '{' || doc[0] == '[') {
+		if v, err := jsondoc.Parse([]byte(doc), jsondoc.Wide()); err == nil {
 			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: r.Text})
 			if len(paths) == 0 {
 				return s
@@ -381,7 +382,7 @@ func (r *Redactor) embedded(s string) string {
 		}
 	}
 	shown, _ := r.Text(s)
-	return shown
+	return hideNamed(shown)
 }
 
 // Body redacts a body as its Content-Type has it: JSON and forms by the names of their fields, and any text by its secrets.

@@ -1,0 +1,125 @@
+package action
+
+import "strings"
+
+// hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members of what is JSON in
+// part, as the beginning of a long answer and lines of documents are, and in lines of headers.
+func hideNamed(s string) string { return hideHeaderLines(hideMembers(s)) }
+
+// hideMembers looks at each quotation mark as at one that a name begins behind: so it finds members whatever is before them, and in JSON
+// that is written as a string of JSON, whose own marks have backslashes before them.
+func hideMembers(s string) string {
+	var b strings.Builder
+	from := 0
+	for open := strings.IndexByte(s, '"'); open >= 0; {
+		n := strings.IndexByte(s[open+1:], '"')
+		if n < 0 {
+			break
+		}
+		end := open + 1 + n
+		name := strings.TrimRight(s[open+1:end], `\`)
+		slashes := end - open - 1 - len(name)
+		open = end // it may be the mark before the next name
+		colon := afterSpace(s, end+1)
+		if colon == len(s) || s[colon] != ':' || !SensitiveName(name) {
+			continue
+		}
+		start := afterSpace(s, colon+1)
+		stop := valueEnd(s, start, slashes)
+		mark := strings.Repeat(`\`, slashes) + `"`
+		switch text := strings.TrimSuffix(strings.TrimPrefix(s[start:stop], mark), mark); {
+		case text == "", text == "null", text == "true", text == "false", text == "{}", text == "[]", onlySecrets(name, text):
+		default:
+			b.WriteString(s[from:start])
+			b.WriteString(mark + Mark + mark)
+			from = stop
+		}
+		if open = strings.IndexByte(s[stop:], '"'); open >= 0 {
+			open += stop
+		}
+	}
+	b.WriteString(s[from:])
+	return b.String()
+}
+
+func afterSpace(s string, at int) int {
+	return len(s) - len(strings.TrimLeft(s[at:], " \t\r\n"))
+}
+
+// valueEnd is where a value of JSON ends whose quotation marks have backslashes before them; one that is cut off ends with the text.
+func valueEnd(s string, at, slashes int) int {
+	if end := quotedEnd(s, at, slashes); end > at {
+		return end
+	}
+	depth := 0
+	for at < len(s) {
+		switch c := s[at]; {
+		case c == '{', c == '[':
+			depth++
+		case depth == 0 && strings.IndexByte(",}] \t\r\n\\\"", c) >= 0:
+			return at
+		case c == '}', c == ']':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case c == '"', c == '\\':
+			if end := quotedEnd(s, at, slashes); end > at {
+				at = end
+				continue
+			}
+		}
+		at++
+	}
+	return at
+}
+
+// quotedEnd is where a string that begins at a place ends; at, where none begins. Of the backslashes before a mark that closes it, those that
+// write backslashes are a multiple of what one takes.
+func quotedEnd(s string, at, slashes int) int {
+	if !strings.HasPrefix(s[at:], strings.Repeat(`\`, slashes)+`"`) {
+		return at
+	}
+	run := 0
+	for i := at + slashes + 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			run++
+			continue
+		case '"':
+			if run%(2*slashes+2) == slashes {
+				return i + 1
+			}
+		}
+		run = 0
+	}
+	return len(s)
+}
+
+// hideHeaderLines blots out the values of headers that stand in lines of their own. A name without a hyphen must tell of an authorisation or
+// of cookies: a line as "token: is missing" is for people.
+func hideHeaderLines(s string) string {
+	if !strings.Contains(s, ":") {
+		return s
+	}
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		name, rest, found := strings.Cut(line, ":")
+		value := strings.TrimSpace(rest)
+		name = strings.TrimLeft(name, "<> \t") // as tools that show requests have it
+		if found && value != "" && isCredentialHeader(name) && !onlySecrets(name, value) {
+			i := strings.LastIndex(line, value)
+			line = line[:i] + Mark + line[i+len(value):]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+func isCredentialHeader(name string) bool {
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return false
+	}
+	return SensitiveHeader(name) && (strings.Contains(name, "-") || isAuthorization(name) || strings.EqualFold(name, "cookie"))
+}

@@ -1,0 +1,58 @@
+package action_test
+
+import (
+	"strings"
+	"testing"
+
+	"hookglass/internal/action"
+)
+
+// What stands under a sensitive name is hidden in an answer that is JSON in part alone, and nothing else of it is.
+func TestSensitiveNamesInTexts(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
+	pad := strings.Repeat("x", 2<<20) // more than is read as JSON
+	for text, want := range map[string]string{
+		"\n {\"token\":\"abc\",\"a\":1}":                                                   `{"token":"[redacted]","a":1}`,
+		"\ufeff{\"token\":\"abc\"}":                                                        `{"token":"[redacted]"}`,
+		`{"a":1,"a":2, "token" : "abc", "b":"c"}`:                                          `{"a":1,"a":2, "token" : "[redacted]", "b":"c"}`,
+		"{\"a\":1}\n{\"token\":\"abc\"}\n{\"b\":2}":                                        "{\"a\":1}\n{\"token\":\"[redacted]\"}\n{\"b\":2}",
+		`)]}',` + "\n" + `{"a":"b","token":"abc"}`:                                         `)]}',` + "\n" + `{"a":"b","token":"[redacted]"}`,
+		`{"token":"cut off`:                                                                `{"token":"[redacted]"`,
+		`{"token":"with \" and \\","a":1,`:                                                 `{"token":"[redacted]","a":1,`,
+		`{"api_key":12345,"pin":[1,`:                                                       `{"api_key":"[redacted]","pin":[1,`,
+		`{"credentials":{"a":"}","b":["c"]},"d":1,`:                                        `{"credentials":"[redacted]","d":1,`,
+		`{"credentials":{"a":"b`:                                                           `{"credentials":"[redacted]"`,
+		`{"token":null,"password":"","secret":true,"a`:                                     `{"token":null,"password":"","secret":true,"a`,
+		`{"data":"{\"token\":\"a\\\"b\",\"c\":1}","a`:                                      `{"data":"{\"token\":\"[redacted]\",\"c\":1}","a`,
+		`{"data":"{\"password\":12345,\"c\":1}","a`:                                        `{"data":"{\"password\":\"[redacted]\",\"c\":1}","a`,
+		`{"token":"s3cret-value","a`:                                                       `{"token":"{{secrets.KEY}}","a`,
+		`{"headers":{"Authorization":"Bearer abc"},"a`:                                     `{"headers":{"Authorization":"[redacted]"},"a`,
+		"GET / HTTP/1.1\r\nAuthorization: Bearer abc\r\nX-Api-Key: abc\r\nHost: a\r\n\r\n": "GET / HTTP/1.1\r\nAuthorization: [redacted]\r\nX-Api-Key: [redacted]\r\nHost: a\r\n\r\n",
+		"> Cookie: a=b\n< Set-Cookie: c=d":                                                 "> Cookie: [redacted]\n< Set-Cookie: [redacted]",
+		"Authorization: Bearer s3cret-value":                                               "Authorization: Bearer {{secrets.KEY}}",
+		"token: is missing\nInvalid signature: mismatch":                                   "token: is missing\nInvalid signature: mismatch",
+		`Unexpected token "<" : at "token"`:                                                `Unexpected token "<" : at "token"`,
+		`"token":`:                                                                         `"token":`,
+		`"`:                                                                                `"`,
+	} {
+		if got := r.Body(text); got != want {
+			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
+		}
+	}
+	if got := r.Body(`{"token":"abc","pad":"` + pad + `"}`); got != `{"token":"[redacted]","pad":"`+pad+`"}` {
+		t.Errorf("of a long answer %q is shown", got[:100])
+	}
+}
+
+func FuzzTextsWithNames(f *testing.F) {
+	for _, text := range []string{`{"token":"a\"b"`, `"{\"token\":\"a\\\"b\"}"`, `{"token":[{"a":"]"`, "A: b\nAuthorization: x"} {
+		f.Add(text)
+	}
+	r := action.NewRedactor()
+	f.Fuzz(func(t *testing.T, text string) {
+		once := r.Body(text)
+		if again := r.Body(once); again != once {
+			t.Errorf("%q became %q, and that %q", text, once, again)
+		}
+	})
+}
