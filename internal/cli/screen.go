@@ -243,10 +243,13 @@ func (s *screen) end(sum listen.Summary) {
 	for _, more := range []struct {
 		n    int
 		what string
-	}{{sum.Shown, "shown only"}, {sum.Filtered, "left out"}, {sum.Waiting, "not delivered any more"}, {sum.Unreported, "not reported"}, {sum.Reconnects, "times reconnected"}} {
+	}{{sum.Shown, "shown only"}, {sum.Filtered, "left out"}, {sum.Waiting, "not delivered any more"}, {sum.Unreported, "not reported"}} {
 		if more.n > 0 {
 			text += fmt.Sprintf(", %d %s", more.n, more.what)
 		}
+	}
+	if sum.Reconnects > 0 {
+		text += ", reconnected " + plural(sum.Reconnects, "time", "times")
 	}
 	s.status(text)
 	if c := sum.Chaos; c != nil {

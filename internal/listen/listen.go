@@ -105,6 +105,7 @@ type Listener struct {
 	enough   context.CancelFunc
 	stopping bool
 	leaveBy  time.Time       // when what is under way is no longer waited for; zero: the listener goes on
+	online   bool            // it has been, so that the next time is a reconnection
 	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
 	from     time.Time       // and by the server's clock
 	gone     map[string]bool // endpoints that the server does not give
@@ -171,7 +172,6 @@ func (l *Listener) stay(ctx context.Context) error {
 		}
 		if online {
 			l.mu.Lock()
-			l.summary.Reconnects++
 			if l.lost.IsZero() {
 				l.lost = l.heard // it may have been gone long before that was noticed
 			}

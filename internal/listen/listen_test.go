@@ -691,10 +691,10 @@ func TestARefusalEndsIt(t *testing.T) {
 		l := start(t, s, h.URL, nil)
 		s.set(func() { s.refuse = status })
 		s.cut()
-		_, err := l.end(false)
+		sum, err := l.end(false)
 		var refused *client.Error
-		if !errors.As(err, &refused) || refused.Code != code {
-			t.Errorf("%d: %v", status, err)
+		if !errors.As(err, &refused) || refused.Code != code || sum.Reconnects != 0 {
+			t.Errorf("%d: %v, %+v", status, err, sum)
 		}
 	}
 }

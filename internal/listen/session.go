@@ -97,7 +97,11 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 				late.Stop()
 				l.reports.attach(s)
 				l.mu.Lock()
-				again := l.summary.Reconnects > 0
+				again := l.online
+				l.online = true
+				if again {
+					l.summary.Reconnects++
+				}
 				l.mu.Unlock()
 				l.tell(Connected{again})
 				catching <- struct{}{}
