@@ -87,3 +87,6 @@ var GarbagePercent = garbagePercent
 
 // Unequal is what a move ends with.
 var Unequal = unequal
+
+// DatabaseAddresses is where a PostgreSQL URL leads.
+var DatabaseAddresses = databaseAddresses

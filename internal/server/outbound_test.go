@@ -1,8 +1,10 @@
-package server
+package server_test
 
 import (
 	"fmt"
 	"testing"
+
+	"hookglass/internal/server"
 )
 
 func TestTheDatabaseIsFoundInItsURL(t *testing.T) {
@@ -21,7 +23,7 @@ func TestTheDatabaseIsFoundInItsURL(t *testing.T) {
 		"postgres://db.internal:6000/db":                         "[]",
 		"postgres://127.0.0.1:many/db":                           "[]",
 	} {
-		if got := fmt.Sprint(databaseAddresses(database)); got != want {
+		if got := fmt.Sprint(server.DatabaseAddresses(database)); got != want {
 			t.Errorf("%s: %s, want %s", database, got, want)
 		}
 	}
