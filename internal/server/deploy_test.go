@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -202,6 +203,37 @@ func TestManifestsFitEachOther(t *testing.T) {
 	secret := all["Secret/hookglass"].at(t, "stringData").(map[string]any)
 	if secret["HOOKGLASS_DATABASE_URL"] == nil || secret["keys.json"] == nil {
 		t.Errorf("the secret holds %v", secret)
+	}
+}
+
+// A volume belongs to root and is open to its group and others, and nobody in the pod may change that.
+func TestTheDataDirectoryOfAPodIsPrivate(t *testing.T) {
+	pod := manifests(t)["Deployment/hookglass"]
+	mounted := t.TempDir()
+	if err := os.Chmod(mounted, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	secret := t.TempDir()
+	if err := os.WriteFile(secret+"/keys.json", []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("/secret", secret, "/data", mounted)
+	command := pod.at(t, "spec", "template", "spec", "initContainers", 0, "command").([]any)
+	for range 2 { // a container that is started again finds what the last one made
+		if out, err := exec.CommandContext(t.Context(), command[0].(string), command[1].(string), here.Replace(command[2].(string))).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for _, e := range pod.at(t, "spec", "template", "spec", "containers", 0, "env").([]any) {
+		if e.(map[string]any)["name"] != "HOOKGLASS_DATA" {
+			continue
+		}
+		data := here.Replace(e.(map[string]any)["value"].(string))
+		for _, path := range []string{data, data + "/keys.json"} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %v %v", path, info, err)
+			}
+		}
 	}
 }
 
