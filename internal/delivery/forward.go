@@ -71,15 +71,13 @@ type Forwarder struct {
 	looked   time.Time // the time of the last round by Now, and recalled that of the last recall by this machine; of Run's alone
 	recalled time.Time
 
-	handed   *fair.Inbox[*settled] // deliveries that captures handed over
-	promised sync.WaitGroup        // captures that will hand over theirs
+	handed *fair.Inbox[*settled] // deliveries that captures handed over
 
 	mu      sync.Mutex
 	shares  *fair.Places
 	room    *fair.Room
 	starved bool                // a target has deliveries due and no place
-	behind  map[int64]bool      // endpoints of which deliveries wait
-	direct  map[int64]int       // deliveries of endpoints that were handed over and have not ended
+	direct  *fair.Direct        // deliveries of endpoints that are handed over
 	begun   map[int64]time.Time // when the last delivery to a target began, unless that is long ago
 }
 
@@ -95,7 +93,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 		cfg.Delay = rand.N[time.Duration]
 	}
 	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, unwritten),
-		handed: fair.NewInbox[*settled](), behind: make(map[int64]bool), direct: make(map[int64]int), begun: make(map[int64]time.Time),
+		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
 }
 
@@ -108,7 +106,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	var settling, beginning sync.WaitGroup
 	settling.Go(func() { f.settleAll(ctx) })
 	stop := make(chan struct{})
-	beginning.Go(func() { f.beginHanded(sends, stop) })
+	beginning.Go(func() { f.handed.Serve(stop, func(s *settled) { f.beginHanded(sends, s) }) })
 	f.db.HandForwards(forwardDesk{f})
 
 	look := time.NewTimer(0)
@@ -134,7 +132,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	}
 
 	f.db.HandForwards(nil)
-	fair.Await(&f.promised, softStop) // what is not stored by then goes when its lease is over
+	f.direct.Await(softStop) // what is not stored by then goes when its lease is over
 	close(stop)
 	beginning.Wait()
 	if !fair.Await(&f.sending, softStop) {
@@ -236,7 +234,7 @@ func (f *Forwarder) reserve(due []store.ForwardQueue) (places map[int64]int) {
 	defer f.mu.Unlock()
 	for i := range due {
 		lines[i] = fair.Line{Tenant: tenant(&due[i]), Num: due[i].TargetID}
-		if !f.behind[due[i].Target.EndpointNum] {
+		if !f.direct.IsBehind(due[i].Target.EndpointNum) {
 			lines[i].Most = fair.Few // captures take the others
 		}
 	}
@@ -248,10 +246,10 @@ func (f *Forwarder) reserve(due []store.ForwardQueue) (places map[int64]int) {
 func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	clear(f.behind)
+	f.direct.Clear()
 	for i := range due {
 		if id := due[i].TargetID; len(claimed[id]) == places[id] {
-			f.behind[due[i].Target.EndpointNum] = true
+			f.direct.Behind(due[i].Target.EndpointNum)
 		}
 	}
 	for target, at := range f.begun {
@@ -433,7 +431,7 @@ func (f *Forwarder) hand(s *settled) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.direct {
-		f.countDirect(s.EndpointNum, -1)
+		f.direct.Ended(s.EndpointNum)
 	}
 	if !s.placed {
 		return

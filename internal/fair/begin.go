@@ -24,3 +24,6 @@ func Await(group *sync.WaitGroup, patience time.Duration) bool {
 		return false
 	}
 }
+
+// Await waits until each offer has ended, but no longer than so long. No other is made meanwhile.
+func (d *Direct) Await(patience time.Duration) { Await(&d.promised, patience) }

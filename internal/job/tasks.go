@@ -51,19 +51,17 @@ type TaskConfig struct {
 // under a lease, fairly among tenants and endpoints, and a node that dies loses its leases to the others.
 type Tasks struct {
 	TaskConfig
-	db       *store.DB
-	freed    chan struct{}
-	ended    chan endedTask
-	working  sync.WaitGroup
-	handed   *fair.Inbox[endedTask] // tasks that captures handed over
-	promised sync.WaitGroup         // captures that will hand over theirs
+	db      *store.DB
+	freed   chan struct{}
+	ended   chan endedTask
+	working sync.WaitGroup
+	handed  *fair.Inbox[endedTask] // tasks that captures handed over
 
 	mu      sync.Mutex
 	places  *fair.Places
 	held    map[int64]struct{} // the tasks in hand, whose leases are renewed
 	starved bool
-	behind  map[int64]bool // endpoints of which tasks wait
-	direct  map[int64]int  // tasks of endpoints that were handed over and have not ended
+	direct  *fair.Direct // tasks of endpoints that are handed over
 }
 
 type endedTask struct {
@@ -79,8 +77,7 @@ type endedTask struct {
 func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
 	return &Tasks{
 		TaskConfig: cfg, db: db, freed: make(chan struct{}, 1), ended: make(chan endedTask, cfg.Places),
-		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}), handed: fair.NewInbox[endedTask](), behind: make(map[int64]bool),
-		direct: make(map[int64]int),
+		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}), handed: fair.NewInbox[endedTask](), direct: fair.NewDirect(),
 	}
 }
 
@@ -93,7 +90,9 @@ func (w *Tasks) Run(ctx context.Context) error {
 	var settling, beginning sync.WaitGroup
 	settling.Go(func() { w.settleAll(ctx) })
 	stop := make(chan struct{})
-	beginning.Go(func() { w.beginHanded(working, stop) })
+	beginning.Go(func() {
+		w.handed.Serve(stop, func(e endedTask) { fair.Begin(&w.working, func() { w.work(working, e) }) })
+	})
 	w.db.HandTasks(w.Kind, taskDesk{w})
 
 	look, renew := time.NewTimer(0), time.NewTicker(taskRenew)
@@ -123,7 +122,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 	}
 
 	w.db.HandTasks(w.Kind, nil)
-	fair.Await(&w.promised, softStop) // what is not stored by then is done when its lease is over
+	w.direct.Await(softStop) // what is not stored by then is done when its lease is over
 	close(stop)
 	beginning.Wait()
 	if !fair.Await(&w.working, softStop) {
@@ -198,7 +197,7 @@ func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 	defer w.mu.Unlock()
 	for i, q := range due {
 		lines[i] = fair.Line{Tenant: tenantOf(q.AccountID, q.EndpointNum), Num: q.EndpointNum}
-		if !w.behind[q.EndpointNum] {
+		if !w.direct.IsBehind(q.EndpointNum) {
 			lines[i].Most = fair.Few // captures take the others
 		}
 	}
@@ -210,10 +209,10 @@ func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 func (w *Tasks) note(due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	clear(w.behind)
+	w.direct.Clear()
 	for _, q := range due {
 		if len(claimed[q.EndpointNum]) == places[q.EndpointNum] {
-			w.behind[q.EndpointNum] = true
+			w.direct.Behind(q.EndpointNum)
 		}
 	}
 }
@@ -372,7 +371,7 @@ func (w *Tasks) give(batch []endedTask) {
 	for i := range batch {
 		delete(w.held, batch[i].Num)
 		if batch[i].direct {
-			w.countDirect(batch[i].EndpointNum)
+			w.direct.Ended(batch[i].EndpointNum)
 		}
 		w.places.Give(batch[i].tenant, batch[i].EndpointNum)
 		look = look || batch[i].again
