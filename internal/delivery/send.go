@@ -1,12 +1,15 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"hookglass"
@@ -95,8 +98,10 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 			return
 		}
 		all = append(all, secret)
-		if quoted, err := json.Marshal(secret); err == nil && string(quoted[1:len(quoted)-1]) != secret {
-			all = append(all, string(quoted[1:len(quoted)-1]))
+		for _, quoted := range inJSON(secret) {
+			if !slices.Contains(all, quoted) {
+				all = append(all, quoted)
+			}
 		}
 	}
 	for _, c := range configs {
@@ -120,6 +125,28 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	}
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	return all
+}
+
+// inJSON is how a text stands in JSON: as it is but for what must be escaped, with what HTML does not bear escaped as well, and in ASCII.
+func inJSON(text string) []string {
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // a string can always be written
+	quoted := plain.String()[1 : plain.Len()-2]
+	var html bytes.Buffer
+	json.HTMLEscape(&html, []byte(quoted))
+	var ascii strings.Builder
+	for _, r := range quoted {
+		if r < utf8.RuneSelf {
+			ascii.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&ascii, `\u%04x`, unit)
+		}
+	}
+	return []string{quoted, html.String(), ascii.String()}
 }
 
 // Bounds of what is looked for: a shorter one would blot out text that has nothing to do with it. A credential is what a sender wrote, who may
