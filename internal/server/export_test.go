@@ -70,7 +70,7 @@ var metricName = regexp.MustCompile(`fqName: "([^"]*)"`)
 func MetricNames() []string {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
-		newMetrics().registry.Describe(descriptions)
+		newMetrics(nil).registry.Describe(descriptions)
 		close(descriptions)
 	}()
 	var names []string

@@ -22,7 +22,6 @@ type metrics struct {
 	group    prometheus.Histogram
 	commit   prometheus.Histogram
 	answers  *prometheus.CounterVec
-	ready    prometheus.Gauge
 	declared prometheus.Gauge
 
 	mailRefused *prometheus.CounterVec
@@ -30,7 +29,8 @@ type metrics struct {
 	took        prometheus.Histogram
 }
 
-func newMetrics() *metrics {
+// newMetrics makes them; ready is asked at each look.
+func newMetrics(ready func() bool) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		captured: prometheus.NewCounter(prometheus.CounterOpts{Name: "hookglass_events_captured_total", Help: "Events stored durably."}),
@@ -56,12 +56,17 @@ func newMetrics() *metrics {
 		declared: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hookglass_endpoints_file_applied", Help: "1 when the endpoints file as it is now is applied, 0 when it was refused or waits; 1 without one.",
 		}),
-		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work."}),
 	}
-	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.ready, m.declared,
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.declared,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
-			func() float64 { return 1 }))
+			func() float64 { return 1 }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work, as /readyz says it: not while its storage takes no writes."}, func() float64 {
+			if ready() {
+				return 1
+			}
+			return 0
+		}))
 	m.declared.Set(1)
 	return m
 }

@@ -91,7 +91,8 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	tuneMemory()
-	s := &Server{cfg: c, log: log, metrics: newMetrics(), gate: &gate{}, release: func() {}, draining: make(chan struct{})}
+	s := &Server{cfg: c, log: log, gate: &gate{}, release: func() {}, draining: make(chan struct{})}
+	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -243,7 +244,6 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	// behind them stops, and the database closes last.
 	notify("STOPPING=1")
 	s.gate.ready.Store(false)
-	s.metrics.ready.Set(0)
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	var draining sync.WaitGroup
@@ -336,7 +336,6 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		background("endpoints file", file.run)
 	}
 	s.gate.open(s.handler(), s.captures)
-	s.metrics.ready.Set(1)
 	background("watchdog", s.watchdog)
 	notify("READY=1\nSTATUS=Serving " + s.URL())
 	return nil
@@ -393,10 +392,13 @@ func fromLoopback(r *http.Request) bool {
 		!slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", delivery.HeaderOriginal, outbound.HopHeader}, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) { s.readiness(r.Context()).write(w) }
+
+// readiness finds out whether this node takes work now: it has begun, does not end, and its storage takes writes.
+func (s *Server) readiness(ctx context.Context) readiness {
 	ready := readiness{Status: "starting"}
 	if s.gate.ready.Load() {
-		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		facts, err := s.db.Health(ctx)
 		ready.Storage, ready.Status = facts, "ready"
@@ -411,7 +413,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	}
-	ready.write(w)
+	return ready
 }
 
 // reachable turns a listener's address into one that a person can open.

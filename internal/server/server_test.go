@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -189,6 +190,42 @@ func TestHealthAndReadiness(t *testing.T) {
 }
 
 // A sender that doubled a slash must see that it is wrong: it would follow a redirect without the body.
+// The alert that a node takes no webhooks goes by this figure, and a database that takes no writes is the likeliest reason.
+func TestAFigureSaysThatStorageTakesNoWrites(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.DatabaseURL = storetest.Postgres(t)
+	d, _ := start(t, cfg)
+	ready := func() bool {
+		_, figures := call(t, "GET", strings.TrimSuffix(d.Web, "/")+"/metrics", "", "")
+		return strings.Contains(string(figures), "\nhookglass_ready 1\n")
+	}
+	if !ready() {
+		t.Error("a node that takes work says that it does not")
+	}
+	db, err := sql.Open("pgx", cfg.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), "LOCK TABLE rate_limits"); err != nil {
+		t.Fatal(err)
+	}
+	if ready() {
+		t.Error("a node whose storage takes no writes says that it takes work")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if !ready() {
+		t.Error("it does not say that it takes work again")
+	}
+}
+
 func TestAPathThatIsNotCleanIsNotRedirected(t *testing.T) {
 	d, _ := start(t, config(t.TempDir()))
 	base := strings.TrimSuffix(d.Web, "/")
