@@ -65,6 +65,9 @@ func (r *Reply) Sent(method string) Headers {
 	return append(r.Headers[:len(r.Headers):len(r.Headers)], Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
 }
 
+// TimeLayout is how times in UTC are written wherever others read them (decisions, section 3).
+const TimeLayout = "2006-01-02T15:04:05.000000Z"
+
 // Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8.
 type Event struct {
 	Seq         int64 // order of capture in the installation; never shown

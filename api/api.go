@@ -15,6 +15,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"hookglass"
 )
 
 // One is the envelope of a single thing.
@@ -74,18 +76,16 @@ type FieldError struct {
 // Time is written as RFC 3339 in UTC with microseconds.
 type Time struct{ time.Time }
 
-const timeLayout = "2006-01-02T15:04:05.000000Z"
-
 // MarshalJSON implements json.Marshaler.
 func (t Time) MarshalJSON() ([]byte, error) {
-	return t.UTC().AppendFormat(make([]byte, 0, len(timeLayout)+2), `"`+timeLayout+`"`), nil
+	return t.UTC().AppendFormat(make([]byte, 0, len(hookglass.TimeLayout)+2), `"`+hookglass.TimeLayout+`"`), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Time) UnmarshalJSON(b []byte) error { return t.Time.UnmarshalJSON(b) }
 
 // String is the time as it is written.
-func (t Time) String() string { return t.UTC().Format(timeLayout) }
+func (t Time) String() string { return t.UTC().Format(hookglass.TimeLayout) }
 
 // at returns nil for the zero time.
 func at(t time.Time) *Time {

@@ -223,15 +223,12 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	return o
 }
 
-// attemptTime is how a summary writes when an attempt was made: as times are written in answers.
-const attemptTime = "2006-01-02T15:04:05.000000Z"
-
 // forwardSummary tells of each attempt, and the beginning of the last answer.
 func (r *run) forwardSummary(st *step) summary {
 	var attempts []jsondoc.Value
 	for _, a := range r.tries {
 		members := []jsondoc.Member{
-			named("at", jsondoc.Text(a.At.UTC().Format(attemptTime))), named("status_code", jsondoc.Value{}), named("error", jsondoc.Value{}),
+			named("at", jsondoc.Text(a.At.UTC().Format(hookglass.TimeLayout))), named("status_code", jsondoc.Value{}), named("error", jsondoc.Value{}),
 			named("duration_ms", jsondoc.Int(a.Duration.Milliseconds())),
 		}
 		if a.Failure != nil {

@@ -102,11 +102,9 @@ type envelope struct {
 	Data       map[string]any `json:"data"`
 }
 
-const timeLayout = "2006-01-02T15:04:05.000000Z"
-
 // signed writes a message for a webhook channel and signs it by Standard Webhooks: HMAC-SHA256 of id, time and body.
 func signed(config hookglass.ChannelConfig, m hookglass.Message, at time.Time) (r request, err error) {
-	when := m.At.UTC().Format(timeLayout)
+	when := m.At.UTC().Format(hookglass.TimeLayout)
 	e := envelope{ID: m.ID, Type: m.Type, Timestamp: when, OccurredAt: when, Title: m.Title, Message: m.Text, Data: m.Data}
 	if e.Data == nil {
 		e.Data = map[string]any{}

@@ -329,4 +329,4 @@ func validText(s string) string {
 	return b.String()
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+func stamp(t time.Time) string { return t.UTC().Format(hookglass.TimeLayout) }

@@ -385,7 +385,7 @@ func TestMailIsPostedAsJSON(t *testing.T) {
 		"date": "Fri, 20 Nov 2026 18:37:33 +0100", "message_id": "<1@x>", "text_body": "café", "html_body": "<p>hi</p>",
 		"attachments":    []any{map[string]any{"filename": "x.png", "content_type": "image/png", "size": 4.0, "content_id": "pic@x", "content_base64": "AAEC/w=="}},
 		"authentication": map[string]any{"spf": "pass", "dkim": "fail", "dmarc": "pending"},
-		"received_at":    o.Event.ReceivedAt.UTC().Format(time.RFC3339Nano),
+		"received_at":    o.Event.ReceivedAt.UTC().Format(hookglass.TimeLayout),
 	} {
 		if !reflect.DeepEqual(m[name], want) {
 			t.Errorf("%s is %v, want %v", name, m[name], want)

@@ -1,6 +1,8 @@
 package delivery_test
 
 import (
+	"compress/gzip"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -97,6 +99,34 @@ func TestAClockThatGoesBackMakesNothingWait(t *testing.T) {
 		until(t, "the delivery after", y.settledAll(target, 3, hookglass.ForwardDelivered))
 		if n := len(sink.got()); n != 3 {
 			t.Errorf("%d hits", n)
+		}
+	})
+}
+
+// What a target answers compressed is shown as what it says, and hides no credential.
+func TestACompressedAnswerIsKeptAsWhatItSays(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		sink := newSink(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			zip := gzip.NewWriter(w)
+			fmt.Fprintf(zip, "got %s, %s", r.Header.Get("Authorization"), strings.Repeat("z", 1000))
+			zip.Close()
+		})
+		target := y.target(y.ep, sink.URL, 0)
+		y.start(y.db)
+		ev := y.capture(y.ep, "Accept-Encoding: gzip\r\nAuthorization: Bearer hush-hush\r\n", "{}")
+		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		f, evidence := y.delivery(target, ev.ID)
+		if a := f.Attempts[0]; !strings.HasPrefix(a.Body, "got [redacted], zzz") || len(a.Body) != 500 || !a.Truncated {
+			t.Errorf("%q, truncated %t", a.Body, a.Truncated)
+		}
+		if body := evidence[0].Response.Body; !strings.HasPrefix(string(body), "got [redacted], zzz") || len(body) < 1000 {
+			t.Errorf("%q", body)
+		}
+		quiet := y.capture(y.ep, "Accept-Encoding: gzip\r\n", "{}")
+		until(t, "the other delivery", y.settledAll(target, 2, hookglass.ForwardDelivered))
+		if _, evidence := y.delivery(target, quiet.ID); evidence[0].Response.Headers.Get("Content-Encoding") != "gzip" || string(evidence[0].Response.Body[:2]) != "\x1f\x8b" {
+			t.Errorf("an answer that hides nothing is not kept as it was: %q", evidence[0].Response.Body)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/outbound"
 )
 
@@ -62,8 +63,9 @@ func attemptKept(ctx context.Context, c Client, key string, timeout time.Duratio
 		return a, e, 0
 	}
 	a.StatusCode = out.Response.Status
-	a.Body, a.Truncated = beginning(redactBody(out.Response.Body, secrets))
-	a.Truncated = a.Truncated || out.Response.Truncated
+	text, longer := said(out.Response, readBody)
+	a.Body, a.Truncated = beginning([]byte(RedactSecrets(string(text), secrets)))
+	a.Truncated = a.Truncated || longer
 	return a, e, askedFor(out.Response.Headers.Get("Retry-After"), now())
 }
 
@@ -86,7 +88,7 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, se
 	}
 	if res := out.Response; res != nil {
 		kept := *res
-		kept.Headers, kept.Body = RedactHeaders(res.Headers, secrets), redactBody(res.Body, secrets)
+		kept.Headers, kept.Body = RedactHeaders(res.Headers, secrets), RedactBody(res.Body, res.Headers, secrets)
 		if len(kept.Body) > keptBody {
 			kept.Body, kept.Truncated = kept.Body[:keptBody], true
 		}
@@ -95,12 +97,13 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, se
 	return e
 }
 
-// redactBody blots secrets out of an answer's body, which most requests carry none to find in.
-func redactBody(body []byte, secrets []string) []byte {
-	if len(secrets) == 0 {
-		return body
+// said is what an answer says, without its content coding, at most most bytes of it; longer reports whether it goes on.
+func said(res *hookglass.TargetResponse, most int) (body []byte, longer bool) {
+	body, longer = coding.Plain(res.Body, res.Headers, most+1), res.Truncated
+	if len(body) > most {
+		body, longer = body[:most], true
 	}
-	return []byte(RedactSecrets(string(body), secrets))
+	return body, longer
 }
 
 // beginning is the first keptRunes of a body as text; what is not UTF-8 is replaced.

@@ -25,10 +25,9 @@ func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duratio
 		return a, 0, !withdrawn(a)
 	}
 	a.StatusCode = out.Response.Status
-	body := out.Response.Body
-	a.Truncated = out.Response.Truncated || len(body) > shownBody
-	text, cut := beginning([]byte(redact(string(body[:min(len(body), shownBody)]))))
-	a.Body, a.Truncated = text, a.Truncated || cut
+	body, longer := said(out.Response, shownBody)
+	a.Body, a.Truncated = beginning([]byte(redact(string(body))))
+	a.Truncated = a.Truncated || longer
 	return a, askedFor(out.Response.Headers.Get("Retry-After"), now()), true
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/email"
@@ -48,7 +47,7 @@ func MailJSON(e *hookglass.Event) []byte {
 	m := mailJSON{
 		ID: string(e.ID), Type: string(e.Type), From: cmp.Or(parsed.From, e.From), To: cmp.Or(parsed.To, e.To), CC: parsed.Cc, Subject: cmp.Or(parsed.Subject, e.Subject),
 		Date: parsed.Date, MessageID: parsed.MessageID, TextBody: parsed.Text, HTMLBody: parsed.HTML, Headers: parsed.HeaderObject(),
-		Attachments: make([]mailAttachment, len(parsed.Attachments)), ReceivedAt: e.ReceivedAt.UTC().Format(time.RFC3339Nano),
+		Attachments: make([]mailAttachment, len(parsed.Attachments)), ReceivedAt: e.ReceivedAt.UTC().Format(hookglass.TimeLayout),
 		Authentication: mailAuthentication{
 			cmp.Or(e.Authentication.SPF, hookglass.AuthPending), cmp.Or(e.Authentication.DKIM, hookglass.AuthPending), cmp.Or(e.Authentication.DMARC, hookglass.AuthPending),
 		},

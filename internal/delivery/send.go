@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 )
@@ -176,6 +177,23 @@ func RedactSecrets(s string, secrets []string) string {
 		s = strings.ReplaceAll(s, secret, redacted)
 	}
 	return s
+}
+
+// maxPlain is how much of a compressed body secrets are looked for in.
+const maxPlain = 1 << 20
+
+// RedactBody blots secrets out of a body. A compressed one that holds any is kept as what it says.
+func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
+	if len(secrets) == 0 { // as most
+		return body
+	}
+	if coding.Of(h) != "" {
+		plain := string(coding.Plain(body, h, maxPlain))
+		if blotted := RedactSecrets(plain, secrets); blotted != plain {
+			return []byte(blotted)
+		}
+	}
+	return []byte(RedactSecrets(string(body), secrets))
 }
 
 // credential reports whether a field by this name holds a credential rather than a signature over the message.

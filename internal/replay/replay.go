@@ -294,7 +294,7 @@ func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.Targ
 	}
 	kept := *r
 	kept.Headers = delivery.RedactHeaders(r.Headers, secrets)
-	kept.Body = []byte(delivery.RedactSecrets(string(r.Body), secrets))
+	kept.Body = delivery.RedactBody(r.Body, r.Headers, secrets)
 	if len(kept.Body) > maxKept {
 		kept.Body, kept.Truncated = delivery.Beginning(kept.Body, maxKept), true
 	}
