@@ -195,6 +195,7 @@ type Sent struct {
 	StatusCode int
 	Failure    *hookglass.Failure
 	retryAfter time.Duration
+	looped     bool // with Failure: it was not sent, and will not be
 }
 
 // TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers not_found.

@@ -11,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/alert"
+	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
 
@@ -269,6 +270,30 @@ func TestEachKindOfChannelIsSpokenToInItsWay(t *testing.T) {
 		must(t, err)
 		if sent.Delivered || sent.Failure == nil || sent.Failure.Code != "unavailable" || svc.Problem(kind) == "" {
 			t.Errorf("mail without a relay: %+v", sent)
+		}
+	})
+}
+
+// A channel that leads back to the endpoint that it tells of goes round three times, and is no channel that fails.
+func TestAChannelThatTellsItselfEnds(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, func(int) int { return 200 })
+		c := y.webhook("Hook", r.URL, "webhook.received")
+		y.run(y.svc)
+		y.capture("the first")
+		for n := 1; n <= 3; n++ {
+			until(t, fmt.Sprint("message ", n), func() bool { y.pass(time.Second); return len(r.got()) == n })
+			h := r.got()[n-1].header
+			if got := h.Get(outbound.HopHeader); got != fmt.Sprint(n) {
+				t.Errorf("message %d says it has come %q ways", n, got)
+			}
+			y.captureWith(hookglass.Headers{{Name: outbound.HopHeader, Value: h.Get(outbound.HopHeader)}}, "again")
+		}
+		until(t, "the end", func() bool { y.pass(time.Second); return strings.Contains(y.channel(c.ID).LastError, "loop") })
+		after := y.capture("another")
+		until(t, "what comes after", func() bool { y.pass(time.Second); return len(r.got()) == 4 })
+		if id := r.got()[3].body["request_id"]; id != string(after.ID) || !y.channel(c.ID).DisabledAt.IsZero() {
+			t.Errorf("told was of %v; the channel is %+v", id, y.channel(c.ID))
 		}
 	})
 }

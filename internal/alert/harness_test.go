@@ -81,14 +81,16 @@ func (y *yard) run(s *alert.Service) (stop func()) {
 }
 
 // capture stores an event as reception does.
-func (y *yard) capture(body string) *hookglass.Event {
+func (y *yard) capture(body string) *hookglass.Event { y.t.Helper(); return y.captureWith(nil, body) }
+
+func (y *yard) captureWith(headers hookglass.Headers, body string) *hookglass.Event {
 	y.t.Helper()
 	now := y.clock.now().UTC().Truncate(time.Microsecond)
 	e := &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: y.ep.Num, EndpointID: y.ep.ID, Type: hookglass.EventWebhook, ReceivedAt: now,
 		Method: "POST", Path: "/orders", URL: "http://example.com/", Proto: "HTTP/1.1", Size: int64(len(body)), Provider: "unknown",
 		SignatureStatus: hookglass.SignatureUnchecked,
-		Payload:         &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-Canary", Value: "blue"}}, Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
+		Payload:         &hookglass.Payload{Headers: append(hookglass.Headers{{Name: "X-Canary", Value: "blue"}}, headers...), Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
 	}
 	must(y.t, y.db.Capture(y.t.Context(), y.who.Account, e))
 	return e

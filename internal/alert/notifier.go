@@ -172,7 +172,7 @@ func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []st
 				p.Cursor = w.Seq
 			}
 		}
-		if !sent.Delivered {
+		if !sent.Delivered && !sent.looped {
 			return false
 		}
 	}
@@ -185,6 +185,10 @@ func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
 	now := s.Now()
 	if sent.Delivered {
 		p.Tries, p.Failures, p.FailingFrom, p.LastError, p.DeliveredAt = 0, 0, time.Time{}, "", now
+		return true
+	}
+	if sent.looped { // the channel does not fail
+		p.Tries, p.LastError = 0, sent.problem()
 		return true
 	}
 	p.Tries++
@@ -243,6 +247,10 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	if err != nil {
 		return sent, err
 	}
+	if sent.Failure, err = s.hop(ctx, m, &r); err != nil || sent.Failure != nil {
+		sent.looped = err == nil
+		return sent, err
+	}
 	res, err := s.Client.Do(ctx, outbound.Request{
 		Method: "POST", URL: r.url, Headers: r.headers, Body: r.body, Timeout: sendTimeout, MaxResponseBytes: 4 << 10,
 		Key: "channels of account " + strconv.FormatInt(c.AccountID, 10),
@@ -261,4 +269,26 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 		sent.retryAfter = time.Duration(n) * time.Second
 	}
 	return sent, nil
+}
+
+// hop counts what a message tells of an event as a way that the event takes: a channel may lead back to where it was captured, which would tell of that
+// again, for ever. Its failure says that this went round often enough.
+func (s *Service) hop(ctx context.Context, m hookglass.Message, r *request) (looped *hookglass.Failure, err error) {
+	if m.EventID == "" {
+		return nil, nil
+	}
+	var headers hookglass.Headers
+	err = s.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+		headers, err = v.EventHeaders(m.EventID)
+		return err
+	})
+	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) { // deleted meanwhile
+		return nil, err
+	}
+	hops := outbound.Hops(headers)
+	if hops >= outbound.MaxHops {
+		return &hookglass.Failure{Code: string(outbound.CodeLoopDetected), Message: "A message was not sent: its event came from here, and looks like a loop."}, nil
+	}
+	r.headers = append(r.headers, hookglass.Header{Name: outbound.HopHeader, Value: strconv.Itoa(hops + 1)})
+	return nil, nil
 }

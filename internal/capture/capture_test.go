@@ -317,3 +317,26 @@ func (b *bench) event(r *hookglass.Reply) (e *hookglass.Event) {
 	}
 	return e
 }
+
+// A node that does not have the key yet that another seals with has the sender try again, and the balancer another node.
+func TestAnArrivalWaitsForTheKeyOfASecret(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret, name := "whsec_"+strings.Repeat("QUJD", 8), "stripe"
+		_, err = b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: &name, Secret: &secret}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := newService(db, endpoint.New(db, keys), nil)
+		if _, err := other.Admit(t.Context(), string(b.ep.ID)); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("%v", err)
+		}
+		if _, err := b.captures.Admit(t.Context(), string(b.ep.ID)); err != nil {
+			t.Error(err)
+		}
+	})
+}

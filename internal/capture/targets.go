@@ -92,7 +92,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 			return err
 		}
 		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {
-			return err
+			return unverifiable(err)
 		}
 		if t.work.Forward, err = v.HasForwardingTargets(t.endpoint.Num); err != nil {
 			return err
@@ -111,6 +111,14 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		t.missing, err = true, nil
 	}
 	return t, err
+}
+
+// unverifiable is told where an endpoint's secrets can not be read: this node may not have the key yet that another seals with, and the sender is to try again.
+func unverifiable(err error) error {
+	if !hookglass.Is(err, hookglass.CodeInternal) {
+		return err
+	}
+	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The endpoint's secrets can not be read now. Try again shortly.", RetryAfter: 5 * time.Second, Err: err}
 }
 
 func (ts *targets) keep(ref string, t *target) *target {

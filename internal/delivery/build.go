@@ -207,7 +207,7 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 	default:
 		kept := provider.Strip(d, out.Headers, o.Configs...)
 		signed := slices.ContainsFunc(out.Headers, func(h hookglass.Header) bool { return !kept.Has(h.Name) && !o.Overrides.names(h.Name) })
-		if !o.Shift.IsZero() && signed {
+		if len(r.TimeChanges) > 0 && signed {
 			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if r.signedChanged && signed {
 			r.Warnings = append(r.Warnings, "What is signed was changed and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")

@@ -81,7 +81,7 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, se
 	e := &hookglass.ForwardEvidence{Request: sent}
 	e.Request.Headers = RedactHeaders(out.Headers, secrets)
 	if len(sent.Body) > keptBody {
-		e.Request.Body, e.Request.Truncated = sent.Body[:keptBody], true
+		e.Request.Body, e.Request.Truncated = Beginning(sent.Body, keptBody), true
 	}
 	if bytes.Equal(sent.Body, ev.Body) {
 		e.EventBody, e.Request.Body = len(e.Request.Body), nil
@@ -90,7 +90,7 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, se
 		kept := *res
 		kept.Headers, kept.Body = RedactHeaders(res.Headers, secrets), RedactBody(res.Body, res.Headers, secrets)
 		if len(kept.Body) > keptBody {
-			kept.Body, kept.Truncated = kept.Body[:keptBody], true
+			kept.Body, kept.Truncated = Beginning(kept.Body, keptBody), true
 		}
 		e.Response = &kept
 	}

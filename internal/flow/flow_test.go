@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -238,6 +239,17 @@ func TestTheSameKeyGivesTheSameFlow(t *testing.T) {
 		d.Name = "two"
 		if _, err := y.svc.Create(t.Context(), y.who, d, "deploy"); !hookglass.Is(err, hookglass.CodeIdempotencyConflict) {
 			t.Errorf("another flow: %v", err)
+		}
+	})
+}
+
+func TestAFlowsNameIsALine(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		for _, name := range []string{"a\nb", "a\x00b", strings.Repeat("x", hookglass.MaxFlowText+1)} {
+			d := flow.Draft{Name: name, Steps: []flow.StepDraft{step(y.a, nil)}}
+			if _, err := y.svc.Create(t.Context(), y.who, d, ""); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("%.20q: %v", name, err)
+			}
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"hookglass"
@@ -77,6 +78,9 @@ func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
 	}
 	if utf8.RuneCountInString(d.Name) > hookglass.MaxFlowText {
 		fault("name", "may have %d characters at most", hookglass.MaxFlowText)
+	}
+	if strings.ContainsFunc(d.Name, unicode.IsControl) {
+		fault("name", "may not hold control characters")
 	}
 	if p.Timeout < hookglass.MinFlowTimeout || p.Timeout > hookglass.MaxFlowTimeout {
 		fault("timeout_seconds", "must be from 0.1 to 86400")

@@ -108,3 +108,15 @@ func TestWhatBecomesOfTheSignatureWhenTimesAreMoved(t *testing.T) {
 		wantCode(t, err, hookglass.CodeValidationFailed)
 	})
 }
+
+// What came just now has nothing to be moved, so its signature still fits.
+func TestWhereNoTimeIsMovedNothingIsWarnedOf(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e, _ := b.captureStripe(0)
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url, DryRun: true, TimeShift: "now", Signature: "preserve"})
+		must(t, err)
+		if len(r.TimeChanges) == 0 && len(r.Warnings) != 0 {
+			t.Errorf("%q", r.Warnings)
+		}
+	})
+}

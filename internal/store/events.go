@@ -115,6 +115,13 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	return found[0], nil
 }
 
+// EventHeaders returns the headers that an event was received with, without all else of it. It answers not_found.
+func (v *View) EventHeaders(id hookglass.EventID) (hookglass.Headers, error) {
+	var headers []byte
+	err := v.queryRow("request", "SELECT headers FROM events JOIN payloads USING (seq) WHERE id = $1", []any{string(id)}, &headers)
+	return hookglass.ParseWire(headers), err
+}
+
 // event finds an event of the log in the list form; lock is appended to the statement.
 func (v *View) event(log eventLog, id, lock string) (*hookglass.Event, error) {
 	eventID, err := hookglass.ParseEventID(id)
