@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,21 +106,17 @@ func (s *saver) away(fn func()) {
 	fn()
 }
 
-// writeAll writes all that waits. Who has the turn calls it.
+// writeAll writes all that waits, and leaves what comes meanwhile to the next. Who has the turn calls it.
 func (s *saver) writeAll() {
 	for began := time.Now(); s.busy.Load() > 0 && time.Since(began) < gatherTime; {
 		time.Sleep(gatherLook)
 	}
-	for {
-		s.mu.Lock()
-		all := s.waiting
-		n := min(len(all), savedAtOnce)
-		s.waiting = all[n:len(all):len(all)]
-		s.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		s.write(all[:n])
+	s.mu.Lock()
+	all := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for chunk := range slices.Chunk(all, savedAtOnce) {
+		s.write(chunk)
 	}
 }
 
