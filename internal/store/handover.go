@@ -67,8 +67,15 @@ func offer[W any](t Taker[W], c *captureOp) (o offered[W]) {
 	return o
 }
 
+// crowdOps is from how many captures at a time nothing is handed over: there is a crowd of senders, who wait, and what follows can wait in its tables, from
+// where it is taken with rests.
+const crowdOps = 8
+
 // offer asks the takers for what follows the captures among the ops.
 func (db *DB) offer(ops []*op) {
+	if len(ops) >= crowdOps {
+		return
+	}
 	db.takers.mu.RLock()
 	defer db.takers.mu.RUnlock()
 	for _, o := range ops {

@@ -70,7 +70,7 @@ func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
 			return tx.PauseForwardingTarget(targets[2].ID, time.Now(), hookglass.PauseFailing)
 		})
 		const slack = 30 * time.Second
-		for _, n := range []int{1, 3, 7, 64} {
+		for _, n := range []int{1, 3, 7} {
 			forwards, tasks := newDesk[store.HandedForward](slack), newDesk[store.Task](time.Minute)
 			db.HandForwards(forwards)
 			db.HandTasks(store.TaskActions, tasks)
@@ -143,6 +143,33 @@ func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// Where many senders wait, what follows their webhooks waits in the tables. The embedded database makes its groups by itself.
+func TestACrowdOfCapturesHandsNothingOver(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	e := newEndpoint(t, db)
+	tasks := newDesk[store.Task](time.Minute)
+	db.HandTasks(store.TaskActions, tasks)
+	heard := db.Listen(store.TopicTasks(store.TaskActions))
+	defer heard.Close()
+	for _, err := range db.CaptureGroup(t.Context(), assortment(8, e), store.Work{Tasks: []store.TaskKind{store.TaskActions}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-heard.C:
+	case <-time.After(5 * time.Second):
+		t.Error("nobody was told of the tasks")
+	}
+	writing(t, db, func(tx *store.Tx) error {
+		waiting, err := tx.ClaimTasks(store.TaskActions, e.Num, 100, time.Minute)
+		if len(waiting) != 8 || tasks.offered != 0 {
+			t.Errorf("%d wait, %d were offered", len(waiting), tasks.offered)
+		}
+		return err
 	})
 }
 
