@@ -15,17 +15,17 @@ import (
 type forwardDesk struct{ f *Forwarder }
 
 // Offer takes a place for the endpoint, because its targets are not known here.
-func (d forwardDesk) Offer(account int64, ev *hookglass.Event) (lease time.Duration) {
+func (d forwardDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 	f := d.f
 	if ev.Size > smallBody {
-		return 0
+		return until
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.direct.Offer(f.shares, tenantOf(account, ev.EndpointNum), -ev.EndpointNum, ev.EndpointNum) {
-		return 0
+		return until
 	}
-	return leaseSlack
+	return f.Now().Add(leaseSlack)
 }
 
 // Take gives the endpoint's place to its targets. One that gets none goes back to the table.

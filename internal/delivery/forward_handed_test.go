@@ -146,5 +146,5 @@ func TestWhatWasHandedOverToADeadNodeIsSentAgain(t *testing.T) {
 // deadDesk takes all that it is offered and does nothing with it.
 type deadDesk struct{}
 
-func (deadDesk) Offer(int64, *hookglass.Event) time.Duration         { return 30 * time.Second }
+func (deadDesk) Offer(int64, *hookglass.Event) time.Time             { return time.Now().Add(30 * time.Second) }
 func (deadDesk) Take(int64, *hookglass.Event, []store.HandedForward) {}

@@ -14,17 +14,17 @@ import (
 type taskDesk struct{ w *Tasks }
 
 // Offer takes a place.
-func (d taskDesk) Offer(account int64, ev *hookglass.Event) (lease time.Duration) {
+func (d taskDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 	w := d.w
 	if ev.Size > loadedBody {
-		return 0
+		return until
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.direct.Offer(w.places, tenantOf(account, ev.EndpointNum), ev.EndpointNum, ev.EndpointNum) {
-		return 0
+		return until
 	}
-	return taskLease
+	return w.db.Now().Add(taskLease)
 }
 
 // Take has the task begin, or gives its place back when there is none.

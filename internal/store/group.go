@@ -185,7 +185,7 @@ func settle(db *DB, ops []*op, began time.Time) {
 				topics[TopicForwards] = struct{}{}
 			}
 			for i, kind := range c.work.Tasks {
-				if c.taskLease(i) == 0 {
+				if c.taskUntil(i).IsZero() {
 					topics[TopicTasks(kind)] = struct{}{}
 				}
 			}

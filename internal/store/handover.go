@@ -13,9 +13,9 @@ import (
 
 // Taker begins at once what follows webhooks that this process captures. Its methods return without waiting for anything.
 type Taker[W any] interface {
-	// Offer is asked before an event is stored whether what follows it can begin at once, and for how long it is claimed then; 0: it can not.
-	// account is 0 for a temporary endpoint.
-	Offer(account int64, event *hookglass.Event) (lease time.Duration)
+	// Offer is asked before an event is stored whether what follows it can begin at once, and until when it is claimed then, a delivery for its target's
+	// timeout longer; zero: it can not. account is 0 for a temporary endpoint.
+	Offer(account int64, event *hookglass.Event) (until time.Time)
 	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored. The event is the taker's own.
 	Take(account int64, event *hookglass.Event, work []W)
 }
@@ -53,14 +53,14 @@ func (db *DB) HandTasks(kind TaskKind, t Taker[Task]) {
 
 // offered is an offer that was accepted, and what was stored of it.
 type offered[W any] struct {
-	taker Taker[W] // nil: there is none
-	lease time.Duration
+	taker Taker[W]  // nil: there is none
+	until time.Time // zero then
 	work  []W
 }
 
 func offer[W any](t Taker[W], c *captureOp) (o offered[W]) {
 	if t != nil {
-		if o.lease = t.Offer(c.account, c.event); o.lease > 0 {
+		if o.until = t.Offer(c.account, c.event); !o.until.IsZero() {
 			o.taker = t
 		}
 	}
@@ -135,12 +135,20 @@ func asStored(ev *hookglass.Event) *hookglass.Event {
 	return &e
 }
 
-// taskLease is for how long the i-th of the tasks is claimed from the start; 0: it is not.
-func (c *captureOp) taskLease(i int) time.Duration {
+// taskUntil is until when the i-th of the tasks is claimed from the start; zero: it is not.
+func (c *captureOp) taskUntil(i int) time.Time {
 	if i >= len(c.tasks) {
+		return time.Time{}
+	}
+	return c.tasks[i].until
+}
+
+// claimedUntil is a time as a statement takes it, 0 where nothing is claimed.
+func claimedUntil(until time.Time) int64 {
+	if until.IsZero() {
 		return 0
 	}
-	return c.tasks[i].lease
+	return until.UnixMicro()
 }
 
 // hand gives captures, which have their numbers, what was stored as claimed.
@@ -163,7 +171,7 @@ func hand(captures []*captureOp, forwards []HandedForward, tasks []Task) {
 			continue
 		}
 		for i, kind := range c.work.Tasks {
-			if kind == t.Kind && c.taskLease(i) > 0 {
+			if kind == t.Kind && !c.taskUntil(i).IsZero() {
 				c.tasks[i].work = append(c.tasks[i].work, t)
 			}
 		}

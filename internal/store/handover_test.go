@@ -25,11 +25,13 @@ func newDesk[W any](lease time.Duration) *desk[W] {
 	return &desk[W]{lease: lease, taken: make(map[hookglass.EventID][]W), events: make(map[hookglass.EventID]*hookglass.Event)}
 }
 
-func (d *desk[W]) Offer(int64, *hookglass.Event) time.Duration {
+func (d *desk[W]) Offer(int64, *hookglass.Event) (until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.offered++
-	return d.lease
+	if d.offered++; d.lease > 0 {
+		until = time.Now().Add(d.lease)
+	}
+	return until
 }
 
 func (d *desk[W]) Take(_ int64, ev *hookglass.Event, work []W) {

@@ -38,17 +38,17 @@ var (
 	captureNumber   = statement{"capture_number", "SELECT setval('payloads_seq_seq', currval('events_seq_seq') - cast($1 AS bigint) + 1, false)"}
 	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
 
-	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is claimed for as long as $5,
+	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is claimed until $5,
 	// where that is not 0, and returned then.
 	captureForwards = statement{"capture_forwards", `WITH w AS (
-			SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, lease, ` + postgresClock + ` AS at
-			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, lease)
+			SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
+			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
 		), stored AS (
 			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN until ELSE w.at END,
-				CASE WHEN taken THEN until ELSE 0 END, 0, cast($4 AS bigint)
+			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
+				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
 			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1
-				CROSS JOIN LATERAL (SELECT w.lease > 0 AND t.paused_at IS NULL AS taken, w.at + t.timeout_seconds * 1000000 + w.lease AS until) AS l
+				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l
 			ORDER BY w.event, t.id
 			RETURNING num, target, event, claim, created_at
 		)
@@ -56,9 +56,9 @@ var (
 			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
 		WHERE s.claim > 0 ORDER BY s.num`}
 	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
-		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, ` + postgresClock + ` + lease, taken, taken, 0
-		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[]), cast($5 AS bigint[])) AS u (place, endpoint, kind, lease)
-			CROSS JOIN LATERAL (SELECT CASE WHEN lease > 0 THEN 1 ELSE 0 END AS taken) AS l
+		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, CASE WHEN until > 0 THEN until ELSE ` + postgresClock + ` END, taken, taken, 0
+		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[]), cast($5 AS bigint[])) AS u (place, endpoint, kind, until)
+			CROSS JOIN LATERAL (SELECT CASE WHEN until > 0 THEN 1 ELSE 0 END AS taken) AS l
 		RETURNING num, event, claim, endpoint, kind`}
 
 	captureAll = []statement{captureBump, captureTurn, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
@@ -199,29 +199,29 @@ func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.T
 		for _, o := range g.ops {
 			place++
 			if o.capture.work.Forward {
-				forwards.add(place, g.endpoint, o.capture.forwards.lease)
+				forwards.add(place, g.endpoint, o.capture.forwards.until)
 			}
 			for i, kind := range o.capture.work.Tasks {
-				tasks.add(place, g.endpoint, o.capture.taskLease(i))
+				tasks.add(place, g.endpoint, o.capture.taskUntil(i))
 				kinds = append(kinds, string(kind))
 			}
 		}
 	}
 	if len(forwards.places) > 0 {
 		m.forwards = m.statements
-		m.execute(captureForwards, integers(forwards.places), integers(forwards.endpoints), count, integer(at.UnixMicro()), integers(forwards.leases))
+		m.execute(captureForwards, integers(forwards.places), integers(forwards.endpoints), count, integer(at.UnixMicro()), integers(forwards.untils))
 	}
 	if len(tasks.places) > 0 {
 		m.tasks = m.statements
-		m.execute(captureTasks, integers(tasks.places), integers(tasks.endpoints), count, texts(kinds), integers(tasks.leases))
+		m.execute(captureTasks, integers(tasks.places), integers(tasks.endpoints), count, texts(kinds), integers(tasks.untils))
 	}
 }
 
-// followers are of which events work follows, and for how long it is claimed.
-type followers struct{ places, endpoints, leases []int64 }
+// followers are of which events work follows, and until when it is claimed.
+type followers struct{ places, endpoints, untils []int64 }
 
-func (f *followers) add(place, endpoint int64, lease time.Duration) {
-	f.places, f.endpoints, f.leases = append(f.places, place), append(f.endpoints, endpoint), append(f.leases, lease.Microseconds())
+func (f *followers) add(place, endpoint int64, until time.Time) {
+	f.places, f.endpoints, f.untils = append(f.places, place), append(f.endpoints, endpoint), append(f.untils, claimedUntil(until))
 }
 
 // execute executes a statement with arguments in the binary format.

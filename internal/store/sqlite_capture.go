@@ -27,12 +27,12 @@ type captureStatements struct {
 	task    *sql.Stmt
 }
 
-// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets: claimed, for as long as ?4
+// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets: claimed until ?4
 // where that is not 0 and the target is not paused.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 	SELECT t.id, t.endpoint, j.value, iif(?4 > 0 AND t.paused_at IS NULL, 'sending', 'pending'),
-		?3 + iif(?4 > 0 AND t.paused_at IS NULL, t.timeout_seconds * 1000000 + ?4, 0),
-		iif(?4 > 0 AND t.paused_at IS NULL, ?3 + t.timeout_seconds * 1000000 + ?4, 0), 0, ?3
+		iif(?4 > 0 AND t.paused_at IS NULL, ?4 + t.timeout_seconds * 1000000, ?3),
+		iif(?4 > 0 AND t.paused_at IS NULL, ?4 + t.timeout_seconds * 1000000, 0), 0, ?3
 	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1 ORDER BY j.value, t.id`
 
 // handedAll are the deliveries of some events, whose seqs are a JSON array, that were stored as claimed.
@@ -42,7 +42,7 @@ const handedAll = `SELECT ` + handedForward + ` FROM forwards s JOIN forwarding_
 
 // taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array; ?4 as in forwardAll.
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
-	SELECT ?2, ?1, j.value, ` + sqliteClock + ` + ?4, ?4 > 0, ?4 > 0, 0 FROM json_each(?3) j ORDER BY j.key RETURNING num, event, claim, endpoint, kind`
+	SELECT ?2, ?1, j.value, iif(?4 > 0, ?4, ` + sqliteClock + `), ?4 > 0, ?4 > 0, 0 FROM json_each(?3) j ORDER BY j.key RETURNING num, event, claim, endpoint, kind`
 
 const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
 
@@ -141,21 +141,20 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 	var forwards []HandedForward
 	var tasks []Task
 	for _, g := range groups {
-		order, seqs := g.following()
-		for _, f := range order {
-			list := sqliteDialect.list(seqs[f])
+		for _, f := range g.following() {
+			list := sqliteDialect.list(f.seqs)
 			if f.kind != "" {
-				handed, err := handedRows(ctx, tx, s.task, scanHandedTask, g.endpoint, string(f.kind), list, f.lease.Microseconds())
+				handed, err := handedRows(ctx, tx, s.task, scanHandedTask, g.endpoint, string(f.kind), list, claimedUntil(f.until))
 				if err != nil {
 					return err
 				}
 				tasks = append(tasks, handed...)
 				continue
 			}
-			if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, list, at, f.lease.Microseconds()); err != nil {
+			if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, list, at, claimedUntil(f.until)); err != nil {
 				return err
 			}
-			if f.lease > 0 {
+			if !f.until.IsZero() {
 				handed, err := handedRows(ctx, tx, s.handed, scanHandedForward, list)
 				if err != nil {
 					return err
@@ -171,20 +170,23 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 	return nil
 }
 
-// following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are claimed for equally long.
+// following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are all claimed or all not.
 type following struct {
 	kind  TaskKind
-	lease time.Duration
+	until time.Time // the latest of them; zero: they are not
+	seqs  []int64
 }
 
-// following returns the events of the group that something follows, in the order in which each first came: groups are the same whoever runs them.
-func (g *endpointGroup) following() (order []following, seqs map[following][]int64) {
-	seqs = make(map[following][]int64)
-	add := func(f following, seq int64) {
-		if seqs[f] == nil {
-			order = append(order, f)
+// following returns what follows the events of the group, in the order in which each first came: groups are the same whoever runs them.
+func (g *endpointGroup) following() (all []*following) {
+	add := func(kind TaskKind, until time.Time, seq int64) {
+		i := slices.IndexFunc(all, func(f *following) bool { return f.kind == kind && f.until.IsZero() == until.IsZero() })
+		if i < 0 {
+			i, all = len(all), append(all, &following{kind: kind})
 		}
-		seqs[f] = append(seqs[f], seq)
+		if all[i].seqs = append(all[i].seqs, seq); until.After(all[i].until) {
+			all[i].until = until
+		}
 	}
 	for _, o := range g.ops {
 		if o.err != nil {
@@ -192,13 +194,13 @@ func (g *endpointGroup) following() (order []following, seqs map[following][]int
 		}
 		c := o.capture
 		if c.work.Forward {
-			add(following{lease: c.forwards.lease}, c.event.Seq)
+			add("", c.forwards.until, c.event.Seq)
 		}
 		for i, kind := range c.work.Tasks {
-			add(following{kind, c.taskLease(i)}, c.event.Seq)
+			add(kind, c.taskUntil(i), c.event.Seq)
 		}
 	}
-	return order, seqs
+	return all
 }
 
 // handedRows are the rows that a statement of the hot path answers with.
