@@ -158,6 +158,9 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	if err != nil {
 		return lookEvery, err
 	}
+	if f.Now().Before(now.Add(-clockJump)) {
+		return 0, nil // the clock went back, and by now leases would have ended that have just begun
+	}
 	wait := lookEvery
 	var due, ended []store.ForwardQueue
 	for _, q := range queues {
