@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // fragments finds longer parts of secrets: a target may answer with one in pieces, or an answer may end within it. A part is a
@@ -15,6 +16,7 @@ type fragments struct {
 	spellings []string
 	size      int             // bytes of the spellings
 	index     func() *windows // made when it is first needed: most texts are short
+	looked    atomic.Int32    // texts that were looked at without it
 }
 
 // windows are those of the spellings.
@@ -90,9 +92,15 @@ func (f *fragments) mayHold(s string) bool {
 	return false
 }
 
+// indexAfter is of how many short texts the index takes as long as looking without it.
+const indexAfter = 16
+
+// pays reports whether the index is worth it for one more short text.
+func (f *fragments) pays() bool { return f.often || f.looked.Add(1) > indexAfter }
+
 // hide blots the parts out.
 func (f *fragments) hide(s string) string {
-	if len(f.spellings) == 0 || len(s) < window || !f.often && len(s) <= shortText && !f.mayHold(s) {
+	if len(f.spellings) == 0 || len(s) < window || len(s) <= shortText && !f.pays() && !f.mayHold(s) {
 		return s
 	}
 	ws := f.index()

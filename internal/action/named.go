@@ -38,6 +38,9 @@ func hideMembers(s string) string {
 			open += stop
 		}
 	}
+	if from == 0 { // as in most texts
+		return s
+	}
 	b.WriteString(s[from:])
 	return b.String()
 }
