@@ -184,7 +184,9 @@ func (n *node) tryStart() error {
 	if !ok {
 		return fmt.Errorf("it printed %q", line)
 	}
-	n.addr = addr
+	if n.addr != addr { // a load may be reading it
+		n.addr = addr
+	}
 	return nil
 }
 

@@ -50,6 +50,7 @@ type conn struct {
 	mu       sync.Mutex
 	busy     bool // with a request: between its first byte and the end of its answer
 	nudged   bool // told to end while idle
+	shaking  bool // hands, under TLS: nothing else was heard yet
 	leaning  bool // reading for itself inside net/http's Read
 	closing  bool // net/http closed it while busy leaning
 	deadline time.Time
@@ -62,6 +63,7 @@ type conn struct {
 func newConn(f *Front, s *serving, nc net.Conn) *conn {
 	c := &conn{front: f, serving: s, nc: nc, socket: nc, wake: make(chan struct{}, 1)}
 	if s.tls != nil {
+		c.shaking = true
 		c.nc = tls.Server(watched{nc, c}, s.tls)
 	}
 	if ap, err := netip.ParseAddrPort(nc.RemoteAddr().String()); err == nil {
@@ -249,13 +251,20 @@ func (c *conn) setBusy(busy bool) {
 func (c *conn) nudge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.busy && !c.relay.owned {
+	if !c.busy && !c.relay.owned && !c.nudged {
 		c.nudged = true
-		c.nc.SetReadDeadline(time.Now().Add(nudgeGrace))
+		grace := nudgeGrace
+		if c.shaking {
+			grace = shakeGrace
+		}
+		c.nc.SetReadDeadline(time.Now().Add(grace))
 	}
 }
 
-const nudgeGrace = 100 * time.Millisecond
+const (
+	nudgeGrace = 100 * time.Millisecond
+	shakeGrace = time.Second // a handshake takes turns
+)
 
 func (c *conn) setReadBy(t time.Time) {
 	c.mu.Lock()

@@ -9,6 +9,7 @@
 // # Wiring
 //
 //	front := ingest.New(ingest.Config{MaxBodyBytes: n, TrustedProxies: cidrs}, capturer, log)
+//	listener, err := ingest.Listen(addr)
 //	rest := &http.Server{Handler: front.Handler(mux), ReadHeaderTimeout: ..., ErrorLog: ...}
 //	err := front.Serve(listener, rest) // blocks; http.ErrServerClosed after Shutdown
 //	...
@@ -40,10 +41,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -133,7 +136,8 @@ type Front struct {
 	serving []*serving
 	conns   map[*conn]struct{}
 	waited  int           // connections that Shutdown waits for: all but the hijacked
-	drained chan struct{} // closed when draining and none of them is left
+	shut    bool          // draining, and every connection that was made before is known
+	drained chan struct{} // closed when shut and none of them is left
 }
 
 // serving is one listener with the server behind it.
@@ -142,6 +146,28 @@ type serving struct {
 	tls     *tls.Config // nil: in the clear
 	rest    *http.Server
 	handoff *handoff
+	ended   chan struct{} // closed when nothing is accepted any more
+}
+
+// How long a listener goes on when the server stops: connections that the system has made were not accepted yet,
+// their requests are on the way, and closing the listener resets them. While no new ones come, those that are being
+// made have time to be.
+const (
+	lastAccept     = 5 * time.Millisecond
+	lastAcceptCall = 100 * time.Millisecond
+)
+
+// stop closes the listener, after what is there was accepted.
+func (s *serving) stop() {
+	last := lastAccept
+	if lastCall(s.ln) {
+		last = lastAcceptCall
+	}
+	if ln, ok := s.ln.(interface{ SetDeadline(time.Time) error }); ok && ln.SetDeadline(time.Now().Add(last)) == nil {
+		<-s.ended
+	}
+	s.ln.Close()
+	<-s.ended
 }
 
 // New returns a front that gives arrivals to the capturer.
@@ -163,6 +189,14 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 	}
 }
 
+// Listen binds an address for Serve, which can stop a listener of this kind without resetting connections. It is one
+// of plain TCP: a multipath one, which net.Listen makes, takes no filter on Linux.
+func Listen(addr string) (net.Listener, error) {
+	var cfg net.ListenConfig
+	cfg.SetMultipathTCP(false)
+	return cfg.Listen(context.Background(), "tcp", addr)
+}
+
 // Serve accepts connections until Shutdown, and then answers http.ErrServerClosed. Requests that are
 // not hooks go to rest, whose ConnState it chains.
 func (f *Front) Serve(ln net.Listener, rest *http.Server) error { return f.serve(ln, nil, rest) }
@@ -173,7 +207,7 @@ func (f *Front) ServeTLS(ln net.Listener, cfg *tls.Config, rest *http.Server) er
 }
 
 func (f *Front) serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
-	s := &serving{ln, cfg, rest, newHandoff(ln.Addr())}
+	s := &serving{ln, cfg, rest, newHandoff(ln.Addr()), make(chan struct{})}
 	then := rest.ConnState
 	rest.ConnState = func(nc net.Conn, state http.ConnState) {
 		switch c := nc.(type) {
@@ -203,6 +237,7 @@ func (f *Front) serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error
 		}
 	}()
 	err := f.accept(s)
+	close(s.ended)
 	if !f.draining.Load() {
 		s.handoff.Close()
 	}
@@ -214,10 +249,7 @@ func (f *Front) accept(s *serving) error {
 	var pause time.Duration
 	for {
 		nc, err := s.ln.Accept()
-		if f.draining.Load() {
-			if err == nil {
-				nc.Close()
-			}
+		if err != nil && f.draining.Load() {
 			return http.ErrServerClosed
 		}
 		if err != nil {
@@ -258,7 +290,7 @@ func (f *Front) turnAway(s *serving, nc net.Conn) {
 func (f *Front) admitConn(c *conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.conns) >= f.cfg.MaxConns || f.draining.Load() {
+	if len(f.conns) >= f.cfg.MaxConns {
 		return false
 	}
 	f.conns[c] = struct{}{}
@@ -290,7 +322,7 @@ func (f *Front) unwait(c *conn) {
 	}
 	c.letGo = true
 	f.waited--
-	if f.waited == 0 && f.draining.Load() {
+	if f.waited == 0 && f.shut {
 		close(f.drained)
 	}
 }
@@ -306,24 +338,27 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	}
 	f.draining.Store(true)
 	close(f.drain)
+	serving := f.serving
+	f.mu.Unlock()
+	f.endIdle()
+	var listeners sync.WaitGroup
+	for _, s := range serving {
+		listeners.Go(s.stop)
+	}
+	listeners.Wait()
+
+	f.mu.Lock()
+	f.shut = true
 	if f.waited == 0 {
 		close(f.drained)
 	}
-	serving := f.serving
-	conns := make([]*conn, 0, len(f.conns))
-	for c := range f.conns {
-		conns = append(conns, c)
-	}
 	f.mu.Unlock()
+	conns := f.endIdle()
 
 	var rests sync.WaitGroup
 	errs := make([]error, len(serving))
 	for i, s := range serving {
-		s.ln.Close()
 		rests.Go(func() { errs[i] = s.rest.Shutdown(ctx) })
-	}
-	for _, c := range conns {
-		c.nudge()
 	}
 	var err error
 	select {
@@ -336,4 +371,15 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	}
 	rests.Wait()
 	return errors.Join(append(errs, err)...)
+}
+
+// endIdle tells the idle connections to end, and returns all.
+func (f *Front) endIdle() []*conn {
+	f.mu.Lock()
+	conns := slices.Collect(maps.Keys(f.conns))
+	f.mu.Unlock()
+	for _, c := range conns {
+		c.nudge()
+	}
+	return conns
 }

@@ -151,12 +151,18 @@ func start(t testing.TB, cfg ingest.Config, s *stub, next http.Handler) *service
 // startOn is start, under TLS where there is a configuration of it.
 func startOn(t testing.TB, tlsConfig *tls.Config, cfg ingest.Config, s *stub, next http.Handler) *service {
 	t.Helper()
-	if next == nil {
-		next = http.HandlerFunc(echo)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := ingest.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	return startWith(t, ln, tlsConfig, cfg, s, next)
+}
+
+// startWith is startOn with a listener of the test's own.
+func startWith(t testing.TB, ln net.Listener, tlsConfig *tls.Config, cfg ingest.Config, s *stub, next http.Handler) *service {
+	t.Helper()
+	if next == nil {
+		next = http.HandlerFunc(echo)
 	}
 	log := new(syncBuffer)
 	sv := &service{t: t, addr: ln.Addr().String(), stub: s, log: log, done: make(chan error, 1)}

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -143,6 +144,45 @@ func TestShutdownGivesUpWhenItsTimeEnds(t *testing.T) {
 	close(leave)
 	if _, err := c.r.ReadByte(); err == nil {
 		t.Error("the connection was answered")
+	}
+}
+
+// lateListener accepts nothing before it is told when to end.
+type lateListener struct {
+	*net.TCPListener
+	told chan struct{}
+}
+
+func (l lateListener) Accept() (net.Conn, error) {
+	<-l.told
+	return l.TCPListener.Accept()
+}
+
+func (l lateListener) SetDeadline(t time.Time) error {
+	defer close(l.told)
+	return l.TCPListener.SetDeadline(t.Add(300 * time.Millisecond))
+}
+
+func TestShutdownAnswersWhatWasConnectedAndNotAccepted(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(stub)
+	sv := startWith(t, lateListener{ln.(*net.TCPListener), make(chan struct{})}, nil, ingest.Config{}, s, nil)
+	hooks := []*sender{sv.dial(), sv.dial(), sv.dial()}
+	for _, c := range hooks {
+		c.send(get(hook("")))
+	}
+	done := sv.shutdown()
+	for _, c := range hooks {
+		c.want(200)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := len(s.all()); got != len(hooks) {
+		t.Errorf("%d arrivals, want %d", got, len(hooks))
 	}
 }
 

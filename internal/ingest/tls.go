@@ -50,6 +50,9 @@ func (c *conn) secure() bool {
 		c.Close()
 		return false
 	}
+	c.mu.Lock()
+	c.shaking = false
+	c.mu.Unlock()
 	switch nc.ConnectionState().NegotiatedProtocol {
 	case "", "http/1.1", "http/1.0":
 		return true

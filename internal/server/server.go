@@ -101,7 +101,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 			return nil, err
 		}
 	}
-	if s.listener, err = net.Listen("tcp", c.Listen); err != nil {
+	if s.listener, err = ingest.Listen(c.Listen); err != nil {
 		s.release()
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *Server) bindMore() (err error) {
 		}
 	}
 	if s.cfg.HTTPListen != "" {
-		if s.clear, err = net.Listen("tcp", s.cfg.HTTPListen); err != nil {
+		if s.clear, err = ingest.Listen(s.cfg.HTTPListen); err != nil {
 			return err
 		}
 	}
