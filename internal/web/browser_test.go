@@ -171,6 +171,42 @@ func TestATestRequestIsSentWithoutLeavingThePage(t *testing.T) {
 	c.silent()
 }
 
+func TestTheListOfEndpointsIsAlive(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/endpoints")
+	eval[bool](c, `document.querySelector("#endpoint-list .copy").focus(), window.same = true`)
+	s.hook(json(`{}`))
+	c.until(`document.querySelector("#endpoint-list").textContent.includes("1 request") && window.same`)
+	c.until(`document.activeElement.matches("#endpoint-list .copy")`)
+	c.silent()
+}
+
+func TestWhatIsShownOnceIsNotMadeAnewByReloading(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/account/tokens")
+	c.click("form[action='/account/tokens'] button[type=submit]")
+	c.until(`document.querySelector("#made-token")`)
+	c.do(chromedp.Reload())
+	c.until(`!document.querySelector("#made-token") && document.querySelectorAll("table.list tbody tr").length === 1`)
+}
+
+func TestThePageOneIsOnIsInSightOfTheNavigation(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(390, 844)
+	c.open(s.link())
+	for _, address := range []string{s.url + "/setup", s.page("/settings"), s.page("/tunnel"), s.url + "/endpoints"} {
+		c.open(address)
+		c.until(`[...document.querySelectorAll("nav [aria-current]")].every((here) => {
+			const nav = here.closest("nav").getBoundingClientRect(), at = here.getBoundingClientRect();
+			return at.left >= nav.left && at.right <= nav.right;
+		})`)
+	}
+}
+
 func TestADeletionIsConfirmed(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

@@ -11,6 +11,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 	"hookglass/internal/web/endpoints"
+	"hookglass/internal/web/fresh"
 	"hookglass/internal/web/layout"
 )
 
@@ -19,6 +20,7 @@ const maxRail = 200
 
 func (a *app) registerEndpoints() {
 	a.page("GET /endpoints", a.listEndpoints)
+	a.page("GET /endpoint-list", a.endpointRows) // below /endpoints/ every word may be a custom id
 	a.page("POST /endpoints", a.createEndpoint)
 	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
 }
@@ -50,18 +52,61 @@ func (a *app) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int, v visitor, m endpoints.Model) error {
-	m.Address, m.Now = a.address, time.Now()
 	var err error
-	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Endpoints, "Endpoints"); err != nil {
+	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Endpoints, "Endpoints", fresh.Script); err != nil {
+		return err
+	}
+	if m.List, err = a.endpointList(r, v); err != nil {
 		return err
 	}
 	if holder, ok := a.keyHolder(r); ok {
 		m.Temporary = holder.who.Endpoint
 	}
-	if m.Activity, err = a.activityOf(r.Context(), v, m.Frame.Endpoints); err != nil {
+	return render(w, r, status, endpoints.Page(m))
+}
+
+// endpointRows is the list of the page alone.
+func (a *app) endpointRows(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
 		return err
 	}
-	return render(w, r, status, endpoints.Page(m))
+	l, err := a.endpointList(r, v)
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, endpoints.Rows(l))
+}
+
+// endpointList reads a part of a user's endpoints: what comes behind the endpoint of the request's address, or the oldest.
+func (a *app) endpointList(r *http.Request, v visitor) (endpoints.List, error) {
+	l := endpoints.List{Self: "/endpoint-list", Address: a.address, Now: time.Now()}
+	after := r.URL.Query().Get("after")
+	if after != "" {
+		l.Self += "?after=" + escape(after)
+	}
+	err := a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		var from int64
+		if after != "" {
+			e, err := view.Endpoint(after)
+			if err != nil {
+				return err
+			}
+			from = e.Num
+		}
+		var err error
+		l.Endpoints, err = view.Endpoints(from, maxRail+1)
+		return err
+	})
+	if err != nil {
+		return l, err
+	}
+	if len(l.Endpoints) > maxRail {
+		l.Endpoints = l.Endpoints[:maxRail]
+		l.Next = l.Endpoints[maxRail-1].ID
+	}
+	l.Activity, err = a.activityOf(r.Context(), v, l.Endpoints)
+	return l, err
 }
 
 // maxSparklines bounds how many endpoints of a list show their last day.

@@ -415,7 +415,10 @@ func TestAVisitorGetsATemporaryEndpointAtOnce(t *testing.T) {
 
 	s.visitor().want(303, "GET", mine, nil) // another browser
 	b.want(303, "GET", s.link(), nil)
-	b.want(200, "GET", mine, nil) // and still this one's after signing in
+	// And still this one's after signing in.
+	if a := b.want(200, "GET", mine, nil); strings.Contains(a.body, `href="/sign-in"`) {
+		t.Error("who is signed in is asked to sign in")
+	}
 }
 
 func TestTemporaryEndpointsAreFewAMinuteAndCanBeOff(t *testing.T) {
@@ -443,6 +446,27 @@ func TestASessionThatEndedSeesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.want(303, "GET", s.page(""), nil)
+	b.want(401, "POST", "/tags", url.Values{"name": {"late"}}).holds(t, `href="/sign-in?next=%2Ftags"`)
+	b.want(401, "POST", s.page("/targets"), url.Values{"name": {"late"}}).holds(t, `href="/sign-in"`)
+}
+
+func TestAListOfManyEndpointsGoesOn(t *testing.T) {
+	s := newSite(t)
+	for range 200 {
+		s.create("more", hookglass.KindWebhook)
+	}
+	last := s.create("the newest", hookglass.KindEmail)
+	b := s.signedIn()
+	next := regexp.MustCompile(`href="(/endpoints\?after=ep_\w+)"`).FindStringSubmatch(b.want(200, "GET", "/endpoints", nil).body)
+	if next == nil {
+		t.Fatal("the list does not go on")
+	}
+	page := b.want(200, "GET", next[1], nil)
+	page.holds(t, `href="/endpoints/`+string(last.ID)+`"`)
+	if strings.Contains(page.body, "More endpoints") {
+		t.Error("the list goes on behind its end")
+	}
+	b.want(404, "GET", "/endpoints?after=ep_none", nil)
 }
 
 func TestStrangePathsAreNotFound(t *testing.T) {

@@ -8,6 +8,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -162,7 +163,7 @@ func (a *app) endpointFrame(ctx context.Context, v visitor, e hookglass.Endpoint
 func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
 	return layout.Frame{
 		Title: title, Asset: a.assets.url, Scripts: scripts,
-		User: v.user.Email, Temporary: v.temporary(),
+		User: v.user.Email, Temporary: v.temporary(), Claims: v.claims,
 	}
 }
 
@@ -206,8 +207,14 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 		message = f.Body.Details[0].Message
 	}
 	v, _ := a.visit(r)
-	page := problem.Page(problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message})
-	if err := render(w, r, f.Status, page); err != nil {
+	m := problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message}
+	if f.Status == http.StatusUnauthorized {
+		m.SignIn = "/sign-in"
+		if slices.Contains(httpd.Allowed(a.mux, r), http.MethodGet) {
+			m.SignIn += "?next=" + escape(r.URL.RequestURI())
+		}
+	}
+	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	}
 }

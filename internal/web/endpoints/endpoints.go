@@ -15,14 +15,21 @@ import (
 //go:embed endpoints.css
 var Files embed.FS
 
-// Model is what the page shows. The endpoints are those of the frame.
+// List is a part of a user's endpoints, oldest first.
+type List struct {
+	Self      string // the address of the list alone
+	Endpoints []hookglass.Endpoint
+	Next      hookglass.EndpointID             // behind which the list goes on; empty: it ends
+	Address   func(hookglass.Endpoint) string  // the webhook URL or the email address
+	Activity  map[hookglass.EndpointID][]int64 // requests by hour of the last day, oldest first
+	Now       time.Time
+}
+
+// Model is what the page shows.
 type Model struct {
 	layout.Frame
-	Address func(hookglass.Endpoint) string // the webhook URL or the email address
-	Now     time.Time
-
-	Temporary hookglass.EndpointID             // of this browser, that can be kept; empty: none
-	Activity  map[hookglass.EndpointID][]int64 // requests by hour of the last day, oldest first
+	List      List
+	Temporary hookglass.EndpointID // of this browser, that can be kept; empty: none
 
 	// What was typed before, and what is wrong with it.
 	Name      string

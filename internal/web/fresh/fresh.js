@@ -8,6 +8,9 @@ function busy(part) {
   return document.hidden || part.querySelector("[popover]:popover-open") || (part.contains(at) && at.matches("input, textarea, select"));
 }
 
+// Where the keyboard stops in a part, in order.
+const stops = (part) => [...part.querySelectorAll("a[href], button, summary")];
+
 function put(part, text) {
   const template = document.createElement("template");
   template.innerHTML = text;
@@ -17,10 +20,12 @@ function put(part, text) {
     const same = template.content.getElementById(open.id);
     if (same) same.open = open.open;
   }
-  const focus = part.contains(document.activeElement) ? document.activeElement.id : "";
+  const active = part.contains(document.activeElement) ? document.activeElement : null;
+  const focus = active?.id;
+  const stop = active && stops(part).indexOf(active);
   const said = part.querySelector("[data-say]")?.dataset.say;
   part.replaceWith(next);
-  if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+  if (active) (focus ? document.getElementById(focus) : stops(next)[stop])?.focus({ preventScroll: true });
   const say = next.querySelector("[data-say]")?.dataset.say;
   if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
   document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: next.id }));

@@ -21,6 +21,7 @@ type Frame struct {
 
 	User      string // the email address; empty for visitors
 	Temporary bool   // a visitor with a temporary endpoint
+	Claims    bool   // who is signed in as well, and could keep it
 	Endpoints []hookglass.Endpoint
 	Current   hookglass.EndpointID // the endpoint that the page is about
 	Endpoint  hookglass.Endpoint   // the same; zero where the page belongs to none

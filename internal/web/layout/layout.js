@@ -193,6 +193,15 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // beside it
 }
 
+// Where the navigation scrolls, the page that one is on is in sight.
+for (const nav of document.querySelectorAll(".bar-nav, .subnav")) {
+  const here = nav.querySelector("[aria-current]");
+  if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+}
+
+// What is shown once is not made anew by reloading the page: the browser asks for the page instead of sending the form again.
+if (document.querySelector("[data-once]")) history.replaceState(history.state, "");
+
 // ---- Without a network
 
 const offline = document.getElementById("offline");

@@ -8,4 +8,5 @@ type Model struct {
 	layout.Frame
 	Status  int
 	Message string
+	SignIn  string // where to sign in and come back; empty: that would not help
 }
