@@ -55,6 +55,17 @@ func (c *Client) UndeliveredIn(ctx context.Context, gap api.Gap, page Page) (api
 	return call[api.Undelivered](ctx, c, http.MethodGet, "/tunnel/undelivered", query, nil)
 }
 
+// UndeliveredSince returns a page of the events since a time that no report says were delivered, oldest first.
+func (c *Client) UndeliveredSince(ctx context.Context, endpoints []string, since time.Time, page Page) (api.Undelivered, error) {
+	query := url.Values{"endpoint_ids[]": endpoints}
+	setTime(query, "since", since)
+	setInt(query, "limit", page.Limit)
+	if page.Cursor != "" {
+		query.Set("cursor", page.Cursor)
+	}
+	return call[api.Undelivered](ctx, c, http.MethodGet, "/tunnel/undelivered", query, nil)
+}
+
 // Missed returns the events since a time that no report says were delivered, oldest first, at most 500.
 func (c *Client) Missed(ctx context.Context, endpoints []string, since time.Time) ([]api.TunnelRequest, error) {
 	query := url.Values{}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -579,22 +580,26 @@ func TestCertificatesOfTargetsAreCheckedUnlessToldOtherwise(t *testing.T) {
 }
 
 func TestMoreThanWaitsIsFetchedLater(t *testing.T) {
-	s := newServer(t)
-	gate := make(chan struct{})
-	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
-	l := start(t, s, h.URL, nil)
-	const n = 2_000
-	for range n {
-		s.arrive(api.TunnelRequest{})
-	}
-	eventually(t, "sixteen under way", func() bool { return len(h.ids()) == 16 })
-	close(gate)
-	eventually(t, "all are reported", func() bool { return get(s, func() bool { return len(s.reports) == n }) })
-	if got := len(h.ids()); got != n {
-		t.Errorf("%d deliveries", got)
-	}
-	if sum, _ := l.end(true); sum.Reconnects != 0 || sum.Delivered != n {
-		t.Errorf("%+v", sum)
+	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			s := newServer(t)
+			gate := make(chan struct{})
+			h := newTarget(t, func(_ int, w http.ResponseWriter, _ *http.Request) { <-gate; w.WriteHeader(status) })
+			l := start(t, s, h.URL, nil)
+			const n = 1_200
+			for range n {
+				s.arrive(api.TunnelRequest{})
+			}
+			eventually(t, "sixteen under way", func() bool { return len(h.ids()) == 16 })
+			close(gate)
+			eventually(t, "all are reported", func() bool { return get(s, func() bool { return len(s.reports) == n }) })
+			if got := len(h.ids()); got != n {
+				t.Errorf("%d deliveries", got)
+			}
+			if sum, _ := l.end(true); sum.Reconnects != 0 || sum.Delivered+sum.Failed != n {
+				t.Errorf("%+v", sum)
+			}
+		})
 	}
 }
 

@@ -227,44 +227,52 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 
 // since delivers what was captured since a time and not delivered yet, again and again until nothing new is there.
 func (l *Listener) since(ctx context.Context, t time.Time) (total outcome) {
-	for ctx.Err() == nil {
-		var events []api.TunnelRequest
-		err := l.persist(ctx, func() (err error) {
-			events, err = l.cfg.Client.Missed(ctx, l.ids(), t)
-			return err
-		})
-		var refused *client.Error
-		if errors.As(err, &refused) && refused.Status == 422 {
-			return total // older than what is kept: there is nothing
-		}
-		if err != nil {
-			l.failedToRecover(ctx, err)
-			return total
-		}
-		fresh := make(map[string][]api.TunnelRequest)
-		count := 0
-		l.mu.Lock()
-		for _, r := range events {
-			if l.seen.byID[r.ID] == nil && l.lanes[r.EndpointID] != nil {
-				fresh[r.EndpointID] = append(fresh[r.EndpointID], r)
-				count++
+	for fresh := true; fresh && ctx.Err() == nil; {
+		fresh = false
+		// Page by page to the end: what was tried and failed is listed too, and may stand before what was never tried.
+		for cursor, more := "", true; more && ctx.Err() == nil; {
+			var page api.Undelivered
+			err := l.persist(ctx, func() (err error) {
+				page, err = l.cfg.Client.UndeliveredSince(ctx, l.ids(), t, client.Page{Limit: pageSize, Cursor: cursor})
+				return err
+			})
+			var refused *client.Error
+			if errors.As(err, &refused) && refused.Status == 422 {
+				return total // older than what is kept: there is nothing
 			}
-		}
-		l.mu.Unlock()
-		if count == 0 {
-			return total
-		}
-		for id, some := range fresh {
-			total.add(l.lanes[id].deliverAll(ctx, some, l.oldest()))
-		}
-		l.mu.Lock()
-		full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
-		l.mu.Unlock()
-		if full {
-			return total
+			if err != nil {
+				l.failedToRecover(ctx, err)
+				return total
+			}
+			for id, some := range l.unseen(page.Data) {
+				fresh = true
+				total.add(l.lanes[id].deliverAll(ctx, some, l.oldest()))
+			}
+			l.mu.Lock()
+			full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
+			l.mu.Unlock()
+			if full {
+				return total
+			}
+			if more = page.Meta != nil && page.Meta.NextCursor != nil; more {
+				cursor = *page.Meta.NextCursor
+			}
 		}
 	}
 	return total
+}
+
+// unseen are those of some events that were not seen yet, by endpoint.
+func (l *Listener) unseen(events []api.TunnelRequest) map[string][]api.TunnelRequest {
+	unseen := make(map[string][]api.TunnelRequest)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range events {
+		if l.seen.byID[r.ID] == nil && l.lanes[r.EndpointID] != nil {
+			unseen[r.EndpointID] = append(unseen[r.EndpointID], r)
+		}
+	}
+	return unseen
 }
 
 // catchUp fetches what was left for later because too many events waited.

@@ -74,8 +74,6 @@ func newServer(t *testing.T) *server {
 	mux.HandleFunc("POST /api/v1/tunnel/delivery_reports_anonymous", s.restReport)
 	mux.HandleFunc("GET /api/v1/tunnel/gaps", s.listGaps)
 	mux.HandleFunc("GET /api/v1/tunnel/undelivered", s.undelivered)
-	mux.HandleFunc("GET /api/v1/tunnel/missed", s.missed)
-	mux.HandleFunc("GET /api/v1/tunnel/missed_anonymous", s.missed)
 	mux.HandleFunc("POST /api/v1/tunnel/gaps/{id}/recovery", s.recovery)
 	mux.HandleFunc("POST /api/v1/tunnel/replay_results", s.replayResult)
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -336,45 +334,42 @@ func (s *server) listGaps(w http.ResponseWriter, r *http.Request) {
 	answer(w, list)
 }
 
+// undelivered answers pages smaller than asked for, which is allowed.
 func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	var since time.Time
+	if text := q.Get("since"); text != "" {
+		var err error
+		if since, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			s.t.Error(err)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := r.URL.Query()
-	out := api.Undelivered{Data: []api.TunnelRequest{}, Meta: &api.UndeliveredMeta{}}
-	from, limit := 0, 10 // pages smaller than asked for are allowed
-	if q.Get("cursor") != "" {
-		from, _ = strconv.Atoi(q.Get("cursor"))
-	}
+	from, to, limit := 0, len(s.events), 50
 	for _, g := range s.gaps {
-		if g.id != q.Get("gap_id") {
-			continue
-		}
-		for i := max(from, g.from); i < len(s.events) && (g.to < 0 || i < g.to); i++ {
-			if e := s.events[i]; e.EndpointID == g.endpoint && !s.delivered(e.ID) {
-				if len(out.Data) == limit {
-					next := strconv.Itoa(i)
-					out.Meta.NextCursor = &next
-					break
-				}
-				out.Data = append(out.Data, e)
+		if g.id == q.Get("gap_id") {
+			from, limit = g.from, 10
+			if g.to >= 0 {
+				to = g.to
 			}
 		}
 	}
-	answer(w, out)
-}
-
-func (s *server) missed(w http.ResponseWriter, r *http.Request) {
-	since, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("since"))
-	if err != nil {
-		s.t.Error(err)
+	if q.Get("cursor") != "" {
+		from, _ = strconv.Atoi(q.Get("cursor"))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := api.Undelivered{Data: []api.TunnelRequest{}}
-	for _, e := range s.events {
-		if !e.RequestedAt.Before(since) && !s.delivered(e.ID) && len(out.Data) < 500 {
-			out.Data = append(out.Data, e)
+	out := api.Undelivered{Data: []api.TunnelRequest{}, Meta: &api.UndeliveredMeta{}}
+	for i := from; i < to; i++ {
+		e := s.events[i]
+		if !slices.Contains(q["endpoint_ids[]"], e.EndpointID) || e.RequestedAt.Before(since) || s.delivered(e.ID) {
+			continue
 		}
+		if len(out.Data) == limit {
+			next := strconv.Itoa(i)
+			out.Meta.NextCursor = &next
+			break
+		}
+		out.Data = append(out.Data, e)
 	}
 	answer(w, out)
 }
