@@ -37,6 +37,11 @@ type step struct {
 	headers   []*Template
 }
 
+// sends reports whether the step makes requests.
+func (st *step) sends() bool {
+	return st.Type == hookglass.StepForward || st.Type == hookglass.StepRequest
+}
+
 // compile makes an action ready. Its error is of a row that this program did not write.
 func compile(a hookglass.Action) (*program, error) {
 	p := &program{Action: a}

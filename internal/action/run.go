@@ -238,6 +238,9 @@ func (r *run) proceed(ctx context.Context) (wait time.Duration, err error) {
 	halted := false
 	for r.next < len(r.steps) && !halted {
 		st := &r.steps[r.next]
+		if r.s.stopping.Load() && st.sends() {
+			return again, r.save(ctx, again)
+		}
 		result := r.begin(st)
 		out := r.try(ctx, st)
 		switch {
@@ -369,7 +372,7 @@ func (s *Service) settled(ctx context.Context, sc *scene, task *store.Task) erro
 	if err == nil || errors.Is(err, errElsewhere) {
 		for _, e := range ended {
 			if e.Ours {
-				s.totals.add(&e.ActionRun)
+				s.count(ctx, &e.ActionRun)
 			}
 		}
 	}

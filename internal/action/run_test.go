@@ -639,6 +639,52 @@ func TestTotals(t *testing.T) {
 	})
 }
 
+// A run that ends while the node stops counts too.
+func TestTotalsOfANodeThatStops(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.create(draft("Counted", step("http_request", "Send", `{"url":"https://a.example.com/"}`), step("tag", "Mark", `{"tag":"t"}`)))
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			b.stop()
+			return answer(200, `{}`), nil
+		}
+		b.work(b.capture(body))
+		if got := b.readTotals(); got.Runs[hookglass.ActionRunCompleted] != 1 || got.Steps[hookglass.StepTag][hookglass.StepCompleted] != 1 {
+			t.Errorf("the totals are %+v", got)
+		}
+	})
+}
+
+// What a stopping node sent next would be cut short, and a request is not sent twice.
+func TestANodeThatStopsSendsNothingMore(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		first := b.create(draft("First", step("http_request", "One", `{"url":"https://a.example.com/1"}`), step("tag", "Mark", `{"tag":"t"}`),
+			step("http_request", "Two", `{"url":"https://a.example.com/2","body":"{{steps.one.output.body.ok}}"}`)))
+		second := b.create(draft("Second", step("forward", "On", `{"url":"https://a.example.com/3"}`)))
+		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+			if n == 1 {
+				b.stop()
+			}
+			return answer(200, `{"ok":true}`), nil
+		}
+		e := b.capture(body)
+		if err := b.actions.Work(t.Context(), task(e, 1)); !hookglass.Is(err, hookglass.CodeRateLimited) {
+			t.Fatalf("the task ended with %v", err)
+		}
+		if n := len(b.net.requests()); n != 1 {
+			t.Errorf("%d requests were sent", n)
+		}
+		b.actions = b.node(b.net) // the next start
+		if err := b.actions.Work(t.Context(), task(e, 2)); err != nil {
+			t.Fatal(err)
+		}
+		wantOutcome(t, b.runs(first)[0], "completed one=completed mark=completed two=completed")
+		wantOutcome(t, b.runs(second)[0], "completed on=completed")
+		if n := len(b.net.requests()); n != 3 {
+			t.Errorf("%d requests were sent", n)
+		}
+	})
+}
+
 // Every node looks for runs that are lost, and all may find the same.
 func TestALostRunCountsOnce(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
@@ -666,11 +712,21 @@ func TestALostRunCountsOnce(t *testing.T) {
 // totals has what was counted written down, and reads it.
 func (b *bench) totals() (got hookglass.ActionTotals) {
 	b.t.Helper()
-	ended := make(chan error, 1)
+	b.stop()
+	return b.readTotals()
+}
+
+// stop has the node stop.
+func (b *bench) stop() {
 	ctx, stop := contextOf(b.t)
-	go func() { ended <- b.actions.Run(ctx) }()
 	stop()
-	must(b.t, <-ended)
+	if err := b.actions.Run(ctx); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bench) readTotals() (got hookglass.ActionTotals) {
+	b.t.Helper()
 	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
 		got, err = v.ActionTotals(string(b.ep.ID), time.Now().Add(-time.Hour), time.Now())
 		return err

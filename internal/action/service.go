@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"hookglass"
@@ -34,6 +35,8 @@ type Service struct {
 	vaults *vaults
 	saver  *saver
 	totals totals
+
+	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
 }
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind, and totals are not written down.
@@ -50,7 +53,8 @@ const (
 	sweepRuns  = 100
 )
 
-// Run writes totals down and looks for runs that nobody holds, until ctx ends.
+// Run writes totals down and looks for runs that nobody holds, until ctx ends. From then on runs under way stop before what they would send next, for
+// it would be cut short: they go on elsewhere, or after the next start.
 func (s *Service) Run(ctx context.Context) error {
 	flush, sweep := time.NewTicker(flushEvery), time.NewTicker(sweepEvery)
 	defer flush.Stop()
@@ -64,8 +68,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.Log.Warn("runs of actions that nobody holds could not be taken", "error", err)
 			}
 		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-			defer cancel()
+			s.stopping.Store(true)
 			s.writeTotals(ctx)
 			return nil
 		}

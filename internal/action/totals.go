@@ -72,12 +72,25 @@ func (t *totals) take() map[totalsOf]*hookglass.ActionTotals {
 	return counts
 }
 
-// writeTotals writes down what was counted. What the storage does not take is lost: it is a figure, not a record.
+// count counts a run that has ended. When nobody writes totals down any more, it does.
+func (s *Service) count(ctx context.Context, r *hookglass.ActionRun) {
+	s.totals.add(r)
+	if s.stopping.Load() {
+		s.writeTotals(ctx)
+	}
+}
+
+// totalsTimeout is for writing down what was counted.
+const totalsTimeout = 5 * time.Second
+
+// writeTotals writes down what was counted, also when the process stops. What the storage does not take is lost: it is a figure, not a record.
 func (s *Service) writeTotals(ctx context.Context) {
 	counts := s.totals.take()
 	if len(counts) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), totalsTimeout)
+	defer cancel()
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b totalsOf) int {
 		if a.endpointNum != b.endpointNum {
 			return int(a.endpointNum - b.endpointNum)

@@ -194,7 +194,7 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 		return err
 	})
 	if err == nil && ours && len(h.Steps) > 0 {
-		s.totals.add(&h.ActionRun)
+		s.count(ctx, &h.ActionRun)
 	}
 	return err
 }
