@@ -102,7 +102,10 @@ func (e Entitlements) MayRequestHTTP() error {
 	if e.plan != PlanBusiness {
 		return Errorf(CodePlanRequired, "HTTP Request steps need the Business plan.")
 	}
-	return e.MayForward()
+	if e.subscription != SubscriptionActive {
+		return Errorf(CodeSubscriptionRequired, "HTTP Request steps need an active paid subscription.")
+	}
+	return nil
 }
 
 // MayUseSecrets answers plan_required below Business (spec, "Workspace action secrets").

@@ -2,6 +2,7 @@ package hookglass_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"hookglass"
@@ -96,6 +97,15 @@ func TestEntitlements(t *testing.T) {
 			if want == ok && err != nil || want != ok && !hookglass.Is(err, want) {
 				t.Errorf("%s: plan %s, subscription %s, payment method %t: got %v, want %q", c.name, a.Plan, a.Subscription, a.PaymentMethod, err, want)
 			}
+		}
+	}
+}
+
+func TestWhatIsMissingIsSaidOfWhatWasAsked(t *testing.T) {
+	rights := hookglass.Account{Plan: hookglass.PlanBusiness, Subscription: hookglass.SubscriptionTrialing}.Entitlements()
+	for asked, err := range map[string]error{"Forwarding": rights.MayForward(), "HTTP Request steps": rights.MayRequestHTTP()} {
+		if err == nil || !strings.Contains(err.Error(), asked) {
+			t.Errorf("of %s it is said: %v", asked, err)
 		}
 	}
 }
