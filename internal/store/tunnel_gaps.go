@@ -40,17 +40,27 @@ func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Tim
 }
 
 // addPastGap notes an outage that is found out about when it is over already: whoever is subscribed now began behind what the lost subscription
-// received. Nothing is noted where another had it all, or came while the lost one was still heard of.
-func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, since time.Time) error {
+// received. Nothing is noted where another had it all, or came while the lost one was still heard of. Of a node that is gone the same client is not
+// another: its coming back says that it had gone, which the node knew and had not written down.
+func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelEnd) error {
 	var to, back int64
-	err := tx.queryRow("subscription", "SELECT begins, subscribed_at FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY begins, num LIMIT 1", []any{s.EndpointNum}, &to, &back)
+	var target, hostname string
+	err := tx.queryRow("subscription", "SELECT begins, subscribed_at, target_url, hostname FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY begins, num LIMIT 1",
+		[]any{s.EndpointNum}, &to, &back, &target, &hostname)
 	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && to <= from {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if since.IsZero() || since.UnixMicro() >= back {
+	since := end.Since
+	switch {
+	case since.IsZero():
+		return nil
+	case since.UnixMicro() < back:
+	case end.NodeGone && target == s.TargetURL && hostname == s.Hostname:
+		since = time.UnixMicro(back)
+	default:
 		return nil
 	}
 	id := hookglass.NewSortableID(hookglass.PrefixTunnelGap, tx.Now)

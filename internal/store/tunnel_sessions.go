@@ -64,7 +64,7 @@ func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) 
 		_, err = tx.exec("DELETE FROM tunnel_nodes WHERE id = $1", n.ID)
 		return true, err
 	}
-	return false, tx.EndTunnelSessions(sessions, TunnelEnd{Lost: true, Since: n.SeenAt})
+	return false, tx.EndTunnelSessions(sessions, TunnelEnd{Lost: true, Since: n.SeenAt, NodeGone: true})
 }
 
 // CreateTunnelSession stores a session and sets its Num.
@@ -127,6 +127,7 @@ func (tx *Tx) lockTunnels(endpointNum int64) (n int64, err error) {
 type TunnelEnd struct {
 	Lost     bool            // not by the client's own will
 	Since    time.Time       // Lost: when the other side was last heard of
+	NodeGone bool            // Lost: with its node, and Since is when that was last heard of
 	Received map[int64]int64 // how far each subscription is known to have received; what is stored counts where it is further
 }
 
@@ -206,7 +207,7 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 	if all == 1 {
 		return tx.openGap(s, from, end.Since)
 	}
-	return tx.addPastGap(s, from, end.Since)
+	return tx.addPastGap(s, from, end)
 }
 
 // looksBack bounds how many of the events that a client had received are looked at for those that it never reported.
