@@ -175,7 +175,7 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	if d.Assertions != nil {
 		c.Assertions = *d.Assertions
 	}
-	if d.SourceID != nil {
+	if d.SourceID != nil && !isSource(*d.SourceID, c.SourceID) {
 		e, err := v.Event(string(src.endpoint.ID), *d.SourceID)
 		switch {
 		case err == nil:
@@ -204,6 +204,13 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 		return hookglass.InvalidFields(faults)
 	}
 	return c.Options.Permitted(src.entitlements)
+}
+
+// isSource reports whether an id as a caller spells it is the source that a case has. Naming it again changes nothing: whoever saves
+// the whole of a case that was read does so, also when the event is gone and the snapshot alone is left.
+func isSource(named string, source hookglass.EventID) bool {
+	id, err := hookglass.ParseEventID(named)
+	return err == nil && id == source
 }
 
 // tryBuild answers what a run would be blocked for today: modes that do not fit the event.

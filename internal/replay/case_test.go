@@ -246,6 +246,38 @@ func TestTheStatesOfARun(t *testing.T) {
 	})
 }
 
+// A client saves the whole of what it read, its source too.
+func TestTheSourceOfACaseMayBeNamedAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "", "one")
+		c := b.newCase(e, nil)
+		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
+		must(t, err)
+		change := func(source string, version int64) error {
+			_, err := b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{SourceID: &source, Name: ptr("y"), LockVersion: &version})
+			return err
+		}
+		must(t, change(string(e.ID), 1))
+		must(t, b.replays.ExecuteRun(t.Context(), r.ID))
+		if r := b.readRun(r.ID); r.State != hookglass.RunPassed {
+			t.Errorf("the queued run: %+v", r)
+		}
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(e.ID)) }))
+		must(t, change(string(e.ID), 2))
+		must(t, change("wr_"+strings.TrimPrefix(string(e.ID), "req_"), 3))
+		wantCode(t, change("req_00000000000000000000000000", 4), hookglass.CodeValidationFailed)
+		read, err := b.replays.Case(t.Context(), b.who, string(b.ep.ID), c.ID)
+		must(t, err)
+		if read.SourceAvailable || read.SourceID != e.ID || read.Name != "y" {
+			t.Errorf("%+v", read)
+		}
+		b.run(c, "after")
+		if _, body := b.sink.last(); body != "one" {
+			t.Errorf("sent %q", body)
+		}
+	})
+}
+
 // A run is of the version it was queued at, whatever becomes of the case.
 func TestAQueuedRunKeepsItsTarget(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
