@@ -63,7 +63,7 @@ type Replay struct {
 	Delivered            bool              `json:"delivered" doc:"A complete HTTP answer came, whatever its status." example:"true"`
 	StatusCode           *int              `json:"status_code" doc:"Of the answer; a redirect is not followed." example:"200"`
 	ResponseHeaders      map[string]string `json:"response_headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
-	ResponseBody         *string           `json:"response_body" doc:"Up to 1 MiB. In base64 where it is not UTF-8; see response_body_encoding." example:"{\"ok\":true}"`
+	ResponseBody         *string           `json:"response_body" doc:"Up to 1 MiB, decompressed. In base64 where it is not UTF-8; see response_body_encoding." example:"{\"ok\":true}"`
 	ResponseBodyEncoding string            `json:"response_body_encoding" enum:"utf8,base64" example:"utf8"`
 	ResponseTruncated    bool              `json:"response_truncated" example:"false"`
 	DurationMS           int64             `json:"duration_ms" example:"42"`
@@ -273,7 +273,7 @@ type RunRequest struct {
 type RunResponse struct {
 	StatusCode   int               `json:"status_code" example:"200"`
 	Headers      map[string]string `json:"headers"`
-	Body         string            `json:"body" doc:"Up to 256 KiB. In base64 where it is not UTF-8; see body_encoding." example:"{\"ok\":true}"`
+	Body         string            `json:"body" doc:"Up to 256 KiB, decompressed. In base64 where it is not UTF-8; see body_encoding." example:"{\"ok\":true}"`
 	BodyEncoding string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
 	Truncated    bool              `json:"truncated" example:"false"`
 }

@@ -88,6 +88,24 @@ func Beginning(body []byte, n int) []byte {
 	return body
 }
 
+// Readable is an answer whose body is what it says: an event whose sender takes compressed answers is answered so. Its headers stay as they
+// came. What can not be decoded is left as it is.
+func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
+	if r == nil || coding.Of(r.Headers) == "" {
+		return r
+	}
+	const most = outbound.DefaultMaxResponseBytes
+	body, err := coding.Decoded(r.Body, coding.Of(r.Headers), most+1)
+	if err != nil && !errors.Is(err, coding.ErrLonger) && (!r.Truncated || len(body) == 0) {
+		return r
+	}
+	plain := *r
+	if plain.Body = body; len(body) > most {
+		plain.Body, plain.Truncated = Beginning(body, most), true
+	}
+	return &plain
+}
+
 // redacted stands in the place of a secret.
 const redacted = "[redacted]"
 

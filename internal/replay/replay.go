@@ -259,7 +259,7 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 	if got.Forbidden != nil {
 		return a, got.Forbidden
 	}
-	full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, got.Response, got.Failure, got.Duration
+	full.Request.Headers, full.Response, full.Failure, full.Duration = got.Headers, delivery.Readable(got.Response), got.Failure, got.Duration
 	remembered := *full
 	secrets := delivery.Secrets(src.configs, full.Request.Headers)
 	remembered.Request = keepRequest(full.Request, secrets)

@@ -1,6 +1,10 @@
 package replay_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +220,42 @@ func TestATextThatIsCutIsAText(t *testing.T) {
 		for name, body := range map[string][]byte{"the request": kept.Request.Body, "the answer": kept.Response.Body, "the answer to a run": run.Response.Body} {
 			if n := len(body); !utf8.Valid(body) || n > 256<<10 || n <= 256<<10-3 {
 				t.Errorf("%s is kept as %d bytes, text %v", name, n, utf8.Valid(body))
+			}
+		}
+	})
+}
+
+// Many senders take compressed answers, and a replay sends their Accept-Encoding.
+func TestACompressedAnswerIsShownAsWhatItSays(t *testing.T) {
+	compressed := func(body string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := io.WriteString(w, body)
+		must(t, err)
+		must(t, w.Close())
+		return b.String()
+	}
+	each(t, func(t *testing.T, b *bench) {
+		e := b.capture("POST", "Accept-Encoding: gzip\r\n", "{}")
+		c := b.newCase(e, func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{JSONSubset: []byte(`{"ok":true}`)} })
+		for name, test := range map[string]struct {
+			sent, shown string
+			truncated   bool
+			state       hookglass.RunState
+		}{
+			"JSON":      {compressed(`{"ok":true,"by":"shop"}`), `{"ok":true,"by":"shop"}`, false, hookglass.RunPassed},
+			"no gzip":   {`{"ok":true}`, `{"ok":true}`, false, hookglass.RunPassed},
+			"very long": {compressed("yy" + strings.Repeat("€", 400<<10)), "yy" + strings.Repeat("€", (1<<20-2)/3), true, hookglass.RunAssertionFailed},
+		} {
+			b.sink.answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(test.sent), test.sent))
+			r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url})
+			must(t, err)
+			if string(r.Response.Body) != test.shown || r.Response.Truncated != test.truncated || r.Response.Headers.Get("Content-Encoding") != "gzip" {
+				t.Errorf("%s: %d bytes shown, truncated %v, %v", name, len(r.Response.Body), r.Response.Truncated, r.Response.Headers)
+			}
+			run := b.run(c, name)
+			if kept := b.history(e, 0, 1)[0].Response; run.State != test.state || !bytes.Equal(run.Response.Body, kept.Body) || !strings.HasPrefix(test.shown, string(kept.Body)) || kept.Truncated != test.truncated {
+				t.Errorf("%s: %s, %d and %d bytes kept", name, run.State, len(run.Response.Body), len(kept.Body))
 			}
 		}
 	})

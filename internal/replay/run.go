@@ -75,7 +75,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 				r.Assertions[i].Actual = []byte(`"[redacted]"`)
 			}
 		}
-		r.Response = keepResponse(got.Response, secrets)
+		r.Response = keepResponse(delivery.Readable(got.Response), secrets)
 	}
 	return s.finish(ctx, r)
 }
