@@ -225,5 +225,10 @@ func TestAnEmptyWordIsRefused(t *testing.T) {
 			s.wantError(422, "validation_failed", "POST", "/endpoints/"+e.ID+path, body)
 		}
 		s.want(201, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"n","description":"","target_url":"https://app.example.com/","assertions":{"json_subset":{"signature_mode":""}}}}`, nil)
+		var refused api.Error
+		s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"n","provider":""}}`, &refused)
+		if len(refused.Details) != 1 || refused.Details[0].Message != "must be github, stripe, shopify, slack, twilio or null" {
+			t.Errorf("%+v", refused)
+		}
 	})
 }

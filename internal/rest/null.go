@@ -96,7 +96,9 @@ func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
 func words(enum []any) string {
 	all := make([]string, len(enum))
 	for i, v := range enum {
-		all[i] = fmt.Sprint(v)
+		if all[i] = fmt.Sprint(v); v == nil {
+			all[i] = "null"
+		}
 	}
 	if len(all) == 1 {
 		return all[0]
