@@ -99,7 +99,7 @@ func (s *service) listActions(ctx context.Context, in *actionList) (out api.List
 	}
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := v.Actions(in.EndpointID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(a hookglass.Action) int64 { return int64(a.Position) }, viewAction)
+		out = httpd.Answer(p, found, store.NextAction(found), viewAction)
 		return err
 	})
 	return out, err

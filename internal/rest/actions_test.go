@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -302,6 +303,38 @@ func (s *site) setPlan(plan hookglass.Plan, subscription hookglass.Subscription)
 	if _, err := s.accounts.SetAccount(s.t.Context(), s.owner.Account.ID, account.Change{Plan: &plan, Subscription: &subscription}); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// Positions close up when an action is deleted; who deletes what a page showed misses nothing of the next.
+func TestActionsAreDeletedPageByPage(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		base := "/endpoints/" + e.ID + "/actions"
+		var ids, seen []string
+		for range 5 {
+			ids = append(ids, s.newAction(e.ID, `"name":"Mark","steps":[]`).ID)
+		}
+		cursor := ""
+		for range 3 {
+			var page api.List[api.Action]
+			s.want(200, "GET", base+"?limit=2"+cursor, "", &page)
+			for _, a := range page.Data {
+				seen = append(seen, a.ID)
+				s.want(200, "DELETE", base+"/"+a.ID, "", nil)
+			}
+			if page.Meta.NextCursor == nil {
+				break
+			}
+			cursor = "&cursor=" + *page.Meta.NextCursor
+		}
+		if !slices.Equal(seen, ids) {
+			t.Errorf("listed were %v, want %v", seen, ids)
+		}
+		var page api.List[api.Action]
+		if s.want(200, "GET", base+"?limit=2"+cursor, "", &page); len(page.Data) != 0 || page.Meta.NextCursor != nil {
+			t.Errorf("behind an action that is gone are %+v", page)
+		}
+	})
 }
 
 // Runs are listed by when they were created, though one that began later was stored before.

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -29,18 +30,32 @@ func scanAction(scan func(...any) error) (a hookglass.Action, err error) {
 	return a, nil
 }
 
-// Actions lists the actions of an endpoint by position, those behind a position; limit 0 is all.
-func (v *View) Actions(ref string, after int64, limit int) ([]hookglass.Action, error) {
+// Actions lists the actions of an endpoint by position, from a place that [NextAction] told; 0 is the beginning, limit 0 is all.
+func (v *View) Actions(ref string, from int64, limit int) ([]hookglass.Action, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
 		return nil, err
 	}
-	return v.actions(e.Num, after, limit)
+	return v.actions(e.Num, from, limit)
 }
 
-func (v *View) actions(endpointNum, after int64, limit int) ([]hookglass.Action, error) {
+// positionBits are those of a place that hold a position.
+const positionBits = 20
+
+// NextAction tells where a list goes on behind one of the actions that were found: at the action that comes next, wherever that is by then, because
+// positions close up when actions are deleted. When it is gone itself, the list goes on where it was.
+func NextAction(found []hookglass.Action) func(hookglass.Action) int64 {
+	return func(last hookglass.Action) int64 {
+		next := found[1+slices.IndexFunc(found, func(a hookglass.Action) bool { return a.Num == last.Num })]
+		return next.Num<<positionBits | int64(next.Position)
+	}
+}
+
+func (v *View) actions(endpointNum, from int64, limit int) ([]hookglass.Action, error) {
 	a := &args{}
-	query := "SELECT " + actionColumns + actionTables + " WHERE a.endpoint = " + a.add(endpointNum) + " AND a.position > " + a.add(after) + " ORDER BY a.position, a.num"
+	endpoint := a.add(endpointNum)
+	query := "SELECT " + actionColumns + actionTables + " WHERE a.endpoint = " + endpoint + " AND a.position >= coalesce((SELECT o.position FROM actions o WHERE o.endpoint = " + endpoint +
+		" AND o.num = " + a.add(from>>positionBits) + "), cast(" + a.add(from&(1<<positionBits-1)) + " AS bigint)) ORDER BY a.position, a.num"
 	if limit > 0 {
 		query += " LIMIT " + a.add(limit)
 	}
