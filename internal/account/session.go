@@ -71,11 +71,11 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 // allowPeer and allowUser count an attempt. The names of the rows are hashed, because a key should be short whatever was sent,
 // and addresses of people are no names for rows.
 func (s *Service) allowPeer(ctx context.Context, peer string) error {
-	return s.db.Allow(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod)
+	return s.db.AllowEvenly(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod)
 }
 
 func (s *Service) allowUser(ctx context.Context, canonical string) error {
-	return s.db.Allow(ctx, "signin-as:"+hex.EncodeToString(digest(canonical)), signInsByUser, signInPeriod)
+	return s.db.AllowEvenly(ctx, "signin-as:"+hex.EncodeToString(digest(canonical)), signInsByUser, signInPeriod)
 }
 
 // LoginLink returns the secret of a link that signs a user in once, within ten minutes.
