@@ -55,9 +55,9 @@ func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Princ
 	return s.createSignatureConfig(ctx, who, ref, d, force)
 }
 
-// CreateOwnSignatureConfig stores the config of a temporary endpoint for who has its key (decisions, section 10).
-func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Principal, d SignatureDraft) (hookglass.SignatureConfig, error) {
-	return s.createSignatureConfig(ctx, key, string(key.Endpoint), d, false)
+// CreateOwnSignatureConfig is CreateSignatureConfig of a temporary endpoint for who has its key (decisions, section 10).
+func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Principal, d SignatureDraft, force bool) (hookglass.SignatureConfig, error) {
+	return s.createSignatureConfig(ctx, key, string(key.Endpoint), d, force)
 }
 
 func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, d SignatureDraft, force bool) (c hookglass.SignatureConfig, err error) {

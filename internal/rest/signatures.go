@@ -19,9 +19,14 @@ type (
 		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 	}
 
+	// ForceConfig is part of what makes a signature config.
+	ForceConfig struct {
+		Force bool `query:"force" doc:"Replace the config that the provider has already." example:"false"`
+	}
+
 	newSignatureConfig struct {
 		InEndpoint
-		Force bool `query:"force" doc:"Replace the config that the provider has already." example:"false"`
+		ForceConfig
 	}
 
 	// ConfigPath is the path of one signature config.

@@ -69,6 +69,25 @@ func TestASignatureConfigIsMadeChangedAndDeleted(t *testing.T) {
 	})
 }
 
+func TestAKeyReplacesTheSignatureConfigOfItsEndpoint(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		_, key, err := s.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := `{"tunnel_key":"` + key + `","signature_config":{"provider":"github","secret":"s","enabled":false}}`
+		const path = "/tunnel/signature_config_anonymous"
+		var made, forced api.One[api.SignatureConfig]
+		s.wantAs("", http.StatusCreated, "POST", path, config, &made)
+		s.wantAs("", http.StatusConflict, "POST", path+"?force=false", config, nil)
+		s.wantAs("", http.StatusCreated, "POST", path+"?force=true", strings.ReplaceAll(config, "false", "true"), &forced)
+		if forced.Data.ID != made.Data.ID || !forced.Data.Enabled {
+			t.Errorf("forced %+v of %+v", forced.Data, made.Data)
+		}
+		s.wantAs("", http.StatusUnprocessableEntity, "POST", path+"?force=x", config, nil)
+	})
+}
+
 // A timestamp that is signed may be 300 s off, unless the config says otherwise.
 func TestTheToleranceOfAGenericConfig(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {

@@ -292,7 +292,7 @@ func (s *service) reportReplay(ctx context.Context, _ *struct{}, body *api.Tunne
 	return out, s.Tunnels.Finish(ctx, *body)
 }
 
-func (s *service) createSignatureConfigByKey(ctx context.Context, _ *struct{}, body *api.TunnelSignatureConfig) (out api.One[api.SignatureConfig], err error) {
+func (s *service) createSignatureConfigByKey(ctx context.Context, in *ForceConfig, body *api.TunnelSignatureConfig) (out api.One[api.SignatureConfig], err error) {
 	who, err := s.byKey(ctx, body.TunnelKey)
 	if err != nil {
 		return out, err
@@ -305,7 +305,7 @@ func (s *service) createSignatureConfigByKey(ctx context.Context, _ *struct{}, b
 	if err != nil {
 		return out, err
 	}
-	c, err := s.Endpoints.CreateOwnSignatureConfig(ctx, who, d)
+	c, err := s.Endpoints.CreateOwnSignatureConfig(ctx, who, d, in.Force)
 	out.Data = api.FromSignatureConfig(c)
 	return out, err
 }
