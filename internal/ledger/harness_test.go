@@ -418,7 +418,7 @@ func (y *yard) purge(cutoff time.Time) {
 // outage reports whether a session was lost and none is back.
 func (y *yard) outage() (open bool) {
 	y.view(func(v *store.View) error {
-		gaps, err := v.Gaps([]int64{y.ep.Num})
+		gaps, err := v.Gaps([]int64{y.ep.Num}, 0, 100)
 		for _, g := range gaps {
 			open = open || g.State == hookglass.GapOpen
 		}
@@ -430,7 +430,7 @@ func (y *yard) outage() (open bool) {
 // inGap asks the outages as they are listed whether an event is in one.
 func (y *yard) inGap(f *fate) (in bool) {
 	y.view(func(v *store.View) error {
-		gaps, err := v.Gaps([]int64{y.ep.Num})
+		gaps, err := v.Gaps([]int64{y.ep.Num}, 0, 100)
 		for _, g := range gaps {
 			if f.event.Seq <= g.From || g.To > 0 && f.event.Seq > g.To {
 				continue

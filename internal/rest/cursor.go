@@ -22,6 +22,7 @@ const (
 	ofSecrets    httpd.List = 's'
 
 	ofUndelivered httpd.List = 'm'
+	ofGaps        httpd.List = 'k'
 
 	ofTags      httpd.List = 'g'
 	ofChannels  httpd.List = 'h'

@@ -20,6 +20,12 @@ type (
 		EndpointIDs []string `query:"endpoint_ids[],explode" doc:"Ids or custom ids; absent: all that the caller has." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	}
 
+	gapList struct {
+		TunnelEndpoints
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most. Without limit and cursor all are answered, up to 500." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
 	undeliveredList struct {
 		TunnelEndpoints
 		Minutes int    `query:"minutes" minimum:"1" maximum:"1440" default:"120" doc:"How far back, without gap_id and since." example:"120"`
@@ -49,6 +55,9 @@ var (
 	connectRate   = rate{30, time.Minute}
 	anonymousRate = rate{10, time.Minute}
 )
+
+// mostGaps bounds a list that nobody asked to have in pages; its next_cursor leads to the rest.
+const mostGaps = 500
 
 func (s *service) tunnel(t *table) {
 	const tag = "Tunnel"
@@ -201,13 +210,17 @@ func (s *service) report(ctx context.Context, who hookglass.Principal, body api.
 	}}, err
 }
 
-func (s *service) listGaps(ctx context.Context, in *TunnelEndpoints) (out api.List[api.Gap], err error) {
-	gaps, err := s.Tunnels.Gaps(ctx, asker(ctx), in.EndpointIDs)
-	out.Data = make([]api.Gap, len(gaps))
-	for i, g := range gaps {
-		out.Data[i] = api.FromGap(g)
+func (s *service) listGaps(ctx context.Context, in *gapList) (out api.List[api.Gap], err error) {
+	limit := in.Limit
+	if limit == 0 && in.Cursor == "" {
+		limit = mostGaps
 	}
-	return out, err
+	p, err := paged(ofGaps, limit, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	gaps, err := s.Tunnels.Gaps(ctx, asker(ctx), in.EndpointIDs, p.Behind, p.Most())
+	return httpd.Answer(p, gaps, func(g hookglass.Gap) int64 { return g.Num }, api.FromGap), err
 }
 
 func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out api.Undelivered, err error) {

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func (s *site) newGap(endpoint string) (id string) {
 		if err := tx.EndTunnelSessions([]int64{session.Num}, store.TunnelEnd{Lost: true, Since: tx.Now}); err != nil {
 			return err
 		}
-		gaps, err := tx.Gaps([]int64{sub.EndpointNum})
+		gaps, err := tx.Gaps([]int64{sub.EndpointNum}, 0, 1)
 		if err == nil {
 			id = gaps[0].ID
 		}
@@ -72,6 +73,39 @@ func TestConnectGivesATicketWithoutAnEnvelope(t *testing.T) {
 		s.wantAs(foreign, 404, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, nil)
 		readOnly := s.newToken(s.owner, hookglass.LevelAccount, 0, hookglass.ScopeRead)
 		s.wantAs(readOnly, 403, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, nil)
+	})
+}
+
+func TestGapsAreListedWholeOrByPages(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var ids []string
+		for range 5 {
+			ids = append(ids, s.newGap(s.newEndpoint("").ID))
+		}
+		list := func(query string) (page api.List[api.Gap]) {
+			s.want(200, "GET", "/tunnel/gaps"+query, "", &page)
+			return page
+		}
+		if all := list(""); len(all.Data) != 5 || all.Data[0].ID != ids[0] || all.Meta.NextCursor != nil {
+			t.Errorf("without limit: %+v", all)
+		}
+		var got []string
+		for query := "?limit=2"; ; {
+			page := list(query)
+			for _, g := range page.Data {
+				got = append(got, g.ID)
+			}
+			if page.Meta.NextCursor == nil {
+				break
+			}
+			query = "?limit=2&cursor=" + *page.Meta.NextCursor
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("pages hold %v, want %v", got, ids)
+		}
+		for _, query := range []string{"limit=0", "limit=101", "limit=x", "cursor=x"} {
+			s.want(422, "GET", "/tunnel/gaps?"+query, "", nil)
+		}
 	})
 }
 

@@ -8,9 +8,6 @@ import (
 	"hookglass"
 )
 
-// maxGaps bounds a list of gaps: more could not be read by anyone.
-const maxGaps = 500
-
 const gapColumns = `g.num, g.id, g.endpoint, e.id, e.name, coalesce(e.workspace_id, 0), g.state, g.from_seq, coalesce(g.to_seq, 0), g.started_at, g.detected_at,
 	g.reconnected_at, g.target_url, g.hostname, g.outcome, g.recovered_gone, g.expired_gone`
 
@@ -139,11 +136,11 @@ func (v *View) countGap(g *hookglass.Gap) error {
 	return nil
 }
 
-// Gaps lists the outages of endpoints that are not recovered, oldest first.
-func (v *View) Gaps(endpointNums []int64) ([]hookglass.Gap, error) {
+// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above after.
+func (v *View) Gaps(endpointNums []int64, after int64, limit int) ([]hookglass.Gap, error) {
 	a := &args{}
 	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE "+v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums)))+
-		" AND g.state <> 'recovered' AND"+v.endpointScope(a)+" ORDER BY g.num LIMIT "+a.add(maxGaps), a.values...)
+		" AND g.num > "+a.add(after)+" AND g.state <> 'recovered' AND"+v.endpointScope(a)+" ORDER BY g.num LIMIT "+a.add(limit), a.values...)
 	for i := range gaps {
 		if err == nil {
 			err = v.countGap(&gaps[i])

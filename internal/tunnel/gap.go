@@ -38,8 +38,8 @@ func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
 	return endpoints, nil
 }
 
-// Gaps lists the outages of endpoints that are not recovered, oldest first.
-func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []string) (gaps []hookglass.Gap, err error) {
+// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above after.
+func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []string, after int64, limit int) (gaps []hookglass.Gap, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		endpoints, err := resolve(v, refs)
 		if err != nil {
@@ -49,7 +49,7 @@ func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []stri
 		for i, e := range endpoints {
 			nums[i] = e.Num
 		}
-		gaps, err = v.Gaps(nums)
+		gaps, err = v.Gaps(nums, after, limit)
 		return err
 	})
 	return gaps, err

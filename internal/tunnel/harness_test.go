@@ -309,7 +309,7 @@ func (b *bench) report(n *node, e hookglass.Endpoint, id string, status int) {
 // gaps are those of an endpoint that are not recovered.
 func (b *bench) gaps(n *node, e hookglass.Endpoint) []hookglass.Gap {
 	b.t.Helper()
-	gaps, err := n.Gaps(b.t.Context(), b.who, []string{string(e.ID)})
+	gaps, err := n.Gaps(b.t.Context(), b.who, []string{string(e.ID)}, 0, 100)
 	must(b.t, err)
 	for _, g := range gaps {
 		c := g.Counts
