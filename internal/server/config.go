@@ -153,14 +153,14 @@ func (c Config) Validate() (*checked, error) {
 		out.mailRelay = relay
 	}
 	for _, p := range c.TrustedProxies {
-		prefix, err := parsePrefix(p)
+		prefix, err := parsePrefix(strings.TrimSpace(p))
 		if err != nil {
 			fault("trusted-proxies", "%q is not a network such as 10.0.0.0/8", p)
 		}
 		out.proxies = append(out.proxies, prefix)
 	}
 	for _, p := range c.OutboundAllow {
-		rule, err := outbound.ParseRule(p)
+		rule, err := outbound.ParseRule(strings.TrimSpace(p))
 		if err != nil {
 			fault("outbound-allow", "%q is %v", p, err)
 		}
@@ -174,8 +174,8 @@ func (c Config) Validate() (*checked, error) {
 	if c.Retention < time.Minute {
 		fault("retention", "must be a minute or more")
 	}
-	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 1<<30 {
-		fault("max-body-bytes", "must be 1 KiB to 1 GiB")
+	if c.MaxBodyBytes < 1 || c.MaxBodyBytes > 1<<30 {
+		fault("max-body-bytes", "must be 1 byte to 1 GiB")
 	} else if c.DatabaseURL != "" && c.MaxBodyBytes > maxPostgresBody {
 		fault("max-body-bytes", "must be 512 MiB at most on PostgreSQL")
 	}

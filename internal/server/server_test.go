@@ -265,3 +265,15 @@ func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 		t.Errorf("a password is shown: %v", err)
 	}
 }
+
+func TestAConfigurationTakesSmallBodiesAndSpacesInLists(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.MaxBodyBytes, cfg.TrustedProxies, cfg.OutboundAllow = 1, []string{"10.0.0.0/8", " ::1/128"}, []string{"127.0.0.0/8", " 10.1.0.0/16 "}
+	if _, err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	cfg.MaxBodyBytes = 0
+	if _, err := cfg.Validate(); err == nil {
+		t.Error("a limit of 0 is accepted")
+	}
+}
