@@ -401,14 +401,14 @@ func (a *app) deleteCase(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxLongForm bounds forms with templates and JSON in them.
-const maxLongForm = 2 << 20
+// maxLongForm bounds forms with templates, JSON and answers in them, which a form may make three times as long.
+const maxLongForm = 4 << 20
 
 // readLongForm reads such a form, bounded.
 func readLongForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLongForm)
 	if err := r.ParseForm(); err != nil {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read, or is larger than 2 MiB.")
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read, or is larger than 4 MiB.")
 	}
 	return nil
 }

@@ -206,6 +206,13 @@ func (c *chrome) said() []string {
 	return append([]string(nil), c.console...)
 }
 
+// forget forgets what the console said so far.
+func (c *chrome) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.console = nil
+}
+
 // silent fails when the console said anything (an error, an exception, what the policy refused), or when the page
 // asked another host.
 func (c *chrome) silent() {

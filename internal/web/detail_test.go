@@ -58,7 +58,7 @@ func TestARequestIsReplayedAndEditedFromItsPage(t *testing.T) {
 	}
 	again("ftp://nowhere", "0")
 	c.until(`document.querySelector("#replay-form .fault").checkVisibility()`)
-	c.console = nil // of the refusal
+	c.forget() // of the refusal
 }
 
 func TestTagsAndIgnoringShowAtOnce(t *testing.T) {

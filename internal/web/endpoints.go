@@ -38,7 +38,7 @@ func (a *app) endpointsOf(ctx context.Context, v visitor) (all []hookglass.Endpo
 func (a *app) user(r *http.Request) (visitor, error) {
 	v, err := a.visit(r)
 	if err == nil && !v.signedIn() {
-		err = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
+		err = errSignIn
 	}
 	return v, err
 }
@@ -57,6 +57,13 @@ func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int
 		return err
 	}
 	if m.List, err = a.endpointList(r, v); err != nil {
+		return err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		m.Workspaces, err = view.Workspaces(v.who.Account)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if holder, ok := a.keyHolder(r); ok {
@@ -144,7 +151,9 @@ func (a *app) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := readForm(w, r); err != nil {
+		return err
+	}
 	m := endpoints.Model{
 		Name: r.PostFormValue("name"), Kind: hookglass.EndpointKind(r.PostFormValue("kind")), Provider: r.PostFormValue("provider"),
 		LocalPart: strings.TrimSpace(r.PostFormValue("email_local_part")), CustomID: strings.TrimSpace(r.PostFormValue("custom_id")),
@@ -156,6 +165,11 @@ func (a *app) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 		d.Provider = given(m.Provider)
 	}
 	d.CustomID = given(m.CustomID)
+	if m.Workspace, err = workspaceIn(r); err != nil {
+		return err
+	} else if m.Workspace != 0 {
+		d.WorkspaceID = &m.Workspace
+	}
 	e, err := a.Endpoints.Create(r.Context(), v.who, d)
 	if m.Faults = faultsOf(err); m.Faults != nil {
 		return a.renderEndpoints(w, r, http.StatusUnprocessableEntity, v, m)

@@ -33,7 +33,8 @@ func (a *app) registerInspector() {
 }
 
 // open finds who looks at the endpoint of a request: the signed-in user or, where it is not theirs, the holder of
-// a temporary endpoint's key. Whoever may not see it gets not_found.
+// a temporary endpoint's key. A user who may not see it gets not_found; who is not signed in is asked to, also with the
+// key of another endpoint: every visitor of the first page has one, and whose session ended may see it again.
 func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	v, err := a.visit(r)
 	if err != nil {
@@ -47,6 +48,9 @@ func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
 				return holder, e, nil
 			}
 		}
+	}
+	if hookglass.Is(err, hookglass.CodeNotFound) && !v.signedIn() {
+		err = errSignIn
 	}
 	return v, e, err
 }

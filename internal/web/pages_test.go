@@ -7,11 +7,13 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/store"
 	"hookglass/internal/web"
 )
 
@@ -374,13 +376,13 @@ func TestNobodySeesWhatIsNotTheirs(t *testing.T) {
 	other := s.visitor()
 	other.want(303, "POST", "/temporary", url.Values{})
 	for _, path := range []string{"", "/rows", "/requests/" + string(event), "/requests/" + string(event) + "/panel", "/requests/" + string(event) + "/body"} {
-		a := other.want(404, "GET", s.page(path), nil)
-		if strings.Contains(a.body, "not for others") {
-			t.Errorf("%s shows it", path)
+		a := other.want(303, "GET", s.page(path), nil)
+		if strings.Contains(a.body, "not for others") || !strings.HasPrefix(a.Header.Get("Location"), "/sign-in?next=") {
+			t.Errorf("%s shows it, or leads to %s", path, a.Header.Get("Location"))
 		}
 	}
 	for _, path := range []string{"/test", "/requests/" + string(event) + "/delete"} {
-		other.want(404, "POST", s.page(path), url.Values{})
+		other.want(401, "POST", s.page(path), url.Values{})
 	}
 	other.want(401, "POST", s.page("/delete"), url.Values{})
 	other.want(401, "POST", s.page("/settings"), url.Values{"name": {"x"}})
@@ -448,6 +450,39 @@ func TestASessionThatEndedSeesNothing(t *testing.T) {
 	b.want(303, "GET", s.page(""), nil)
 	b.want(401, "POST", "/tags", url.Values{"name": {"late"}}).holds(t, `href="/sign-in?next=%2Ftags"`)
 	b.want(401, "POST", s.page("/targets"), url.Values{"name": {"late"}}).holds(t, `href="/sign-in"`)
+}
+
+func TestAnEndpointIsCreatedInAWorkspaceOfChoice(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	if strings.Contains(b.want(200, "GET", "/endpoints", nil).body, `name="workspace"`) {
+		t.Error("there is nothing to choose from")
+	}
+	b.want(303, "POST", "/account/workspaces", url.Values{"name": {"Staging"}})
+	staging := regexp.MustCompile(`<option value="(\d+)">Staging<`).FindStringSubmatch(b.want(200, "GET", "/endpoints", nil).body)
+	if staging == nil {
+		t.Fatal("the workspace is not offered")
+	}
+	b.want(303, "POST", "/endpoints", url.Values{"name": {"there"}, "kind": {"webhook"}, "workspace": {staging[1]}})
+	err := s.db.View(t.Context(), s.who, func(v *store.View) error {
+		all, err := v.Endpoints(0, 0)
+		if err == nil && strconv.FormatInt(all[len(all)-1].WorkspaceID, 10) != staging[1] {
+			t.Errorf("it is in workspace %d", all[len(all)-1].WorkspaceID)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.want(422, "POST", "/endpoints", url.Values{"name": {"nowhere"}, "kind": {"webhook"}, "workspace": {"999"}}).holds(t, "is no workspace of yours")
+}
+
+func TestALongAnswerIsSaved(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	body := strings.Repeat("\"", 1<<20) // the longest, and what a form makes the longest
+	b.want(303, "POST", s.page("/response"), url.Values{"status": {"200"}, "body": {body}, "delay_ms": {"0"}, "headers": {""}})
+	b.want(200, "GET", s.page("/settings"), nil)
 }
 
 func TestAListOfManyEndpointsGoesOn(t *testing.T) {

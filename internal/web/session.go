@@ -21,6 +21,9 @@ const (
 	securePrefix    = "__Secure-"
 )
 
+// errSignIn is for who has to sign in first.
+var errSignIn = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
+
 // visitor is who looks: a signed-in user, the browser of a temporary endpoint, or anyone.
 type visitor struct {
 	who  hookglass.Principal
@@ -47,7 +50,7 @@ func (a *app) visit(r *http.Request) (visitor, error) {
 	if v, ok := a.keyHolder(r); ok {
 		return v, nil
 	}
-	return visitor{}, hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
+	return visitor{}, errSignIn
 }
 
 // keyHolder is the visitor as the holder of a temporary endpoint's key.

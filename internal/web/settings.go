@@ -136,7 +136,7 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := readForm(w, r); err != nil {
+	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	typed := settings.Answer{

@@ -28,8 +28,9 @@ type List struct {
 // Model is what the page shows.
 type Model struct {
 	layout.Frame
-	List      List
-	Temporary hookglass.EndpointID // of this browser, that can be kept; empty: none
+	List       List
+	Temporary  hookglass.EndpointID // of this browser, that can be kept; empty: none
+	Workspaces []hookglass.Workspace
 
 	// What was typed before, and what is wrong with it.
 	Name      string
@@ -37,6 +38,7 @@ type Model struct {
 	Provider  string
 	LocalPart string
 	CustomID  string
+	Workspace int64
 	Faults    []hookglass.FieldError
 }
 
