@@ -5,6 +5,7 @@ package faults_test
 import (
 	"database/sql"
 	"net/http"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -182,7 +183,7 @@ func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	exec := func(text string) {
+	run := func(text string) {
 		t.Helper()
 		if _, err := admin.Exec(text); err != nil {
 			t.Fatal(err)
@@ -190,8 +191,8 @@ func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
 	}
 
 	// What role, database or the address say of synchronous_commit, the service's sessions have it on.
-	exec(`alter role hookglass set synchronous_commit = off`)
-	exec(`do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$`)
+	run(`alter role hookglass set synchronous_commit = off`)
+	run(`do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$`)
 	whole := s.dsn
 	for _, options := range []string{"", "&options=" + "-c%20synchronous_commit%3Doff", "&synchronous_commit=off"} {
 		s.dsn = whole + options
@@ -203,19 +204,24 @@ func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
 	}
 	s.dsn = whole
 
-	exec(`alter system set fsync = off`)
-	exec(`select pg_reload_conf()`)
+	run(`alter system set fsync = off`)
+	run(`select pg_reload_conf()`)
 	eventually(t, 5*time.Second, "fsync off", func() bool {
 		var v string
 		return admin.QueryRow(`show fsync`).Scan(&v) == nil && v == "off"
 	})
-	n := s.node()
-	_ = n.tryStart() // it may end before or after it printed where it listens
-	if code := n.exit(10 * time.Second); code == 0 {
-		t.Error("a server with fsync off was accepted")
+	n := s.serve()
+	if got := n.storageFacts()["fsync"]; got != "off" {
+		t.Errorf("readyz says fsync = %q, want off", got)
 	}
-	if !strings.Contains(n.log(), "fsync") {
-		t.Errorf("the reason is not said: %s", n.log())
+	if !strings.Contains(n.log(), "level=WARN") || !strings.Contains(n.log(), "fsync off") {
+		t.Errorf("nothing warns of it: %s", n.log())
+	}
+	doctor := exec.Command(program, append([]string{"doctor", "--json"}, s.storage(0)...)...)
+	doctor.Env = environment()
+	said, err := doctor.Output()
+	if doctor.ProcessState.ExitCode() != 1 || !strings.Contains(string(said), "fsync is off") {
+		t.Errorf("doctor: %v\n%s", err, said)
 	}
 }
 

@@ -214,6 +214,9 @@ func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *finding
 			f.warn("durability", "PostgreSQL %s gets no more corrections from its makers: plan an upgrade", version)
 		}
 	}
+	if facts["fsync"] == "off" {
+		f.wrong("durability", "fsync is off: a crash of the database's machine loses events that were answered for, or the whole database; set fsync = on")
+	}
 	if facts["full_page_writes"] == "off" {
 		f.warn("durability", "full_page_writes is off: after a crash of the machine pages may be torn, unless the disk writes them whole")
 	}

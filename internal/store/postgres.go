@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDurable(ctx, pool); err != nil {
+	if err := checkDurable(ctx, pool, db.log); err != nil {
 		pool.Close()
 		return err
 	}
@@ -120,17 +121,18 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 	return pool, nil
 }
 
-// checkDurable refuses a server that does not write through to its disk.
-func checkDurable(ctx context.Context, pool *pgxpool.Pool) error {
+// checkDurable refuses a server on which no session can be durable, and warns of one that as a whole is not: a throw-away database is somebody's choice,
+// which everybody who looks at the log, /readyz or doctor is to know of (docs/decisions/0032).
+func checkDurable(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	facts, err := durability(ctx, pool)
 	if err != nil {
 		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
-	if facts["fsync"] != "on" {
-		return errors.New("store: PostgreSQL runs with fsync off: a crash of its machine would lose events that were answered for; set fsync = on")
-	}
 	if facts["synchronous_commit"] == "off" {
 		return errors.New("store: PostgreSQL does not let synchronous_commit be turned on")
+	}
+	if facts["fsync"] != "on" {
+		log.Warn("PostgreSQL runs with fsync off: a crash of its machine loses events that were answered for, or the whole database; set fsync = on for what is to last")
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ type engine interface {
 }
 
 // Open opens the database, creating an SQLite file when it is missing. It does not migrate: see [DB.Migrate].
-// A PostgreSQL server that runs with fsync off is refused.
+// A PostgreSQL server that runs with fsync off is used with a warning.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	log := cfg.Log
 	if log == nil {
