@@ -304,6 +304,45 @@ func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
 	t.Errorf("captures still wait: %v", last)
 }
 
+// Who waits for the counters of an endpoint, which another transaction holds, does not keep the turn of all others meanwhile.
+func TestCapturesOfOthersDoNotWaitForAnEndpointThatIsHeld(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	db, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
+	held, free := newEndpoint(t, db), newEndpoint(t, db)
+	holder, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.WithoutCancel(t.Context()))
+	hold, err := holder.Begin(t.Context())
+	if err == nil {
+		_, err = hold.Exec(t.Context(), "SELECT FROM endpoint_stats WHERE endpoint = $1 FOR UPDATE", held.Num)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- db.Capture(t.Context(), 0, newEvent(held, "waits")) }()
+	for i := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		if err := other.Capture(ctx, 0, newEvent(free, fmt.Sprint(i))); err != nil {
+			t.Errorf("capture %d of another endpoint: %v", i, err)
+		}
+		cancel()
+	}
+	select {
+	case err := <-waiting:
+		t.Errorf("a capture of an endpoint that is held: %v", err)
+	default:
+	}
+	if err := hold.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Errorf("after it was let go: %v", err)
+	}
+}
+
 // What a group takes is what its events take, their answers with them.
 func TestAGroupIsBoundedByItsAnswersToo(t *testing.T) {
 	for name, cfg := range map[string]store.Config{"sqlite": {Path: filepath.Join(t.TempDir(), "hookglass.db")}, "postgres": {URL: storetest.Postgres(t)}} {
