@@ -1,6 +1,9 @@
 package listen
 
 import (
+	"context"
+	"time"
+
 	"hookglass"
 	"hookglass/api"
 )
@@ -13,3 +16,6 @@ func Compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (head, body
 
 // Fate is what chaos does to the n-th event.
 func (c Chaos) Fate(n uint64) any { return c.fate(n) }
+
+// CatchUp delivers what was captured since a time.
+func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since) }

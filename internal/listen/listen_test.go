@@ -579,6 +579,20 @@ func TestCertificatesOfTargetsAreCheckedUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
+func TestWhatIsOlderThanWantedIsLeft(t *testing.T) {
+	s := newServer(t)
+	s.set(func() {
+		s.events = append(s.events, api.TunnelRequest{Type: api.TunnelWebhookRequest, ID: "req_old", EndpointID: "ep_a", Method: "POST", RequestedAt: api.Time{Time: time.Now().Add(-3 * time.Hour)}})
+	})
+	l := listen.New(listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a"}}, Recover: listen.RecoverRecent})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	l.CatchUp(ctx, time.Now().Add(-4*time.Hour))
+	if ctx.Err() != nil {
+		t.Error("it asked for the same again and again")
+	}
+}
+
 func TestMoreThanWaitsIsFetchedLater(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {

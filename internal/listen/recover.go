@@ -227,6 +227,9 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 
 // since delivers what was captured since a time and not delivered yet, again and again until nothing new is there.
 func (l *Listener) since(ctx context.Context, t time.Time) (total outcome) {
+	if oldest := l.oldest(); t.Before(oldest) {
+		t = oldest // what is not wanted would be listed each time
+	}
 	for fresh := true; fresh && ctx.Err() == nil; {
 		fresh = false
 		// Page by page to the end: what was tried and failed is listed too, and may stand before what was never tried.
@@ -246,7 +249,7 @@ func (l *Listener) since(ctx context.Context, t time.Time) (total outcome) {
 			}
 			for id, some := range l.unseen(page.Data) {
 				fresh = true
-				total.add(l.lanes[id].deliverAll(ctx, some, l.oldest()))
+				total.add(l.lanes[id].deliverAll(ctx, some, time.Time{}))
 			}
 			l.mu.Lock()
 			full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
