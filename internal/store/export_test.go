@@ -145,6 +145,9 @@ func SetStuckAfter(after time.Duration) (restore func()) {
 	return func() { stuckAfter = before }
 }
 
+// Queued is how many captures wait for a writer. It is for PostgreSQL.
+func (db *DB) Queued() int { return len(db.engine.(*postgresEngine).ops) }
+
 // CaptureGroup captures events as one group, where the engine has such, and returns what became of each.
 func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work Work) []error {
 	errs := make([]error, len(events))

@@ -304,6 +304,84 @@ func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
 	t.Errorf("captures still wait: %v", last)
 }
 
+// Where there are other nodes a group is put together when theirs have ended, of all that came until then but for what was given up.
+func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	var mu sync.Mutex
+	var groups []int
+	db := storetest.Open(t, store.Config{URL: dsn, OnCapture: func(captures int, _ int64, _ time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		groups = append(groups, captures)
+	}})
+	e := newEndpoint(t, db)
+	other, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.WithoutCancel(t.Context()))
+	run := func(query string) {
+		if _, err := other.Exec(t.Context(), query, int64(store.CaptureLock)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiter := func() (mode string) {
+		for began := time.Now(); mode == "" && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+			err := other.QueryRow(t.Context(), "SELECT coalesce(min(mode), '') FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return mode
+	}
+	var captures sync.WaitGroup
+	send := func() {
+		captures.Go(func() {
+			if err := db.Capture(context.WithoutCancel(t.Context()), 0, newEvent(e, "kept")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	kept, met := 0, false
+	for ; !met && kept < 200; kept++ { // until it has met one
+		run("SELECT pg_advisory_lock($1)")
+		send()
+		met = waiter() == "ShareLock"
+		run("SELECT pg_advisory_unlock($1)")
+		captures.Wait()
+	}
+	if !met {
+		t.Fatal("200 groups all stood in line")
+	}
+	run("SELECT pg_advisory_lock($1)")
+	ctx, giveUp := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() { gone <- db.Capture(ctx, 0, newEvent(e, "given up")) }()
+	if mode := waiter(); mode != "ShareLock" {
+		t.Errorf("the next group has a lock of mode %q", mode)
+	}
+	giveUp()
+	if err := <-gone; !hookglass.Is(err, hookglass.CodeUnavailable) {
+		t.Errorf("given up: %v", err)
+	}
+	for range 20 {
+		send()
+	}
+	for began := time.Now(); db.Queued() < 20 && time.Since(began) < 10*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	run("SELECT pg_advisory_unlock($1)")
+	captures.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if last := groups[len(groups)-1]; last != 20 {
+		t.Errorf("the last group is of %d captures, want 20", last)
+	}
+	if _, rows := counted(t, db, e); rows != int64(kept)+20 {
+		t.Errorf("%d events, want %d", rows, kept+20)
+	}
+}
+
 // Who waits for the counters of an endpoint, which another transaction holds, does not keep the turn of all others meanwhile.
 func TestCapturesOfOthersDoNotWaitForAnEndpointThatIsHeld(t *testing.T) {
 	dsn := storetest.Postgres(t)

@@ -42,6 +42,7 @@ type postgresEngine struct {
 	captures *pgxpool.Pool
 	ops      chan *op
 	crowded  chan struct{} // a hint that a second writer has something to do
+	crowding atomic.Bool   // it does
 	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
 	missed   atomic.Bool // a topic did not fit

@@ -20,13 +20,54 @@ func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
 }
 
 func (e *postgresEngine) runCaptures() {
+	var others neighbours
 	for first := range e.ops {
+		if others.expected() && !e.crowding.Load() {
+			others.met(e.letPass())
+		}
 		ops := take(e.ops, first, sharedOps, sharedBytes)
 		if len(ops) > 0 {
 			e.group(ops)
 		}
 	}
 	close(e.done)
+}
+
+// neighbours are other nodes, as the groups of this one meet them.
+type neighbours struct{ left, groups int }
+
+const (
+	expectedFor = 16 // groups, after one that met another
+	lookEvery   = 64 // groups, while none did
+)
+
+// expected reports whether the next group may meet one of another node.
+func (n *neighbours) expected() bool {
+	n.left--
+	n.groups++
+	return n.left >= 0 || n.groups%lookEvery == 0
+}
+
+func (n *neighbours) met(met bool) {
+	if met {
+		n.left = expectedFor
+	}
+}
+
+// turnFree returns when no group is under way, and whether one was.
+const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN false ELSE pg_advisory_xact_lock_shared($1) IS NOT NULL END`
+
+// letPass waits for the group of another node that is under way, and reports whether there was one. What would wait for it on the server, a group of a few,
+// waits here instead and grows: fewer and larger groups are less work for the server that all nodes share. Nothing is kept from others meanwhile, as by a node
+// that freezes with the turn; so another group may come first all the same.
+func (e *postgresEngine) letPass() (met bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := e.captures.QueryRow(ctx, turnFree, int64(captureLock)).Scan(&met)
+	if noTurn(err) {
+		e.makeWay()
+	}
+	return met && !e.crowding.Load() // whose group may have been ours
 }
 
 // runCrowd is a second writer, for when more waits than the group on its way can be followed by: its group travels, and
@@ -43,10 +84,12 @@ func (e *postgresEngine) runCrowd() {
 			if !open {
 				return
 			}
+			e.crowding.Store(true)
 			if ops := take(e.ops, first, sharedOps, sharedBytes); len(ops) > 0 {
 				e.group(ops)
 			}
 		}
+		e.crowding.Store(false)
 	}
 }
 

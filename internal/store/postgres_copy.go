@@ -96,6 +96,12 @@ const (
 // errTurn says that a group's turn did not come: the group before it, of whichever node, does not end.
 var errTurn = errors.New("store: the turn of a group of captures did not come")
 
+// noTurn reports whether the server waited for a turn for as long as it may.
+func noTurn(err error) bool {
+	var failed *pgconn.PgError
+	return errors.As(err, &failed) && (failed.Code == lockTimeout || failed.Code == queryCanceled)
+}
+
 // sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When the endpoint of one of the
 // groups is gone it returns that group, and nothing was stored.
 func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at time.Time) (gone *endpointGroup, err error) {
@@ -119,7 +125,7 @@ func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at 
 		return nil, nil
 	case answer.failed.Code == divisionByZero && answer.executed < len(groups):
 		return groups[answer.executed], nil // whose bump failed
-	case answer.executed == len(groups) && (answer.failed.Code == lockTimeout || answer.failed.Code == queryCanceled):
+	case answer.executed == len(groups) && noTurn(answer.failed):
 		return nil, errors.Join(errTurn, answer.failed)
 	}
 	return nil, answer.failed
