@@ -19,6 +19,7 @@ const (
 	eraseP99Goal  = time.Second            // of captures while a large endpoint is erased
 	nodesConns    = 64
 	floodConns    = 256
+	manyConns     = 512
 	floodTimes    = 5  // the capacity, offered to the one endpoint
 	quietRate     = 50 // captures a second of the other
 	quietConns    = 8
@@ -69,7 +70,7 @@ func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err err
 	}
 	defer func() { err = errors.Join(err, other.remove()) }()
 	var seen outcome
-	for _, conns := range []int{nodesConns, floodConns} {
+	for _, conns := range []int{nodesConns, floodConns, manyConns} {
 		row, all, err := p.compareNodes(ctx, s, other, conns)
 		if err != nil {
 			return err
@@ -87,11 +88,11 @@ func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (
 		var alone, halves outcome
 		loads := []func() error{
 			func() (err error) {
-				alone, err = load{conns: conns, warm: p.warm, time: p.time}.send(ctx, s.hook)
+				alone, err = p.capture(ctx, s.dir, s.hook, conns)
 				return err
 			},
 			func() (err error) {
-				halves, err = together(ctx, load{conns: conns / 2, warm: p.warm, time: p.time}, s.hook, other.hook)
+				halves, err = together(s, other, func(to *service) (outcome, error) { return p.capture(ctx, to.dir, to.hook, conns/2) })
 				return err
 			},
 		}
@@ -120,13 +121,13 @@ func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (
 	}, seen, nil
 }
 
-// together sends the same load to several addresses at the same time and sums up what came of it.
-func together(ctx context.Context, l load, addresses ...string) (sum outcome, err error) {
+// together sends the same load to two nodes at the same time and sums up what came of it.
+func together(s, other *service, send func(to *service) (outcome, error)) (sum outcome, err error) {
 	var mu sync.Mutex
 	var loads sync.WaitGroup
-	for _, address := range addresses {
+	for _, node := range []*service{s, other} {
 		loads.Go(func() {
-			o, e := l.send(ctx, address)
+			o, e := send(node)
 			mu.Lock()
 			defer mu.Unlock()
 			err = errors.Join(err, e)
