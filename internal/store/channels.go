@@ -200,7 +200,7 @@ type ChannelDue struct{ Num, AccountID int64 }
 
 // ChannelsDue lists channels with something to send at a time, that nobody has.
 func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
-	newest, err := v.newestOfAll()
+	newest, err := v.NewestOfAll()
 	if err != nil {
 		return nil, err
 	}
@@ -210,11 +210,6 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	}, `SELECT c.num, w.account_id`+channelTables+` WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
 		AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
 		ORDER BY c.due_at, c.num LIMIT $3`, at.UnixMicro(), newest, limit)
-}
-
-func (v *View) newestOfAll() (seq int64, err error) {
-	err = v.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &seq)
-	return seq, err
 }
 
 // HeldChannel is a channel that its holder sends to. Claim is the right to say what came of it.
@@ -295,7 +290,7 @@ func lastSeq(messages []Pending, cursor int64) int64 {
 
 // capturesIn returns the first events of a workspace's endpoints behind a seq, and the seq up to which there are no others.
 func (v *View) capturesIn(workspaceID, after int64, limit int) ([]*hookglass.Event, int64, error) {
-	newest, err := v.newestOfAll()
+	newest, err := v.NewestOfAll()
 	if err != nil || newest <= after {
 		return nil, after, err
 	}

@@ -114,6 +114,15 @@ func (d dialect) among(column, placeholder string) string {
 	return column + " IN (SELECT value FROM json_each(" + placeholder + "))"
 }
 
+// picked is the condition that a column holds one of the few integers that a query picks. PostgreSQL plans a statement once for many times, often while its
+// tables are nearly empty, and may then read all of a table for each time, also when it has grown. An array it looks up in an index whatever it knows.
+func (d dialect) picked(column, query string) string {
+	if d == postgres {
+		return column + " = ANY(ARRAY(" + query + "))"
+	}
+	return column + " IN (" + query + ")"
+}
+
 // list is the argument for among.
 func (d dialect) list(values []int64) any {
 	if d == postgres {

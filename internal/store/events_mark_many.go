@@ -121,7 +121,7 @@ func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error)
 		if err != nil {
 			return nil, nil, err
 		}
-		seqs, err := queryAll(&tx.View, scanNum, "UPDATE events SET tags = i.tags FROM "+from+" WHERE events.seq = i.seq AND events.endpoint = i.endpoint"+
+		seqs, err := queryAll(&tx.View, scanNum, "UPDATE events SET tags = i.tags FROM "+from+" WHERE events.seq = i.seq"+in.lookup(tx.dialect, "events.seq", "events.endpoint")+" AND events.endpoint = i.endpoint"+
 			" AND coalesce(events.tags, '') = coalesce(i.had, '') AND i.seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = i.endpoint)"+
 			" RETURNING events.seq", args...)
 		if err != nil {

@@ -73,3 +73,9 @@ func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	}
 	return low, nil
 }
+
+// NewestOfAll is the greatest Seq of any event, 0 when there is none.
+func (v *View) NewestOfAll() (seq int64, err error) {
+	err = v.queryRow("event", "SELECT coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0)", nil, &seq)
+	return seq, err
+}

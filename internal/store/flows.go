@@ -78,12 +78,6 @@ func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
 	return n, err
 }
 
-// NewestOfAll is the greatest Seq of any event.
-func (v *View) NewestOfAll() (seq int64, err error) {
-	err = v.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &seq)
-	return seq, err
-}
-
 // CreateFlow stores a new flow and sets its Num. It is nobody's yet.
 func (tx *Tx) CreateFlow(f *hookglass.Flow, key string, fingerprint []byte) error {
 	plan, err := json.Marshal(f.Plan)
@@ -127,7 +121,7 @@ func (tx *Tx) ClaimFlows(limit int, lease time.Duration) ([]HeldFlow, error) {
 		h.Flow, err = scanFlow(func(dest ...any) error { return scan(append(dest, &h.Claim)...) })
 		return h, err
 	}, `WITH picked AS MATERIALIZED (SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= `+clock+` ORDER BY leased_until LIMIT $1`+lock+`)
-		UPDATE flows AS f SET claim = claim + 1, leased_until = `+clock+` + cast($2 AS bigint) WHERE num IN (SELECT num FROM picked) RETURNING `+flowReturning+`, claim`,
+		UPDATE flows AS f SET claim = claim + 1, leased_until = `+clock+` + cast($2 AS bigint) WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING `+flowReturning+`, claim`,
 		limit, lease.Microseconds())
 }
 
@@ -178,7 +172,7 @@ func (tx *Tx) SaveFlow(h HeldFlow) (bool, error) {
 
 // PurgeFlows deletes some of the flows that ended before a time, and reports whether there may be more.
 func (tx *Tx) PurgeFlows(before time.Time, limit int) (more bool, err error) {
-	n, err := tx.exec("DELETE FROM flows WHERE num IN (SELECT num FROM flows WHERE finished_at < $1 LIMIT $2)", before.UnixMicro(), limit)
+	n, err := tx.exec("DELETE FROM flows WHERE "+tx.dialect.picked("num", "SELECT num FROM flows WHERE finished_at < $1 LIMIT $2"), before.UnixMicro(), limit)
 	return n == int64(limit), err
 }
 

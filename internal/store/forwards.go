@@ -24,11 +24,11 @@ type ForwardQueue struct {
 // much waits for it.
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, `WITH RECURSIVE q (target) AS (
-			SELECT min(target) FROM forwards WHERE due_at IS NOT NULL
+			SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL ORDER BY f.target, f.due_at, f.num LIMIT 1)
 			UNION ALL
-			SELECT (SELECT min(f.target) FROM forwards f WHERE f.due_at IS NOT NULL AND f.target > q.target) FROM q WHERE q.target IS NOT NULL
+			SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL AND f.target > q.target ORDER BY f.target, f.due_at, f.num LIMIT 1) FROM q WHERE q.target IS NOT NULL
 		)
-		SELECT q.target, (SELECT min(f.due_at) FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL),
+		SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
 			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
 			coalesce(t.retry_count, 0), t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
 		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
@@ -74,7 +74,7 @@ func (d dialect) waiting(condition string) string {
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
 		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-		WHERE num IN (SELECT num FROM picked) RETURNING num, target, endpoint, event, claim, lost, status, attempts, created_at`,
+		WHERE target = $1 AND `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, target, endpoint, event, claim, lost, status, attempts, created_at`,
 		targetID, at.UnixMicro(), limit, at.Add(lease).UnixMicro())
 }
 
@@ -125,7 +125,7 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	type claim struct{ num, claim int64 }
 	written, err := queryAll(&tx.View, func(scan func(...any) error) (c claim, err error) { return c, scan(&c.num, &c.claim) },
 		`UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM `+from+`
-		WHERE forwards.num = s.num AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num, forwards.claim`, args...)
+		WHERE forwards.num = s.num`+in.lookup(tx.dialect, "forwards.num")+` AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num, forwards.claim`, args...)
 	for i, c := range settled {
 		stored[i] = slices.Contains(written, claim{c.Num, c.Claim})
 	}
@@ -154,7 +154,7 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 // SkipForwards ends some of the deliveries that wait for a target, and reports how many.
 func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, error) {
 	return tx.exec(tx.dialect.waiting("(state = 'pending' OR due_at <= $2)")+`UPDATE forwards SET state = 'skipped', due_at = NULL, finished_at = $2
-		WHERE num IN (SELECT num FROM picked)`, targetID, at.UnixMicro(), limit)
+		WHERE target = $1 AND `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
 // RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to, but for what a target asked for. One

@@ -130,9 +130,9 @@ func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
 func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 	// Also the targets that are gone: one look into an index for each target of the installation.
 	own, err := queryAll(w.v, scanNum, `WITH RECURSIVE q (target) AS (
-			SELECT min(target) FROM forwards
+			SELECT (SELECT f.target FROM forwards f ORDER BY f.target, f.num LIMIT 1)
 			UNION ALL
-			SELECT (SELECT min(f.target) FROM forwards f WHERE f.target > q.target) FROM q WHERE q.target IS NOT NULL
+			SELECT (SELECT f.target FROM forwards f WHERE f.target > q.target ORDER BY f.target, f.num LIMIT 1) FROM q WHERE q.target IS NOT NULL
 		)
 		SELECT target FROM q WHERE q.target IS NOT NULL
 			AND (SELECT f.endpoint FROM forwards f WHERE (f.target, f.num) > (q.target, 0) ORDER BY f.target, f.num LIMIT 1) = $1 ORDER BY target`, w.log.endpoint.Num)

@@ -108,6 +108,9 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 		"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 		"lock_timeout":                        strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 		"idle_in_transaction_session_timeout": "10000",
+		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement has an index to go by.
+		"enable_seqscan": "off",
+		"jit":            "off", // what reads a table all the same counts as so dear that it would be compiled first
 		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what that node says.
 		"tcp_keepalives_idle":     "8",
 		"tcp_keepalives_interval": "4",

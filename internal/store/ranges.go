@@ -67,8 +67,8 @@ func (tx *Tx) withoutRange(seqs []int64) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	var newest int64
-	if err := tx.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &newest); err != nil {
+	newest, err := tx.NewestOfAll()
+	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(seqs), func(seq int64) bool {

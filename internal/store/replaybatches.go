@@ -264,7 +264,7 @@ func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
 	if err != nil || len(due) == 0 {
 		return runs == purgeRuns, err
 	}
-	items, err := tx.exec("DELETE FROM replay_batch_items WHERE num IN (SELECT num FROM replay_batch_items WHERE "+tx.dialect.among("batch", "$1")+" LIMIT $2)", tx.dialect.list(due), purgeItems)
+	items, err := tx.exec("DELETE FROM replay_batch_items WHERE "+tx.dialect.picked("num", "SELECT num FROM replay_batch_items WHERE "+tx.dialect.among("batch", "$1")+" LIMIT $2"), tx.dialect.list(due), purgeItems)
 	if err != nil || items == purgeItems {
 		return true, err // the bulk replays when their items are gone
 	}

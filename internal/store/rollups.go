@@ -179,7 +179,7 @@ func (tx *Tx) RollUp() (more bool, err error) {
 		events += a.n
 		cursor = max(cursor, a.Seq)
 	}
-	outcomes, err := queryAll(&tx.View, scanOutcome, "UPDATE outcomes SET rolled = 1 WHERE num IN (SELECT num FROM outcomes WHERE rolled = 0 LIMIT $1) RETURNING "+outcomeColumns, rollRows)
+	outcomes, err := queryAll(&tx.View, scanOutcome, "UPDATE outcomes SET rolled = 1 WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes WHERE rolled = 0 LIMIT $1")+" RETURNING "+outcomeColumns, rollRows)
 	if err != nil {
 		return false, err
 	}
@@ -234,7 +234,7 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 		more = more || n == rollPurge
 	}
 	// Their numbers are nearly in the order of their times, so only the oldest are looked at.
-	n, err := tx.exec("DELETE FROM outcomes WHERE num IN (SELECT num FROM outcomes ORDER BY num LIMIT $1) AND rolled = 1 AND at < $2", rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro())
+	n, err := tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes ORDER BY num LIMIT $1")+" AND rolled = 1 AND at < $2", rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro())
 	return more || n == rollPurge, err
 }
 

@@ -59,6 +59,17 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each($1)) AS " + name, []any{string(text)}, err
 }
 
+// lookup goes with conditions that columns are equal to the first ones of from, which are integers. It is for the reason that [dialect.picked] has.
+func (in input) lookup(d dialect, columns ...string) (conditions string) {
+	if d != postgres {
+		return ""
+	}
+	for i, column := range columns {
+		conditions += fmt.Sprintf(" AND %s = ANY($%d)", column, i+1)
+	}
+	return conditions
+}
+
 // array is a column as the driver takes it for an array.
 func (in input) array(column int) any {
 	switch in.columns[column].kind {

@@ -50,11 +50,11 @@ func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 		q.Wait = time.Duration(wait) * time.Microsecond
 		return q, err
 	}, `WITH RECURSIVE q (endpoint) AS (
-			SELECT min(endpoint) FROM event_tasks WHERE kind = $1
+			SELECT (SELECT t.endpoint FROM event_tasks t WHERE t.kind = $1 ORDER BY t.endpoint, t.due_at, t.num LIMIT 1)
 			UNION ALL
-			SELECT (SELECT min(t.endpoint) FROM event_tasks t WHERE t.kind = $1 AND t.endpoint > q.endpoint) FROM q WHERE q.endpoint IS NOT NULL
+			SELECT (SELECT t.endpoint FROM event_tasks t WHERE t.kind = $1 AND t.endpoint > q.endpoint ORDER BY t.endpoint, t.due_at, t.num LIMIT 1) FROM q WHERE q.endpoint IS NOT NULL
 		)
-		SELECT q.endpoint, (SELECT min(t.due_at) FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint) - `+v.dialect.clock()+`, coalesce(e.account_id, 0)
+		SELECT q.endpoint, (SELECT t.due_at FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint ORDER BY t.due_at, t.num LIMIT 1) - `+v.dialect.clock()+`, coalesce(e.account_id, 0)
 		FROM q LEFT JOIN endpoints e ON e.num = q.endpoint WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
 }
 
@@ -71,7 +71,7 @@ func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time
 		return t, scan(&t.Num, &t.EndpointNum, &t.EventSeq, &t.Claim, &t.Lost)
 	}, `WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at <= `+clock+` ORDER BY due_at, num LIMIT $3`+lock+`)
 		UPDATE event_tasks SET due_at = `+clock+` + cast($4 AS bigint), claim = claim + 1, lost = lost + leased, leased = 1
-		WHERE num IN (SELECT num FROM picked) RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())
+		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())
 }
 
 // ExtendTasks makes the leases of claimed tasks last as long from now.
@@ -94,7 +94,7 @@ func (tx *Tx) EndTasks(done []Task) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec("DELETE FROM event_tasks WHERE (num, claim) IN (SELECT num, claim FROM "+from+")", args...)
+	_, err = tx.exec("DELETE FROM event_tasks WHERE (num, claim) IN (SELECT num, claim FROM "+from+")"+in.lookup(tx.dialect, "num"), args...)
 	return err
 }
 

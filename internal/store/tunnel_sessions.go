@@ -256,14 +256,14 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec("UPDATE tunnel_subscriptions SET received = i.seq FROM "+from+" WHERE tunnel_subscriptions.num = i.num", args...)
+	_, err = tx.exec("UPDATE tunnel_subscriptions SET received = i.seq FROM "+from+" WHERE tunnel_subscriptions.num = i.num"+in.lookup(tx.dialect, "tunnel_subscriptions.num"), args...)
 	return err
 }
 
 // EndpointsSince returns the endpoints with events above a seq and up to the newest of all, and that newest; below 0 it returns no endpoint. It
 // backs up announcements that were lost.
 func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err error) {
-	if err := v.queryRow("event", "SELECT coalesce(max(seq), 0) FROM events", nil, &newest); err != nil || seq < 0 || newest <= seq {
+	if newest, err = v.NewestOfAll(); err != nil || seq < 0 || newest <= seq {
 		return nil, max(newest, seq), err
 	}
 	endpoints, err = queryAll(v, scanNum, "SELECT DISTINCT endpoint FROM events WHERE seq > $1 AND seq <= $2", seq, newest)
