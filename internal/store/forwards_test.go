@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,85 @@ func TestAClaimThatWasTakenBackIsNotTheNext(t *testing.T) {
 				}
 				return tx.Exec("UPDATE forwards SET state = 'sending' WHERE num = $1", next.Num) // for the other order
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// What became of deliveries is stored alike for few and for many together, which statements take in different forms.
+func TestDeliveriesAreSettledInAnyNumber(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		now := time.Now()
+		target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second}
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 2, 8, 9, 40} {
+			var events []*hookglass.Event
+			for range n {
+				ev := newEvent(e, "body")
+				if err := db.CaptureWith(t.Context(), 0, ev, store.Work{Forward: true}); err != nil {
+					t.Fatal(err)
+				}
+				events = append(events, ev)
+			}
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				claimed, err := tx.ClaimForwards(target.ID, now.Add(time.Hour), 100, time.Minute)
+				if err != nil || len(claimed) != n {
+					t.Fatalf("%d claimed of %d, %v", len(claimed), n, err)
+				}
+				slices.SortFunc(claimed, func(a, b store.ClaimedForward) int { return int(a.EventSeq - b.EventSeq) })
+				for i := range claimed {
+					c := &claimed[i]
+					c.State, c.FinishedAt = hookglass.ForwardDelivered, now
+					if i%2 == 1 {
+						c.State, c.FinishedAt, c.NextAt = hookglass.ForwardPending, time.Time{}, now.Add(24*time.Hour)
+					}
+					c.StatusCode = 200 + i%2*300
+					c.Attempts = []hookglass.ForwardAttempt{{At: now, StatusCode: c.StatusCode, Duration: time.Millisecond}}
+					c.Evidence = &hookglass.ForwardEvidence{Attempt: 1, Request: hookglass.SentRequest{Method: "POST", Headers: hookglass.Headers{{Name: "X", Value: "caf\xe9 \"'\\"}}, Body: []byte{0, 0xff, '\''}}}
+				}
+				stored, err := tx.SettleForwards(claimed)
+				for i, ok := range stored {
+					if !ok {
+						t.Errorf("the %d. of %d is not stored", i+1, n)
+					}
+				}
+				if err == nil {
+					err = tx.AddForwardEvidence(claimed)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				for i, ev := range events {
+					f, evidence, err := v.Forward(string(e.ID), target.ID, ev.ID)
+					if err != nil {
+						return err
+					}
+					want := hookglass.ForwardDelivered
+					if i%2 == 1 {
+						want = hookglass.ForwardPending
+					}
+					if f.State != want || f.StatusCode != 200+i%2*300 || f.NextAt.IsZero() != (i%2 == 0) || f.FinishedAt.IsZero() != (i%2 == 1) || len(f.Attempts) != 1 {
+						t.Errorf("the %d. of %d: %+v", i+1, n, f)
+					}
+					if len(evidence) != 1 || evidence[0].Request.Headers[0].Value != "caf\xe9 \"'\\" || string(evidence[0].Request.Body) != "\x00\xff'" {
+						t.Errorf("the evidence of the %d. of %d: %+v", i+1, n, evidence)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.Exec("UPDATE forwards SET state = 'skipped', due_at = NULL") })
 			if err != nil {
 				t.Fatal(err)
 			}

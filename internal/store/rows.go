@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,9 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 		}
 		return "unnest(" + strings.Join(arrays, ", ") + ") AS " + name + " (" + strings.Join(names, ", ") + ")", args, nil
 	}
+	if len(in.rows) <= fewRows {
+		return in.values(names) + " AS " + name, slices.Concat(in.rows...), nil
+	}
 	fields := make([]string, len(in.columns))
 	for i, c := range in.columns {
 		fields[i] = fmt.Sprintf("json_extract(value, '$[%d]')", i)
@@ -57,6 +61,20 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 	}
 	text, err := json.Marshal(in.rows)
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each($1)) AS " + name, []any{string(text)}, err
+}
+
+// fewRows is up to how many rows SQLite is given as values, in a text for each number of them. More are one JSON text: that is written and read once more, but
+// texts of all numbers would not be known.
+const fewRows = 8
+
+// values is the table with the rows as unnamed arguments: SQLite finds each named one by going through all of them.
+func (in input) values(names []string) string {
+	columns := make([]string, len(names))
+	for i, name := range names {
+		columns[i] = fmt.Sprintf("column%d AS %s", i+1, name)
+	}
+	row := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
+	return "(SELECT " + strings.Join(columns, ", ") + " FROM (VALUES " + row + strings.Repeat(", "+row, len(in.rows)-1) + "))"
 }
 
 // lookup goes with conditions that columns are equal to the first ones of from, which are integers. It is for the reason that [dialect.picked] has.
