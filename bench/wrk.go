@@ -42,7 +42,7 @@ func (p *plan) chooseLoad() error {
 	}
 }
 
-// capture runs one load of the capture part with the generator that was chosen.
+// capture runs one load as fast as there are answers with the generator that was chosen.
 func (p *plan) capture(ctx context.Context, dir, address string, conns int) (outcome, error) {
 	if p.load == loadOwn {
 		return load{conns: conns, warm: p.warm, time: p.time}.send(ctx, address)

@@ -108,7 +108,7 @@ func (tx *Tx) CreateAlert(a *hookglass.Alert, channels []int64) error {
 	}
 	a.State, a.ChangedAt, a.ArmedAt, a.CreatedAt, a.UpdatedAt = hookglass.AlertOK, tx.Now, tx.Now, tx.Now, tx.Now
 	err = tx.queryRow("alert", `INSERT INTO alerts (id, endpoint, name, kind, enabled, config, state, changed_at, armed_at, version, cursor, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 0, (SELECT coalesce(max(seq), 0) FROM events), $8, $8) RETURNING num, cursor`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, 0, `+newestOfAll+`, $8, $8) RETURNING num, cursor`,
 		[]any{a.ID, a.EndpointNum, a.Name, string(a.Kind), boolInt(a.Enabled), string(config), string(a.State), tx.Now.UnixMicro()}, &a.Num, &a.Cursor)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.A
 			}
 		}
 		a.ArmedAt, a.MatchedAt = tx.Now, time.Time{}
-		query += ", state = 'ok', changed_at = CASE WHEN state = 'ok' THEN changed_at ELSE $5 END, armed_at = $5, matched_at = NULL, cursor = (SELECT coalesce(max(seq), 0) FROM events)"
+		query += ", state = 'ok', changed_at = CASE WHEN state = 'ok' THEN changed_at ELSE $5 END, armed_at = $5, matched_at = NULL, cursor = " + newestOfAll
 	}
 	if err := tx.change("alert", query+" WHERE num = $1", a.Num, a.Name, boolInt(a.Enabled), string(config), tx.Now.UnixMicro()); err != nil {
 		return a, err

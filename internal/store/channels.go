@@ -86,7 +86,7 @@ func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 	c.CreatedAt, c.UpdatedAt = tx.Now, tx.Now
 	err = tx.queryRow("notification channel", `INSERT INTO notification_channels (id, workspace_id, name, kind, enabled, sealed, shown, events, follows, cursor,
 		due_at, leased_until, claim, tries, failures, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT coalesce(max(seq), 0) FROM events), 0, 0, 0, 0, 0, $10, $10) RETURNING num`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, `+newestOfAll+`, 0, 0, 0, 0, 0, $10, $10) RETURNING num`,
 		[]any{c.ID, c.WorkspaceID, c.Name, string(c.Kind), boolInt(c.Enabled), c.Sealed, shown, events, boolInt(c.FollowsCaptures()), tx.Now.UnixMicro()}, &c.Num)
 	return channelConflict(err)
 }
@@ -114,7 +114,7 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 		c.Failures, c.FailingFrom, c.DisabledAt, c.DisableReason, c.LastError = 0, time.Time{}, time.Time{}, "", ""
 	}
 	if fresh || !followed {
-		query += ", cursor = (SELECT coalesce(max(seq), 0) FROM events)"
+		query += ", cursor = " + newestOfAll
 	}
 	tx.Announce(TopicNotifications)
 	err = tx.change("notification channel", query+" WHERE num = $1",

@@ -74,8 +74,11 @@ func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	return low, nil
 }
 
+// newestOfAll is the greatest seq of any event, 0 when there is none.
+const newestOfAll = "coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0)"
+
 // NewestOfAll is the greatest Seq of any event, 0 when there is none.
 func (v *View) NewestOfAll() (seq int64, err error) {
-	err = v.queryRow("event", "SELECT coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0)", nil, &seq)
+	err = v.queryRow("event", "SELECT "+newestOfAll, nil, &seq)
 	return seq, err
 }

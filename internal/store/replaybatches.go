@@ -252,10 +252,10 @@ const (
 // one as long as the case. Replays go with their events.
 func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
 	const kept = "coalesce((SELECT CASE WHEN c.retention > 0 THEN c.retention END FROM endpoints e JOIN accounts c ON c.id = e.account_id WHERE e.num = x.endpoint), cast($2 AS bigint))"
-	runs, err := tx.exec(`DELETE FROM replay_case_runs WHERE num IN (SELECT x.num FROM replay_case_runs x
+	runs, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.picked("num", `SELECT x.num FROM replay_case_runs x
 		WHERE x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - cast($4 AS bigint) AND x.finished_at < cast($1 AS bigint) - `+kept+`
 		AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR NOT EXISTS (SELECT 1 FROM replay_cases n WHERE n.num = x.case_num))
-		LIMIT $3)`, tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns, keepRuns.Microseconds())
+		LIMIT $3`), tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns, keepRuns.Microseconds())
 	if err != nil {
 		return false, err
 	}

@@ -41,7 +41,7 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 		}
 		return "unnest(" + strings.Join(arrays, ", ") + ") AS " + name + " (" + strings.Join(names, ", ") + ")", args, nil
 	}
-	if len(in.rows) <= fewRows {
+	if n := len(in.rows); n > 0 && n <= fewRows {
 		return in.values(names) + " AS " + name, slices.Concat(in.rows...), nil
 	}
 	fields := make([]string, len(in.columns))
