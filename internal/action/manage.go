@@ -1,0 +1,206 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// Create stores an action. It answers not_found, plan_required, subscription_required and validation_failed.
+func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref string, d Draft) (a hookglass.Action, err error) {
+	if err := mayManage(who); err != nil {
+		return a, err
+	}
+	a = hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
+	def := s.define(d, &a)
+	if d.Name == nil {
+		def.fault("name", "is required")
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, rights, err := permitted(tx, ref)
+		if err != nil {
+			return err
+		}
+		if err := def.fails(); err != nil {
+			return err
+		}
+		present, err := tx.LockActions(e.Num)
+		if err != nil {
+			return err
+		}
+		if most := rights.ActionsPerEndpoint(); most >= 0 && len(present) >= most {
+			return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d actions for an endpoint.", most)
+		}
+		if err := mayHave(rights, a.Steps, nil); err != nil {
+			return err
+		}
+		refs, err := s.resolve(tx, e, def)
+		if err != nil {
+			return err
+		}
+		a.EndpointNum, a.EndpointID = e.Num, e.ID
+		a.Position = len(present) + 1
+		if d.Position != nil {
+			a.Position = int(min(*d.Position, int64(len(present)+1)))
+		}
+		for _, other := range present[a.Position-1:] {
+			if err := tx.PlaceAction(other.Num, other.Position+1); err != nil {
+				return err
+			}
+		}
+		return tx.CreateAction(&a, refs)
+	})
+	return a, err
+}
+
+// Update changes what the draft names. It answers not_found, plan_required, subscription_required and validation_failed.
+func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Action, err error) {
+	if err := mayManage(who); err != nil {
+		return a, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		present, err := tx.LockActions(e.Num)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
+		if i < 0 {
+			return hookglass.NotFound("action")
+		}
+		a = present[i]
+		before := a.Steps
+		var refs []store.ActionRef // nil: as they are
+		_, rights, err := permitted(tx, ref)
+		if disable := (Draft{Enabled: d.Enabled}); err != nil && (d.Enabled == nil || *d.Enabled || d != disable) {
+			return err // an account whose plan has lapsed may still switch its actions off
+		}
+		def := s.define(d, &a)
+		if err := def.fails(); err != nil {
+			return err
+		}
+		if d.Steps != nil {
+			if err := mayHave(rights, a.Steps, before); err != nil {
+				return err
+			}
+			if refs, err = s.resolve(tx, e, def); err != nil {
+				return err
+			}
+		}
+		if d.Position != nil {
+			a.Position = int(min(*d.Position, int64(len(present))))
+			if err := move(tx, present, i, a.Position); err != nil {
+				return err
+			}
+		}
+		return tx.SaveAction(&a, refs)
+	})
+	return a, err
+}
+
+// move gives the actions between an old place and a new one the positions beside theirs.
+func move(tx *store.Tx, present []hookglass.Action, from, to int) error {
+	order := slices.Delete(slices.Clone(present), from, from+1)
+	order = slices.Insert(order, to-1, present[from])
+	for i, a := range order {
+		if a.Position != i+1 && a.ID != present[from].ID {
+			if err := tx.PlaceAction(a.Num, i+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Delete deletes an action; its runs stay, and a rerun that has not begun ends. It answers not_found.
+func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id string) error {
+	if err := mayManage(who); err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error {
+		e, err := tx.Endpoint(ref)
+		if err != nil {
+			return err
+		}
+		present, err := tx.LockActions(e.Num)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
+		if i < 0 {
+			return hookglass.NotFound("action")
+		}
+		for _, other := range present[i+1:] {
+			if err := tx.PlaceAction(other.Num, other.Position-1); err != nil {
+				return err
+			}
+		}
+		if err := endQueued(tx, present[i]); err != nil {
+			return err
+		}
+		return tx.DeleteAction(present[i].Num)
+	})
+}
+
+func mayManage(who hookglass.Principal) error {
+	if who.Endpoint != "" {
+		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	}
+	return nil
+}
+
+// permitted answers plan_required where the endpoint's account may have no actions.
+func permitted(v interface {
+	Endpoint(ref string) (hookglass.Endpoint, error)
+	Account(id int64) (hookglass.Account, error)
+}, ref string) (e hookglass.Endpoint, rights hookglass.Entitlements, err error) {
+	if e, err = v.Endpoint(ref); err != nil {
+		return e, rights, err
+	}
+	if e.AccountID != 0 {
+		account, err := v.Account(e.AccountID)
+		if err != nil {
+			return e, rights, err
+		}
+		rights = account.Entitlements()
+	}
+	return e, rights, rights.MayUseActions()
+}
+
+// mayHave answers plan_required or subscription_required for steps that the account may not have. One that stands as it stood before is
+// left alone: what lapses stays saved, but can not be reconfigured (spec, Actions rule 3).
+func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) error {
+	if most := rights.StepsPerAction(); len(steps) > most {
+		return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d steps in an action.", most)
+	}
+	for _, st := range steps {
+		if slices.ContainsFunc(before, func(old hookglass.Step) bool {
+			return old.ReferenceKey == st.ReferenceKey && old.Type == st.Type && bytes.Equal(old.Config, st.Config)
+		}) {
+			continue
+		}
+		if err := mayRun(rights, st.Type); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayRun answers plan_required or subscription_required where a step of this type may not run.
+func mayRun(rights hookglass.Entitlements, kind hookglass.StepType) error {
+	switch kind {
+	case hookglass.StepForward:
+		return rights.MayForward()
+	case hookglass.StepTransform:
+		return rights.MayTransform()
+	case hookglass.StepRequest:
+		return rights.MayRequestHTTP()
+	}
+	return rights.MayUseActions()
+}
