@@ -190,21 +190,36 @@ func unhand(ops []*op) {
 	}
 }
 
-// handedForward are the columns of a delivery that is handed over: of a row s that has it, its target t, and the endpoint e and account a of that.
-const handedForward = `s.num, s.event, s.claim, s.created_at, t.id, e.num, e.id, t.name, t.url, t.timeout_seconds, t.retry_count, t.failures,
+// handedForward are the columns of a delivery that is handed over: of a row s that has it, and handedTarget.
+const handedForward = "s.num, s.event, s.claim, s.created_at, " + handedTarget
+
+// handedTarget are the columns of what decides whether a delivery may go: of its target t, and the endpoint e and account a of that.
+const handedTarget = `t.id, e.num, e.id, t.name, t.url, t.timeout_seconds, t.retry_count, t.failures,
 	coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)`
 
 func scanHandedForward(scan func(...any) error) (h HandedForward, err error) {
-	var created, timeout, payment int64
+	var created int64
+	h.Queue, err = scanHandedTarget(scan, &h.Num, &h.EventSeq, &h.Claim, &created)
+	h.claimed(time.UnixMicro(created))
+	return h, err
+}
+
+// scanHandedTarget scans a row that has other columns before those of handedTarget.
+func scanHandedTarget(scan func(...any) error, before ...any) (q ForwardQueue, err error) {
+	var timeout, payment int64
 	var a hookglass.Account
-	q, t := &h.Queue, &h.Queue.Target
-	err = scan(&h.Num, &h.EventSeq, &h.Claim, &created, &t.ID, &t.EndpointNum, (*string)(&t.EndpointID), &t.Name, &t.URL, &timeout, &t.RetryCount, &t.Failures,
-		&q.AccountID, (*string)(&a.Plan), (*string)(&a.Subscription), &payment)
+	t := &q.Target
+	err = scan(append(before, &t.ID, &t.EndpointNum, (*string)(&t.EndpointID), &t.Name, &t.URL, &timeout, &t.RetryCount, &t.Failures,
+		&q.AccountID, (*string)(&a.Plan), (*string)(&a.Subscription), &payment)...)
 	a.PaymentMethod = payment != 0
 	t.Enabled, t.Timeout = true, time.Duration(timeout)*time.Second
 	q.TargetID, q.Entitlements = t.ID, a.Entitlements()
-	h.TargetID, h.EndpointNum, h.State, h.CreatedAt = t.ID, t.EndpointNum, hookglass.ForwardSending, time.UnixMicro(created).UTC()
-	return h, err
+	return q, err
+}
+
+// claimed fills in what a delivery that was stored as claimed has of its target.
+func (h *HandedForward) claimed(at time.Time) {
+	h.TargetID, h.EndpointNum, h.State, h.CreatedAt = h.Queue.TargetID, h.Queue.Target.EndpointNum, hookglass.ForwardSending, at.UTC()
 }
 
 func scanHandedTask(scan func(...any) error) (t Task, err error) {

@@ -23,26 +23,27 @@ type captureStatements struct {
 	event   []*sql.Stmt // for each of rowSizes
 	payload []*sql.Stmt
 	forward *sql.Stmt
-	handed  *sql.Stmt
 	task    *sql.Stmt
+
+	handedTargets, handedForward, handedTask *sql.Stmt
 }
 
-// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets: claimed until ?4
-// where that is not 0 and the target is not paused.
+// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-	SELECT t.id, t.endpoint, j.value, iif(?4 > 0 AND t.paused_at IS NULL, 'sending', 'pending'),
-		iif(?4 > 0 AND t.paused_at IS NULL, ?4 + t.timeout_seconds * 1000000, ?3),
-		iif(?4 > 0 AND t.paused_at IS NULL, ?4 + t.timeout_seconds * 1000000, 0), 0, ?3
+	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3
 	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1 ORDER BY j.value, t.id`
 
-// handedAll are the deliveries of some events, whose seqs are a JSON array, that were stored as claimed.
-const handedAll = `SELECT ` + handedForward + ` FROM forwards s JOIN forwarding_targets t ON t.id = s.target
-	JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
-	WHERE s.event IN (SELECT value FROM json_each(?1)) AND s.state = 'sending' ORDER BY s.num`
-
-// taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array; ?4 as in forwardAll.
+// taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array.
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
-	SELECT ?2, ?1, j.value, iif(?4 > 0, ?4, ` + sqliteClock + `), ?4 > 0, ?4 > 0, 0 FROM json_each(?3) j ORDER BY j.key RETURNING num, event, claim, endpoint, kind`
+	SELECT ?2, ?1, value, ` + sqliteClock + `, 0, 0, 0 FROM json_each(?3) ORDER BY key`
+
+// What is handed over is of few events, and stored row by row: that takes less than statements of many rows that answer with them.
+const (
+	handedTargets = `SELECT t.paused_at IS NULL, ` + handedTarget + ` FROM forwarding_targets t
+		JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id WHERE t.endpoint = ? AND t.enabled = 1 ORDER BY t.id`
+	forwardOne = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?)`
+	taskOne    = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost) VALUES (?, ?, ?, ?, 1, 1, 0)`
+)
 
 const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
 
@@ -63,7 +64,8 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 		p.event = append(p.event, prepare(insertRows(insertEvent, eventCols, n)))
 		p.payload = append(p.payload, prepare(insertRows(insertPayload, payloadCols, n)))
 	}
-	p.nextSeq, p.forward, p.handed, p.task, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(handedAll), prepare(taskAll), prepare(bumpStats)
+	p.nextSeq, p.forward, p.task, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(taskAll), prepare(bumpStats)
+	p.handedTargets, p.handedForward, p.handedTask = prepare(handedTargets), prepare(forwardOne), prepare(taskOne)
 	if failed != nil {
 		p.close()
 		return failed
@@ -73,7 +75,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 }
 
 func (s *captureStatements) close() {
-	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.handed, s.task}) {
+	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.task, s.handedTargets, s.handedForward, s.handedTask}) {
 		if stmt != nil {
 			stmt.Close()
 		}
@@ -136,30 +138,25 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op) erro
 
 // follow stores the work that follows the events.
 func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*endpointGroup) error {
-	at := now().UnixMicro()
+	at := now()
 	var captures []*captureOp
 	var forwards []HandedForward
 	var tasks []Task
 	for _, g := range groups {
 		for _, f := range g.following() {
-			list := sqliteDialect.list(f.seqs)
-			if f.kind != "" {
-				handed, err := handedRows(ctx, tx, s.task, scanHandedTask, g.endpoint, string(f.kind), list, claimedUntil(f.until))
-				if err != nil {
-					return err
-				}
-				tasks = append(tasks, handed...)
-				continue
+			var err error
+			switch {
+			case f.kind == "" && !f.until.IsZero():
+				forwards, err = s.handForwards(ctx, tx, forwards, g.endpoint, f, at)
+			case f.kind == "":
+				_, err = tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(f.seqs), at.UnixMicro())
+			case !f.until.IsZero():
+				tasks, err = s.handTasks(ctx, tx, tasks, g.endpoint, f)
+			default:
+				_, err = tx.StmtContext(ctx, s.task).ExecContext(ctx, g.endpoint, string(f.kind), sqliteDialect.list(f.seqs))
 			}
-			if _, err := tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, list, at, claimedUntil(f.until)); err != nil {
+			if err != nil {
 				return err
-			}
-			if !f.until.IsZero() {
-				handed, err := handedRows(ctx, tx, s.handed, scanHandedForward, list)
-				if err != nil {
-					return err
-				}
-				forwards = append(forwards, handed...)
 			}
 		}
 		for _, o := range g.ops {
@@ -168,6 +165,62 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 	}
 	hand(captures, forwards, tasks)
 	return nil
+}
+
+// handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that are claimed by it. One to a paused target waits.
+func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed []HandedForward, endpoint int64, f *following, at time.Time) ([]HandedForward, error) {
+	type target struct {
+		open  bool // it is not paused
+		queue ForwardQueue
+	}
+	targets, err := rowsOf(ctx, tx, s.handedTargets, func(scan func(...any) error) (t target, err error) {
+		t.queue, err = scanHandedTarget(scan, &t.open)
+		return t, err
+	}, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	stored, created := tx.StmtContext(ctx, s.handedForward), at.UnixMicro()
+	for _, seq := range f.seqs {
+		for _, t := range targets {
+			if !t.open {
+				if _, err := stored.ExecContext(ctx, t.queue.TargetID, endpoint, seq, string(hookglass.ForwardPending), created, 0, created); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			h := HandedForward{Queue: t.queue}
+			h.EventSeq, h.Claim = seq, f.until.Add(t.queue.Target.Timeout).UnixMicro()
+			h.claimed(time.UnixMicro(created))
+			if h.Num, err = insertRow(ctx, stored, h.TargetID, endpoint, seq, string(h.State), h.Claim, h.Claim, created); err != nil {
+				return nil, err
+			}
+			handed = append(handed, h)
+		}
+	}
+	return handed, nil
+}
+
+// handTasks stores tasks of an endpoint's events, and appends them: all are claimed by it.
+func (s *captureStatements) handTasks(ctx context.Context, tx *sql.Tx, handed []Task, endpoint int64, f *following) ([]Task, error) {
+	stored := tx.StmtContext(ctx, s.handedTask)
+	for _, seq := range f.seqs {
+		num, err := insertRow(ctx, stored, string(f.kind), endpoint, seq, f.until.UnixMicro())
+		if err != nil {
+			return nil, err
+		}
+		handed = append(handed, Task{Num: num, Kind: f.kind, EndpointNum: endpoint, EventSeq: seq, Claim: 1})
+	}
+	return handed, nil
+}
+
+// insertRow inserts a row, and returns its number.
+func insertRow(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) {
+	res, err := stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
 }
 
 // following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are all claimed or all not.
@@ -203,8 +256,8 @@ func (g *endpointGroup) following() (all []*following) {
 	return all
 }
 
-// handedRows are the rows that a statement of the hot path answers with.
-func handedRows[W any](ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, scan func(func(...any) error) (W, error), args ...any) (all []W, err error) {
+// rowsOf are the rows that a statement of the hot path answers with.
+func rowsOf[W any](ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, scan func(func(...any) error) (W, error), args ...any) (all []W, err error) {
 	rows, err := tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
