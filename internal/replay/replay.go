@@ -136,11 +136,13 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 				return err
 			}
 		}
-		if src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num); err != nil {
+		return v.Both(func(v *store.View) (err error) {
+			src.event, err = v.EventOf(src.endpoint, eventID)
 			return err
-		}
-		src.event, err = v.EventOf(src.endpoint, eventID)
-		return err
+		}, func(v *store.View) (err error) {
+			src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"hookglass"
 )
@@ -12,6 +13,24 @@ func (db *DB) Glance(ctx context.Context, who hookglass.Principal, fn func(*View
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return classify(fn(&View{ctx: ctx, q: db.read, dialect: db.dialect, who: who, Now: db.Now()}))
+}
+
+// Both takes two looks beside one another, which on PostgreSQL is the time of one round trip instead of two. In a transaction, which has one connection,
+// and where the database is in this process, they follow one another. It returns the error of the one before that of the other.
+func (v *View) Both(one, other func(*View) error) error {
+	if _, pooled := v.q.(*sql.DB); !pooled || v.dialect != postgres {
+		if err := one(v); err != nil {
+			return err
+		}
+		return other(v)
+	}
+	looked := make(chan error, 1)
+	go func() { looked <- other(v) }()
+	err := one(v)
+	if beside := <-looked; err == nil {
+		err = beside
+	}
+	return err
 }
 
 // Jot is Update for a single statement, which commits by itself: on PostgreSQL one round trip instead of three. fn neither announces
