@@ -8,13 +8,16 @@ import (
 
 // writeContentful writes Contentful's canonical request: method, path with query, the headers that the sender names as
 // "name:value" sorted and joined by ";", and the body, one a line.
-func writeContentful(w io.Writer, in *input, url string) {
+func writeContentful(w io.Writer, in *input, url string, encoded bool) {
 	path := url
 	if _, rest, ok := strings.Cut(url, "://"); ok {
 		path = "/"
 		if i := strings.IndexAny(rest, "/?"); i >= 0 {
 			path = rest[i:]
 		}
+	}
+	if encoded {
+		path = encodedPath(path)
 	}
 	var names []string
 	for name := range strings.SplitSeq(in.Headers.Get(contentfulNames), ",") {
@@ -26,6 +29,37 @@ func writeContentful(w io.Writer, in *input, url string) {
 	}
 	io.WriteString(w, in.Method+"\n"+path+"\n"+strings.Join(names, ";")+"\n")
 	w.Write(in.Body)
+}
+
+// encodedPath is the path as Contentful's library puts it there (node-apps-toolkit, src/requests/utils.ts): what is escaped is escaped
+// again, the query once more, and a second question mark ends it.
+func encodedPath(path string) string {
+	path, query, _ := strings.Cut(path, "?")
+	query, _, _ = strings.Cut(query, "?")
+	path = escapeBut(path, uriBytes)
+	if query != "" {
+		path += "?" + escapeBut(escapeBut(query, componentBytes), uriBytes)
+	}
+	return path
+}
+
+// What JavaScript's encodeURIComponent and encodeURI leave as it is, beside letters and digits.
+const (
+	componentBytes = "-_.!~*'()"
+	uriBytes       = componentBytes + ";,/?:@&=+$#"
+)
+
+func escapeBut(s, kept string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(kept, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.WriteString("%" + string("0123456789ABCDEF"[c>>4]) + string("0123456789ABCDEF"[c&15]))
+		}
+	}
+	return b.String()
 }
 
 const contentfulNames = "x-contentful-signed-headers"
@@ -40,5 +74,6 @@ func nameSigned(o *Outgoing) {
 			names = append(names, name)
 		}
 	}
+	slices.Sort(names) // Contentful's library takes no other order
 	o.Headers = setHeader(o.Headers, contentfulNames, strings.Join(names, ","))
 }

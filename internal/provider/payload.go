@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ type filling struct {
 
 func (f *filling) write(w io.Writer) {
 	if f.scheme.Kind == "contentful" {
-		writeContentful(w, f.in, f.url)
+		writeContentful(w, f.in, f.url, f.parts[0].source == "encoded_url")
 		return
 	}
 	for _, p := range f.parts {
@@ -39,6 +40,8 @@ func (f *filling) write(w io.Writer) {
 			io.WriteString(w, base)
 		case "sorted_url":
 			io.WriteString(w, sortedURL(f.url, f.in.params()))
+		case "ordered_url":
+			io.WriteString(w, orderedURL(f.url, f.in.params()))
 		case "method":
 			io.WriteString(w, f.in.Method)
 		case "secret":
@@ -112,5 +115,28 @@ func sortedURL(url string, params []pair) string {
 	if len(query) > 0 {
 		return strings.TrimRight(b.String(), ".")
 	}
+	return b.String()
+}
+
+// orderedURL is the same as other libraries of Plivo read it: the path stays as it is, the values of a repeated name are sorted too, and no
+// dot is dropped.
+func orderedURL(url string, params []pair) string {
+	base, rawQuery, _ := strings.Cut(url, "?")
+	query := parseForm(rawQuery)
+	slices.SortFunc(query, func(a, b pair) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value)) })
+	var b strings.Builder
+	b.WriteString(base)
+	for i, p := range query {
+		b.WriteByte("?&"[min(i, 1)])
+		b.WriteString(p.name + "=" + p.value)
+	}
+	switch {
+	case len(params) == 0:
+	case len(query) == 0:
+		b.WriteByte('?')
+	default:
+		b.WriteByte('.')
+	}
+	b.WriteString(sortedParams(params))
 	return b.String()
 }

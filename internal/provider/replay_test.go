@@ -258,10 +258,10 @@ func TestSignInTheBody(t *testing.T) {
 			t.Errorf("%s %s: %v", c.provider, c.body, err)
 		}
 	}
-	got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Body: []byte("{}"), Headers: fields("X-Contentful-Topic: a\nx-contentful-signature: 00\nx-contentful-signed-headers: Host,X-Contentful-Topic,x-gone")},
+	got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Body: []byte("{}"), Headers: fields("X-Contentful-Topic: a\nx-contentful-signature: 00\nx-contentful-signed-headers: Host,X-Contentful-Topic,X-Contentful-CRN,x-gone\nX-Contentful-CRN: c")},
 		provider.Config{Provider: "contentful", Secrets: []string{secret}}, at)
 	must(t, err)
-	if names := got.Headers.Get("x-contentful-signed-headers"); names != "x-contentful-signed-headers,x-contentful-timestamp,x-contentful-topic" {
+	if names := got.Headers.Get("x-contentful-signed-headers"); names != "x-contentful-crn,x-contentful-signed-headers,x-contentful-timestamp,x-contentful-topic" {
 		t.Errorf("signed headers %q", names)
 	}
 }

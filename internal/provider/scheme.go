@@ -27,7 +27,7 @@ type scheme struct {
 	Encoding string   `json:"encoding"` // hex (default), base64, any
 	Prefix   string   `json:"prefix"`   // stands before the digest
 	List     string   `json:"list"`     // separates the entries of a list; entries without the prefix do not count
-	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {sorted_url} {method} {secret} {params} {form:name}
+	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {encoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name}
 	Key      string   `json:"key"`      // how the secret is read; see key.go
 	IDHeader string   `json:"id_header"`
 
@@ -101,7 +101,8 @@ func parsePayload(text string) ([]payloadPart, error) {
 		switch {
 		case !closed:
 			return nil, fmt.Errorf("bad payload near %q", rest)
-		case source == "body", source == "time", source == "id", source == "url", source == "base_url", source == "sorted_url",
+		case source == "body", source == "time", source == "id", source == "url", source == "base_url", source == "encoded_url",
+			source == "sorted_url", source == "ordered_url",
 			source == "method", source == "secret", source == "params", strings.HasPrefix(source, "form:"):
 		default:
 			return nil, fmt.Errorf("unknown source {%s}", source)

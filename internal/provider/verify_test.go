@@ -437,3 +437,26 @@ func TestTwilio(t *testing.T) {
 		})
 	}
 }
+
+// The URLs that the libraries of Contentful (node-apps-toolkit) and Plivo (plivo-node) make of one with a query and escapes.
+func TestURLsAsTheLibrariesReadThem(t *testing.T) {
+	const names = "x-contentful-signed-headers:x-contentful-signed-headers,x-contentful-timestamp;x-contentful-timestamp:1771243200000\n"
+	for _, c := range []struct{ provider, sub, signed, body string }{
+		{"contentful", "/a%20b/(c)?x=1+2&y=%2B", "POST\n/hooks/ep_1/a%2520b/(c)?x%253D1%252B2%2526y%253D%25252B\n" + names, ""},
+		{"contentful", "/a%20b?x=1", "POST\n/hooks/ep_1/a%20b?x=1\n" + names, ""},
+		{"plivo", "/caf%C3%A9?b=2&a=2&a=1+.", "https://in.example.test/hooks/ep_1/caf%C3%A9?a=1 .&a=2&b=2.CallUUIDu.n", "CallUUID=u"},
+		{"plivo", "/caf%C3%A9?b=2&a=2&a=1+.", "https://in.example.test/hooks/ep_1/café?a=2&a=1 .&b=2.CallUUIDu.n", "CallUUID=u"},
+		{"plivo", "/%20?b=2.", "https://in.example.test/hooks/ep_1/%20?b=2..n", ""},
+		{"plivo", "/%20", "https://in.example.test/hooks/ep_1/%20?CallUUIDu.n", "CallUUID=u"},
+	} {
+		m := mac(sha256.New, []byte(secret), c.signed)
+		headers := "X-Contentful-Topic: a\nx-contentful-signed-headers: x-contentful-signed-headers,x-contentful-timestamp\nx-contentful-timestamp: 1771243200000\nx-contentful-signature: " + hex.EncodeToString(m)
+		if c.provider == "plivo" {
+			headers = "Content-Type: application/x-www-form-urlencoded\nX-Plivo-Signature-V3-Nonce: n\nX-Plivo-Signature-V3: " + b64(m)
+		}
+		r := &provider.Request{Method: "POST", URL: "https://in.example.test/hooks/ep_1" + c.sub, Headers: fields(headers), Body: []byte(c.body), ReceivedAt: received}
+		if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: c.provider, Secrets: []string{secret}}}); got.Status != hookglass.SignatureVerified {
+			t.Errorf("%s %s as %q: %+v", c.provider, c.sub, c.signed, got)
+		}
+	}
+}
