@@ -59,7 +59,7 @@ func TestDetect(t *testing.T) {
 		{name: "8 bigcommerce", headers: "webhook-id: m\nwebhook-signature: v1,x", body: `{"producer":"stores/abc","scope":"store/order/created","hash":"h"}`,
 			want: provider.Detection{Provider: "bigcommerce", EventType: "store/order/created", EventID: "h", DeliveryID: "m"}},
 		{name: "8 openai", headers: "webhook-id: m\nwebhook-signature: v1,x", body: `{"object":"event","id":"evt_1","type":"response.completed"}`,
-			want: provider.Detection{Provider: "openai", EventType: "response.completed", DeliveryID: "m"}},
+			want: provider.Detection{Provider: "openai", EventType: "response.completed", EventID: "evt_1", DeliveryID: "m"}},
 		{name: "8 replicate", headers: "webhook-id: m\nwebhook-signature: v1,x", body: `{"id":"p","status":"succeeded","version":"v","urls":{"get":"u"}}`,
 			want: provider.Detection{Provider: "replicate", DeliveryID: "m"}},
 		{name: "8 standard webhooks", headers: "webhook-id: m\nwebhook-signature: v1,x", body: `{"type":"user.created"}`,

@@ -148,11 +148,12 @@ func zoomValidation(in *input, configs []Config) (Answer, bool) {
 	return answerJSON(map[string]string{"plainToken": token, "encryptedToken": hex.EncodeToString(hmacSHA256(secret, token))}), true
 }
 
-// discordPing answers both kinds of PING. Discord also sends some with a bad signature and wants 401 for these.
+// discordPing answers both kinds of PING: type 0 of webhook events, whose events are of type 1, and type 1 of interactions. Discord also
+// sends some with a bad signature and wants 401 for these.
 func discordPing(in *input, d Detection, configs []Config) (Answer, bool) {
 	kind := in.at([]string{"type"}).text()
-	event := kind == "0" && !in.at([]string{"event"}).present()
-	if !event && kind != "1" || !in.at([]string{"application_id"}).present() {
+	event := kind == "0"
+	if !event && kind != "1" || !in.at([]string{"application_id"}).present() || in.at([]string{"event"}).present() {
 		return Answer{}, false
 	}
 	switch {
