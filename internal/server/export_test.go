@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"io"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -90,3 +91,9 @@ var Unequal = unequal
 
 // DatabaseAddresses is where a PostgreSQL URL leads.
 var DatabaseAddresses = databaseAddresses
+
+// NewGate is a gate, and what opens it.
+func NewGate(draining <-chan struct{}) (http.Handler, func(http.Handler)) {
+	g := newGate(draining)
+	return g, func(h http.Handler) { g.open(h, nil) }
+}

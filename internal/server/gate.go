@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,12 @@ type gate struct {
 	handler  atomic.Pointer[http.Handler]
 	capturer atomic.Pointer[capturer]
 	ready    atomic.Bool
+	opened   chan struct{}
+	draining <-chan struct{}
+}
+
+func newGate(draining <-chan struct{}) *gate {
+	return &gate{opened: make(chan struct{}), draining: draining}
 }
 
 // capturer is what both receptions ask.
@@ -31,6 +38,7 @@ func (g *gate) open(h http.Handler, c capturer) {
 	g.handler.Store(&h)
 	g.capturer.Store(&c)
 	g.ready.Store(true)
+	close(g.opened)
 }
 
 func notYet() error {
@@ -107,9 +115,23 @@ func (g *gate) Refuse(ctx context.Context, t capture.Target) {
 	}
 }
 
-// ServeHTTP serves what has been opened.
+// patience is how long a stream of events waits for the start.
+const patience = 30 * time.Second
+
+// ServeHTTP serves what has been opened. Streams of events wait for it: an EventSource that is refused does not come again by itself
+// (HTML, section 9.2.3), and those that lost a server come back at the moment in which the next one starts.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h := g.handler.Load(); h != nil {
+	h := g.handler.Load()
+	if h == nil && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		select {
+		case <-g.opened:
+			h = g.handler.Load()
+		case <-g.draining:
+		case <-r.Context().Done():
+		case <-time.After(patience):
+		}
+	}
+	if h != nil {
 		(*h).ServeHTTP(w, r)
 		return
 	}

@@ -91,7 +91,8 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	tuneMemory()
-	s := &Server{cfg: c, log: log, gate: &gate{}, release: func() {}, draining: make(chan struct{})}
+	draining := make(chan struct{})
+	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining}
 	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
