@@ -273,7 +273,10 @@ func (s *Service) checkRequest(c *configReader, r requestConfig) {
 		c.template("body", r.Body, InText)
 	}
 	if r.URL == "" {
-		return // its absence is told already
+		if url, ok := c.of.Member("url"); ok && url.Kind() == jsondoc.String {
+			c.fault("url", "may not be empty")
+		}
+		return // what else is wrong with it is told already
 	}
 	if utf8.RuneCountInString(r.URL) > MaxURL {
 		c.fault("url", "may have 2,048 characters at most")

@@ -87,6 +87,7 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"transform: unknown op":        {one("transform", `{"source":"request","operations":[{"op":"eval"}]}`), "steps[0].config.operations[0].op"},
 			"transform: unknown key":       {one("transform", `{"source":"request","operations":[{"op":"select","path":""}],"x":1}`), "steps[0].config.x"},
 			"request: no url":              {one("http_request", `{}`), "steps[0].config.url"},
+			"request: an empty url":        {one("http_request", `{"url":""}`), "steps[0].config.url"},
 			"request: a method":            {one("http_request", `{"url":"https://a.example.com","method":"TRACE"}`), "steps[0].config.method"},
 			"request: in lower case":       {one("http_request", `{"url":"https://a.example.com","method":"post"}`), "steps[0].config.method"},
 			"request: GET with a body":     {one("http_request", `{"url":"https://a.example.com","method":"GET","body":"x"}`), "steps[0].config.body"},
