@@ -336,13 +336,19 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	seen := map[string]bool{}
 	for _, name := range names {
-		value := v.Headers[name]
+		value, lower := v.Headers[name], strings.ToLower(name)
+		if seen[lower] {
+			fault("headers", "names "+name+" twice, which is one header in any spelling")
+			continue
+		}
+		seen[lower] = true
 		if !token(name) || value != nil && !fieldValue(*value) {
 			fault("headers", "holds one that can not be sent")
 			continue
 		}
-		if len(outbound.Sanitize(hookglass.Headers{{Name: name}})) == 0 || strings.HasPrefix(strings.ToLower(name), "x-service-") {
+		if len(outbound.Sanitize(hookglass.Headers{{Name: name}})) == 0 || strings.HasPrefix(lower, "x-service-") {
 			fault("headers", "may not set "+name+", which is computed")
 			continue
 		}
