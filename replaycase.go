@@ -102,6 +102,7 @@ type ReplayCaseRun struct {
 	State           RunState
 	IdempotencyKey  string
 	Sealed          []byte // the case's configuration as of CaseLockVersion
+	SealedResult    []byte // the RunResult, which holds parts of the configuration; nil: none yet
 	CreatedAt       time.Time
 	StartedAt       time.Time // zero: not yet; the marker that it may have been sent
 	FinishedAt      time.Time // zero: not yet

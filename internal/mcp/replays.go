@@ -8,7 +8,6 @@ import (
 	"hookglass/internal/delivery"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
-	"hookglass/internal/store"
 )
 
 type (
@@ -176,11 +175,8 @@ func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[ranCase
 const maxRunBody = 16 << 10
 
 func (s *service) getCaseRun(ctx context.Context, in *runPath) (out api.One[ranCase], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		r, err := v.ReplayRun(in.EndpointID, in.RunID)
-		out.Data = writeRun(r, in.MaxBytes)
-		return err
-	})
+	r, err := s.Replays.CaseRun(ctx, asker(ctx), in.EndpointID, in.RunID)
+	out.Data = writeRun(r, in.MaxBytes)
 	return out, err
 }
 

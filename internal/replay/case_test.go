@@ -40,12 +40,10 @@ func (b *bench) run(c hookglass.ReplayCase, key string) hookglass.ReplayCaseRun 
 	return b.readRun(r.ID)
 }
 
-func (b *bench) readRun(id string) (r hookglass.ReplayCaseRun) {
+func (b *bench) readRun(id string) hookglass.ReplayCaseRun {
 	b.t.Helper()
-	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
-		r, err = v.ReplayRun(string(b.ep.ID), id)
-		return err
-	}))
+	r, err := b.replays.CaseRun(b.t.Context(), b.who, string(b.ep.ID), id)
+	must(b.t, err)
 	return r
 }
 

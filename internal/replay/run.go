@@ -45,6 +45,9 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	request := keepRequest(out.SentRequest, delivery.Secrets(src.configs, out.Headers))
 	request.Body = nil // the case has it
 	r.Request = &request
+	if err := s.sealResult(&r); err != nil {
+		return err
+	}
 	var begun bool
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
 		begun, err = tx.BeginReplayRun(&r)
@@ -82,10 +85,39 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 
 // finish writes the final state, also where the worker was told to stop.
 func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
+	if err := s.sealResult(&r); err != nil {
+		return err
+	}
 	return s.db.Persist(ctx, recordTimeout, hookglass.System, func(tx *store.Tx) error {
 		_, err := tx.FinishReplayRun(&r)
 		return err
 	})
+}
+
+// CaseRuns lists the runs of an endpoint's cases, newest first, those with a Num below before where it is not 0; caseID narrows it to one case.
+func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, caseID string, before int64, limit int) (runs []hookglass.ReplayCaseRun, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		runs, err = v.ReplayRuns(ref, caseID, before, limit)
+		return err
+	})
+	for i := range runs {
+		if err == nil {
+			err = s.openResult(&runs[i])
+		}
+	}
+	return runs, err
+}
+
+// CaseRun returns one run. It answers not_found.
+func (s *Service) CaseRun(ctx context.Context, who hookglass.Principal, ref, id string) (r hookglass.ReplayCaseRun, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		r, err = v.ReplayRun(ref, id)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	return r, s.openResult(&r)
 }
 
 // runSource is what a run sends, and what its answer must be.

@@ -42,6 +42,7 @@ func (s snapshot) event(endpoint hookglass.Endpoint) *hookglass.Event {
 func configOf(caseID string) string   { return "replay_cases:config:" + caseID }
 func snapshotIn(caseID string) string { return "replay_cases:snapshot:" + caseID }
 func configIn(runID string) string    { return "replay_case_runs:config:" + runID }
+func resultIn(runID string) string    { return "replay_case_runs:result:" + runID }
 
 func (s *Service) seal(v any, where string) ([]byte, error) {
 	plain, err := json.Marshal(v)
@@ -58,6 +59,49 @@ func (s *Service) open(sealed []byte, where string, into any) error {
 	}
 	if err := json.Unmarshal(plain, into); err != nil {
 		return fmt.Errorf("%s can not be read", where) // without the cause, which may quote what was sealed
+	}
+	return nil
+}
+
+// keptResult is a result as it is sealed: it names the target and what is asserted, which are the case's configuration. As in a
+// snapshot, headers are bytes.
+type keptResult struct {
+	hookglass.RunResult
+	Sent, Answered []byte
+}
+
+// sealResult seals the result of a run.
+func (s *Service) sealResult(r *hookglass.ReplayCaseRun) (err error) {
+	kept := keptResult{RunResult: r.RunResult}
+	if r.Request != nil {
+		request := *r.Request
+		kept.Sent, request.Headers = request.Headers.AppendWire(nil), nil
+		kept.Request = &request
+	}
+	if r.Response != nil {
+		response := *r.Response
+		kept.Answered, response.Headers = response.Headers.AppendWire(nil), nil
+		kept.Response = &response
+	}
+	r.SealedResult, err = s.seal(kept, resultIn(r.ID))
+	return err
+}
+
+// openResult reads the result of a run that is not read yet.
+func (s *Service) openResult(r *hookglass.ReplayCaseRun) error {
+	if len(r.SealedResult) == 0 {
+		return nil
+	}
+	var kept keptResult
+	if err := s.open(r.SealedResult, resultIn(r.ID), &kept); err != nil {
+		return err
+	}
+	r.RunResult = kept.RunResult
+	if r.Request != nil {
+		r.Request.Headers = hookglass.ParseWire(kept.Sent)
+	}
+	if r.Response != nil {
+		r.Response.Headers = hookglass.ParseWire(kept.Answered)
 	}
 	return nil
 }

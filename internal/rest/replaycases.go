@@ -8,7 +8,6 @@ import (
 	"hookglass/api"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
-	"hookglass/internal/store"
 )
 
 type (
@@ -130,20 +129,16 @@ func (s *service) listRuns(ctx context.Context, in *runList) (out api.List[api.R
 	if err != nil {
 		return out, err
 	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.ReplayRuns(in.EndpointID, in.CaseID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun)
-		return err
-	})
-	return out, err
+	found, err := s.Replays.CaseRuns(ctx, asker(ctx), in.EndpointID, in.CaseID, p.Behind, p.Most())
+	if err != nil {
+		return out, err
+	}
+	return httpd.Answer(p, found, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun), nil
 }
 
 func (s *service) getRun(ctx context.Context, in *runPath) (out api.One[api.ReplayCaseRun], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		r, err := v.ReplayRun(in.EndpointID, in.RunID)
-		out.Data = api.FromReplayCaseRun(r)
-		return err
-	})
+	r, err := s.Replays.CaseRun(ctx, asker(ctx), in.EndpointID, in.RunID)
+	out.Data = api.FromReplayCaseRun(r)
 	return out, err
 }
 

@@ -134,23 +134,23 @@ const runColumns = `r.num, r.id, r.endpoint, r.case_num, r.case_id, r.lock_versi
 func scanRun(scan func(...any) error) (r hookglass.ReplayCaseRun, err error) {
 	var created int64
 	var started, finished sql.NullInt64
-	var result []byte
-	err = scan(&r.Num, &r.ID, &r.EndpointNum, &r.CaseNum, &r.CaseID, &r.CaseLockVersion, &r.SnapshotVersion, &r.IdempotencyKey, &r.State, &r.Sealed, &result,
+	err = scan(&r.Num, &r.ID, &r.EndpointNum, &r.CaseNum, &r.CaseID, &r.CaseLockVersion, &r.SnapshotVersion, &r.IdempotencyKey, &r.State, &r.Sealed, &r.SealedResult,
 		&created, &started, &finished)
 	if err != nil {
 		return r, err
 	}
 	r.CreatedAt, r.StartedAt, r.FinishedAt = time.UnixMicro(created).UTC(), fromMicros(started), fromMicros(finished)
-	if len(result) > 0 {
-		if err := json.Unmarshal(result, &r.RunResult); err != nil {
+	if len(r.SealedResult) > 0 && r.SealedResult[0] == '{' { // older ones are not sealed
+		if err := json.Unmarshal(r.SealedResult, &r.RunResult); err != nil {
 			return r, fmt.Errorf("result of %s: %w", r.ID, err)
 		}
 		r.Request, r.Response = exchange(r.Request, decodeText), answered(r.Response, decodeText)
+		r.SealedResult = nil
 	}
 	return r, nil
 }
 
-// ReplayRuns lists the runs of an endpoint's cases, newest first, those with a Num below before where it is not 0; caseID
+// ReplayRuns lists the runs of an endpoint's cases with their results sealed, newest first, those with a Num below before where it is not 0; caseID
 // narrows it to one case.
 func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookglass.ReplayCaseRun, error) {
 	e, err := v.Endpoint(ref)
@@ -168,7 +168,7 @@ func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookgl
 	return queryAll(v, scanRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// ReplayRun returns one run of an endpoint. It answers not_found.
+// ReplayRun returns one run of an endpoint with its result sealed. It answers not_found.
 func (v *View) ReplayRun(ref, id string) (r hookglass.ReplayCaseRun, err error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -205,30 +205,17 @@ func (tx *Tx) QueueReplayRun(r *hookglass.ReplayCaseRun) (repeated bool, err err
 // BeginReplayRun moves a queued run to running and leaves the marker that it may have been sent, with the request. It
 // reports false where the run is queued no longer: then it must not be sent.
 func (tx *Tx) BeginReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
-	result, err := runResult(r.RunResult)
-	if err != nil {
-		return false, err
-	}
-	n, err := tx.exec("UPDATE replay_case_runs SET state = 'running', started_at = $2, result = $3 WHERE num = $1 AND state = 'queued'", r.Num, tx.Now.UnixMicro(), result)
+	n, err := tx.exec("UPDATE replay_case_runs SET state = 'running', started_at = $2, result = $3 WHERE num = $1 AND state = 'queued'", r.Num, tx.Now.UnixMicro(), r.SealedResult)
 	r.State, r.StartedAt = hookglass.RunRunning, tx.Now
 	return n > 0, err
 }
 
 // FinishReplayRun moves a run to its final State with its result. It reports false where the run has one already, which stays.
 func (tx *Tx) FinishReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
-	result, err := runResult(r.RunResult)
-	if err != nil {
-		return false, err
-	}
 	r.FinishedAt = tx.Now
 	n, err := tx.exec("UPDATE replay_case_runs SET state = $2, result = $3, finished_at = $4 WHERE num = $1 AND finished_at IS NULL",
-		r.Num, string(r.State), result, tx.Now.UnixMicro())
+		r.Num, string(r.State), r.SealedResult, tx.Now.UnixMicro())
 	return n > 0, err
-}
-
-func runResult(r hookglass.RunResult) ([]byte, error) {
-	r.Request, r.Response = exchange(r.Request, encodeText), answered(r.Response, encodeText)
-	return json.Marshal(r)
 }
 
 // OrphanedReplayRuns lists runs that nobody finished: those that began before the first time.

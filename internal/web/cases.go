@@ -244,19 +244,19 @@ func (a *app) checkCase(w http.ResponseWriter, r *http.Request) error {
 // lastAnswer finds the newest answer of a case's runs or, where it has none, of the replays of an event.
 func (a *app) lastAnswer(ctx context.Context, v visitor, e hookglass.Endpoint, caseID, eventID string) (c cases.Check, err error) {
 	c.Now = time.Now()
-	err = a.DB.View(ctx, v.who, func(view *store.View) error {
-		if caseID != "" {
-			runs, err := view.ReplayRuns(string(e.ID), caseID, 0, historySize)
-			if err != nil {
-				return err
-			}
-			for _, run := range runs {
-				if run.Response != nil {
-					c.Response, c.At = run.Response, run.FinishedAt
-					return nil
-				}
+	if caseID != "" {
+		runs, err := a.Replays.CaseRuns(ctx, v.who, string(e.ID), caseID, 0, historySize)
+		if err != nil {
+			return c, err
+		}
+		for _, run := range runs {
+			if run.Response != nil {
+				c.Response, c.At = run.Response, run.FinishedAt
+				return c, nil
 			}
 		}
+	}
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
 		replays, err := view.Replays(string(e.ID), eventID, 0, historySize)
 		if hookglass.Is(err, hookglass.CodeNotFound) {
 			return nil // the event was deleted
@@ -322,20 +322,17 @@ func (a *app) runsOf(r *http.Request, v visitor, e hookglass.Endpoint, id string
 	if err != nil {
 		return h, err
 	}
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		if h.Runs, err = view.ReplayRuns(string(e.ID), id, before, historySize+1); err != nil {
-			return err
+	if h.Runs, err = a.Replays.CaseRuns(r.Context(), v.who, string(e.ID), id, before, historySize+1); err != nil {
+		return h, err
+	}
+	if named := q.Get("run"); named != "" {
+		run, err := a.Replays.CaseRun(r.Context(), v.who, string(e.ID), named)
+		if err == nil && run.CaseID == id {
+			h.Open = &run
+		} else if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+			return h, err
 		}
-		if named := q.Get("run"); named != "" {
-			run, err := view.ReplayRun(string(e.ID), named)
-			if err == nil && run.CaseID == id {
-				h.Open = &run
-			} else if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
-				return err
-			}
-		}
-		return nil
-	})
+	}
 	if len(h.Runs) > historySize {
 		h.Runs = h.Runs[:historySize]
 		h.Older = cursor(h.Runs[historySize-1].Num)
