@@ -97,6 +97,14 @@ func (e Entitlements) MayTransform() error {
 	return nil
 }
 
+// MayCompose answers plan_required below Business (spec, "Plan limits"): steps that go by what an earlier one made or became.
+func (e Entitlements) MayCompose() error {
+	if e.plan != PlanBusiness {
+		return Errorf(CodePlanRequired, "Steps that look at earlier steps need the Business plan.")
+	}
+	return nil
+}
+
 // MayRequestHTTP answers plan_required below Business and subscription_required without an active subscription.
 func (e Entitlements) MayRequestHTTP() error {
 	if e.plan != PlanBusiness {

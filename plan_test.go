@@ -134,6 +134,7 @@ func TestAnUnknownPlanHasNoRights(t *testing.T) {
 		for name, err := range map[string]error{
 			"actions":    e.MayUseActions(),
 			"transform":  e.MayTransform(),
+			"compose":    e.MayCompose(),
 			"secrets":    e.MayUseSecrets(),
 			"signatures": e.MayConfigureSignature("stripe", "github"),
 		} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -181,20 +182,35 @@ func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) erro
 	}
 	for _, st := range steps {
 		if slices.ContainsFunc(before, func(old hookglass.Step) bool {
-			return old.ReferenceKey == st.ReferenceKey && old.Type == st.Type && bytes.Equal(old.Config, st.Config)
+			return old.ReferenceKey == st.ReferenceKey && old.Type == st.Type && bytes.Equal(old.Config, st.Config) &&
+				(!composes(st) || slices.EqualFunc(old.Conditions, st.Conditions, sameCondition))
 		}) {
 			continue
 		}
-		if err := mayRun(rights, st.Type); err != nil {
+		if err := mayRun(rights, st); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mayRun answers plan_required or subscription_required where a step of this type may not run.
-func mayRun(rights hookglass.Entitlements, kind hookglass.StepType) error {
-	switch kind {
+// composes reports whether the conditions of a step look at an earlier one. Its configuration can where its type needs Business anyway.
+func composes(st hookglass.Step) bool {
+	return slices.ContainsFunc(st.Conditions, func(c hookglass.StepCondition) bool { return strings.HasPrefix(c.Source, "steps.") })
+}
+
+func sameCondition(a, b hookglass.StepCondition) bool {
+	return a.Source == b.Source && a.Path == b.Path && a.Operator == b.Operator && bytes.Equal(a.Value, b.Value)
+}
+
+// mayRun answers plan_required or subscription_required where a step may not run.
+func mayRun(rights hookglass.Entitlements, st hookglass.Step) error {
+	if composes(st) {
+		if err := rights.MayCompose(); err != nil {
+			return err
+		}
+	}
+	switch st.Type {
 	case hookglass.StepForward:
 		return rights.MayForward()
 	case hookglass.StepTransform:

@@ -120,7 +120,7 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 		shown.Status, shown.Reason = hookglass.StepSkipped, hookglass.ReasonConditionFalse
 		return output, nil
 	}
-	if err := mayRun(sc.rights, st.Type); err != nil {
+	if err := mayRun(sc.rights, st.Step); err != nil {
 		fail(failedBy(err).failure)
 		return output, nil
 	}

@@ -305,7 +305,7 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 			return outcome{status: hookglass.StepSkipped, reason: hookglass.ReasonConditionFalse}
 		}
 	}
-	if err := mayRun(r.rights, st.Type); err != nil {
+	if err := mayRun(r.rights, st.Step); err != nil {
 		return failedBy(err)
 	}
 	return r.execute(ctx, st)

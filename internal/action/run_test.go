@@ -602,6 +602,33 @@ func TestStepsThatThePlanNoLongerAllowsDoNotRun(t *testing.T) {
 	})
 }
 
+// Step composition is of the Business plan (spec, "Plan limits").
+func TestStepsThatLookAtEarlierOnesNeedBusiness(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		mark := step("tag", "Mark", `{"tag":"t"}`)
+		after := step("tag", "After", `{"tag":"u"}`, action.StepConditionDraft{Source: "steps.mark", Path: "/status", Operator: "equals", Value: []byte(`"completed"`)})
+		a := b.create(draft("Composed", mark, after))
+		wantOutcome(t, b.ran(a, body), "completed mark=completed after=completed")
+		b.plan(hookglass.PlanTeam, hookglass.SubscriptionActive)
+		wantOutcome(t, b.ran(a, body), "failed mark=completed after=failed(plan_required)")
+		ref, renamed, name, key := string(b.ep.ID), after, "Afterwards", "after"
+		renamed.Name, renamed.ReferenceKey = &name, &key
+		d := draft("Renamed", mark, renamed)
+		if _, err := b.actions.Update(t.Context(), b.who, ref, a.ID, d); err != nil {
+			t.Errorf("renamed: %v", err)
+		}
+		renamed.Conditions[0].Value = []byte(`"failed"`)
+		if _, err := b.actions.Update(t.Context(), b.who, ref, a.ID, d); !hookglass.Is(err, hookglass.CodePlanRequired) {
+			t.Errorf("reconfigured: %v", err)
+		}
+		if _, err := b.actions.Create(t.Context(), b.who, ref, draft("Another", mark, after)); !hookglass.Is(err, hookglass.CodePlanRequired) {
+			t.Errorf("made: %v", err)
+		}
+		own := step("tag", "Own", `{"tag":"v"}`, action.StepConditionDraft{Source: "request", Path: "/method", Operator: "exists"})
+		b.create(draft("Of the event", mark, own))
+	})
+}
+
 func TestSummariesAreBounded(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
