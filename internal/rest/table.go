@@ -252,6 +252,7 @@ func (t *table) find(method, path string) *huma.Operation {
 
 // ofParameters makes what the framework says of a parameter go on from its name.
 var ofParameters = strings.NewReplacer(
+	"expected value to be one of", "must be one of", "expected length", "must have a length",
 	"expected ", "must be a ", "invalid integer", "must be a whole number", "invalid float", "must be a number", "invalid boolean", "must be true or false",
 	"unknown query parameter", "is not a known parameter", "required query parameter is missing", "is required", "required header parameter is missing", "is required",
 )

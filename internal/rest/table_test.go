@@ -53,6 +53,21 @@ func TestAnOperationAnswersAtItsOlderPathToo(t *testing.T) {
 	}
 }
 
+// What the framework says of parameters reads as a sentence behind their names.
+func TestFaultsOfParametersAreSentences(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	for path, want := range map[string]string{
+		"/flows?state=late":   `state must be one of "pending, passed, failed, expired".`,
+		"/endpoints?limit=1x": "limit must be a whole number.",
+		"/endpoints?limit=0":  "limit must be a number >= 1.",
+	} {
+		var got struct{ Message string }
+		if s.want(422, "GET", path, "", &got); got.Message != want {
+			t.Errorf("%s: %q, want %q", path, got.Message, want)
+		}
+	}
+}
+
 func TestAQuietStreamGivesSignsOfLife(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	e := s.newEndpoint("")
