@@ -73,22 +73,37 @@ var away = []string{"src", "srcset", "background", "poster", "data", "action", "
 func tamed(text string, remote bool) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
-	z.SetMaxBuf(1 << 20)
-	inScript := false
+	z.SetMaxBuf(maxInline) // an image may be written out in its tag
+	inScript, inStyle := false, false
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
 			return b.String()
 		}
+		if kind == html.TextToken { // as written: Token would read the entities in place
+			switch {
+			case inScript:
+			case inStyle && !remote:
+				b.WriteString(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none"))
+			default:
+				b.Write(z.Raw())
+			}
+			continue
+		}
 		token := z.Token()
-		if token.Data == "script" && kind != html.TextToken {
+		if token.Data == "script" {
 			inScript = kind == html.StartTagToken
 			continue
 		}
 		if inScript {
 			continue
 		}
+		if token.Data == "style" {
+			inStyle = kind == html.StartTagToken
+		}
 		switch kind {
+		case html.DoctypeToken: // without one, browsers show tables in another way
+			b.WriteString(token.String())
 		case html.StartTagToken, html.SelfClosingTagToken:
 			if token.Data == "base" || token.Data == "meta" || !remote && token.Data == "link" || slices.Contains([]string{"iframe", "object", "embed", "frame"}, token.Data) {
 				continue
@@ -108,12 +123,6 @@ func tamed(text string, remote bool) string {
 			}
 			token.Attr = kept
 			b.WriteString(token.String())
-		case html.TextToken:
-			if remote {
-				b.Write(z.Raw())
-			} else {
-				b.WriteString(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none"))
-			}
 		case html.EndTagToken:
 			b.WriteString(token.String())
 		}
