@@ -6,22 +6,24 @@ import (
 
 // readBody chooses the text and the HTML of a message and lists everything else as attachments.
 func (m *Message) readBody(root *node) {
-	b := m.bodies(root, false)
+	b := m.bodies(root, false, true)
 	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
 }
 
 // bodies are the texts that are shown one below the other.
 type bodies struct{ texts, htmls []string }
 
-// bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is inline.
-func (m *Message) bodies(n *node, related bool) (b bodies) {
+// bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is inline. A part stands
+// alone where it is no one's neighbour: the message itself, its alternatives and the root of what is related.
+func (m *Message) bodies(n *node, related, alone bool) (b bodies) {
 	if len(n.children) == 0 {
-		return m.leaf(n, related)
+		return m.leaf(n, related, alone)
 	}
 	switch n.media {
 	case "multipart/alternative": // one of each kind
 		for _, child := range n.children {
-			c := m.bodies(child, related)
+			taken := child.media == "text/plain" && len(b.texts) > 0 || child.media == "text/html" && len(b.htmls) > 0
+			c := m.bodies(child, related, alone && !taken)
 			if len(b.texts) == 0 {
 				b.texts = c.texts
 			}
@@ -39,14 +41,14 @@ func (m *Message) bodies(n *node, related bool) (b bodies) {
 		}
 		for i, child := range n.children {
 			if i == root {
-				b = m.bodies(child, related)
+				b = m.bodies(child, related, alone)
 				continue
 			}
 			m.attachAll(child)
 		}
 	default:
 		for _, child := range n.children {
-			c := m.bodies(child, related)
+			c := m.bodies(child, related, child.media == "multipart/alternative" || child.media == "multipart/related")
 			b.texts = append(b.texts, c.texts...)
 			b.htmls = append(b.htmls, c.htmls...)
 		}
@@ -54,10 +56,10 @@ func (m *Message) bodies(n *node, related bool) (b bodies) {
 	return b
 }
 
-// leaf is a text, or becomes an attachment.
-func (m *Message) leaf(n *node, related bool) (b bodies) {
+// leaf is a text, or becomes an attachment: what has a name is one, but where it stands alone the sender only named the text.
+func (m *Message) leaf(n *node, related, alone bool) (b bodies) {
 	switch {
-	case n.disposition == "attachment" || n.filename() != "":
+	case n.disposition == "attachment", n.filename() != "" && !alone:
 	case n.media == "text/plain":
 		return bodies{texts: []string{n.text(m.fault)}}
 	case n.media == "text/html":

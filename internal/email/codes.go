@@ -32,9 +32,10 @@ var otherCodes = []string{"zip", "postal", "post", "area", "country", "error", "
 
 // found is a code with how likely it is one, less being likelier.
 type found struct {
-	code   string
-	doubt  int
-	offset int
+	code        string
+	doubt       int
+	offset, end int  // in its text
+	mixed       bool // has small letters, as words have: it counts right behind its announcement alone
 }
 
 // codesIn finds what looks like a code near words that announce one. The texts are read in order; a code that several have counts once.
@@ -72,7 +73,7 @@ func codesNear(text string) (all []found) {
 			}
 			at += i
 			for _, f := range candidates(text, max(at-16, 0), at) {
-				if f.offset > at-16 && strings.TrimSpace(text[f.offset+len(f.code):at]) == "" {
+				if !f.mixed && f.offset > at-16 && strings.TrimSpace(text[f.end:at]) == "" {
 					f.doubt += 20
 					all = append(all, f)
 				}
@@ -87,8 +88,11 @@ func codesNear(text string) (all []found) {
 		}
 		for _, f := range candidates(text, m.end, ahead) {
 			gap := text[m.end:f.offset]
+			if f.mixed && !announced(gap) {
+				continue
+			}
 			f.doubt += len(gap) + 40*min(strings.Count(gap, "\n"), 2) + 40*strings.Count(gap, ". ")
-			if aloneOnLine(text, f.offset, f.offset+len(f.code)) {
+			if aloneOnLine(text, f.offset, f.end) {
 				f.doubt /= 4
 			}
 			if hasAnyPrefix(strings.TrimLeft(gap, " \t\u00a0"), []string{":", "：", "is ", "is:", "="}) || strings.TrimSpace(gap) == "" {
@@ -101,12 +105,22 @@ func codesNear(text string) (all []found) {
 			behind--
 		}
 		for _, f := range candidates(text, behind, m.start) {
-			gap := text[f.offset+len(f.code) : m.start]
+			if f.mixed || f.end > m.start {
+				continue
+			}
+			gap := text[f.end:m.start]
 			f.doubt += 20 + 2*len(gap) + 40*min(strings.Count(gap, "\n"), 2)
 			all = append(all, f)
 		}
 	}
 	return slices.DeleteFunc(all, func(f found) bool { return f.doubt > maxDoubt })
+}
+
+// announced reports whether there is nothing between the word that announces a code and the code but what joins them.
+func announced(gap string) bool {
+	gap = strings.TrimLeft(gap, " \t\u00a0")
+	gap = strings.TrimPrefix(gap, "is")
+	return strings.Trim(gap, " \t\r\n\u00a0:：=\"'[(*") == ""
 }
 
 // withoutLinks blanks web addresses, whose numbers are no codes.
@@ -175,7 +189,7 @@ func announces(lower string, at int, word string) bool {
 	case first >= 0x3000: // scripts without spaces between words
 		return true
 	case hasAnyPrefix(word, []string{"kod", "kód", "код"}): // which take endings
-		return !unicode.IsLetter(before)
+		return !unicode.IsLetter(before) || before == 's' && endsWithLetter(lower[:at-1]) // engangskode, verifieringskod
 	case len(word) <= 4 && word != "code" && (unicode.IsLetter(before) || unicode.IsLetter(after)):
 		return false
 	case word == "code" && unicode.IsLetter(after) && !strings.HasPrefix(lower[at:], "codes"):
@@ -192,23 +206,25 @@ func announces(lower string, at int, word string) bool {
 	return true
 }
 
-// candidates are the tokens between two offsets that have the shape of a code, with the doubt that lies in the token itself.
+// candidates are the tokens that begin between two offsets and have the shape of a code, with the doubt that lies in the token itself.
 func candidates(text string, from, to int) (all []found) {
 	for i := from; i < to; {
 		if !isCodeByte(text[i]) {
 			i++
 			continue
 		}
-		end := i
-		for end < to && (isCodeByte(text[end]) || text[end] == '-' && end+1 < to && isCodeByte(text[end+1])) {
-			end++
+		code, end := spaced(text, i)
+		if end == 0 {
+			end = i
+			for end < to && (isCodeByte(text[end]) || text[end] == '-' && end+1 < to && isCodeByte(text[end+1])) {
+				end++
+			}
+			code = text[i:end]
 		}
-		if end-i == 3 && end+4 <= to && text[end] == ' ' && isDigits(text[i:end]) && isDigits(text[end+1:end+4]) && (end+4 == len(text) || !isCodeByte(text[end+4])) {
-			end += 4 // 123 456
-		}
-		if code := text[i:end]; standsAlone(text, i, end) && isCode(strings.Replace(code, " ", "-", 1)) {
-			f := found{code: strings.Replace(code, " ", "", 1), offset: i, doubt: 15}
+		if f := (found{code: code, offset: i, end: end, doubt: 15}); standsAlone(text, i, end) && (isCode(code) || isMixedCode(code)) {
 			switch {
+			case !isCode(code):
+				f.doubt, f.mixed = 30, true
 			case len(code) == 4 && (strings.HasPrefix(code, "19") || strings.HasPrefix(code, "20")): // a year?
 				f.doubt = 100
 			case isDigits(f.code):
@@ -224,6 +240,62 @@ func candidates(text string, from, to int) (all []found) {
 	return all
 }
 
+// maxBlank is the space between two digits of a code that is spaced: cells of a table, a line each.
+const maxBlank = 64
+
+// spaced reads digits with space between them: one by one, or two groups of three or of four. The end is 0 when there are none at i; the code is empty
+// for a longer row of such groups, the number of a card or of a telephone.
+func spaced(text string, i int) (code string, end int) {
+	size := digitsAt(text, i)
+	if size != 1 && size != 3 && size != 4 || size == 1 && rowBefore(text, i) {
+		return "", 0
+	}
+	groups := []string{text[i : i+size]}
+	end = i + size
+	for {
+		next := end + blankAt(text, end, size == 1)
+		if next == end || digitsAt(text, next) != size {
+			break
+		}
+		groups, end = append(groups, text[next:next+size]), next+size
+	}
+	code = strings.Join(groups, "")
+	switch {
+	case size == 1 && 4 <= len(code) && len(code) <= 8, size > 1 && len(groups) == 2:
+		return code, end
+	case size > 1 && len(groups) > 2:
+		return "", end
+	}
+	return "", 0
+}
+
+// digitsAt is how many digits there are at an offset, 9 for more.
+func digitsAt(text string, at int) (n int) {
+	for n < 9 && at+n < len(text) && isDigit(text[at+n]) {
+		n++
+	}
+	return n
+}
+
+// blankAt is the length of the space at an offset: a single one, or all there is.
+func blankAt(text string, at int, all bool) (n int) {
+	for n < maxBlank {
+		r, size := utf8.DecodeRuneInString(text[at+n:])
+		if size == 0 || !unicode.IsSpace(r) || !all && (n > 0 || r == '\n') {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// rowBefore reports whether a single digit stands before the one at an offset, so that a row does not begin there.
+func rowBefore(text string, at int) bool {
+	before := strings.TrimRightFunc(text[max(at-maxBlank-1, 0):at], unicode.IsSpace)
+	n := len(before)
+	return n > 0 && isDigit(before[n-1]) && (n == 1 || !isCodeByte(before[n-2]))
+}
+
 // standsAlone reports whether nothing around a token makes it part of another thing: a longer word, a decimal number, a price, a path, an
 // address, an order's number.
 func standsAlone(text string, from, to int) bool {
@@ -232,7 +304,9 @@ func standsAlone(text string, from, to int) bool {
 	case n == 0:
 	case unicode.IsDigit(before), unicode.IsLetter(before) && before < 0x3000, strings.ContainsRune("#$€£¥/@_%", before):
 		return false
-	case strings.ContainsRune(".,:-", before) && from > 1 && isCodeByte(text[from-2]):
+	case before == ':' && from > 1 && isDigit(text[from-2]): // a time; a word with a colon announces
+		return false
+	case strings.ContainsRune(".,-", before) && from > 1 && isCodeByte(text[from-2]):
 		return false
 	}
 	after, n := utf8.DecodeRuneInString(text[to:])
@@ -272,6 +346,19 @@ func isCode(token string) bool {
 	return 4 <= len(plain) && len(plain) <= 10 && len(groups) <= 3
 }
 
+// isMixedCode reports letters of any case with digits among them.
+func isMixedCode(token string) bool {
+	digits := 0
+	for i := 0; i < len(token); i++ {
+		if isDigit(token[i]) {
+			digits++
+		} else if !isCodeByte(token[i]) {
+			return false
+		}
+	}
+	return 5 <= len(token) && len(token) <= 10 && 0 < digits && digits < len(token)
+}
+
 func aloneOnLine(text string, from, to int) bool {
 	start := strings.LastIndexByte(text[:from], '\n') + 1
 	rest, _, _ := strings.Cut(text[to:], "\n")
@@ -280,6 +367,11 @@ func aloneOnLine(text string, from, to int) bool {
 
 func isCodeByte(c byte) bool {
 	return isDigit(c) || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+func endsWithLetter(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return unicode.IsLetter(r)
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -9,9 +9,9 @@ import (
 
 // parseParameters reads a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of RFC 2231
 // (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
-// quotes, repeated names (the first counts). The value and the names are in lower case.
+// quotes, a lost first semicolon, repeated names (the first counts). The value and the names are in lower case.
 func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
-	value, rest := cutParameter(s)
+	value, rest := cutParameter(withSemicolon(s))
 	value = strings.ToLower(strings.Trim(stripComment(value), " \t"))
 	type segment struct {
 		index   int
@@ -51,7 +51,9 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 		slices.SortStableFunc(segments, func(a, b segment) int { return a.index - b.index })
 		var text []byte
 		var charset string
+		encoded := false
 		for i, seg := range segments {
+			encoded = encoded || seg.encoded
 			if !seg.encoded {
 				text = append(text, seg.text...)
 				continue
@@ -66,6 +68,10 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 			}
 			text = append(text, unescape(v)...)
 		}
+		if !encoded {
+			params[base] = decodeText(string(text), fault) // RFC 2047 words cut in pieces
+			continue
+		}
 		decoded, ok := toUTF8(text, charset)
 		if !ok {
 			fault(UnknownCharset)
@@ -73,6 +79,21 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 		params[base] = printable(decoded)
 	}
 	return value, params
+}
+
+// withSemicolon puts in the semicolon that is lost between a value and its first parameter: text/html charset=utf-8.
+func withSemicolon(s string) string {
+	s = strings.TrimLeft(s, " \t")
+	i := strings.IndexAny(s, " \t")
+	if i < 0 {
+		return s
+	}
+	value, rest := strings.TrimSuffix(s[:i], ","), s[i:]
+	name, _, ok := strings.Cut(rest, "=")
+	if !ok || strings.ContainsAny(value, `;="(`) || !isToken(strings.Trim(name, " \t")) {
+		return s
+	}
+	return value + ";" + rest
 }
 
 // cutParameter cuts at the first semicolon outside quotes.
