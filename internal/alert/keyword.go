@@ -103,7 +103,7 @@ func lower(text []byte) []byte {
 func bodies(e *hookglass.Event) [][]byte {
 	if e.Type == hookglass.EventEmail {
 		m := email.Parse(e.Body)
-		return [][]byte{[]byte(m.Text), []byte(m.HTML)}
+		return [][]byte{[]byte(m.Text), []byte(m.HTML), []byte(m.Shown())}
 	}
 	if coding.Of(e.Headers) == "" {
 		return [][]byte{e.Body}

@@ -54,6 +54,10 @@ func TestKeywordsAreFoundWhereTheFieldSays(t *testing.T) {
 	if alert.Matches(hookglass.AlertConfig{Keyword: "refund", Field: "body"}, mail) != "body" {
 		t.Error("it is not found in a mail that is encoded")
 	}
+	mail.Body = []byte("Subject: x\r\nContent-Type: text/html\r\n\r\n<p>We&#39;re <b>refunding</b>\r\n you</p>")
+	if alert.Matches(hookglass.AlertConfig{Keyword: "we're refunding you", Field: "body"}, mail) != "body" {
+		t.Error("it is not found in what HTML shows")
+	}
 }
 
 func TestKeywordsAreFoundInCompressedBodies(t *testing.T) {

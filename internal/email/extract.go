@@ -37,6 +37,13 @@ func Extract(m *Message) Extracted {
 	return e
 }
 
+// Shown is the text that the HTML of a message shows, as one line: entities read, no marks, and one space where there is any. Of a large document it is that
+// of the beginning.
+func (m *Message) Shown() string {
+	_, shown := readHTML(upTo(m.HTML, maxSearched))
+	return strings.Join(strings.Fields(shown), " ")
+}
+
 func upTo(s string, n int) string {
 	if len(s) <= n {
 		return s

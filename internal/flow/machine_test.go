@@ -175,6 +175,21 @@ func TestValuesGoFromStepToStep(t *testing.T) {
 	}
 }
 
+// HTML is what it shows as well as what was written: the sentence that a test waits for is broken by marks, entities and lines.
+func TestTheHTMLOfAMailIsReadAsItIsShown(t *testing.T) {
+	e := mail(1, "Hello", "")
+	e.Body = []byte("From: shop@example.com\r\nContent-Type: text/html\r\n\r\n<p>We&#39;re sending <b>order 7</b>&nbsp;&amp;\r\n  more</p>")
+	for _, text := range []string{"We're sending order 7 & more", "We&#39;re"} {
+		plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(2, func(s *hookglass.FlowStep) {
+			s.Key, s.Where = "mail", []hookglass.FlowWhere{{Part: "text", Contains: true, Value: text}}
+			s.Extract = []hookglass.FlowExtract{{Name: "order", Source: `regex:sending order (\d+) &`}}
+		})}}
+		if f, err := flow.Play(plan, noon, []*hookglass.Event{e}, noon.Add(time.Second)); err != nil || f.State != hookglass.FlowPassed || f.Progress.Steps[0].Values["order"] != "7" {
+			t.Errorf("%s: %v %+v", text, err, f)
+		}
+	}
+}
+
 func TestACompressedBodyIsRead(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -359,13 +359,13 @@ func (r *reader) part(name string) (string, bool) {
 	return r.at(name)
 }
 
-// text is what people read of the event: a body, or the subject and texts of a mail.
+// text is what people read of the event: a body, or the subject and texts of a mail, its HTML as it is shown and as it was written.
 func (r *reader) text() string {
 	if r.event.Type != hookglass.EventEmail {
 		return cut(string(coding.Plain(r.event.Body, r.event.Headers, maxRead)), maxRead)
 	}
 	m := r.message()
-	return cut(r.event.Subject+"\n"+m.Text+"\n"+m.HTML, maxRead)
+	return cut(r.event.Subject+"\n"+m.Text+"\n"+m.Shown()+"\n"+m.HTML, maxRead)
 }
 
 func (r *reader) message() *email.Message {

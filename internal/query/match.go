@@ -117,7 +117,7 @@ func (t *Term) inText(e *hookglass.Event, body *reader) bool {
 		return t.Pattern.contained(body.decoded())
 	}
 	m := email.Parse(e.Body) // what people see of it may be encoded
-	return t.Pattern.contained([]byte(m.Text)) || t.Pattern.contained([]byte(m.HTML))
+	return t.Pattern.contained([]byte(m.Text)) || t.Pattern.contained([]byte(m.HTML)) || t.Pattern.contained([]byte(m.Shown()))
 }
 
 func (t *Term) inHeaders(e *hookglass.Event) bool {

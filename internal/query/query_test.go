@@ -389,8 +389,8 @@ func FuzzParse(f *testing.F) {
 func TestTextOfAMailIsSearchedAsItIsRead(t *testing.T) {
 	e := mail()
 	e.Body = []byte("Subject: x\r\nContent-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
-		"R3LDvMOfZSBhdXMgS8O2bG4=\r\n--b\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>sch=F6n=\r\ner Tag</p>\r\n--b--\r\n")
-	for q, want := range map[string]bool{`"grüße aus köln"`: true, "schöner": true, "R3LDvMOf": true, "nothing": false} {
+		"R3LDvMOfZSBhdXMgS8O2bG4=\r\n--b\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>sch=F6n=\r\ner Tag</p><p>We&#39;re <b>Tom</b>&nbsp;&amp;=20\r\n  Jerry</p>\r\n--b--\r\n")
+	for q, want := range map[string]bool{`"grüße aus köln"`: true, "schöner": true, `"we're tom & jerry"`: true, "We&#39;re": true, "R3LDvMOf": true, "nothing": false} {
 		parsed, err := query.Filter{Q: q, Ignored: "any"}.Parse(now)
 		if err != nil {
 			t.Fatal(err)
