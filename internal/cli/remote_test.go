@@ -128,6 +128,21 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 		t.Errorf("a sender reaches the terminal: %q", r.out)
 	}
 
+	inbox := member(t, object(t, "", "endpoints", "create", "Letters", "--kind", "email"), "data", "id").(string)
+	send(t, strings.Split(hook, "/hooks/")[0]+"/mail/"+inbox, "message/rfc822", "From: Shop <shop@example.com>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"+
+		"--b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nWW91ciBjb2RlIGlzIDQ4MjkxMxtdCmh0dHBzOi8vZXhhbXBsZS5jb20vdmVyaWZ5Cg==\r\n"+
+		"--b\r\nContent-Type: application/pdf; name=invoice.pdf\r\n\r\nx\r\n--b--\r\n")
+	letter := member(t, member(t, object(t, "", "requests", "list", "-e", inbox), "data").([]any)[0], "id").(string)
+	r = run(t, "", "requests", "get", letter, "-e", inbox)
+	for _, want := range []string{"Subject: Grüße\n", "Your code is 482913", "Codes\n  482913\n", "Links\n  https://example.com/verify\n", "0  invoice.pdf  application/pdf  1 byte\n"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("the mail is shown without %q:\n%s", want, r.out)
+		}
+	}
+	if strings.Contains(r.out, "\x1b") || strings.Contains(r.out, "WW91ciBjb2Rl") {
+		t.Errorf("the mail is shown as\n%s", r.out)
+	}
+
 	object(t, "", "requests", "delete", first, "-e", id)
 	fails(t, 1, "no such request", "requests", "get", first, "-e", id)
 	fails(t, 1, "", "requests", "list", "-e", id, "-q", "sig:(")

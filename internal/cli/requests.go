@@ -126,6 +126,9 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 
 // detail is an event as a person reads it: what came, and what was answered.
 func detail(e api.EventDetail) string {
+	if e.Type == "email" {
+		return mailDetail(e)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  from %s  %s", e.ID, clock(&e.RequestedAt), orDash(e.IPAddress), e.DetectedProvider)
 	if e.ProviderEventData != nil && e.ProviderEventData.EventType != nil {

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"hookglass/api"
+)
+
+// mailDetail is a mail as a person reads it: its header, its text, and what people wait for in it. The message as it was received is in the JSON.
+func mailDetail(e api.EventDetail) string {
+	var b strings.Builder
+	var client *string
+	if e.Envelope != nil {
+		client = e.Envelope.ClientIP
+	}
+	fmt.Fprintf(&b, "%s  %s  to %s  from %s  %s", e.ID, clock(&e.RequestedAt), visible(e.Path), orDash(client), e.DetectedProvider)
+	if e.ProviderEventData != nil && e.ProviderEventData.EventType != nil {
+		fmt.Fprintf(&b, " %s", visible(*e.ProviderEventData.EventType))
+	}
+	if a := e.Authentication; a != nil {
+		fmt.Fprintf(&b, "  SPF %s, DKIM %s, DMARC %s", a.SPF, a.DKIM, a.DMARC)
+	}
+	b.WriteString("\n\n")
+	for _, h := range e.HeaderList {
+		fmt.Fprintf(&b, "%s: %s\n", visible(h[0]), visible(h[1]))
+	}
+	if text := cmp.Or(deref(e.TextBody), deref(e.HTMLBody)); text != "" {
+		fmt.Fprintf(&b, "\n%s\n", visibleLines(strings.TrimRight(text, "\r\n")))
+	}
+	if x := e.Extracted; x != nil {
+		section(&b, "Codes", x.Codes)
+		section(&b, "Links", x.Links)
+	}
+	var files []string
+	for _, f := range e.AttachmentMetadata {
+		files = append(files, fmt.Sprintf("%d  %s  %s  %s", f.Index, f.Filename, f.ContentType, plural(f.Size, "byte", "bytes")))
+	}
+	section(&b, "Attachments", files)
+	section(&b, "Faults", e.ParseFaults)
+	return b.String()
+}
+
+// section is a title over lines, nothing without any.
+func section(b *strings.Builder, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, l := range lines {
+		fmt.Fprintf(b, "  %s\n", visible(l))
+	}
+}
