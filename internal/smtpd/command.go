@@ -144,8 +144,14 @@ func parseSize(s string) (int64, bool) {
 	return n, true
 }
 
-// mailbox is the local part under which an endpoint is looked for: in lower case, and without what follows a plus sign.
+// mailbox is the local part under which an endpoint is looked for: in lower case, and without what follows a plus sign. Letters beyond ASCII stay as
+// they are: the lower case of some is an ASCII letter, which would make an address of another.
 func mailbox(local string) string {
 	local, _, _ = strings.Cut(local, "+")
-	return strings.ToLower(local)
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, local)
 }

@@ -23,6 +23,7 @@ func TestWhoIsARecipient(t *testing.T) {
 		"<@a.test,@b.test:inbox@mail.test>":            250, // the route is ignored
 		"<nobody@mail.test>":                           550,
 		"<+tag@mail.test>":                             550,
+		"<\u0130nbox@mail.test>":                       550, // whose lower case is inbox
 		`<"in box"@mail.test>`:                         550,
 		"<münchen@mail.test>":                          550,
 		"<x@mail.test>":                                550,
