@@ -124,7 +124,11 @@ func textLinks(text string) (links []string) {
 			}
 			end += n
 		}
-		if l, ok := link(trimLink(text[start:end])); ok {
+		before := byte(0)
+		if start > 0 {
+			before = text[start-1]
+		}
+		if l, ok := link(trimLink(text[start:end], before)); ok {
 			links = append(links, l)
 		}
 		text = text[end:]
@@ -132,12 +136,17 @@ func textLinks(text string) (links []string) {
 	return links
 }
 
-// trimLink drops what ends a sentence, and a closing bracket that the link does not open.
-func trimLink(l string) string {
+// trimLink drops what ends a sentence, a closing bracket that the link does not open, and a mark of emphasis: one that tokens end with only
+// where it stands before the link as well.
+func trimLink(l string, before byte) string {
 	for l != "" {
 		last := l[len(l)-1]
 		switch last {
-		case '.', ',', ';', ':', '!', '?', '\'', '*', '_', '~':
+		case '.', ',', ';', ':', '!', '?', '\'', '*':
+		case '_', '~':
+			if before != last {
+				return l
+			}
 		case ')', ']':
 			open := map[byte]string{')': "(", ']': "["}[last]
 			if strings.Count(l, open) >= strings.Count(l, string(last)) {

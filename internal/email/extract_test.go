@@ -88,6 +88,8 @@ func TestLinks(t *testing.T) {
 			[]string{"https://example.com/1", "https://example.com/2?a=1&b=2", "https://example.com/3"}},
 		{"", `<a href="javascript:alert(1)"></a><a href="mailto:a@b.c"></a><a href="/relative"></a><a name=x></a><area href=" https://example.com/area
 ">`, []string{"https://example.com/area"}},
+		{"https://example.com/t/V1StGXR8_Z5j_ *https://example.com/b*, _https://example.com/c_. 'https://example.com/d' **See https://example.com/e~**", "",
+			[]string{"https://example.com/t/V1StGXR8_Z5j_", "https://example.com/b", "https://example.com/c", "https://example.com/d", "https://example.com/e~"}},
 		{"ftp://example.com/ file:///etc/passwd ://x http:// https://", "", []string{}},
 		{"日本語https://example.jp/道。続き", "", []string{"https://example.jp/道"}},
 	} {
