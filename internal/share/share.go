@@ -4,14 +4,17 @@
 package share
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"regexp"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/action"
+	"hookglass/internal/email"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
 )
@@ -124,8 +127,12 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config
 		}
 	}
 	r := action.NewRedactor(masks...)
+	address := func(s string) string { return s }
+	if pattern := addressOf(e, at); pattern != nil {
+		address = func(s string) string { return pattern.ReplaceAllLiteralString(s, Mark) }
+	}
 	text := func(s string) string {
-		s, _ = r.Text(s)
+		s, _ = r.Text(address(s))
 		return s
 	}
 	query := func(raw string) string {
@@ -137,10 +144,16 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config
 	}
 	payload := *e.Payload
 	payload.Headers, payload.Trailers = r.Headers(payload.Headers), r.Headers(payload.Trailers)
+	if e.Type == hookglass.EventEmail {
+		for i := range payload.Headers {
+			payload.Headers[i].Value = address(payload.Headers[i].Value)
+		}
+		payload.Body = plainMail(payload.Body)
+	}
 	if len(payload.Body) > maxBody {
 		payload.Body = payload.Body[:maxBody]
 	}
-	payload.Body = []byte(r.Body(string(payload.Body)))
+	payload.Body = []byte(r.Body(address(string(payload.Body))))
 	if payload.Reply != nil {
 		reply := *payload.Reply
 		reply.Headers = r.Headers(reply.Headers)
@@ -152,8 +165,23 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config
 	}
 	e.Payload = &payload
 	e.URL, e.Path, e.RawQuery = "", text(e.Path), query(e.RawQuery)
-	e.From, e.Subject = text(e.From), text(e.Subject)
+	e.From, e.To, e.Subject = text(e.From), text(e.To), text(e.Subject)
 	e.Tags, e.Ignored = nil, ""
+}
+
+// addressOf finds the address of a mail endpoint, with what may follow a plus sign in it: whoever knows it can send there. It is nil for webhooks.
+func addressOf(e *hookglass.Event, at hookglass.Endpoint) *regexp.Regexp {
+	i := strings.LastIndexByte(e.Path, '@')
+	if e.Type != hookglass.EventEmail || at.EmailLocalPart == "" || i < 0 {
+		return nil
+	}
+	return regexp.MustCompile(`(?i)` + regexp.QuoteMeta(at.EmailLocalPart) + `(?:\+[^\s@<>()\[\]",;:]*)?@` + regexp.QuoteMeta(e.Path[i+1:]))
+}
+
+// plainMail is a message of the text of another alone, or of what its HTML shows: a secret is not found in what is encoded.
+func plainMail(raw []byte) []byte {
+	m := email.Parse(raw)
+	return []byte("Content-Type: text/plain; charset=utf-8\r\n\r\n" + cmp.Or(m.Text, m.Shown()))
 }
 
 func digest(secret string) []byte {

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/base64"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -272,6 +273,30 @@ func TestATreeTellsPointersAndValues(t *testing.T) {
 		t.Errorf("the number is %s", got)
 	}
 	c.silent()
+}
+
+// Whoever knows the address of a mailbox can send to it, so a stranger does not read it, wherever in a mail it stands and however that is encoded.
+func TestASharedMailDoesNotTellItsAddress(t *testing.T) {
+	s := newSite(t)
+	inbox := s.create("inbox", hookglass.KindEmail)
+	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := inbox.EmailLocalPart + "+tag@mail.test"
+	text := base64.StdEncoding.EncodeToString([]byte("<p>We&#39;re glad, " + strings.ToUpper(address) + "</p>"))
+	raw := "From: Shop <shop@example.com>\r\nTo: Me <" + address + ">, other@mail.test\r\nReceived: from x for <" + address + ">\r\nSubject: Dear " + address +
+		"\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n" + text + "\r\n"
+	stored := s.captures.CaptureMail(t.Context(), &capture.Mail{From: "shop@example.com", To: []capture.Recipient{{Address: address, Target: target}}, Protocol: "ESMTP", Raw: []byte(raw), At: time.Now()})
+	if stored[0].Err != nil {
+		t.Fatal(stored[0].Err)
+	}
+	page := s.signedIn().want(201, "POST", s.url+"/endpoints/"+string(inbox.ID)+"/requests/"+string(stored[0].Event)+"/share", url.Values{"expires": {"1h"}})
+	a := s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil)
+	a.holds(t, "shop@example.com", "other@mail.test", "We&#39;re glad, [redacted]", "Dear [redacted]")
+	if strings.Contains(strings.ToLower(a.body), inbox.EmailLocalPart) {
+		t.Errorf("a stranger reads the address %s:\n%s", address, a.body)
+	}
 }
 
 func TestMailIsShownInASandbox(t *testing.T) {
