@@ -36,7 +36,7 @@ func (l *Listener) recover(ctx context.Context) {
 		l.failedToRecover(ctx, err)
 		return
 	}
-	l.fresh(gaps)
+	fresh := l.fresh(gaps)
 	if lost.IsZero() {
 		l.recoverEarlier(ctx, gaps)
 		return
@@ -59,7 +59,26 @@ func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	l.lost, l.from = time.Time{}, time.Time{}
 	l.mu.Unlock()
-	l.tell(Offline{For: time.Since(lost), Missed: all.attempted, Delivered: all.succeeded, Failed: all.failed})
+	l.tell(Offline{For: away(lost, fresh), Missed: all.attempted, Delivered: all.succeeded, Failed: all.failed})
+}
+
+// away is how long a listener was without a connection. The clock of a process may stand still while its machine sleeps, and what the network had
+// kept is read after that; so the wall clock counts, and the server's word on the gaps that have ended now.
+func away(lost time.Time, gaps []api.Gap) time.Duration {
+	away := time.Now().Round(0).Sub(lost.Round(0))
+	var from, to time.Time
+	for _, g := range gaps {
+		if g.ReconnectedAt == nil {
+			continue
+		}
+		if from.IsZero() || g.StartedAt.Before(from) {
+			from = g.StartedAt.Time
+		}
+		if g.ReconnectedAt.After(to) {
+			to = g.ReconnectedAt.Time
+		}
+	}
+	return max(away, to.Sub(from), 0)
 }
 
 // recoverEarlier sees to outages before this listener began.
