@@ -373,6 +373,18 @@ func TestARestoreThatWasCutOffIsNotInTheWayOfTheNext(t *testing.T) {
 	}
 }
 
+func TestABackupTakesThePlaceOfFilesAlone(t *testing.T) {
+	s := install(t, freshSQLite(t)).storage
+	device := filepath.Join(t.TempDir(), "device")
+	if err := os.Symlink(os.DevNull, device); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 1, "is no file", s.args("backup", device)...)
+	if there, err := os.Stat(device); err != nil || there.Mode().IsRegular() {
+		t.Errorf("the device is %v, %v", there, err)
+	}
+}
+
 func TestABackupOfNothingIsRefused(t *testing.T) {
 	s := freshSQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.tgz")

@@ -137,6 +137,10 @@ func exitCode(err error) int {
 	if errors.As(err, &own) {
 		return own.code
 	}
+	var misused server.UsageError
+	if errors.As(err, &misused) {
+		return exitUsage
+	}
 	var answer *client.Error
 	if errors.As(err, &answer) && (answer.Status == 401 || answer.Status == 403) {
 		return exitRefused

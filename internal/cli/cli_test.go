@@ -114,6 +114,21 @@ func TestWrongUsageExitsWith2AndPointsAtHelp(t *testing.T) {
 	} {
 		fails(t, 2, "--help", append(args, "--data", dir)...)
 	}
+	// What only shows when it is looked at closely is wrong usage as well.
+	for says, args := range map[string][]string{
+		"--listen":                        {"serve", "--listen", "here"},
+		"--public-url":                    {"serve", "--public-url", "ftp://hooks.example.com"},
+		"--outbound-allow":                {"dev", "--outbound-allow", "everything"},
+		"--database-url":                  {"serve", "--database-url", "mysql://localhost"},
+		"--database-url must begin":       {"admin", "account", "list", "--database-url", "mysql://localhost"},
+		"--to must begin":                 {"migrate", "--to", "mysql://localhost"},
+		"the server's address must be of": {"whoami", "--server", "::", "--token", "hg_x"},
+	} {
+		if args[0] != "whoami" {
+			args = append(args, "--data", dir)
+		}
+		fails(t, 2, says, args...)
+	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("wrong usage left %v", entries)
 	}

@@ -201,7 +201,9 @@ func (c *ListenCmd) reach() (*client.Client, string, error) {
 	if err == nil || !hookglass.Is(err, hookglass.CodeUnauthorized) || c.All || len(c.Endpoint) > 0 || c.Config != "" {
 		return to, address, err
 	}
-	to, err = client.New(address, "")
+	if to, err = client.New(address, ""); err != nil {
+		err = outcome{exitUsage, err.Error()}
+	}
 	return to, address, err
 }
 
@@ -226,12 +228,15 @@ func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *list
 
 // endpoints finds those to listen to, and makes one where it is to.
 func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
+	wrongKey := outcome{exitRefused, "no temporary endpoint has this key; they live for 24 hours. Without --key a new one is made"}
 	switch {
+	case c.Key != "" && !cfg.Client.Anonymous(): // it is none by its form
+		return nil, wrongKey
 	case cfg.Client.Anonymous():
 		ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
 		var refused *client.Error
 		if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-			return nil, outcome{exitRefused, "no temporary endpoint has this key; they live for 24 hours. Without --key a new one is made"}
+			return nil, wrongKey
 		}
 		if err != nil {
 			return nil, err

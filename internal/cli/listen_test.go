@@ -172,7 +172,7 @@ func TestListenNeedsNoAccount(t *testing.T) {
 		t.Errorf("printed %s, %v", g.out, err)
 	}
 	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_"+strings.Repeat("0", 26))
-	fails(t, 3, "", "listen", "--key", "tk_short")
+	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_short")
 }
 
 func TestListenToEndpointsOfAnAccount(t *testing.T) {

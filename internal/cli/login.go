@@ -33,7 +33,7 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	nobody, err := client.New(c.Server, "")
 	if err != nil {
-		return err
+		return outcome{exitUsage, err.Error()}
 	}
 	switch {
 	case c.Token != "":

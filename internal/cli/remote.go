@@ -49,7 +49,10 @@ func (r *remote) connect() (*client.Client, string, error) {
 		return nil, address, hookglass.Errorf(hookglass.CodeUnauthorized, "You are not signed in to %s. Run \"hookglass login\", or set HOOKGLASS_TOKEN.", address)
 	}
 	c, err := client.New(address, token)
-	return c, address, err
+	if err != nil {
+		return nil, address, outcome{exitUsage, err.Error()}
+	}
+	return c, address, nil
 }
 
 func sameServer(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }

@@ -36,6 +36,10 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if !c.exists() {
 		return fmt.Errorf("there is no database in %s", c.Data)
 	}
+	// The backup takes the place of what is there, which no device, pipe or directory is there for.
+	if there, err := os.Stat(c.File); err == nil && !there.Mode().IsRegular() {
+		return fmt.Errorf("%s is there and is no file", c.File)
+	}
 	db, err := c.open(ctx)
 	if err != nil {
 		return err

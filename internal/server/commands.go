@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,7 +104,7 @@ func (s Storage) exists() bool {
 // open opens the database as it is.
 func (s Storage) open(ctx context.Context) (*store.DB, error) {
 	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
-		return nil, fmt.Errorf("--database-url must begin with postgres://") // the value may hold a password
+		return nil, UsageError{errors.New("--database-url must begin with postgres://")} // the value may hold a password
 	}
 	return store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL})
 }

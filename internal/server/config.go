@@ -182,8 +182,17 @@ func (c Config) Validate() (*checked, error) {
 	if err := out.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		fault("log-level", "must be debug, info, warn or error")
 	}
-	return out, errors.Join(faults...)
+	if len(faults) > 0 {
+		return out, UsageError{errors.Join(faults...)}
+	}
+	return out, nil
 }
+
+// UsageError is a fault of flags, or of variables in their place, that only shows when they are looked at together or closely.
+type UsageError struct{ error }
+
+// Unwrap gives the fault itself.
+func (e UsageError) Unwrap() error { return e.error }
 
 // maxPostgresBody keeps an event with its headers and its answer below the 1 GiB that PostgreSQL takes in one message.
 const maxPostgresBody = 512 << 20

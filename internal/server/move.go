@@ -24,10 +24,10 @@ const progressEvery = time.Second
 // moveTo is `hookglass migrate --to`.
 func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if c.DatabaseURL != "" {
-		return errors.New("--to moves the embedded database of --data; it does not go with --database-url")
+		return UsageError{errors.New("--to moves the embedded database of --data; it does not go with --database-url")}
 	}
 	if !strings.HasPrefix(c.To, "postgres://") && !strings.HasPrefix(c.To, "postgresql://") {
-		return errors.New("--to must begin with postgres://") // the value may hold a password
+		return UsageError{errors.New("--to must begin with postgres://")} // the value may hold a password
 	}
 	if !c.exists() {
 		return fmt.Errorf("there is no database in %s", c.Data)

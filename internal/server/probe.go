@@ -72,7 +72,7 @@ type HealthCmd struct {
 func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %q is not host:port", c.Listen)
+		return UsageError{fmt.Errorf("--listen: %q is not host:port", c.Listen)}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
