@@ -121,7 +121,10 @@ func address(e api.Endpoint) string {
 	if e.EmailAddress != nil {
 		return *e.EmailAddress
 	}
-	return deref(e.WebhookURL)
+	if e.WebhookURL == nil {
+		return e.ID
+	}
+	return *e.WebhookURL
 }
 
 func orDash(s *string) string {

@@ -232,6 +232,18 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 	}
 	t.Setenv("HOOKGLASS_TOKEN", a.reading)
 	fails(t, 3, "tunnel", "listen", local, "-e", id)
+
+	// A token for tunnels alone is enough where the endpoint is named by its id.
+	t.Setenv("HOOKGLASS_TOKEN", a.tunnel)
+	fails(t, 3, "read", "listen", local)
+	fails(t, 3, "read", "listen", local, "-e", "second")
+	g = begin(t, strings.NewReader(""), "listen", local, "-e", id, "--exit-after", "1", "--output", "quiet")
+	g.err.wait(t, "connected;")
+	post(t, second+"/tunnel", "alone")
+	g.ends(t, 0)
+	if all := got(); all[len(all)-1] != "POST /tunnel alone" {
+		t.Errorf("the handler got %q", all)
+	}
 }
 
 func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {

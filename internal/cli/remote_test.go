@@ -15,8 +15,8 @@ import (
 
 // at is a running server, with a token of each kind, and a home for the credentials.
 type at struct {
-	server, token, reading string
-	home                   string
+	server, token, reading, tunnel string
+	home                           string
 }
 
 func running(t *testing.T) at {
@@ -26,6 +26,7 @@ func running(t *testing.T) at {
 	a := at{home: t.TempDir()}
 	a.token = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)["token"].(string)
 	a.reading = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "read")...)["token"].(string)
+	a.tunnel = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "tunnel")...)["token"].(string)
 	server, stop := serve(t, s)
 	t.Cleanup(stop)
 	a.server = server
