@@ -41,11 +41,16 @@ func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 			continue
 		}
 		m := parseMessage(line)
+		call, over := b.begin(ctx, m) // before the next message is read, which may cancel it
 		if m.Method == "initialize" || m.ID == nil {
-			b.pass(ctx, m) // what follows builds on it
+			b.pass(call, m) // what follows builds on it
+			over()
 			continue
 		}
-		calls.Go(func() { b.pass(ctx, m) })
+		calls.Go(func() {
+			defer over()
+			b.pass(call, m)
+		})
 	}
 	calls.Wait()
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
@@ -85,6 +90,23 @@ func parseMessage(text []byte) bridged {
 	return m
 }
 
+// begin makes a call one that can be cancelled, until it is over.
+func (b *bridge) begin(ctx context.Context, m bridged) (call context.Context, over func()) {
+	if m.ID == nil || m.Method == "" {
+		return ctx, func() {}
+	}
+	call, cancel := context.WithCancel(ctx)
+	b.mu.Lock()
+	b.calls[string(m.ID)] = cancel
+	b.mu.Unlock()
+	return call, func() {
+		b.mu.Lock()
+		delete(b.calls, string(m.ID))
+		b.mu.Unlock()
+		cancel()
+	}
+}
+
 func (b *bridge) pass(ctx context.Context, m bridged) {
 	if m.Method == "notifications/cancelled" {
 		b.mu.Lock()
@@ -98,17 +120,6 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	header := http.Header{}
 	b.mu.Lock()
 	version := b.version
-	if m.ID != nil && m.Method != "" {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		b.calls[string(m.ID)] = cancel
-		defer func() {
-			b.mu.Lock()
-			delete(b.calls, string(m.ID))
-			b.mu.Unlock()
-			cancel()
-		}()
-	}
 	b.mu.Unlock()
 	// Without a handshake each message says its version itself, and headers repeat what it is.
 	if v := m.Params.Meta.Version; v != "" {

@@ -3,9 +3,13 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/cli"
 )
@@ -78,5 +82,26 @@ func TestMCPSaysWhatIsWrongWithTheServer(t *testing.T) {
 	in = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
 	if code := cli.Main(t.Context(), []string{"mcp", "--server", "http://127.0.0.1:1", "--token", "hg_x"}, in, &answers, &notes); code != 0 || !strings.Contains(answers.String(), `"error"`) {
 		t.Errorf("a server that is not there: exit %d, %s", code, answers.String())
+	}
+}
+
+func TestMCPAnswersNoCallThatWasCancelledAtOnce(t *testing.T) {
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(2 * time.Second):
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{}}`)
+		}
+	}))
+	t.Cleanup(slow.Close)
+	var in strings.Builder
+	for id := range 50 {
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait_for_request","arguments":{}}}`+"\n", id)
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`+"\n", id)
+	}
+	var answers, notes bytes.Buffer
+	if code := cli.Main(t.Context(), []string{"mcp", "--server", slow.URL, "--token", "hg_x"}, strings.NewReader(in.String()), &answers, &notes); code != 0 || answers.Len() > 0 {
+		t.Errorf("exit %d, %s%s", code, answers.String(), notes.String())
 	}
 }
