@@ -363,6 +363,28 @@ func TestAnOutageCostsNothing(t *testing.T) {
 	})
 }
 
+// What is too old to be delivered was missed all the same.
+func TestWhatIsLeftOfAnOutageIsSaidToBeMissed(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, nil)
+	eventually(t, "connected", func() bool { return len(told[listen.Connected](l)) == 1 })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool { return get(s, func() bool { return len(s.gaps) == 1 }) })
+	for range 3 {
+		s.arrive(api.TunnelRequest{})
+	}
+	s.set(func() { s.down, s.events[0].RequestedAt.Time = false, time.Now().Add(-3*time.Hour) })
+	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if off := told[listen.Offline](l)[0]; off.Missed != 3 || off.Delivered != 2 || off.Failed != 0 {
+		t.Errorf("it tells %+v", off)
+	}
+	if _, err := l.end(true); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatTheServerTookForDeliveredIsAskedForAgain(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)

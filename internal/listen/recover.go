@@ -3,6 +3,7 @@ package listen
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -48,7 +49,11 @@ func (l *Listener) recover(ctx context.Context) {
 		}
 	} else {
 		for _, g := range gaps {
-			all.add(l.recoverGap(ctx, g, l.oldest()))
+			got := l.recoverGap(ctx, g, l.oldest())
+			if !slices.ContainsFunc(fresh, func(f api.Gap) bool { return f.ID == g.ID }) {
+				got.left = 0 // it was left before
+			}
+			all.add(got)
 		}
 		// What was on its way when the connection broke fell into no gap, if the server thought that it had arrived.
 		all.add(l.since(ctx, from))
@@ -59,7 +64,7 @@ func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	l.lost, l.from = time.Time{}, time.Time{}
 	l.mu.Unlock()
-	l.tell(Offline{For: away(lost, fresh), Missed: all.attempted, Delivered: all.succeeded, Failed: all.failed})
+	l.tell(Offline{For: away(lost, fresh), Missed: all.attempted + all.left, Delivered: all.succeeded, Failed: all.failed})
 }
 
 // away is how long a listener was without a connection. The clock of a process may stand still while its machine sleeps, and what the network had
