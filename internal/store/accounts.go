@@ -137,7 +137,7 @@ func (tx *Tx) UpdateAccount(c hookglass.Account) error {
 	query := "UPDATE accounts SET name = " + a.add(c.Name) + ", plan = " + a.add(string(c.Plan)) + ", subscription = " + a.add(string(c.Subscription)) +
 		", payment_method = " + a.add(boolInt(c.PaymentMethod)) + ", retention = " + a.add(c.Retention.Microseconds()) +
 		" WHERE id = " + a.add(c.ID) + " AND " + tx.accountScope(&a, "id", "")
-	tx.Announce(TopicAccount(c.ID), TopicEndpoints)
+	tx.AnnounceAtOnce(TopicAccount(c.ID), TopicEndpoints)
 	return tx.change("account", query, a.values...)
 }
 

@@ -124,7 +124,7 @@ func (tx *Tx) CreateAction(a *hookglass.Action, refs []ActionRef) error {
 		return err
 	}
 	a.CreatedAt, a.UpdatedAt = tx.Now, tx.Now
-	tx.Announce(TopicEndpoints)
+	tx.AnnounceAtOnce(TopicEndpoints)
 	err = tx.queryRow("action", `INSERT INTO actions (id, endpoint, name, enabled, failure_policy, position, conditions, steps, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING num`,
 		[]any{a.ID, a.EndpointNum, a.Name, boolInt(a.Enabled), string(a.FailurePolicy), a.Position, conditions, steps, tx.Now.UnixMicro()}, &a.Num)
@@ -141,7 +141,7 @@ func (tx *Tx) SaveAction(a *hookglass.Action, refs []ActionRef) error {
 		return err
 	}
 	a.UpdatedAt = tx.Now
-	tx.Announce(TopicEndpoints)
+	tx.AnnounceAtOnce(TopicEndpoints)
 	err = tx.change("action", "UPDATE actions SET name = $2, enabled = $3, failure_policy = $4, position = $5, conditions = $6, steps = $7, updated_at = $8 WHERE num = $1",
 		a.Num, a.Name, boolInt(a.Enabled), string(a.FailurePolicy), a.Position, conditions, steps, tx.Now.UnixMicro())
 	if err != nil || refs == nil {
@@ -157,7 +157,7 @@ func (tx *Tx) PlaceAction(num int64, position int) error {
 
 // DeleteAction deletes an action; its runs stay.
 func (tx *Tx) DeleteAction(num int64) error {
-	tx.Announce(TopicEndpoints)
+	tx.AnnounceAtOnce(TopicEndpoints)
 	if err := tx.setActionRefs(num, nil); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (v *View) namedSecrets(workspaceID int64, names []string, lock string) ([]h
 // CreateActionSecret stores a new secret and sets its Num and times. A name in use is validation_failed.
 func (tx *Tx) CreateActionSecret(s *hookglass.ActionSecret) error {
 	s.CreatedAt, s.UpdatedAt = tx.Now, tx.Now
-	tx.Announce(TopicSecrets)
+	tx.AnnounceAtOnce(TopicSecrets)
 	err := tx.queryRow("action secret", `INSERT INTO action_secrets (id, workspace_id, name, description, sealed, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING num`,
 		[]any{s.ID, s.WorkspaceID, s.Name, s.Description, s.Sealed, tx.Now.UnixMicro()}, &s.Num)
@@ -104,14 +104,14 @@ func (tx *Tx) CreateActionSecret(s *hookglass.ActionSecret) error {
 // SaveActionSecret stores a secret's description and value.
 func (tx *Tx) SaveActionSecret(s *hookglass.ActionSecret) error {
 	s.UpdatedAt = tx.Now
-	tx.Announce(TopicSecrets)
+	tx.AnnounceAtOnce(TopicSecrets)
 	return tx.change("action secret", "UPDATE action_secrets SET description = $2, sealed = $3, updated_at = $4 WHERE num = $1",
 		s.Num, s.Description, s.Sealed, tx.Now.UnixMicro())
 }
 
 // DeleteActionSecret deletes a secret.
 func (tx *Tx) DeleteActionSecret(num int64) error {
-	tx.Announce(TopicSecrets)
+	tx.AnnounceAtOnce(TopicSecrets)
 	return tx.change("action secret", "DELETE FROM action_secrets WHERE num = $1", num)
 }
 

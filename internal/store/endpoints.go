@@ -177,6 +177,7 @@ func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error 
 		return err
 	}
 	tx.announceEndpoint(e)
+	tx.atOnce = true
 	return nil
 }
 
@@ -199,6 +200,7 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 		return hookglass.NotFound("endpoint")
 	}
 	tx.announceEndpoint(e)
+	tx.atOnce = true
 	return nil
 }
 
@@ -209,6 +211,7 @@ func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
 		return err
 	}
 	tx.announceEndpoint(e)
+	tx.atOnce = true
 	return nil
 }
 

@@ -33,7 +33,7 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 	// The server sees the end of a process, such as a command that was run just before, a moment after it.
 	for began := time.Now(); ; {
 		var others int
-		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'hookglass'").Scan(&others)
+		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('hookglass', '"+listenerName+"')").Scan(&others)
 		if err != nil || others == 0 || time.Since(began) > endSeen {
 			return others > 0, err
 		}

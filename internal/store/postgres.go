@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,7 @@ type postgresEngine struct {
 	crowding atomic.Bool   // it does
 	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
+	asked    chan string // answers to give
 	missed   atomic.Bool // a topic did not fit
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
@@ -77,7 +79,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	background, cancel := context.WithCancel(context.Background())
 	e := &postgresEngine{
 		db: db, pool: pool, captures: captures, cancel: cancel,
-		ops: make(chan *op, queueLen), crowded: make(chan struct{}, 1), done: make(chan struct{}), topics: make(chan string, 1024),
+		ops: make(chan *op, queueLen), crowded: make(chan struct{}, 1), done: make(chan struct{}), topics: make(chan string, 1024), asked: make(chan string, 64),
 	}
 	db.engine = e
 	if err := e.look(ctx); err != nil {
@@ -91,6 +93,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	e.wg.Go(e.runCrowd)
 	e.wg.Go(func() { e.runListen(background) })
 	e.wg.Go(func() { e.runAnnounce(background) })
+	e.wg.Go(func() { e.runAnswers(background) })
 	return nil
 }
 
@@ -214,22 +217,11 @@ func (e *postgresEngine) runAnnounce(ctx context.Context) {
 				return
 			}
 		}
-		payload := strings.Builder{}
 		if e.missed.Swap(false) {
-			clear(pending)
-			payload.WriteString("*")
-		}
-		for t := range pending {
-			if payload.Len()+len(t) > 7000 { // a payload may have 7,999 bytes
-				payload.Reset()
-				payload.WriteString("*")
-				break
-			}
-			payload.WriteString(t)
-			payload.WriteByte(' ')
+			pending = map[string]struct{}{everything: {}}
 		}
 		telling, cancel := context.WithTimeout(ctx, 15*time.Second)
-		if _, err := e.captures.Exec(telling, notify, channel, payload.String()); err != nil && ctx.Err() == nil {
+		if _, err := e.captures.Exec(telling, notify, channel, notice(slices.Collect(maps.Keys(pending)))); err != nil && ctx.Err() == nil {
 			e.missed.Store(true) // the next one says that there was more
 			e.db.log.Debug("announcement lost", "error", err)
 		}
@@ -256,6 +248,7 @@ func (e *postgresEngine) runListen(ctx context.Context) {
 
 func (e *postgresEngine) listen(ctx context.Context) error {
 	cfg := e.pool.Config().ConnConfig.Copy()
+	cfg.RuntimeParams["application_name"] = listenerName
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -271,10 +264,8 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 		n, err := conn.WaitForNotification(heard)
 		cancel()
 		switch {
-		case err == nil && n.Payload == "*":
-			e.db.hub.resync()
 		case err == nil:
-			e.db.hub.publish(strings.Fields(n.Payload)...)
+			e.hear(n.Payload)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case heard.Err() != nil && !conn.IsClosed():

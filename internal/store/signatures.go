@@ -76,7 +76,7 @@ func (tx *Tx) CreateSignatureConfig(c *hookglass.SignatureConfig, force bool) er
 		return err
 	}
 	c.CreatedAt, c.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
-	tx.Announce(TopicEndpoints)
+	tx.AnnounceAtOnce(TopicEndpoints)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (tx *Tx) signatureChanged(n int64, err error) error {
 	if n == 0 {
 		return hookglass.NotFound("signature config")
 	}
-	tx.Announce(TopicEndpoints)
+	tx.AnnounceAtOnce(TopicEndpoints)
 	return nil
 }
 

@@ -326,6 +326,10 @@ func (e *sqliteEngine) transact(ops []*op) error {
 
 func (e *sqliteEngine) announce([]string) {}
 
+func (e *sqliteEngine) tell(context.Context, *sql.Tx, []string) (*told, error) {
+	return nil, nil
+}
+
 func (e *sqliteEngine) lockSchema(context.Context) (func(), error) { return func() {}, nil }
 
 // health proves that a write reaches the disk.

@@ -79,6 +79,8 @@ type engine interface {
 	capture(ctx context.Context, c *captureOp) error
 	// announce tells other processes; this one knows already.
 	announce(topics []string)
+	// tell makes the transaction's commit announce topics to other processes; nil where there are no others.
+	tell(ctx context.Context, tx *sql.Tx, topics []string) (*told, error)
 	// health answers nil when the database accepts writes, and describes its durability settings.
 	health(ctx context.Context) (map[string]string, error)
 	// lockSchema keeps other processes from migrating at the same time.
@@ -183,6 +185,7 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var topics []string
+	var others *told
 	err := update(ctx, func(sqlTx *sql.Tx) (mayBeLost bool, err error) {
 		defer func() {
 			if r := recover(); r != nil {
@@ -197,12 +200,23 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 			return false, err
 		}
 		topics = tx.topics
-		return tx.mayBeLost, nil
+		if tx.atOnce {
+			others, err = db.engine.tell(ctx, sqlTx, topics)
+		}
+		return tx.mayBeLost, err
 	})
-	if err != nil {
-		return classify(err)
+	if others != nil {
+		defer others.heard.Close()
 	}
-	db.announce(topics...)
+	switch {
+	case err != nil:
+		return classify(err)
+	case others != nil:
+		db.hub.publish(topics...)
+		others.wait(ctx)
+	default:
+		db.announce(topics...)
+	}
 	return nil
 }
 
@@ -248,6 +262,7 @@ type Tx struct {
 	jobs   []hookglass.Job
 
 	mayBeLost bool
+	atOnce    bool // other processes hear of the topics before Update returns
 }
 
 // Who returns the principal that the view was opened for.
@@ -255,6 +270,14 @@ func (v *View) Who() hookglass.Principal { return v.who }
 
 // Announce makes the commit tell the topics.
 func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
+
+// AnnounceAtOnce is Announce for what people set: who has the answer expects that whatever is sent next, to any node, meets it. All topics
+// of the transaction are told to other nodes with its commit, which makes commits of that kind wait for each other, and Update
+// returns when they have heard, but for one that stands still.
+func (tx *Tx) AnnounceAtOnce(topics ...string) {
+	tx.Announce(topics...)
+	tx.atOnce = true
+}
 
 // MayBeLost lets the commit return before it is on disk: for what nobody was promised, and what is done again
 // when a crash of the database, or of the machine with it, takes it. What commits later is on disk no sooner than this.

@@ -65,7 +65,7 @@ func (v *View) CountForwardingTargets(endpointNum int64) (n int64, err error) {
 // CreateForwardingTarget stores a new target and sets its id and times.
 func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 	t.CreatedAt, t.UpdatedAt = tx.Now, tx.Now
-	tx.Announce(TopicEndpoints)
+	tx.AnnounceAtOnce(TopicEndpoints)
 	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, enabled, timeout_seconds, retry_count, failures, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7) RETURNING id`,
 		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro()}, &t.ID)
@@ -81,7 +81,7 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		return t, err
 	}
 	t.UpdatedAt = tx.Now
-	tx.Announce(TopicEndpoints, TopicForwards)
+	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return t, tx.change("forwarding target", `UPDATE forwarding_targets SET name = $2, url = $3, enabled = $4, timeout_seconds = $5, retry_count = $6,
 		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11 WHERE id = $1`,
 		id, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout/time.Second), t.RetryCount,
@@ -90,6 +90,6 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 
 // DeleteForwardingTarget deletes a target; its deliveries are unseen at once and erased in the background. It answers not_found.
 func (tx *Tx) DeleteForwardingTarget(endpointNum, id int64) error {
-	tx.Announce(TopicEndpoints, TopicForwards)
+	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return tx.change("forwarding target", "DELETE FROM forwarding_targets WHERE endpoint = $1 AND id = $2", endpointNum, id)
 }

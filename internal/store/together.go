@@ -49,6 +49,7 @@ func (tx *Tx) part(who hookglass.Principal, fn func(*Tx) error) (err error) {
 			}
 		} else {
 			tx.Announce(inner.topics...)
+			tx.atOnce = tx.atOnce || inner.atOnce
 		}
 		if _, e := tx.exec("RELEASE SAVEPOINT part"); e != nil && err == nil {
 			err = e
