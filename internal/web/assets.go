@@ -77,6 +77,9 @@ func newAssets() *assets {
 	return a
 }
 
+// hashLength is that of the hash in a name, which is 10 bytes in base32.
+const hashLength = 16
+
 func (a *assets) add(name string, content []byte) {
 	sum := sha256.Sum256(content)
 	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
@@ -107,16 +110,32 @@ func takesGzip(r *http.Request) bool {
 // url is the address of an asset; of one that does not exist it is empty, which a test finds.
 func (a *assets) url(name string) string { return a.urls[name] }
 
+// find returns the file of a name, and for how long it may be kept. What another version's page asks for, while nodes are replaced one after
+// another, is answered with the file as it is here, once.
+func (a *assets) find(name string) (file asset, keep string, ok bool) {
+	if file, ok = a.files[name]; ok {
+		return file, "public, max-age=31536000, immutable", true
+	}
+	ext := path.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
+	hash := path.Ext(stem)
+	if len(hash) != len(".")+hashLength {
+		return asset{}, "", false
+	}
+	file, ok = a.files[path.Base(a.urls[strings.TrimSuffix(stem, hash)+ext])]
+	return file, "no-store", ok
+}
+
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	file, ok := a.files[name]
+	file, keep, ok := a.find(name)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
 	h := w.Header()
 	h.Set("Content-Type", mediaTypes[path.Ext(name)])
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cache-Control", keep)
 	h.Set("Vary", "Accept-Encoding")
 	content := file.plain
 	if takesGzip(r) {

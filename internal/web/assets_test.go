@@ -1,0 +1,19 @@
+package web_test
+
+import (
+	"regexp"
+	"testing"
+)
+
+// While nodes are replaced one after another, a page of one asks another for the files of its own version.
+func TestAFileOfAnotherVersionIsAnsweredWithTheOneHere(t *testing.T) {
+	b := newSite(t).visitor()
+	page := b.want(200, "GET", "/sign-in", nil).body
+	here := regexp.MustCompile(`/assets/app\.[0-9a-v]{16}\.css`).FindString(page)
+	other := b.want(200, "GET", "/assets/app.0123456789abcdef.css", nil)
+	if other.body != b.want(200, "GET", here, nil).body || other.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d bytes, %v", len(other.body), other.Header)
+	}
+	b.want(404, "GET", "/assets/none.0123456789abcdef.css", nil)
+	b.want(404, "GET", "/assets/app.0123456789abcdef.js", nil)
+}
