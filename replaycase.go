@@ -3,6 +3,7 @@ package hookglass
 import (
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -53,6 +54,8 @@ func (c ReplayCaseConfig) Faults() (faults []FieldError) {
 	fault := func(field, message string) { faults = append(faults, FieldError{"replay_case." + field, message}) }
 	if strings.TrimSpace(c.Name) == "" || utf8.RuneCountInString(c.Name) > maxCaseName {
 		fault("name", "must have 1 to 200 characters, and not blanks alone")
+	} else if strings.ContainsFunc(c.Name, unicode.IsControl) {
+		fault("name", "may not hold control characters")
 	}
 	if utf8.RuneCountInString(c.Description) > maxCaseDescription {
 		fault("description", "may have 2,000 characters at most")

@@ -59,16 +59,16 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 	})
 }
 
-func TestSIGTERMAnswersWhatWasAccepted(t *testing.T) {
+func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *site) {
 		n := s.serve()
 		l := n.endpoint()
-		for range pick(1, 10) {
+		for i := range pick(2, 10) {
 			under := load{to: []*node{n}, ledger: l, conns: 16}.start()
 			<-time.After(between(300*time.Millisecond, 600*time.Millisecond))
 			began := time.Now()
-			n.signal(syscall.SIGTERM)
+			n.signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}[i%2])
 			if code := n.exit(30 * time.Second); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
@@ -80,7 +80,7 @@ func TestSIGTERMAnswersWhatWasAccepted(t *testing.T) {
 			if r.unsure > 0 {
 				t.Errorf("%d requests were stored, and their senders not answered", r.unsure)
 			}
-			t.Logf("ended %v after SIGTERM: %v", took, r)
+			t.Logf("ended %v after the signal: %v", took, r)
 		}
 	})
 }

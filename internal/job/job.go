@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -101,11 +102,13 @@ type Workers struct {
 	log     *slog.Logger
 	workers store.Workers
 	stop    time.Duration
+
+	stopping *atomic.Bool
 }
 
 // New returns workers that are not started yet.
 func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags Tags, replays Replays, actions Actions, log *slog.Logger) (*Workers, error) {
-	workers := river.NewWorkers()
+	workers, stopping := river.NewWorkers(), new(atomic.Bool)
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
 		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx), replays.Purge(ctx))
 	}))
@@ -144,7 +147,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	w, err := db.NewWorkers(&river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}, hookglass.ActionQueue: {MaxWorkers: actionWorkers}},
 		Workers:              workers,
-		Logger:               log.With("part", "job"),
+		Logger:               slog.New(quiet{log.With("part", "job").Handler(), stopping}),
 		JobTimeout:           jobTimeout,
 		RescueStuckJobsAfter: 24 * time.Hour, // in vain, see rescue: the queue's own goes by the clock of one node
 		RetryPolicy:          retries{db},
@@ -166,7 +169,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	if err != nil {
 		return nil, fmt.Errorf("job: %w", err)
 	}
-	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: 10 * time.Second}, nil
+	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: 10 * time.Second, stopping: stopping}, nil
 }
 
 // inTurn puts a job back whose turn has not come.
@@ -185,6 +188,7 @@ func (w *Workers) Run(ctx context.Context) error {
 		return fmt.Errorf("job: start: %w", err)
 	}
 	w.rescue(ctx)
+	w.stopping.Store(true)
 	soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.stop)
 	defer cancel()
 	if err := w.workers.Stop(soft); err == nil {

@@ -108,6 +108,7 @@ func TestWhatACaseMayNotBe(t *testing.T) {
 			"unknown source":    {func(d *replay.CaseDraft) { d.SourceID = ptr("req_1") }, "replay_case.source_id"},
 			"no name":           {func(d *replay.CaseDraft) { d.Name = nil }, "replay_case.name"},
 			"blank name":        {func(d *replay.CaseDraft) { d.Name = ptr(" \t ") }, "replay_case.name"},
+			"a name with NUL":   {func(d *replay.CaseDraft) { d.Name = ptr("a\x00") }, "replay_case.name"},
 			"no assertions":     {func(d *replay.CaseDraft) { d.Assertions = nil }, "replay_case.assertions"},
 			"empty assertions":  {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{} }, "replay_case.assertions"},
 			"class":             {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{StatusClass: "6xx"} }, "replay_case.assertions.status.class"},

@@ -160,7 +160,7 @@ func (op operation) security() []map[string][]string {
 
 // requestBody describes the JSON of a body.
 func (t *table) requestBody(op operation, body any) *huma.RequestBody {
-	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	return &huma.RequestBody{Required: !op.bare, Content: map[string]*huma.MediaType{
 		"application/json": {Schema: t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(body).Elem(), true, op.id)},
 	}}
 }

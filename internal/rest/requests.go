@@ -152,7 +152,7 @@ func (s *service) requests(t *table) {
 	}, s.untagRequest)
 	handleBody(t, operation{
 		id: "ignore-request", method: http.MethodPost, path: base + "/{id}/ignore", tag: tag, summary: "Ignore a captured event", access: write,
-		text: "It leaves the default list and counts in no figure of health.",
+		text: "It leaves the default list and counts in no figure of health. Without a body the reason is noise.", bare: true,
 	}, s.ignoreRequest)
 	handle(t, operation{
 		id: "unignore-request", method: http.MethodDelete, path: base + "/{id}/ignore", tag: tag, summary: "Stop ignoring a captured event", access: write,

@@ -32,6 +32,7 @@ type operation struct {
 	errors  []int
 	strict  bool     // unknown query parameters are refused: a misspelt bound must not select everything
 	loose   bool     // unknown members of the body are ignored: existing clients send more than is described
+	bare    bool     // without a body it is called as with {}
 	aliases []string // other paths of the same operation, kept for older clients
 }
 
@@ -103,7 +104,7 @@ func reading[Body any](t *table, op operation, described *huma.RequestBody) (rea
 			admit(hc, func(hc huma.Context) {
 				r, w := humago.Unwrap(hc)
 				body := new(Body)
-				text, err := readBody(w, r, body, op.loose)
+				text, err := readBody(w, r, body, op)
 				if err == nil && !op.loose {
 					err = refuseNulls(text, described.Content["application/json"].Schema, t.api.OpenAPI().Components.Schemas)
 				}

@@ -12,10 +12,12 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"hookglass"
@@ -193,6 +195,11 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // the database is open and requests are served; nil is nobody.
 func (s *Server) Run(ctx context.Context, opened func(context.Context) error) error {
 	defer s.release()
+	if s.cfg.EndpointsFile == "" { // which is read again at a hangup
+		var heard context.CancelFunc
+		ctx, heard = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer heard()
+	}
 	run, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var parts sync.WaitGroup
