@@ -90,7 +90,7 @@ func TestMCPAnswersNoCallThatWasCancelledAtOnce(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-r.Context().Done():
-		case <-time.After(2 * time.Second):
+		case <-time.After(20 * time.Second):
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{}}`)
 		}
 	}))
