@@ -21,6 +21,7 @@ import (
 	"hookglass/api"
 	"hookglass/internal/delivery"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/listen"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/replay"
@@ -326,6 +327,14 @@ func (c *CasesCmd) progress(t *server.Terminal) io.Writer {
 
 // local runs case files from here.
 func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
+	target := r.Target
+	if !strings.Contains(target, "://") { // a port, as listen takes it
+		to, err := listen.ParseTarget(target)
+		if err != nil {
+			return outcome{exitUsage, "--target: " + err.Error()}
+		}
+		target = to.String()
+	}
 	dir, err := openCaseDir(c.Dir)
 	if err != nil {
 		return err
@@ -349,7 +358,7 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	worst, failed := exitDone, 0
 	out, results := c.progress(t), make([]caseResult, len(files))
 	for i, f := range files {
-		state, detail, took := f.run(ctx, network, r.Target)
+		state, detail, took := f.run(ctx, network, target)
 		name := cmp.Or(f.Name, stem(f.name))
 		fmt.Fprintf(out, "%-16s %s\n", state, visible(name))
 		ms := took.Milliseconds()

@@ -77,7 +77,7 @@ type CasesRunCmd struct {
 	Case   string        `arg:"" optional:"" help:"The case's id; with --target, a file's name without its ending. Without one, all files."`
 	Key    string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same run again."`
 	Wait   time.Duration `default:"2m" help:"How long to wait for the end of a run on the server."`
-	Target string        `placeholder:"URL" help:"Send the case files in --dir from here to this URL, whatever target they name."`
+	Target string        `placeholder:"URL" help:"Send the case files in --dir from here to this URL or port, whatever target they name."`
 	JUnit  string        `name:"junit" placeholder:"FILE" help:"Write the results as JUnit XML."`
 }
 

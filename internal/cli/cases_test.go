@@ -114,11 +114,14 @@ func TestCasesAsFilesGoToTheServerAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + l.Addr().String()
+	nobody := l.Addr().String()
 	l.Close()
-	if r := run(t, "", cases("run", "--target", nobody)...); r.code != 2 {
-		t.Errorf("transport: %+v", r)
+	for _, to := range []string{"http://" + nobody, nobody, strings.TrimPrefix(nobody, "127.0.0.1:")} {
+		if r := run(t, "", cases("run", "--target", to)...); r.code != 2 || !strings.Contains(r.out, "transport") {
+			t.Errorf("%s: %+v", to, r)
+		}
 	}
+	fails(t, 2, "is no port", cases("run", "--target", "99999")...)
 	if err := os.Remove(filepath.Join(dir, "paid.body")); err != nil {
 		t.Fatal(err)
 	}
