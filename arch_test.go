@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // module is the path that the project's own imports begin with; the root package has the bare path.
@@ -397,6 +399,31 @@ func TestTestsStandOutside(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Comments are read beside the code: in the width that two windows have beside one another. What is indented in them is a table, and left alone.
+func TestCommentsAreNarrow(t *testing.T) {
+	const columns = 120
+	eachFile(t, func(_ pkg, _ string, fset *token.FileSet, file *ast.File) {
+		source, err := os.ReadFile(fset.File(file.Pos()).Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(source), "\n")
+		for _, group := range file.Comments {
+			for _, c := range group.List {
+				at := fset.Position(c.Pos())
+				line := strings.TrimLeft(lines[at.Line-1], "\t")
+				text, prose := strings.CutPrefix(line, "// ")
+				if !prose || strings.HasPrefix(text, " ") || !strings.Contains(text, " ") {
+					continue // behind code, a directive, a table, an address
+				}
+				if width := 4*(at.Column-1) + utf8.RuneCountInString(line); width > columns {
+					t.Errorf("%s: a comment of %d columns; more than %d are hard to read", at, width, columns)
+				}
+			}
+		}
+	})
 }
 
 // eachFile parses every file that is part of the program and written by hand.
