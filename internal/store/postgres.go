@@ -46,12 +46,16 @@ type postgresEngine struct {
 	crowding atomic.Bool   // it does
 	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
-	asked    chan string // answers to give
-	missed   atomic.Bool // a topic did not fit
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
-	mu       sync.RWMutex // guards closed against a send on ops
-	closed   bool
+	asked    chan string   // answers to give
+	listener atomic.Uint32 // the server process that this node listens to; 0: it does not
+
+	questions questions
+	tellLimit time.Duration // tellLimit; a test has more patience
+	missed    atomic.Bool   // a topic did not fit
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
+	mu        sync.RWMutex // guards closed against a send on ops
+	closed    bool
 }
 
 func (db *DB) openPostgres(ctx context.Context, url string) error {
@@ -63,7 +67,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		pool.Close()
 		return err
 	}
-	captures, err := newPool(ctx, url, 3+aheadConns, 6*time.Second) // two groups of captures, announcements, and what stands before captures
+	captures, err := newPool(ctx, url, 4+aheadConns, 6*time.Second) // two groups of captures, announcements, answers, and what stands before captures
 	if err != nil {
 		pool.Close()
 		return err
@@ -80,6 +84,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	e := &postgresEngine{
 		db: db, pool: pool, captures: captures, cancel: cancel,
 		ops: make(chan *op, queueLen), crowded: make(chan struct{}, 1), done: make(chan struct{}), topics: make(chan string, 1024), asked: make(chan string, 64),
+		questions: questions{open: make(map[string]*told)}, tellLimit: tellLimit,
 	}
 	db.engine = e
 	if err := e.look(ctx); err != nil {
@@ -257,6 +262,8 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+	e.listener.Store(conn.PgConn().PID())
+	defer e.listener.Store(0)
 	e.db.hub.resync()
 	for {
 		// A connection whose other end vanished without a word is found by asking it.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,44 +25,66 @@ func notice(topics []string) string {
 const (
 	// listenerName is the application name of the connections that nodes listen on, by which they are counted.
 	listenerName = "hookglass listening"
-	// asks and answers begin topics that are a question, who has heard this, and its answer.
+	// asks and answers begin an announcement that is a question, who has heard what was told before it, and its answer.
 	asks, answers = "?", "!"
-	// tellLimit is how long an Update waits for the answers, which come within milliseconds but from a node that stands still.
+	// tellLimit is how long an Update waits for the answers, which come within milliseconds but from a node that
+	// stands still.
 	tellLimit = 250 * time.Millisecond
 )
 
-// told waits for the answers of all who listened when a transaction told its topics.
-type told struct {
-	heard     *Subscription
-	listeners uint64
+// questions are those of this node that wait for answers.
+type questions struct {
+	mu   sync.Mutex
+	open map[string]*told
 }
 
-// tell has the server announce the topics as it commits, with a question that each listener answers when it has told its own process.
+// told waits for the answers of all other nodes that listened when a transaction told its topics.
+type told struct {
+	engine   *postgresEngine
+	question string
+	others   int
+	heard    chan struct{} // a value for each that answered
+}
+
+// tell has the server announce the topics as it commits and, where other nodes listen, ask them who has heard.
 func (e *postgresEngine) tell(ctx context.Context, tx *sql.Tx, topics []string) (*told, error) {
-	question := rand.Text()
-	t := new(told)
-	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()`, listenerName).Scan(&t.listeners)
-	if err != nil {
+	t := &told{engine: e, question: rand.Text()}
+	if own := e.listener.Load(); own != 0 { // without a listener of its own it would not hear the answers
+		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE application_name = $1 AND datname = current_database() AND pid <> $2`, listenerName, own).Scan(&t.others)
+		if err != nil {
+			return nil, err
+		}
+	}
+	topics = slices.Compact(slices.Sorted(slices.Values(topics)))
+	if _, err := tx.ExecContext(ctx, notify, channel, notice(topics)); err != nil || t.others == 0 {
+		return t, err
+	}
+	// It is behind them, and by itself: an older node knows a topic by its name, and everything by its mark alone.
+	if _, err := tx.ExecContext(ctx, notify, channel, asks+t.question); err != nil {
 		return nil, err
 	}
-	text := notice(topics)
-	if t.listeners > 1 {
-		text += " " + asks + question
-	}
-	if _, err := tx.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, text); err != nil {
-		return nil, err
-	}
-	t.heard = e.db.hub.subscribe(answers + question)
+	t.heard = make(chan struct{}, t.others)
+	e.questions.mu.Lock()
+	e.questions.open[t.question] = t
+	e.questions.mu.Unlock()
 	return t, nil
+}
+
+// forget ends the question.
+func (t *told) forget() {
+	t.engine.questions.mu.Lock()
+	delete(t.engine.questions.open, t.question)
+	t.engine.questions.mu.Unlock()
 }
 
 // wait returns when all have heard, or some take too long.
 func (t *told) wait(ctx context.Context) {
-	limit := time.NewTimer(tellLimit)
+	limit := time.NewTimer(t.engine.tellLimit)
 	defer limit.Stop()
-	for t.listeners > 1 && t.heard.Heard() < t.listeners {
+	for range t.others {
 		select {
-		case <-t.heard.C:
+		case <-t.heard:
 		case <-limit.C:
 			return
 		case <-ctx.Done():
@@ -70,18 +93,32 @@ func (t *told) wait(ctx context.Context) {
 	}
 }
 
-// hear tells this process what was announced, and has the questions in it answered.
+// hear tells this process what was announced, has the questions of others answered, and counts the answers to its own.
 func (e *postgresEngine) hear(payload string) {
 	topics := strings.Fields(payload)
 	if slices.Contains(topics, everything) {
 		e.db.hub.resync()
 	}
 	e.db.hub.publish(topics...)
-	for _, t := range topics {
-		if question, ok := strings.CutPrefix(t, asks); ok {
+	for _, topic := range topics {
+		question, asked := strings.CutPrefix(topic, asks)
+		answered, isAnswer := strings.CutPrefix(topic, answers)
+		if !asked && !isAnswer {
+			continue
+		}
+		e.questions.mu.Lock()
+		mine, answer := e.questions.open[question], e.questions.open[answered]
+		e.questions.mu.Unlock()
+		switch {
+		case asked && mine == nil:
 			select {
 			case e.asked <- answers + question:
 			default: // whoever asked does not wait for long
+			}
+		case isAnswer && answer != nil:
+			select {
+			case answer.heard <- struct{}{}:
+			default: // one more than was counted
 			}
 		}
 	}

@@ -206,7 +206,7 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 		return tx.mayBeLost, err
 	})
 	if others != nil {
-		defer others.heard.Close()
+		defer others.forget()
 	}
 	switch {
 	case err != nil:
