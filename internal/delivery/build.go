@@ -316,7 +316,7 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 		out.Body = []byte(*v.Body)
 	}
 	if v.Query != nil {
-		if !queryText(*v.Query) || strings.HasPrefix(*v.Query, "?") {
+		if !queryText(*v.Query) {
 			fault("query", "must be the query string as it is sent: percent-encoded, without ? and #")
 		}
 		base, _, _ := strings.Cut(out.URL, "#")

@@ -379,12 +379,12 @@ func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 			return err
 		}
 		for _, r := range runs {
-			if err := s.openResult(&r); err != nil {
-				s.Log.ErrorContext(ctx, "what a run of a replay case sent can not be read", "run", r.ID, "error", err)
-			}
-			r.State, r.Failure = hookglass.RunUnknown, &lost
-			if err := s.sealResult(&r); err != nil {
-				return err
+			r.State = hookglass.RunUnknown
+			if s.tryResult(ctx, &r) { // what can not be read now stays as it is
+				r.Failure = &lost
+				if err := s.sealResult(&r); err != nil {
+					return err
+				}
 			}
 			if _, err := tx.FinishReplayRun(&r); err != nil {
 				return err

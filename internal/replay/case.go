@@ -285,7 +285,7 @@ func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id,
 		}
 		repeated, err := tx.QueueReplayRun(&r)
 		if err == nil {
-			err = s.openResult(&r)
+			s.tryResult(ctx, &r)
 		}
 		if err == nil && repeated && r.CaseLockVersion != c.LockVersion {
 			err = hookglass.Errorf(hookglass.CodeIdempotencyConflict, "The Idempotency-Key was used for version %d of the case, which is at %d.", r.CaseLockVersion, c.LockVersion)

@@ -94,18 +94,26 @@ func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
 	})
 }
 
-// CaseRuns lists the runs of an endpoint's cases, newest first, those with a Num below before where it is not 0; caseID narrows it to one case.
+// CaseRuns lists the runs of an endpoint's cases, newest first, those with a Num below before where it is not 0; caseID
+// narrows it to one case. The result of one that can not be opened, as without its key, is left out.
 func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, caseID string, before int64, limit int) (runs []hookglass.ReplayCaseRun, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		runs, err = v.ReplayRuns(ref, caseID, before, limit)
 		return err
 	})
 	for i := range runs {
-		if err == nil {
-			err = s.openResult(&runs[i])
-		}
+		s.tryResult(ctx, &runs[i])
 	}
 	return runs, err
+}
+
+// tryResult reads the result of a run, if it can, and reports whether it could.
+func (s *Service) tryResult(ctx context.Context, r *hookglass.ReplayCaseRun) bool {
+	err := s.openResult(r)
+	if err != nil {
+		s.Log.ErrorContext(ctx, "the result of a run of a replay case can not be read", "run", r.ID, "error", err)
+	}
+	return err == nil
 }
 
 // CaseRun returns one run. It answers not_found.

@@ -49,21 +49,3 @@ func TestARunIsSealed(t *testing.T) {
 		}
 	})
 }
-
-// Results were not sealed once, and stay readable.
-func TestAnOlderRunIsRead(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
-		c := b.newCase(b.capture("POST", "", "x"), nil)
-		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
-		must(t, err)
-		r.State = hookglass.RunPassed
-		r.SealedResult = []byte(`{"Duration":5000000,"Request":{"Method":"PUT","URL":"https://app.example.com/"},"Response":{"Status":204}}`)
-		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
-			_, err := tx.FinishReplayRun(&r)
-			return err
-		}))
-		if got := b.readRun(r.ID); got.State != hookglass.RunPassed || got.Request.Method != "PUT" || got.Response.Status != 204 || got.Duration == 0 {
-			t.Errorf("%+v", got)
-		}
-	})
-}

@@ -29,6 +29,10 @@ const (
 // It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and
 // validation_failed, naming the field, where it is JSON of another shape. No message repeats a value. It returns the text as well.
 func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text []byte, err error) {
+	if op.bare && r.ContentLength == 0 {
+		text = []byte("{}")
+		return text, decode(text, v, op.loose)
+	}
 	if ct := r.Header.Get("Content-Type"); ct != "" {
 		media, params, err := mime.ParseMediaType(ct)
 		charset, given := params["charset"]
@@ -38,9 +42,6 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 	}
 	if text, err = receive(w, r); err != nil {
 		return nil, err
-	}
-	if len(text) == 0 && op.bare {
-		text = []byte("{}")
 	}
 	return text, decode(text, v, op.loose)
 }

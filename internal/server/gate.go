@@ -122,7 +122,7 @@ const patience = 30 * time.Second
 // (HTML, section 9.2.3), and those that lost a server come back at the moment in which the next one starts.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := g.handler.Load()
-	if h == nil && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+	if h == nil && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		select {
 		case <-g.opened:
 			h = g.handler.Load()

@@ -14,10 +14,10 @@ import (
 func TestStreamsWaitForTheStart(t *testing.T) {
 	draining := make(chan struct{})
 	g, open := server.NewGate(draining)
-	ask := func(accept string) <-chan int {
+	ask := func(method, accept string) <-chan int {
 		answered := make(chan int, 1)
 		go func() {
-			r := httptest.NewRequest(http.MethodGet, "/api/v1/endpoints/ep_1/stream", nil)
+			r := httptest.NewRequest(method, "/api/v1/endpoints/ep_1/stream", nil)
 			r.Header.Set("Accept", accept)
 			w := httptest.NewRecorder()
 			g.ServeHTTP(w, r)
@@ -36,8 +36,9 @@ func TestStreamsWaitForTheStart(t *testing.T) {
 			t.Fatalf("%s: no answer", what)
 		}
 	}
-	want("another request", ask("application/json"), http.StatusServiceUnavailable)
-	stream := ask("text/event-stream")
+	want("another request", ask(http.MethodGet, "application/json"), http.StatusServiceUnavailable)
+	want("a call of MCP", ask(http.MethodPost, "application/json, text/event-stream"), http.StatusServiceUnavailable)
+	stream := ask(http.MethodGet, "text/event-stream")
 	select {
 	case code := <-stream:
 		t.Fatalf("a stream was answered %d before the start", code)
@@ -47,7 +48,7 @@ func TestStreamsWaitForTheStart(t *testing.T) {
 	want("a stream, once open", stream, http.StatusOK)
 
 	g, _ = server.NewGate(draining)
-	stream = ask("text/event-stream")
+	stream = ask(http.MethodGet, "text/event-stream")
 	close(draining)
 	want("a stream, when stopping", stream, http.StatusServiceUnavailable)
 }

@@ -195,7 +195,8 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // the database is open and requests are served; nil is nobody.
 func (s *Server) Run(ctx context.Context, opened func(context.Context) error) error {
 	defer s.release()
-	if s.cfg.EndpointsFile == "" { // which is read again at a hangup
+	// An endpoints file is read again at a hangup, and nohup(1) has it ignored.
+	if s.cfg.EndpointsFile == "" && !signal.Ignored(syscall.SIGHUP) {
 		var heard context.CancelFunc
 		ctx, heard = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer heard()

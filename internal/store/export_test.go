@@ -168,3 +168,9 @@ func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work 
 	}
 	return errs
 }
+
+// Listens reports whether a node hears others. It is for PostgreSQL.
+func (db *DB) Listens() bool { return db.engine.(*postgresEngine).listener.Load() != 0 }
+
+// TellFor changes how long an Update waits until others have heard. It is for PostgreSQL.
+func (db *DB) TellFor(limit time.Duration) { db.engine.(*postgresEngine).tellLimit = limit }

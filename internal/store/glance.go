@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 
@@ -24,13 +25,19 @@ func (v *View) Both(one, other func(*View) error) error {
 		}
 		return other(v)
 	}
-	looked := make(chan error, 1)
-	go func() { looked <- other(v) }()
+	var beside error
+	var broke any
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		defer func() { broke = recover() }() // a panic is the caller's
+		beside = other(v)
+	}()
 	err := one(v)
-	if beside := <-looked; err == nil {
-		err = beside
+	if <-looked; broke != nil {
+		panic(broke)
 	}
-	return err
+	return cmp.Or(err, beside)
 }
 
 // Jot is Update for a single statement, which commits by itself: on PostgreSQL one round trip instead of three. fn neither announces

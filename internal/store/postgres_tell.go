@@ -30,6 +30,9 @@ const (
 	// tellLimit is how long an Update waits for the answers, which come within milliseconds but from a node that
 	// stands still.
 	tellLimit = 250 * time.Millisecond
+
+	// notifyOnDisk is notify in a transaction of more, whose commit waits for the disk.
+	notifyOnDisk = "SELECT pg_notify($1, $2)"
 )
 
 // questions are those of this node that wait for answers.
@@ -57,11 +60,11 @@ func (e *postgresEngine) tell(ctx context.Context, tx *sql.Tx, topics []string) 
 		}
 	}
 	topics = slices.Compact(slices.Sorted(slices.Values(topics)))
-	if _, err := tx.ExecContext(ctx, notify, channel, notice(topics)); err != nil || t.others == 0 {
+	if _, err := tx.ExecContext(ctx, notifyOnDisk, channel, notice(topics)); err != nil || t.others == 0 {
 		return t, err
 	}
 	// It is behind them, and by itself: an older node knows a topic by its name, and everything by its mark alone.
-	if _, err := tx.ExecContext(ctx, notify, channel, asks+t.question); err != nil {
+	if _, err := tx.ExecContext(ctx, notifyOnDisk, channel, asks+t.question); err != nil {
 		return nil, err
 	}
 	t.heard = make(chan struct{}, t.others)

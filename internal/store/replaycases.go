@@ -134,20 +134,39 @@ const runColumns = `r.num, r.id, r.endpoint, r.case_num, r.case_id, r.lock_versi
 func scanRun(scan func(...any) error) (r hookglass.ReplayCaseRun, err error) {
 	var created int64
 	var started, finished sql.NullInt64
-	err = scan(&r.Num, &r.ID, &r.EndpointNum, &r.CaseNum, &r.CaseID, &r.CaseLockVersion, &r.SnapshotVersion, &r.IdempotencyKey, &r.State, &r.Sealed, &r.SealedResult,
+	var result []byte
+	err = scan(&r.Num, &r.ID, &r.EndpointNum, &r.CaseNum, &r.CaseID, &r.CaseLockVersion, &r.SnapshotVersion, &r.IdempotencyKey, &r.State, &r.Sealed, &result,
 		&created, &started, &finished)
 	if err != nil {
 		return r, err
 	}
 	r.CreatedAt, r.StartedAt, r.FinishedAt = time.UnixMicro(created).UTC(), fromMicros(started), fromMicros(finished)
-	if len(r.SealedResult) > 0 && r.SealedResult[0] == '{' { // older ones are not sealed
-		if err := json.Unmarshal(r.SealedResult, &r.RunResult); err != nil {
-			return r, fmt.Errorf("result of %s: %w", r.ID, err)
-		}
+	if len(result) == 0 {
+		return r, nil
+	}
+	var kept keptResult
+	if err := json.Unmarshal(result, &kept); err != nil {
+		return r, fmt.Errorf("result of %s: %w", r.ID, err)
+	}
+	if r.SealedResult = kept.Sealed; len(kept.Sealed) == 0 {
+		r.RunResult = kept.RunResult
 		r.Request, r.Response = exchange(r.Request, decodeText), answered(r.Response, decodeText)
-		r.SealedResult = nil
 	}
 	return r, nil
+}
+
+// keptResult is a result in its column: sealed, or in the clear as it once was. A node of an older version reads it as an
+// empty one.
+type keptResult struct {
+	Sealed []byte `json:",omitempty"`
+	hookglass.RunResult
+}
+
+func sealedResult(sealed []byte) ([]byte, error) {
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(struct{ Sealed []byte }{sealed})
 }
 
 // ReplayRuns lists the runs of an endpoint's cases with their results sealed, newest first, those with a Num below before where it is not 0; caseID
@@ -205,16 +224,24 @@ func (tx *Tx) QueueReplayRun(r *hookglass.ReplayCaseRun) (repeated bool, err err
 // BeginReplayRun moves a queued run to running and leaves the marker that it may have been sent, with the request. It
 // reports false where the run is queued no longer: then it must not be sent.
 func (tx *Tx) BeginReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
-	n, err := tx.exec("UPDATE replay_case_runs SET state = 'running', started_at = $2, result = $3 WHERE num = $1 AND state = 'queued'", r.Num, tx.Now.UnixMicro(), r.SealedResult)
+	result, err := sealedResult(r.SealedResult)
+	if err != nil {
+		return false, err
+	}
+	n, err := tx.exec("UPDATE replay_case_runs SET state = 'running', started_at = $2, result = $3 WHERE num = $1 AND state = 'queued'", r.Num, tx.Now.UnixMicro(), result)
 	r.State, r.StartedAt = hookglass.RunRunning, tx.Now
 	return n > 0, err
 }
 
 // FinishReplayRun moves a run to its final State with its result. It reports false where the run has one already, which stays.
 func (tx *Tx) FinishReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
+	result, err := sealedResult(r.SealedResult)
+	if err != nil {
+		return false, err
+	}
 	r.FinishedAt = tx.Now
 	n, err := tx.exec("UPDATE replay_case_runs SET state = $2, result = $3, finished_at = $4 WHERE num = $1 AND finished_at IS NULL",
-		r.Num, string(r.State), r.SealedResult, tx.Now.UnixMicro())
+		r.Num, string(r.State), result, tx.Now.UnixMicro())
 	return n > 0, err
 }
 

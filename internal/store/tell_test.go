@@ -2,8 +2,11 @@ package store_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -29,18 +32,62 @@ func declared(t *testing.T, db *store.DB, e hookglass.Endpoint) {
 	}
 }
 
+// listening waits until nodes hear one another, which they do a moment after their start.
+func listening(t *testing.T, nodes ...*store.DB) {
+	t.Helper()
+	for began := time.Now(); slices.ContainsFunc(nodes, func(db *store.DB) bool { return !db.Listens() }); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("a node hears nothing")
+		}
+	}
+}
+
+// A node that stands still is waited for, however much is told at once, but not for ever.
+func TestANodeThatDoesNotAnswerIsWaitedForAWhile(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	node := storetest.Open(t, store.Config{URL: dsn})
+	listening(t, node)
+	limit := 200 * time.Millisecond
+	node.TellFor(limit)
+	tell := func(topics int) time.Duration {
+		t.Helper()
+		began := time.Now()
+		err := node.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for i := range topics {
+				tx.AnnounceAtOnce(store.TopicEvents(int64(i)), store.TopicEndpoints)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.RuntimeParams["application_name"] = "hookglass listening"
+	frozen, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frozen.Close(context.WithoutCancel(t.Context()))
+	for _, topics := range []int{1, 5_000} {
+		if took := tell(topics); took < limit {
+			t.Errorf("%d topics were told in %v, though one node has not heard", topics, took)
+		}
+	}
+}
+
 func TestWhatIsSetIsHeardEverywhereWhenItIsAnswered(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	node, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, node)
+	listening(t, node, other)
+	node.TellFor(10 * time.Second)
 	heard := other.Listen(store.TopicEndpoints)
 	defer heard.Close()
-	for began := time.Now(); heard.Heard() < 3; { // a node that starts listens after a moment
-		if time.Since(began) > 10*time.Second {
-			t.Fatal("the other node hears nothing")
-		}
-		set(t, node, e)
-	}
 	for range 20 {
 		before := heard.Heard()
 		set(t, node, e)
