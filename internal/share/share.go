@@ -4,10 +4,11 @@
 package share
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"regexp"
 	"strings"
 	"time"
@@ -127,9 +128,12 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config
 		}
 	}
 	r := action.NewRedactor(masks...)
-	address := func(s string) string { return s }
-	if pattern := addressOf(e, at); pattern != nil {
-		address = func(s string) string { return pattern.ReplaceAllLiteralString(s, Mark) }
+	patterns := addressOf(e, at)
+	address := func(s string) string {
+		for _, p := range patterns {
+			s = p.ReplaceAllLiteralString(s, Mark)
+		}
+		return s
 	}
 	text := func(s string) string {
 		s, _ = r.Text(address(s))
@@ -145,8 +149,8 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config
 	payload := *e.Payload
 	payload.Headers, payload.Trailers = r.Headers(payload.Headers), r.Headers(payload.Trailers)
 	if e.Type == hookglass.EventEmail {
-		for i := range payload.Headers {
-			payload.Headers[i].Value = address(payload.Headers[i].Value)
+		for i, h := range payload.Headers {
+			payload.Headers[i] = hookglass.Header{Name: address(h.Name), Value: address(h.Value)}
 		}
 		payload.Body = plainMail(payload.Body)
 	}
@@ -165,23 +169,49 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config
 	}
 	e.Payload = &payload
 	e.URL, e.Path, e.RawQuery = "", text(e.Path), query(e.RawQuery)
-	e.From, e.To, e.Subject = text(e.From), text(e.To), text(e.Subject)
+	if e.Type == hookglass.EventEmail {
+		e.Path = Mark
+	}
+	e.From, e.To, e.Subject, e.EventRef = text(e.From), text(e.To), text(e.Subject), address(e.EventRef)
 	e.Tags, e.Ignored = nil, ""
 }
 
-// addressOf finds the address of a mail endpoint, with what may follow a plus sign in it: whoever knows it can send there. It is nil for webhooks.
-func addressOf(e *hookglass.Event, at hookglass.Endpoint) *regexp.Regexp {
+// addressOf finds the address of a mail endpoint, with what may follow a plus sign in it: whoever knows it can send
+// there. It is found as links, quoted-printable text, the senders of bounces (box=example.com), base64 and hex spell it
+// too. There is nothing to find for webhooks. Hostile text takes no more than time in proportion to its length: a tag
+// without an end is bounded or ends where the next begins, and what has none is looked for by itself.
+func addressOf(e *hookglass.Event, at hookglass.Endpoint) []*regexp.Regexp {
 	i := strings.LastIndexByte(e.Path, '@')
 	if e.Type != hookglass.EventEmail || at.EmailLocalPart == "" || i < 0 {
 		return nil
 	}
-	return regexp.MustCompile(`(?i)` + regexp.QuoteMeta(at.EmailLocalPart) + `(?:\+[^\s@<>()\[\]",;:]*)?@` + regexp.QuoteMeta(e.Path[i+1:]))
+	local, domain := regexp.QuoteMeta(at.EmailLocalPart), regexp.QuoteMeta(e.Path[i+1:])
+	const (
+		plus   = `(?:\+|=2b|%(?:25)*2b)`
+		tag    = `[^\s@<>()\[\]",;:]*`
+		behind = `(?:@|=40|%(?:25)*40|=)`
+	)
+	written := `"` + local + `(?:\+[^\r\n]{0,64}?)?"@` + domain + `|` + local + `(?:` + plus + tag + `)?` + behind + domain
+	var encoded []string
+	for _, address := range []string{at.EmailLocalPart + e.Path[i:], e.Path} {
+		encoded = append(encoded, hex.EncodeToString([]byte(address)))
+		for before := range 3 { // bytes that it stands behind in what is encoded
+			text := base64.URLEncoding.EncodeToString(append(make([]byte, before), address...))
+			core := text[(before*8+5)/6 : (before+len(address))*8/6] // what depends on nothing beside it
+			encoded = append(encoded, strings.NewReplacer("-", "[-+]", "_", "[_/]").Replace(core))
+		}
+	}
+	return []*regexp.Regexp{regexp.MustCompile(`(?i)` + written), regexp.MustCompile(`(?i)` + strings.Join(encoded, "|"))}
 }
 
 // plainMail is a message of the text of another alone, or of what its HTML shows: a secret is not found in what is encoded.
 func plainMail(raw []byte) []byte {
 	m := email.Parse(raw)
-	return []byte("Content-Type: text/plain; charset=utf-8\r\n\r\n" + cmp.Or(m.Text, m.Shown()))
+	text := m.Text
+	if strings.TrimSpace(text) == "" {
+		text = m.Shown()
+	}
+	return []byte("Content-Type: text/plain; charset=utf-8\r\n\r\n" + text)
 }
 
 func digest(secret string) []byte {

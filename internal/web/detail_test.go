@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -283,19 +284,42 @@ func TestASharedMailDoesNotTellItsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := inbox.EmailLocalPart + "+tag@mail.test"
-	text := base64.StdEncoding.EncodeToString([]byte("<p>We&#39;re glad, " + strings.ToUpper(address) + "</p>"))
-	raw := "From: Shop <shop@example.com>\r\nTo: Me <" + address + ">, other@mail.test\r\nReceived: from x for <" + address + ">\r\nSubject: Dear " + address +
-		"\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n" + text + "\r\n"
-	stored := s.captures.CaptureMail(t.Context(), &capture.Mail{From: "shop@example.com", To: []capture.Recipient{{Address: address, Target: target}}, Protocol: "ESMTP", Raw: []byte(raw), At: time.Now()})
-	if stored[0].Err != nil {
-		t.Fatal(stored[0].Err)
-	}
-	page := s.signedIn().want(201, "POST", s.url+"/endpoints/"+string(inbox.ID)+"/requests/"+string(stored[0].Event)+"/share", url.Values{"expires": {"1h"}})
-	a := s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil)
-	a.holds(t, "shop@example.com", "other@mail.test", "We&#39;re glad, [redacted]", "Dear [redacted]")
-	if strings.Contains(strings.ToLower(a.body), inbox.EmailLocalPart) {
-		t.Errorf("a stranger reads the address %s:\n%s", address, a.body)
+	local, b := inbox.EmailLocalPart, s.signedIn()
+	address, quoted := local+"+tag@mail.test", `"`+local+`+a b"@mail.test`
+	encoded := base64.StdEncoding.EncodeToString
+	text := encoded([]byte("<p>We&#39;re glad, " + strings.ToUpper(address) + "</p>"))
+	const typed = "\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+	for _, tt := range []struct {
+		name, sender, to, raw string
+		holds                 []string
+	}{
+		{"plain and in base64", "shop@example.com", address, "From: Shop <shop@example.com>\r\nTo: Me <" + address + ">, other@mail.test\r\nReceived: from x for <" + address +
+			">\r\nDate: Mon, 02 Mar 2026 10:00:00 +0000\r\nMessage-ID: <1." + local + "=mail.test@example.com>\r\nSubject: Dear " + address + typed + text + "\r\n",
+			[]string{"shop@example.com", "other@mail.test", "We&#39;re glad, [redacted]", "Dear [redacted]", "from x for &lt;[redacted]&gt;", "Mon, 02 Mar 2026 10:00:00 +0000",
+				"Message-ID", "&lt;1.[redacted]@example.com&gt;", "text/html"}},
+		{"in links", "shop@example.com", address, "From: shop@example.com\r\nList-Unsubscribe: <https://example.com/h?e=" + local + "%2btag%40mail.test>\r\n\r\n" +
+			"one https://example.com/u?email=" + local + "%40mail.test\r\ntwo https://example.com/u?email=" + local + "%252Btag%2540mail.test\r\nthree " + local + "=40mail.test\r\n" +
+			"four https://example.com/" + encoded([]byte("u=1&e="+local+"@mail.test&x=2")) + "\r\nfive " + encoded([]byte(address)) + "\r\nsix " + hex.EncodeToString([]byte(address)) + "\r\nseven other@mail.test\r\n",
+			[]string{"one https://example.com/u?email=[redacted]\n", "two https://example.com/u?email=[redacted]\n", "three [redacted]\n", "h?e=[redacted]&gt;", "six [redacted]", "seven other@mail.test"}},
+		{"in the sender of bounces", "bounces+12-" + local + "=mail.test@em.example.com", address, "Subject: x\r\n\r\nhello\r\n", []string{"bounces+12-[redacted]@em.example.com"}},
+		{"in quotes", "shop@example.com", quoted, "To: " + quoted + "\r\nSubject: for " + quoted + "\r\n\r\nDear " + quoted + "!\r\n", []string{"shop@example.com", "[redacted]!"}},
+		{"beside a blank text", "shop@example.com", address, "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n \r\n\r\n--b" + typed + text +
+			"\r\n--b--\r\n", []string{"We&#39;re glad, [redacted]", "multipart/alternative"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stored := s.captures.CaptureMail(t.Context(), &capture.Mail{From: tt.sender, To: []capture.Recipient{{Address: tt.to, Target: target}}, Protocol: "ESMTP", Raw: []byte(tt.raw), At: time.Now()})
+			if stored[0].Err != nil {
+				t.Fatal(stored[0].Err)
+			}
+			page := b.want(201, "POST", s.url+"/endpoints/"+string(inbox.ID)+"/requests/"+string(stored[0].Event)+"/share", url.Values{"expires": {"1h"}})
+			a := s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil)
+			a.holds(t, tt.holds...)
+			for _, told := range []string{local, hex.EncodeToString([]byte(local)), encoded([]byte(local[:len(local)/3*3]))} {
+				if strings.Contains(strings.ToLower(a.body), strings.ToLower(told)) {
+					t.Errorf("a stranger reads the address %s as %s:\n%s", tt.to, told, a.body)
+				}
+			}
+		})
 	}
 }
 
