@@ -74,7 +74,7 @@ func tamed(text string, remote bool) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
 	z.SetMaxBuf(maxInline) // an image may be written out in its tag
-	inScript, inStyle := false, false
+	leftOut, inStyle := false, false
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
@@ -82,7 +82,7 @@ func tamed(text string, remote bool) string {
 		}
 		if kind == html.TextToken { // as written: Token would read the entities in place
 			switch {
-			case inScript:
+			case leftOut:
 			case inStyle && !remote:
 				b.WriteString(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none"))
 			default:
@@ -90,22 +90,28 @@ func tamed(text string, remote bool) string {
 			}
 			continue
 		}
-		token := z.Token()
-		if token.Data == "script" {
-			inScript = kind == html.StartTagToken
+		if kind == html.DoctypeToken { // as written: without one that they can read, browsers show tables in another way
+			b.Write(z.Raw())
 			continue
 		}
-		if inScript {
+		token := z.Token()
+		if token.Data == "script" || token.Data == "iframe" { // what is in them is no text to show
+			// So it is behind <script/>, and styles behind <style/>: browsers take no note of the stroke.
+			leftOut = kind != html.EndTagToken
+			continue
+		}
+		if leftOut {
 			continue
 		}
 		if token.Data == "style" {
-			inStyle = kind == html.StartTagToken
+			inStyle = kind != html.EndTagToken
+		}
+		if token.Data == "noscript" { // is read as markup, as scripts do not run here
+			z.NextIsNotRawText()
 		}
 		switch kind {
-		case html.DoctypeToken: // without one, browsers show tables in another way
-			b.WriteString(token.String())
 		case html.StartTagToken, html.SelfClosingTagToken:
-			if token.Data == "base" || token.Data == "meta" || !remote && token.Data == "link" || slices.Contains([]string{"iframe", "object", "embed", "frame"}, token.Data) {
+			if token.Data == "base" || token.Data == "meta" || !remote && token.Data == "link" || slices.Contains([]string{"object", "embed", "frame"}, token.Data) {
 				continue
 			}
 			kept := token.Attr[:0]

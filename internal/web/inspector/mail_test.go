@@ -12,7 +12,7 @@ func TestTheHTMLOfAMailIsShownAsWritten(t *testing.T) {
 	image := `<img src="data:image/png;base64,` + strings.Repeat("iVBORw0KGgo", 200_000) + `"/>`
 	for _, tt := range []struct {
 		html string
-		want string // without remote content; empty: html
+		want string // without remote content; empty: html; none of it: nothing
 	}{
 		{`<p>Tom &amp; Jerry, 5&nbsp;&euro; &lt;b&gt; &#8364;</p>`, ""},
 		{`<p>a && b &copy; &unknown; <b>1 &lt; 2</b></p>`, ""},
@@ -21,17 +21,28 @@ func TestTheHTMLOfAMailIsShownAsWritten(t *testing.T) {
 		{`<textarea>&lt;i&gt;</textarea>`, ""},
 		{image + `<p>behind it</p>`, ""},
 		{`<style>@import url(https://example.com/a); p { background: url("https://example.com/b") } a > b { color: red }</style>`, `<style> p { background: none } a > b { color: red }</style>`},
+		{`<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd"><p>x</p>`, ""},
+		{`<!doctype HTML PUBLIC '-//W3C//DTD HTML 4.01//EN'><p>x</p>`, ""},
+		{`<style/>@import url(https://e.x/); p { color: red }</style><p>x</p>`, `<style/> p { color: red }</style><p>x</p>`},
+		{`<noframes>&lt;b></noframes><noembed>a && b</noembed>`, ""},
 		{`<script>if (a &amp;&amp; b) { load() }</script><p>&amp;</p>`, `<p>&amp;</p>`},
+		{`<script/>alert(1)</script><p>x</p>`, `<p>x</p>`},
+		{`<script/>alert(1)`, `none of it`},
+		{`<iframe src="https://e.x/"><script>alert(1)</script></iframe><p>x</p>`, `<p>x</p>`},
+		{`<noscript><img src="https://e.x/"/><script>alert(1)</script></noscript>`, `<noscript><img data-src="https://e.x/"/></noscript>`},
 	} {
 		want := tt.want
-		if want == "" {
+		switch want {
+		case "":
 			want = tt.html
+		case "none of it":
+			want = ""
 		}
 		raw := []byte("Content-Type: text/html\r\n\r\n" + tt.html)
 		if got := inspector.MailHTML(raw, false); got != want {
 			t.Errorf("%.200s\nis shown as\n%.200s, want\n%.200s", tt.html, got, want)
 		}
-		if got := inspector.MailHTML(raw, true); !strings.Contains(tt.html, "<script") && got != tt.html {
+		if got := inspector.MailHTML(raw, true); !strings.Contains(tt.html, "<script") && got != tt.html || strings.Contains(got, "alert") {
 			t.Errorf("with remote content, %.200s\nis shown as\n%.200s", tt.html, got)
 		}
 	}
