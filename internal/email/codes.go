@@ -15,6 +15,8 @@ const (
 	codeReach   = 160 // bytes behind such a word in which its code is looked for
 	codeBefore  = 60  // ... and before it
 	maxDoubt    = 100
+	maxGroups   = 64  // of one row of digits: more than codeReach holds of groups of three
+	lineReach   = 256 // bytes around a code in which its line is looked at
 )
 
 // announcing are the words that stand by a one-time code, in lower case, in the languages that mails are met in.
@@ -73,7 +75,7 @@ func codesNear(text string) (all []found) {
 			}
 			at += i
 			for _, f := range candidates(text, max(at-16, 0), at) {
-				if !f.mixed && f.offset > at-16 && strings.TrimSpace(text[f.end:at]) == "" {
+				if !f.mixed && f.offset > at-16 && f.end <= at && strings.TrimSpace(text[f.end:at]) == "" {
 					f.doubt += 20
 					all = append(all, f)
 				}
@@ -144,15 +146,13 @@ func withoutLinks(text string) string {
 
 // foldCase is text in lower case, every letter at its old offset.
 func foldCase(text string) string {
-	if lower := strings.ToLower(text); len(lower) == len(text) {
-		return lower
-	}
-	return strings.Map(func(r rune) rune {
-		if l := unicode.ToLower(r); utf8.RuneLen(l) == utf8.RuneLen(r) {
-			return l
+	b := []byte(text)
+	for i, r := range text {
+		if l := unicode.ToLower(r); l != r && utf8.RuneLen(l) == utf8.RuneLen(r) {
+			utf8.EncodeRune(b[i:], l)
 		}
-		return r
-	}, text)
+	}
+	return string(b)
 }
 
 // mention is where a word announces a code.
@@ -252,7 +252,7 @@ func spaced(text string, i int) (code string, end int) {
 	}
 	groups := []string{text[i : i+size]}
 	end = i + size
-	for {
+	for len(groups) < maxGroups && (size > 1 || len(groups) < 16) {
 		next := end + blankAt(text, end, size == 1)
 		if next == end || digitsAt(text, next) != size {
 			break
@@ -360,9 +360,13 @@ func isMixedCode(token string) bool {
 }
 
 func aloneOnLine(text string, from, to int) bool {
-	start := strings.LastIndexByte(text[:from], '\n') + 1
-	rest, _, _ := strings.Cut(text[to:], "\n")
-	return strings.TrimSpace(text[start:from]) == "" && strings.TrimSpace(rest) == ""
+	rest, _, _ := strings.Cut(text[to:min(to+lineReach, len(text))], "\n")
+	return beginsLine(text, from) && strings.TrimSpace(rest) == ""
+}
+
+func beginsLine(text string, at int) bool {
+	before := text[max(at-lineReach, 0):at]
+	return strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:]) == ""
 }
 
 func isCodeByte(c byte) bool {

@@ -76,6 +76,33 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// unevenFolds has letters whose lower case is shorter and ones whose lower case is longer, so that the length of both is the same.
+const unevenFolds = "İİİ 1 2 3 4 5 6 to verify ȺȺȺ"
+
+func TestLettersOfUnevenCaseShiftNoCode(t *testing.T) {
+	for _, text := range []string{unevenFolds, "İİİ 482913 to verify ȺȺȺ", "\xffİ 482913 to verify Ⱥ\xff"} {
+		e := email.Extract(&email.Message{Text: text})
+		if strings.Contains(text, "482913") && !slices.Equal(e.Codes, []string{"482913"}) {
+			t.Errorf("%q: codes %q", text, e.Codes)
+		}
+	}
+}
+
+func BenchmarkCodesAmongDigits(b *testing.B) {
+	for name, text := range map[string]string{
+		"cells":  strings.Repeat("otp ", 40) + strings.Repeat("1 ", 500_000),
+		"groups": strings.Repeat("otp ", 40) + strings.Repeat("123 ", 250_000),
+		"spaces": strings.Repeat(" ", 900_000) + strings.Repeat("code "+strings.Repeat("12345 ", 25), 600),
+		"line":   strings.Repeat("x ", 480_000) + strings.Repeat("code "+strings.Repeat("12345 ", 25), 600),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				email.Extract(&email.Message{Text: text})
+			}
+		})
+	}
+}
+
 func TestLinks(t *testing.T) {
 	for _, c := range []struct {
 		text, html string
