@@ -1,9 +1,11 @@
 package flow
 
 import (
+	"log/slog"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/store"
 )
 
 // Play makes a flow of a plan, gives it events with their payloads in pieces, and lets time pass to the end.
@@ -31,6 +33,23 @@ func Play(plan hookglass.FlowPlan, start time.Time, events []*hookglass.Event, e
 	}
 	m.tick(end)
 	return f, nil
+}
+
+// Panic makes a flow of a plan and gives it an event whose payload can not be read without a panic.
+func Panic(plan hookglass.FlowPlan, e *hookglass.Event, log *slog.Logger) (hookglass.Flow, error) {
+	h := &held{HeldFlow: store.HeldFlow{Flow: hookglass.Flow{Plan: plan, State: hookglass.FlowPending, StartedAt: e.ReceivedAt, DeadlineAt: e.ReceivedAt.Add(plan.Timeout)}}}
+	if err := checkSteps(&h.Plan, h.StartedAt); err != nil {
+		return h.Flow, err
+	}
+	m, err := newMachine(&h.Flow)
+	if err != nil {
+		return h.Flow, err
+	}
+	h.machine = m
+	m.begin()
+	e.Payload = nil
+	err = (&Service{log: log}).take(h, e, func() error { panic("a broken mail") })
+	return h.Flow, err
 }
 
 // Terms splits a query where its terms end.

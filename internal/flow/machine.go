@@ -292,9 +292,14 @@ func (m *machine) finish(state hookglass.FlowState, at time.Time, message string
 
 // lose ends the flow because an endpoint is gone.
 func (m *machine) lose(endpointNum int64, at time.Time) {
+	m.fail(endpointNum, at, "Its endpoint was deleted.")
+}
+
+// fail ends the flow at the first step of an endpoint that has not passed.
+func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 	for i, s := range m.flow.Plan.Steps {
 		if p := &m.flow.Progress.Steps[i]; s.EndpointNum == endpointNum && p.State != hookglass.FlowStepPassed && !m.flow.State.Final() {
-			p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, "Its endpoint was deleted."
+			p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, message
 			m.finish(hookglass.FlowFailed, at, fmt.Sprintf("Step %s failed. %s", s.Key, p.Message))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,23 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		if got != c.want || !strings.Contains(f.Progress.Message, c.message) || f.State.Final() == f.FinishedAt.IsZero() {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, f.Progress.Message, c.want, c.message)
 		}
+	}
+}
+
+// An event that makes the code that judges it panic fails its flow, where it would have ended the node.
+func TestAnEventThatPanicsFailsItsFlow(t *testing.T) {
+	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, nil), one(2, func(s *hookglass.FlowStep) {
+		s.Extract = []hookglass.FlowExtract{{Name: "code", Source: "code"}}
+	})}}
+	plan.Steps[0].Key, plan.Steps[1].Key, plan.AnyTurn = "order", "mail", true
+	var logged bytes.Buffer
+	f, err := flow.Panic(plan, mail(1, "Hi", ""), slog.New(slog.NewTextHandler(&logged, nil)))
+	if err != nil || f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Progress.Message != "Step mail failed. eml_1 could not be judged." ||
+		f.Progress.Steps[0].State != hookglass.FlowStepSkipped || f.Progress.Steps[1].State != hookglass.FlowStepFailed {
+		t.Errorf("%+v %v", f, err)
+	}
+	if !strings.Contains(logged.String(), "level=ERROR") || !strings.Contains(logged.String(), "a broken mail") {
+		t.Errorf("logged is %q", logged.String())
 	}
 }
 

@@ -3,6 +3,8 @@ package flow
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -302,7 +304,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			if e.ReceivedAt.Before(h.StartedAt) {
 				continue // with since, the cursor may begin earlier
 			}
-			err := h.machine.take(e, func() error {
+			err := s.take(h, e, func() error {
 				err := v.LoadPayload(e)
 				if hookglass.Is(err, hookglass.CodeNotFound) {
 					return errGone
@@ -323,6 +325,17 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 		return nil
 	})
 	return more, err
+}
+
+// take has a flow judge an event. One that can not be judged without a panic fails the flow, and neither the node nor other flows.
+func (s *Service) take(h *held, e *hookglass.Event, load func() error) error {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("a flow failed at an event that could not be judged", "flow", h.ID, "event", e.ID, "error", fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
+			h.machine.fail(e.EndpointNum, e.ReceivedAt, fmt.Sprintf("%s could not be judged.", e.ID))
+		}
+	}()
+	return h.machine.take(e, load)
 }
 
 // save stores how far a flow is. One that is another's by now is dropped.
