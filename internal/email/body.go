@@ -6,24 +6,26 @@ import (
 
 // readBody chooses the text and the HTML of a message and lists everything else as attachments.
 func (m *Message) readBody(root *node) {
-	b := m.bodies(root, false, true)
+	b := m.bodies(root, false, true, taken{})
 	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
 }
 
 // bodies are the texts that are shown one below the other.
 type bodies struct{ texts, htmls []string }
 
+// taken are the kinds of text that an alternative before has given: another one is not shown.
+type taken struct{ text, html bool }
+
 // bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is inline. A part stands
 // alone where it is no one's neighbour: the message itself, its alternatives and the root of what is related.
-func (m *Message) bodies(n *node, related, alone bool) (b bodies) {
+func (m *Message) bodies(n *node, related, alone bool, before taken) (b bodies) {
 	if len(n.children) == 0 {
-		return m.leaf(n, related, alone)
+		return m.leaf(n, related, alone, before)
 	}
 	switch n.media {
 	case "multipart/alternative": // one of each kind
 		for _, child := range n.children {
-			taken := child.media == "text/plain" && len(b.texts) > 0 || child.media == "text/html" && len(b.htmls) > 0
-			c := m.bodies(child, related, alone && !taken)
+			c := m.bodies(child, related, alone, taken{before.text || len(b.texts) > 0, before.html || len(b.htmls) > 0})
 			if len(b.texts) == 0 {
 				b.texts = c.texts
 			}
@@ -41,14 +43,14 @@ func (m *Message) bodies(n *node, related, alone bool) (b bodies) {
 		}
 		for i, child := range n.children {
 			if i == root {
-				b = m.bodies(child, related, alone)
+				b = m.bodies(child, related, alone, before)
 				continue
 			}
 			m.attachAll(child)
 		}
 	default:
 		for _, child := range n.children {
-			c := m.bodies(child, related, child.media == "multipart/alternative" || child.media == "multipart/related")
+			c := m.bodies(child, related, child.media == "multipart/alternative" || child.media == "multipart/related", before)
 			b.texts = append(b.texts, c.texts...)
 			b.htmls = append(b.htmls, c.htmls...)
 		}
@@ -56,8 +58,12 @@ func (m *Message) bodies(n *node, related, alone bool) (b bodies) {
 	return b
 }
 
-// leaf is a text, or becomes an attachment: what has a name is one, but where it stands alone the sender only named the text.
-func (m *Message) leaf(n *node, related, alone bool) (b bodies) {
+// leaf is a text, or becomes an attachment: what has a name is one, but where it stands alone and is the first of its
+// kind the sender only named the text.
+func (m *Message) leaf(n *node, related, alone bool, before taken) (b bodies) {
+	if n.media == "text/plain" && before.text || n.media == "text/html" && before.html {
+		alone = false
+	}
 	switch {
 	case n.disposition == "attachment", n.filename() != "" && !alone:
 	case n.media == "text/plain":

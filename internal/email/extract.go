@@ -137,14 +137,14 @@ func textLinks(text string) (links []string) {
 }
 
 // trimLink drops what ends a sentence, a closing bracket that the link does not open, and a mark of emphasis: one that tokens end with only
-// where it stands before the link as well.
+// where it stands before the link as well, or behind another mark.
 func trimLink(l string, before byte) string {
 	for l != "" {
 		last := l[len(l)-1]
 		switch last {
 		case '.', ',', ';', ':', '!', '?', '\'', '*':
 		case '_', '~':
-			if before != last {
+			if before != last && !strings.HasSuffix(l[:len(l)-1], "*") {
 				return l
 			}
 		case ')', ']':

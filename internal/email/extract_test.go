@@ -117,6 +117,8 @@ func TestLinks(t *testing.T) {
 ">`, []string{"https://example.com/area"}},
 		{"https://example.com/t/V1StGXR8_Z5j_ *https://example.com/b*, _https://example.com/c_. 'https://example.com/d' **See https://example.com/e~**", "",
 			[]string{"https://example.com/t/V1StGXR8_Z5j_", "https://example.com/b", "https://example.com/c", "https://example.com/d", "https://example.com/e~"}},
+		{"_*https://example.com/a*_ *_https://example.com/b_* ~**https://example.com/c**~ *https://example.com/d_*", "",
+			[]string{"https://example.com/a", "https://example.com/b", "https://example.com/c", "https://example.com/d_"}},
 		{"ftp://example.com/ file:///etc/passwd ://x http:// https://", "", []string{}},
 		{"日本語https://example.jp/道。続き", "", []string{"https://example.jp/道"}},
 	} {

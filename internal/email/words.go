@@ -107,7 +107,7 @@ func toUTF8(text []byte, name string) (string, bool) {
 	name = strings.ToLower(strings.Trim(name, " \t\"'"))
 	switch name {
 	case "", "utf-8", "utf8", "us-ascii", "ascii", "unknown-8bit", "x-unknown", "8bit", "binary", "default",
-		"ansi_x3.4-1968", "ansi_x3.4-1986", "iso_646.irv:1991", "iso646-us": // the names of ASCII that the C library gives, as cron does
+		"ansi_x3.4-1968", "ansi_x3.4-1986", "iso_646.irv:1991", "iso646-us", "us", "cp367", "ibm367", "csascii", "iso-ir-6": // all names of ASCII: the C library gives long ones, as cron does
 		return guessUTF8(string(text)), true
 	case "iso-8859-1", "latin1": // what is sent under this name is the superset (WHATWG Encoding)
 		name = "windows-1252"
