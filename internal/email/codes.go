@@ -32,12 +32,16 @@ var afterCode = []string{"to verify", "to sign in", "to log in", "to login", "to
 // otherCodes are words before "code" that make it another thing.
 var otherCodes = []string{"zip", "postal", "post", "area", "country", "error", "status", "exit", "source", "qr", "bar", "promo", "promotion", "promotional", "coupon", "discount", "voucher", "dress", "response", "sort"}
 
+// otherKods are such words of the languages of Scandinavia, before "kode" and "kod".
+var otherKods = []string{"fejl", "feil", "lands", "status", "områdes"}
+
 // found is a code with how likely it is one, less being likelier.
 type found struct {
 	code        string
 	doubt       int
 	offset, end int  // in its text
 	mixed       bool // has small letters, as words have: it counts right behind its announcement alone
+	row         bool // digits one by one: before its announcement it counts at the beginning of a line alone
 }
 
 // codesIn finds what looks like a code near words that announce one. The texts are read in order; a code that several have counts once.
@@ -90,7 +94,7 @@ func codesNear(text string) (all []found) {
 		}
 		for _, f := range candidates(text, m.end, ahead) {
 			gap := text[m.end:f.offset]
-			if f.mixed && !announced(gap) {
+			if f.mixed && !announced(text, gap, f) {
 				continue
 			}
 			f.doubt += len(gap) + 40*min(strings.Count(gap, "\n"), 2) + 40*strings.Count(gap, ". ")
@@ -107,7 +111,7 @@ func codesNear(text string) (all []found) {
 			behind--
 		}
 		for _, f := range candidates(text, behind, m.start) {
-			if f.mixed || f.end > m.start {
+			if f.mixed || f.end > m.start || f.row && !beginsLine(text, f.offset) {
 				continue
 			}
 			gap := text[f.end:m.start]
@@ -118,11 +122,23 @@ func codesNear(text string) (all []found) {
 	return slices.DeleteFunc(all, func(f found) bool { return f.doubt > maxDoubt })
 }
 
-// announced reports whether there is nothing between the word that announces a code and the code but what joins them.
-func announced(gap string) bool {
-	gap = strings.TrimLeft(gap, " \t\u00a0")
-	gap = strings.TrimPrefix(gap, "is")
-	return strings.Trim(gap, " \t\r\n\u00a0:：=\"'[(*") == ""
+// announced reports whether nothing stands between the word that announces a code and a code with small letters but
+// what joins them. Where not even that does, the code has a line of its own, and digits in more than one place.
+func announced(text, gap string, f found) bool {
+	rest, is := strings.CutPrefix(strings.TrimLeft(gap, " \t\u00a0"), "is")
+	if strings.Trim(rest, " \t\r\n\u00a0:：=\"'[(*") != "" {
+		return false
+	}
+	return is || strings.ContainsAny(rest, ":：=") || aloneOnLine(text, f.offset, f.end) && digitRuns(f.code) > 1
+}
+
+func digitRuns(s string) (n int) {
+	for i := 0; i < len(s); i++ {
+		if isDigit(s[i]) && (i == 0 || !isDigit(s[i-1])) {
+			n++
+		}
+	}
+	return n
 }
 
 // withoutLinks blanks web addresses, whose numbers are no codes.
@@ -189,7 +205,8 @@ func announces(lower string, at int, word string) bool {
 	case first >= 0x3000: // scripts without spaces between words
 		return true
 	case hasAnyPrefix(word, []string{"kod", "kód", "код"}): // which take endings
-		return !unicode.IsLetter(before) || before == 's' && endsWithLetter(lower[:at-1]) // engangskode, verifieringskod
+		return !unicode.IsLetter(before) && !hasAnySuffix(strings.TrimRight(lower[:at], " -\t"), otherKods) ||
+			before == 's' && endsWithLetter(lower[:at-1]) && !hasAnySuffix(lower[:at], otherKods) // engangskode, verifieringskod
 	case len(word) <= 4 && word != "code" && (unicode.IsLetter(before) || unicode.IsLetter(after)):
 		return false
 	case word == "code" && unicode.IsLetter(after) && !strings.HasPrefix(lower[at:], "codes"):
@@ -197,11 +214,7 @@ func announces(lower string, at int, word string) bool {
 	}
 	if word == "code" {
 		preceding := strings.TrimRight(lower[max(0, at-14):at], " -\t")
-		for _, other := range otherCodes {
-			if strings.HasSuffix(preceding, other) {
-				return false
-			}
-		}
+		return !hasAnySuffix(preceding, otherCodes)
 	}
 	return true
 }
@@ -213,19 +226,20 @@ func candidates(text string, from, to int) (all []found) {
 			i++
 			continue
 		}
-		code, end := spaced(text, i)
+		code, end, next := spaced(text, i)
+		row := end > i+1 && end-i > len(code) && !isDigit(text[i+1])
 		if end == 0 {
 			end = i
 			for end < to && (isCodeByte(text[end]) || text[end] == '-' && end+1 < to && isCodeByte(text[end+1])) {
 				end++
 			}
-			code = text[i:end]
+			code, next = text[i:end], end
 		}
-		if f := (found{code: code, offset: i, end: end, doubt: 15}); standsAlone(text, i, end) && (isCode(code) || isMixedCode(code)) {
+		if f := (found{code: code, offset: i, end: end, doubt: 15, row: row}); standsAlone(text, i, end) && (isCode(code) || isMixedCode(code)) {
 			switch {
 			case !isCode(code):
 				f.doubt, f.mixed = 30, true
-			case len(code) == 4 && (strings.HasPrefix(code, "19") || strings.HasPrefix(code, "20")): // a year?
+			case isYear(code):
 				f.doubt = 100
 			case isDigits(f.code):
 				f.doubt = 0
@@ -235,7 +249,7 @@ func candidates(text string, from, to int) (all []found) {
 			}
 			all = append(all, f)
 		}
-		i = end
+		i = next
 	}
 	return all
 }
@@ -243,12 +257,13 @@ func candidates(text string, from, to int) (all []found) {
 // maxBlank is the space between two digits of a code that is spaced: cells of a table, a line each.
 const maxBlank = 64
 
-// spaced reads digits with space between them: one by one, or two groups of three or of four. The end is 0 when there are none at i; the code is empty
-// for a longer row of such groups, the number of a card or of a telephone.
-func spaced(text string, i int) (code string, end int) {
+// spaced reads digits with space between them: one by one, or two groups of three or of four; of two groups that are
+// not one code it is the first. The search goes on at next. The end is 0 when there are none at i; the code is empty
+// for a longer row of such groups, the number of a card or of a telephone, and for two years.
+func spaced(text string, i int) (code string, end, next int) {
 	size := digitsAt(text, i)
 	if size != 1 && size != 3 && size != 4 || size == 1 && rowBefore(text, i) {
-		return "", 0
+		return "", 0, 0
 	}
 	groups := []string{text[i : i+size]}
 	end = i + size
@@ -261,12 +276,58 @@ func spaced(text string, i int) (code string, end int) {
 	}
 	code = strings.Join(groups, "")
 	switch {
-	case size == 1 && 4 <= len(code) && len(code) <= 8, size > 1 && len(groups) == 2:
-		return code, end
-	case size > 1 && len(groups) > 2:
-		return "", end
+	case size == 1 && 4 <= len(code) && len(code) <= 8 && !counts(code) && !goesOn(text, end):
+		return code, end, end
+	case size == 1:
+		return "", 0, 0
+	case len(groups) > 2, len(groups) == 2 && isYear(groups[0]) && isYear(groups[1]):
+		return "", end, end
+	case len(groups) == 2 && joins(text, i, end, groups):
+		return code, end, end
+	case len(groups) == 2 && size == 4 && !isYear(groups[0]):
+		return groups[0], i + size, end
 	}
-	return "", 0
+	return "", 0, 0
+}
+
+// joins reports whether two groups of digits are one code, and not a code with a year or another number behind it.
+func joins(text string, from, to int, groups []string) bool {
+	switch {
+	case !standsAlone(text, from, to):
+		return false
+	case len(groups[0]) != 4:
+		return true
+	case aloneOnLine(text, from, to):
+		return true
+	case isYear(groups[0]) || isYear(groups[1]):
+		return false
+	}
+	rest := strings.TrimLeft(text[to:min(to+maxBlank, len(text))], " \t\u00a0")
+	next, _ := utf8.DecodeRuneInString(rest)
+	return !unicode.IsDigit(next) && (!unicode.IsLetter(next) || next >= 0x3000) || hasAnyPrefix(rest, []string{"is ", "and ", "to "})
+}
+
+// isYear reports whether four digits may be one.
+func isYear(digits string) bool {
+	return len(digits) == 4 && (strings.HasPrefix(digits, "19") || strings.HasPrefix(digits, "20"))
+}
+
+// counts reports digits that ascend or descend by one each, as the answers of a survey do.
+func counts(digits string) bool {
+	step := int(digits[1]) - int(digits[0])
+	for i := 1; i < len(digits); i++ {
+		if int(digits[i])-int(digits[i-1]) != step {
+			return false
+		}
+	}
+	return step == 1 || step == -1
+}
+
+// goesOn reports whether another number stands behind a row of single digits: in its line, or alone in the next.
+func goesOn(text string, end int) bool {
+	next := end + blankAt(text, end, true)
+	n := digitsAt(text, next)
+	return n > 0 && (!strings.Contains(text[end:next], "\n") || aloneOnLine(text, next, next+n))
 }
 
 // digitsAt is how many digits there are at an offset, 9 for more.
@@ -346,7 +407,7 @@ func isCode(token string) bool {
 	return 4 <= len(plain) && len(plain) <= 10 && len(groups) <= 3
 }
 
-// isMixedCode reports letters of any case with digits among them.
+// isMixedCode reports letters of any case with digits among them, and not behind them alone.
 func isMixedCode(token string) bool {
 	digits := 0
 	for i := 0; i < len(token); i++ {
@@ -355,6 +416,9 @@ func isMixedCode(token string) bool {
 		} else if !isCodeByte(token[i]) {
 			return false
 		}
+	}
+	if isDigits(strings.TrimLeftFunc(token, unicode.IsLetter)) && !isDigit(token[0]) {
+		return false // Chrome119
 	}
 	return 5 <= len(token) && len(token) <= 10 && 0 < digits && digits < len(token)
 }
@@ -371,6 +435,10 @@ func beginsLine(text string, at int) bool {
 
 func isCodeByte(c byte) bool {
 	return isDigit(c) || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+func hasAnySuffix(s string, suffixes []string) bool {
+	return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(s, suffix) })
 }
 
 func endsWithLetter(s string) bool {
