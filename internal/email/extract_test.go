@@ -102,7 +102,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// unevenFolds has letters whose lower case is shorter and ones whose lower case is longer, so that the length of both is the same.
+// unevenFolds has letters whose lower case is shorter and ones whose lower case is longer: the length of both is the
+// same.
 const unevenFolds = "İİİ 1 2 3 4 5 6 to verify ȺȺȺ"
 
 func TestLettersOfUnevenCaseShiftNoCode(t *testing.T) {

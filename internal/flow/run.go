@@ -327,7 +327,8 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 	return more, err
 }
 
-// take has a flow judge an event. One that can not be judged without a panic fails the flow, and neither the node nor other flows.
+// take has a flow judge an event. One that can not be judged without a panic fails the flow, and neither the
+// node nor other flows.
 func (s *Service) take(h *held, e *hookglass.Event, load func() error) error {
 	defer func() {
 		if r := recover(); r != nil {
