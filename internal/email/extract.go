@@ -75,7 +75,7 @@ func readHTML(document string) (links []string, shown string) {
 			element := atom.Lookup(name)
 			switch element {
 			case atom.Script, atom.Style, atom.Title, atom.Template:
-				if kind == html.StartTagToken {
+				if kind != html.EndTagToken { // also <script/>, as browsers have it
 					hidden = element
 				} else if hidden == element {
 					hidden = 0

@@ -170,3 +170,17 @@ func TestWhatIsExtractedIsBounded(t *testing.T) {
 		t.Errorf("%d links, %d codes", len(e.Links), len(e.Codes))
 	}
 }
+
+func TestWhatHTMLDoesNotShow(t *testing.T) {
+	for _, c := range []struct{ html, want string }{
+		{"<p>a<script>b</script>c</p>", "ac"},
+		{"<p>a<script/>b</script>c</p>", "ac"},
+		{"<p>a<style/>b</style>c</p>", "ac"},
+		{"<p>a<b/>c</p>", "ac"},
+	} {
+		m := email.Parse([]byte("Content-Type: text/html\r\n\r\n" + c.html))
+		if got := strings.TrimSpace(m.Shown()); got != c.want {
+			t.Errorf("%s shows %q, want %q", c.html, got, c.want)
+		}
+	}
+}
