@@ -18,4 +18,7 @@ func Compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (head, body
 func (c Chaos) Fate(n uint64) any { return c.fate(n) }
 
 // CatchUp delivers what was captured since a time.
-func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since) }
+func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since, nil) }
+
+// Away is how long a listener was without a connection.
+func Away(lost time.Time, gaps []api.Gap) time.Duration { return away(lost, gaps) }

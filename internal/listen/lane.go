@@ -51,6 +51,9 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 	s, fresh := l.seen.note(r.ID)
 	if !fresh {
 		l.mu.Unlock()
+		if !ok {
+			return nil
+		}
 		return s
 	}
 	if !ok {

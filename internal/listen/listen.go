@@ -109,6 +109,7 @@ type Listener struct {
 	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
 	from     time.Time       // and by the server's clock
 	gone     map[string]bool // endpoints that the server does not give
+	outage   *outage         // what is known of it; nil: none is being caught up on
 	gaps     map[string]bool // that were seen
 	commands map[string]bool // replays that were done
 

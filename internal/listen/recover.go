@@ -3,7 +3,6 @@ package listen
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"hookglass"
@@ -23,54 +22,53 @@ func (l *Listener) recover(ctx context.Context) {
 	if l.from.IsZero() && !lost.IsZero() {
 		l.from = l.lastSign(lost).Add(-overlap)
 	}
-	from := l.from
-	l.mu.Unlock()
-	if lost.IsZero() && l.cfg.Recover == RecoverNone {
-		return
+	from, o := l.from, l.outage
+	if o == nil && !lost.IsZero() {
+		o = newOutage()
+		l.outage = o
 	}
+	l.mu.Unlock()
 	var gaps []api.Gap
 	err := l.persist(ctx, func() (err error) {
 		gaps, err = l.cfg.Client.Gaps(ctx, l.ids())
 		return err
 	})
 	if err != nil {
-		l.failedToRecover(ctx, err)
+		if !lost.IsZero() || l.cfg.Recover != RecoverNone {
+			l.failedToRecover(ctx, err)
+		}
 		return
 	}
 	fresh := l.fresh(gaps)
 	if lost.IsZero() {
-		l.recoverEarlier(ctx, gaps)
+		if l.cfg.Recover != RecoverNone {
+			l.recoverEarlier(ctx, gaps)
+		}
 		return
 	}
-	var all outcome
-	if l.cfg.Recover == RecoverNone {
+	o.found(gaps, fresh)
+	if l.cfg.Recover != RecoverNone {
 		for _, g := range gaps {
-			all.attempted += int(g.Counts.Pending)
-		}
-	} else {
-		for _, g := range gaps {
-			got := l.recoverGap(ctx, g, l.oldest())
-			if !slices.ContainsFunc(fresh, func(f api.Gap) bool { return f.ID == g.ID }) {
-				got.left = 0 // it was left before
-			}
-			all.add(got)
+			o.leave(g, l.recoverGap(ctx, g, l.oldest(), o).left)
 		}
 		// What was on its way when the connection broke fell into no gap, if the server thought that it had arrived.
-		all.add(l.since(ctx, from))
+		l.since(ctx, from, o)
 	}
+	all := o.total(ctx, l.cfg.Recover == RecoverNone)
 	if ctx.Err() != nil {
 		return // the next session goes on with it
 	}
 	l.mu.Lock()
-	l.lost, l.from = time.Time{}, time.Time{}
+	l.lost, l.from, l.outage = time.Time{}, time.Time{}, nil
 	l.mu.Unlock()
-	l.tell(Offline{For: away(lost, fresh), Missed: all.attempted + all.left, Delivered: all.succeeded, Failed: all.failed})
+	l.tell(Offline{For: away(lost, o.ended()), Missed: all.attempted + all.left, Delivered: all.succeeded, Failed: all.failed})
 }
 
-// away is how long a listener was without a connection. The clock of a process may stand still while its machine sleeps, and what the network had
-// kept is read after that; so the wall clock counts, and the server's word on the gaps that have ended now.
+// away is how long a listener was without a connection. The clock of a process may stand still while its machine
+// sleeps, and the wall clock may be set back; what the network had kept is read after that. So the longest counts, of
+// both and of the server's word on the gaps that have ended now.
 func away(lost time.Time, gaps []api.Gap) time.Duration {
-	away := time.Now().Round(0).Sub(lost.Round(0))
+	away := max(time.Since(lost), time.Now().Round(0).Sub(lost.Round(0)))
 	var from, to time.Time
 	for _, g := range gaps {
 		if g.ReconnectedAt == nil {
@@ -108,7 +106,7 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 		if end.Before(l.oldest()) {
 			continue
 		}
-		got := l.recoverGap(ctx, g, l.oldest())
+		got := l.recoverGap(ctx, g, l.oldest(), nil)
 		if ctx.Err() == nil && got.attempted > 0 {
 			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.attempted, Delivered: got.succeeded, Failed: got.failed})
 		}
@@ -156,18 +154,8 @@ func (l *Listener) lastSign(lost time.Time) time.Time {
 	return l.ping
 }
 
-// outcome counts what became of events that were caught up on.
-type outcome struct{ attempted, succeeded, failed, left int }
-
-func (o *outcome) add(more outcome) {
-	o.attempted += more.attempted
-	o.succeeded += more.succeeded
-	o.failed += more.failed
-	o.left += more.left
-}
-
 // recoverGap delivers the events of a gap, from a time on, and tells the server.
-func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time) outcome {
+func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, of *outage) outcome {
 	lane := l.lanes[g.EndpointID]
 	switch {
 	case lane == nil:
@@ -189,7 +177,7 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time) 
 		if err != nil {
 			break
 		}
-		total.add(lane.deliverAll(ctx, page.Data, oldest))
+		total.add(lane.deliverAll(ctx, page.Data, oldest, of))
 		if page.Meta == nil || page.Meta.NextCursor == nil || ctx.Err() != nil {
 			break
 		}
@@ -219,7 +207,7 @@ func (l *Listener) recovered(ctx context.Context, g api.Gap, said api.RecoverGap
 }
 
 // deliverAll delivers events and returns when each is settled.
-func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldest time.Time) (o outcome) {
+func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldest time.Time, of *outage) (o outcome) {
 	var sights []*sight
 	for i := range events {
 		r := &events[i]
@@ -229,28 +217,21 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 		}
 		if s := a.offer(ctx, r, true); s != nil {
 			sights = append(sights, s)
+			of.take(r.ID, s)
 		} else if ctx.Err() != nil {
 			break
 		}
 	}
 	for _, s := range sights {
-		select {
-		case <-s.done:
-			o.attempted++
-			if s.ok {
-				o.succeeded++
-			} else {
-				o.failed++
-			}
-		case <-ctx.Done():
-			return o
+		if !o.settled(ctx, s) {
+			break
 		}
 	}
 	return o
 }
 
 // since delivers what was captured since a time and not delivered yet, again and again until nothing new is there.
-func (l *Listener) since(ctx context.Context, t time.Time) (total outcome) {
+func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 	if oldest := l.oldest(); t.Before(oldest) {
 		t = oldest // what is not wanted would be listed each time
 	}
@@ -265,28 +246,27 @@ func (l *Listener) since(ctx context.Context, t time.Time) (total outcome) {
 			})
 			var refused *client.Error
 			if errors.As(err, &refused) && refused.Status == 422 {
-				return total // older than what is kept: there is nothing
+				return // older than what is kept: there is nothing
 			}
 			if err != nil {
 				l.failedToRecover(ctx, err)
-				return total
+				return
 			}
 			for id, some := range l.unseen(page.Data) {
 				fresh = true
-				total.add(l.lanes[id].deliverAll(ctx, some, time.Time{}))
+				l.lanes[id].deliverAll(ctx, some, time.Time{}, of)
 			}
 			l.mu.Lock()
 			full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
 			l.mu.Unlock()
 			if full {
-				return total
+				return
 			}
 			if more = page.Meta != nil && page.Meta.NextCursor != nil; more {
 				cursor = *page.Meta.NextCursor
 			}
 		}
 	}
-	return total
 }
 
 // unseen are those of some events that were not seen yet, by endpoint.
@@ -307,7 +287,7 @@ func (l *Listener) catchUp(ctx context.Context, since time.Time) {
 	l.mu.Lock()
 	l.behind = time.Time{}
 	l.mu.Unlock()
-	l.since(ctx, since.Add(-time.Second))
+	l.since(ctx, since.Add(-time.Second), nil)
 }
 
 func (l *Listener) failedToRecover(ctx context.Context, err error) {

@@ -45,6 +45,7 @@ type server struct {
 	results  []api.TunnelReplayResult
 	beats    int
 	left     int // unsubscribes
+	listed   int // lists of gaps
 	closed   []websocket.StatusCode
 }
 
@@ -324,6 +325,7 @@ func (s *server) counts(g *gap) (c api.GapCounts) {
 func (s *server) listGaps(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.listed++
 	list := api.List[api.Gap]{Data: []api.Gap{}}
 	for _, g := range s.gaps {
 		if counts := s.counts(g); g.state != "recovered" && counts.Total > 0 && slices.Contains(r.URL.Query()["endpoint_ids[]"], g.endpoint) {

@@ -1,0 +1,110 @@
+package listen_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"hookglass/api"
+	"hookglass/internal/listen"
+)
+
+// What was missed before is no part of an outage, also where nothing is caught up on.
+func TestWithoutRecoveryAnOutageIsAsLongAsItWas(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now().Add(-26 * time.Hour), state: "open"}}
+	s.arrive(api.TunnelRequest{})
+	l := start(t, s, h.URL, func(c *listen.Config) { c.Recover = listen.RecoverNone })
+	eventually(t, "it has asked for the gaps", func() bool { return get(s, func() bool { return s.listed == 1 }) })
+	// The answer is read before an event that comes later is delivered, or shortly after.
+	live := s.arrive(api.TunnelRequest{})
+	eventually(t, "the live one", func() bool { return get(s, func() bool { return s.delivered(live) }) })
+	time.Sleep(300 * time.Millisecond)
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool {
+		return len(told[listen.Disconnected](l)) > 0 && get(s, func() bool { return len(s.gaps) == 2 })
+	})
+	s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	s.set(func() { s.down = false })
+	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if off := told[listen.Offline](l)[0]; off.Missed != 2 || off.Delivered != 0 || off.Failed != 0 || off.For > time.Minute {
+		t.Errorf("it tells %+v", off)
+	}
+	if sum, err := l.end(true); err != nil || sum.Delivered != 1 || len(told[listen.Warning](l)) != 0 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+// A waking machine finds its network, loses it and finds it again.
+func TestARecoveryThatIsInterruptedLosesNoCount(t *testing.T) {
+	s := newServer(t)
+	var l *local
+	var fine, slow string
+	h := newTarget(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/failed":
+			w.WriteHeader(500)
+		case "/slow":
+			eventually(t, "the others", func() bool {
+				return get(s, func() bool { return s.delivered(fine) && len(s.reports) == 2 })
+			})
+			s.cut()
+			eventually(t, "the second break", func() bool { return len(told[listen.Disconnected](l)) >= 2 })
+		}
+	})
+	l = start(t, s, h.URL, func(c *listen.Config) { c.Endpoints[0].Provider = "x" })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool {
+		return len(told[listen.Disconnected](l)) > 0 && get(s, func() bool { return len(s.gaps) == 1 })
+	})
+	old := s.arrive(api.TunnelRequest{DetectedProvider: "x"})
+	fine = s.arrive(api.TunnelRequest{DetectedProvider: "x"})
+	s.arrive(api.TunnelRequest{DetectedProvider: "x", Path: "/failed"})
+	slow = s.arrive(api.TunnelRequest{DetectedProvider: "x", Path: "/slow"})
+	s.arrive(api.TunnelRequest{DetectedProvider: "y"}) // nobody asked for it
+	s.set(func() {
+		s.events[0].RequestedAt.Time = time.Now().Add(-3 * time.Hour)
+		s.gaps[0].at = time.Now().Add(-time.Hour)
+		s.down = false
+	})
+	eventually(t, "it is back and has caught up", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if off := told[listen.Offline](l)[0]; off.Missed != 4 || off.Delivered != 2 || off.Failed != 1 || off.For.Round(time.Minute) != time.Hour {
+		t.Errorf("it tells %+v", off)
+	}
+	if ids := h.ids(); len(ids) != 3 || slices.Contains(ids, old) || !slices.Contains(ids, slow) {
+		t.Errorf("delivered %v", ids)
+	}
+	// The next outage begins anew.
+	s.cut()
+	eventually(t, "the next is told", func() bool { return len(told[listen.Offline](l)) == 2 })
+	if off := told[listen.Offline](l)[1]; off.Delivered != 0 || off.For > time.Minute {
+		t.Errorf("it tells %+v", off)
+	}
+	if sum, err := l.end(true); err != nil || sum.Delivered != 2 || sum.Failed != 1 || sum.Filtered != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+func TestAClockThatIsSetBackShortensNoOutage(t *testing.T) {
+	// A minute ago, as a clock showed it that was set back by an hour since. In its first word a time holds the seconds
+	// of the wall clock above 30 bits of nanoseconds.
+	lost := time.Now().Add(-time.Minute)
+	*(*uint64)(unsafe.Pointer(&lost)) += 3600 << 30
+	if wall := time.Until(lost.Round(0)); wall < 58*time.Minute || wall > 60*time.Minute {
+		t.Skip("times are made otherwise here")
+	}
+	if got := listen.Away(lost, nil).Round(time.Second); got != time.Minute {
+		t.Errorf("it was away for %v", got)
+	}
+	end := api.Time{Time: time.Now()}
+	gaps := []api.Gap{{StartedAt: api.Time{Time: end.Add(-5 * time.Minute)}, ReconnectedAt: &end}}
+	if got := listen.Away(lost, gaps).Round(time.Second); got != 5*time.Minute {
+		t.Errorf("it was away for %v, and the server says 5 minutes", got)
+	}
+}
