@@ -401,7 +401,8 @@ func TestTestsStandOutside(t *testing.T) {
 	}
 }
 
-// Comments are read beside the code: in the width that two windows have beside one another. What is indented in them is a table, and left alone.
+// Comments are read beside the code: in the width that two windows have beside one another. What is indented in them is
+// a table, and left alone.
 func TestCommentsAreNarrow(t *testing.T) {
 	const columns = 120
 	eachFile(t, func(_ pkg, _ string, fset *token.FileSet, file *ast.File) {

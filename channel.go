@@ -49,7 +49,8 @@ const (
 	DisabledGone    = "gone"    // it answered 410
 )
 
-// ChannelConfig is what people set on a channel, credentials included. Each kind has its own fields (decisions, section 13).
+// ChannelConfig is what people set on a channel, credentials included. Each kind has its own fields (decisions, section
+// 13).
 type ChannelConfig struct {
 	WebhookURL string   `json:",omitempty"` // slack, discord, teams
 	BotToken   string   `json:",omitempty"` // telegram
@@ -75,7 +76,8 @@ func (c Channel) FollowsCaptures() bool {
 	return slices.Contains(c.Events, ActivityWebhookReceived) || slices.Contains(c.Events, ActivityEmailReceived)
 }
 
-// Message is what a channel is told. Chat and mail show Title and Text; a webhook gets the rest, as the activity feed has it.
+// Message is what a channel is told. Chat and mail show Title and Text; a webhook gets the rest, as the activity feed
+// has it.
 type Message struct {
 	ID         string // the same for every attempt
 	Type       string

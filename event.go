@@ -56,8 +56,9 @@ type Reply struct {
 // Unanswered reports whether the sender is given no answer at all: its connection is reset when the delay is over.
 func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCustom }
 
-// Sent is the header of the answer to a method with what is written to every answer that has a length: 204 and 304 have none (RFC 9110, sections
-// 15.3.5 and 15.4.5), and HEAD is told none where the body that GET would have had is not there (section 8.6).
+// Sent is the header of the answer to a method with what is written to every answer that has a length: 204 and 304 have
+// none (RFC 9110, sections 15.3.5 and 15.4.5), and HEAD is told none where the body that GET would have had is not
+// there (section 8.6).
 func (r *Reply) Sent(method string) Headers {
 	if r.Status == 204 || r.Status == 304 || r.Unanswered() || method == "HEAD" && len(r.Body) == 0 {
 		return r.Headers
@@ -175,5 +176,6 @@ func ParseWire(wire []byte) Headers {
 	return h
 }
 
-// IgnoreReasons are the reasons for which an event may be ignored (spec, "Step configurations"); the first is the default.
+// IgnoreReasons are the reasons for which an event may be ignored (spec, "Step configurations"); the first is the
+// default.
 var IgnoreReasons = []string{"noise", "mistake", "resolved", "test"}

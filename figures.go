@@ -41,8 +41,8 @@ const (
 // Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts").
 func (o Outcome) Bad() bool { return o.StatusCode == 0 || o.StatusCode >= 400 }
 
-// Figures count what arrived at an endpoint in a time, also what was deleted later, and what was delivered. Times are counted in
-// buckets of TimeBucket, so that figures can be added up.
+// Figures count what arrived at an endpoint in a time, also what was deleted later, and what was delivered. Times are
+// counted in buckets of TimeBucket, so that figures can be added up.
 type Figures struct {
 	Events     int64                 `json:"n,omitempty"` // all that arrived
 	Bytes      int64                 `json:"b,omitempty"`

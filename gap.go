@@ -8,7 +8,8 @@ const PrefixTunnelGap = "tgap"
 // GapState is how far the recovery of an outage is.
 type GapState string
 
-// The states of a gap (spec, "Tunnel gap states"). Only a recovery moves it to partial and recovered; from recovered nothing moves it.
+// The states of a gap (spec, "Tunnel gap states"). Only a recovery moves it to partial and recovered; from recovered
+// nothing moves it.
 const (
 	GapOpen        GapState = "open"        // no session is back
 	GapReconnected GapState = "reconnected" // one is
@@ -38,8 +39,8 @@ type Gap struct {
 	Counts        GapCounts
 }
 
-// GapCounts say what became of the events of a gap. Each event is in exactly one of Recovered, Failed, Pending and Expired, and
-// Total is their sum.
+// GapCounts say what became of the events of a gap. Each event is in exactly one of Recovered, Failed, Pending and
+// Expired, and Total is their sum.
 type GapCounts struct {
 	Total     int64
 	Retained  int64 // still stored
@@ -49,8 +50,8 @@ type GapCounts struct {
 	Expired   int64 // deleted before they were delivered
 }
 
-// AfterRecovery is the state of a gap once a client said that it has recovered what it could: what it claims does not matter, what was
-// reported does.
+// AfterRecovery is the state of a gap once a client said that it has recovered what it could: what it claims does not
+// matter, what was reported does.
 func (g *Gap) AfterRecovery() GapState {
 	switch {
 	case g.State == GapOpen || g.State == GapRecovered:

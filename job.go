@@ -7,7 +7,8 @@ type Job interface {
 	Kind() string
 }
 
-// Queued is a job that is worked in a queue of its own: it waits for others' machines, and what waits behind it does so too.
+// Queued is a job that is worked in a queue of its own: it waits for others' machines, and what waits behind it does so
+// too.
 type Queued interface {
 	Job
 	// Queue names the queue; stable, because it is stored.

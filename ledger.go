@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Ledger is what became of all that arrived at one endpoint in a time. Its sums are added up from different books, so that they can disagree:
-// figures, which count each event once when it arrives and once when it is erased; the events that are there; and what each consumer wrote down.
+// Ledger is what became of all that arrived at one endpoint in a time. Its sums are added up from different books, so
+// that they can disagree: figures, which count each event once when it arrives and once when it is erased; the events
+// that are there; and what each consumer wrote down.
 type Ledger struct {
 	From, To time.Time // whole minutes, or hours; To is not included
 	Since    time.Time // from when on erased and refused arrivals are in the books; zero: always

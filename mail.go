@@ -14,20 +14,21 @@ type Envelope struct {
 // AuthPending is the result of a check that has not been made yet.
 const AuthPending = "pending"
 
-// Authentication are the results of the checks that tell whether a mail is from whom it says: words of RFC 8601, section 2.7,
-// or AuthPending.
+// Authentication are the results of the checks that tell whether a mail is from whom it says: words of RFC 8601,
+// section 2.7, or AuthPending.
 type Authentication struct{ SPF, DKIM, DMARC string }
 
-// Bounds of how long what tells others of a mail waits for its verdict. All of the look-up takes ten seconds; the rest is for one that has to queue,
-// and a receiver that waits for mail is not kept waiting by a verdict that never comes.
+// Bounds of how long what tells others of a mail waits for its verdict. All of the look-up takes ten seconds; the rest
+// is for one that has to queue, and a receiver that waits for mail is not kept waiting by a verdict that never comes.
 const (
 	verdictPatience = 30 * time.Second
 	verdictSoon     = 100 * time.Millisecond
 	verdictLatest   = time.Second
 )
 
-// VerdictWait is how soon to look again whether the results are there of an event that is a mail, before it is delivered and actions run on it: later the longer it took, from 0.1 s
-// to 1 s. It is 0 where nothing is waited for: they are there, or were not within 30 s after reception, or the event is no mail.
+// VerdictWait is how soon to look again whether the results are there of an event that is a mail, before it is
+// delivered and actions run on it: later the longer it took, from 0.1 s to 1 s. It is 0 where nothing is waited for:
+// they are there, or were not within 30 s after reception, or the event is no mail.
 func (e *Event) VerdictWait(now time.Time) time.Duration {
 	if e.Type != EventEmail || e.Authentication.SPF != AuthPending {
 		return 0

@@ -97,7 +97,8 @@ func (e Entitlements) MayTransform() error {
 	return nil
 }
 
-// MayCompose answers plan_required below Business (spec, "Plan limits"): steps that go by what an earlier one made or became.
+// MayCompose answers plan_required below Business (spec, "Plan limits"): steps that go by what an earlier one made or
+// became.
 func (e Entitlements) MayCompose() error {
 	if e.plan != PlanBusiness {
 		return Errorf(CodePlanRequired, "Steps that look at earlier steps need the Business plan.")

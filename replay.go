@@ -21,7 +21,8 @@ const (
 	SignatureResign   SignatureMode = "resign"
 )
 
-// DefaultSignatureMode is used where a caller names none. The specification leaves it open; decisions, section 7, settles it.
+// DefaultSignatureMode is used where a caller names none. The specification leaves it open; decisions, section 7,
+// settles it.
 const DefaultSignatureMode = SignaturePreserve
 
 // ReplayOptions are the modes of a replay. They apply to webhooks; mail ignores them.
@@ -56,7 +57,8 @@ func (o ReplayOptions) Plain() bool {
 	return o.Identity != IdentityRegenerate && o.Signature != SignatureResign
 }
 
-// Permitted answers payment_method_required where a mode needs a right that the account lacks (spec, Replay rules 3 and 4).
+// Permitted answers payment_method_required where a mode needs a right that the account lacks (spec, Replay rules 3 and
+// 4).
 func (o ReplayOptions) Permitted(e Entitlements) error {
 	if o.Plain() {
 		return nil

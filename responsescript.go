@@ -19,7 +19,8 @@ type ScriptedAnswer struct {
 	Times      int           // attempts that it answers in a row, 1 or more
 }
 
-// Bounds of a script. A delay is that of a custom answer (decisions, section 4); the slowest senders known wait for a minute or two.
+// Bounds of a script. A delay is that of a custom answer (decisions, section 4); the slowest senders known wait for a
+// minute or two.
 const (
 	MaxScript        = 1000 // characters
 	MaxScriptEntries = 100
@@ -32,10 +33,11 @@ const (
 	DefaultHold = 60 * time.Second
 )
 
-// ParseResponseScript reads a script: entries separated by commas, each a status from 200 to 599, "reset" (the connection is
-// closed at once, without an answer) or "timeout" (it is held, then closed), and behind it, in this order and each at most once,
-// "+2s" (a delay, or the time of a timeout), "@30s" (Retry-After, behind a status) and "*3" (so many attempts in a row).
-// It answers validation_failed for the field response_script, and says which entry is at fault.
+// ParseResponseScript reads a script: entries separated by commas, each a status from 200 to 599, "reset" (the
+// connection is closed at once, without an answer) or "timeout" (it is held, then closed), and behind it, in this order
+// and each at most once, "+2s" (a delay, or the time of a timeout), "@30s" (Retry-After, behind a status) and "*3" (so
+// many attempts in a row). It answers validation_failed for the field response_script, and says which entry is at
+// fault.
 func ParseResponseScript(text string) (ResponseScript, error) {
 	if len(text) > MaxScript {
 		return nil, Invalid("response_script", "may have %d characters at most", MaxScript)

@@ -48,7 +48,8 @@ func deliveryKey(kind IdentityKind, provider, eventType string, what []byte) (k 
 	return k
 }
 
-// RetryProfile is how senders attempted what an endpoint captured: deliveries, each with its attempts, and what they have in common.
+// RetryProfile is how senders attempted what an endpoint captured: deliveries, each with its attempts, and what they
+// have in common.
 type RetryProfile struct {
 	Events    int // that were looked at, the newest that were asked for
 	More      bool
@@ -60,7 +61,8 @@ type RetryProfile struct {
 // GroupState is what became of a delivery.
 type GroupState string
 
-// The states. Whether a sender has given up can only be supposed: it has when it was silent for three times as long as ever before.
+// The states. Whether a sender has given up can only be supposed: it has when it was silent for three times as long as
+// ever before.
 const (
 	GroupDelivered GroupState = "delivered" // an attempt was answered with 2xx
 	GroupWaiting   GroupState = "waiting"   // none was, and another attempt may come

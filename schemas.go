@@ -2,7 +2,8 @@ package hookglass
 
 import "time"
 
-// EventSchema is what is known of the JSON bodies of one event type at an endpoint. The schemas are as the package that infers them writes them.
+// EventSchema is what is known of the JSON bodies of one event type at an endpoint. The schemas are as the package that
+// infers them writes them.
 type EventSchema struct {
 	Num         int64 // the row; never shown
 	EndpointNum int64

@@ -2,8 +2,8 @@ package hookglass
 
 import "time"
 
-// Share is a link by which anybody may read one event, without what is secret in it, until it expires or is revoked. Its
-// text exists only in the answer that created it; the store keeps a hash.
+// Share is a link by which anybody may read one event, without what is secret in it, until it expires or is revoked.
+// Its text exists only in the answer that created it; the store keeps a hash.
 type Share struct {
 	ID          int64
 	EndpointNum int64

@@ -18,8 +18,8 @@ const (
 	CapabilityReplay   = "tunnel_replay_v1"
 )
 
-// Bounds of what a delivery report carries, in bytes but for the number of header fields. That of the body is told to clients (decisions, section 10);
-// the others are more than answers have, and a client leaves out what goes beyond.
+// Bounds of what a delivery report carries, in bytes but for the number of header fields. That of the body is told to
+// clients (decisions, section 10); the others are more than answers have, and a client leaves out what goes beyond.
 const (
 	EvidenceLimit       = 64 << 10
 	EvidenceFields      = 100

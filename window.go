@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Window is the time that figures are of, in steps that begin at whole multiples of their length in UTC. The last one goes on.
+// Window is the time that figures are of, in steps that begin at whole multiples of their length in UTC. The last one
+// goes on.
 type Window struct {
 	Length, Step string // as they are spelled
 	From, To     time.Time
@@ -27,8 +28,8 @@ const (
 	maxSteps        = 2_000
 )
 
-// ParseWindow reads a window that ends now and its step, each a number and m, h or d; without a step it is one that gives about 24.
-// It answers validation_failed.
+// ParseWindow reads a window that ends now and its step, each a number and m, h or d; without a step it is one that
+// gives about 24. It answers validation_failed.
 func ParseWindow(window, step string, now time.Time) (Window, error) {
 	length, each, err := span(window, step)
 	if err != nil {

@@ -9,8 +9,8 @@ type Declare struct {
 	DryRun      Optional[bool] `json:"dry_run,omitzero" doc:"Say what would change, and change nothing; default false." example:"true"`
 }
 
-// Declaration is what shall be there in one workspace: the content of an endpoints file, with its secrets put in. What is not named of something
-// stays as it is.
+// Declaration is what shall be there in one workspace: the content of an endpoints file, with its secrets put in. What
+// is not named of something stays as it is.
 type Declaration struct {
 	_         struct{}           `additionalProperties:"false"`
 	Version   Optional[int64]    `json:"version,omitzero" doc:"Of the form; 1." example:"1"`
@@ -20,7 +20,8 @@ type Declaration struct {
 	Endpoints []DeclaredEndpoint `json:"endpoints,omitempty" doc:"500 at most."`
 }
 
-// DeclaredEndpoint is an endpoint that shall be there, and what shall be there of it. custom_id says which it is, or id for one that is there already.
+// DeclaredEndpoint is an endpoint that shall be there, and what shall be there of it. custom_id says which it is, or id
+// for one that is there already.
 type DeclaredEndpoint struct {
 	_  struct{}         `additionalProperties:"false"`
 	ID Optional[string] `json:"id,omitzero" doc:"Of an endpoint that is there already." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`

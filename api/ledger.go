@@ -12,7 +12,8 @@ type LedgerPage struct {
 	Meta Page   `json:"meta"`
 }
 
-// Ledger is what became of all that arrived at an endpoint in a window. The sums are of the whole window; events are a page of it.
+// Ledger is what became of all that arrived at an endpoint in a window. The sums are of the whole window; events are a
+// page of it.
 type Ledger struct {
 	EndpointID  string             `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	From        Time               `json:"from" doc:"Of the window as it was read: whole minutes, or whole hours where it is long or long ago. Included." example:"2026-11-20T09:15:00.000000Z"`
@@ -33,7 +34,8 @@ type LedgerDifference struct {
 	Message  string `json:"message" example:"1 events should have been handed over, and nothing shows that they were."`
 }
 
-// LedgerTotals are the sums of a window: received = refused + stored, stored = kept + deleted, kept = the answers added up.
+// LedgerTotals are the sums of a window: received = refused + stored, stored = kept + deleted, kept = the answers added
+// up.
 type LedgerTotals struct {
 	Received int64            `json:"received" doc:"Arrivals that were stored, or answered an error." example:"120"`
 	Refused  int64            `json:"refused" doc:"Arrivals that were answered an error and not stored." example:"2"`

@@ -124,7 +124,8 @@ func (o GenericOptions) Domain() hookglass.GenericOptions {
 	return options
 }
 
-// SendTestRequest is the body of POST /endpoints/{endpoint_id}/test_requests: a sample of a provider, or a request spelled out.
+// SendTestRequest is the body of POST /endpoints/{endpoint_id}/test_requests: a sample of a provider, or a request
+// spelled out.
 type SendTestRequest struct {
 	_         struct{}          `additionalProperties:"false"`
 	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send." example:"github"`

@@ -136,8 +136,8 @@ const (
 	FailureUnknown           = "unknown_error"
 )
 
-// DeliveryReport says what became of an event on a local machine. It is the body of POST /tunnel/delivery_reports and of
-// /tunnel/delivery_reports_anonymous, and the data of the socket's action delivery_report.
+// DeliveryReport says what became of an event on a local machine. It is the body of POST /tunnel/delivery_reports and
+// of /tunnel/delivery_reports_anonymous, and the data of the socket's action delivery_report.
 type DeliveryReport struct {
 	TunnelKey              string          `json:"tunnel_key,omitempty" doc:"Anonymous reports only: the endpoint's key, instead of a token."`
 	EndpointID             string          `json:"endpoint_id,omitempty" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -154,7 +154,8 @@ type DeliveryReport struct {
 	TunnelEvidence
 }
 
-// DeliveryReportAck is what the server sends on the subscription when a report of the socket was taken, or will never be.
+// DeliveryReportAck is what the server sends on the subscription when a report of the socket was taken, or will never
+// be.
 type DeliveryReportAck struct {
 	Type              string `json:"type" enum:"delivery_report_ack" example:"delivery_report_ack"`
 	DeliveryAttemptID string `json:"delivery_attempt_id"`

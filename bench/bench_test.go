@@ -337,8 +337,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The benchmark in its short form, on both databases, so that it still runs when somebody needs it. The parts that it leaves out are built of the
-// same pieces, and are in make bench ARGS=-short.
+// The benchmark in its short form, on both databases, so that it still runs when somebody needs it. The parts that it
+// leaves out are built of the same pieces, and are in make bench ARGS=-short.
 func TestTheShortForm(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "hookglass")
 	if out, err := exec.Command("go", "build", "-o", binary, "hookglass/cmd/hookglass").CombinedOutput(); err != nil {

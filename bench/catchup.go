@@ -18,8 +18,9 @@ import (
 // catchUpGoal is for a client that comes back, from its start until the service says that all it missed was delivered.
 const catchUpGoal = 5 * time.Second
 
-// catchUp measures how long the program's own client takes to come back and to deliver what it missed: it is killed, events come, and it is started
-// again. The time ends when a local target has each event and the gap is recovered, which the stored reports decide.
+// catchUp measures how long the program's own client takes to come back and to deliver what it missed: it is killed,
+// events come, and it is started again. The time ends when a local target has each event and the gap is recovered,
+// which the stored reports decide.
 func (p *plan) catchUp(ctx context.Context, s *service, row *tunnelRow) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardLimit)
 	defer cancel()

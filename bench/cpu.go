@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// clockTick is the unit of processor times in /proc/PID/stat (proc(5)); Linux has had the same on all its machines for long.
+// clockTick is the unit of processor times in /proc/PID/stat (proc(5)); Linux has had the same on all its machines for
+// long.
 const clockTick = time.Second / 100
 
-// spent is processor time of the service and of its database. Where another process takes the processor a wall clock goes on and this
-// does not, so it compares what times on a shared machine can not.
+// spent is processor time of the service and of its database. Where another process takes the processor a wall clock
+// goes on and this does not, so it compares what times on a shared machine can not.
 type spent struct{ service, database time.Duration }
 
 func (s spent) minus(o spent) spent { return spent{s.service - o.service, s.database - o.database} }

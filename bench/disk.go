@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// disk watches the one below the databases. Disks of rented machines let a burst through and are slow for a while then: what comes after the burst
-// would be compared with what came before it.
+// disk watches the one below the databases. Disks of rented machines let a burst through and are slow for a while then:
+// what comes after the burst would be compared with what came before it.
 type disk struct {
 	patience time.Duration // how long a load waits for it at most
 	fastest  time.Duration // median of a probe

@@ -57,7 +57,8 @@ func (s *service) beside(ctx context.Context) (*service, error) {
 	return o, nil
 }
 
-// measureNodes has two nodes on one PostgreSQL capture, one of them alone and both with as many connections together, by turns.
+// measureNodes has two nodes on one PostgreSQL capture, one of them alone and both with as many connections together,
+// by turns.
 func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err error) {
 	s, err := p.service(ctx, dir, postgres)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	barHeight  = 20
 )
 
-// plotFrame is the start of a plot: its size, its name for who can not see it, and its colours in the light and in the dark.
+// plotFrame is the start of a plot: its size, its name for who can not see it, and its colours in the light and in the
+// dark.
 const plotFrame = `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%[3]s">
 <style>
 text{font:13px system-ui,sans-serif;fill:#24292f}.title{font-weight:600;font-size:15px}.quiet{fill:#57606a}.grid{stroke:#d0d7de;stroke-width:1}

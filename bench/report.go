@@ -40,7 +40,8 @@ type report struct {
 	mailPeerMissing bool
 }
 
-// String is the report as Markdown that reads well in a terminal too: a section a part, each saying by itself what it was measured with.
+// String is the report as Markdown that reads well in a terminal too: a section a part, each saying by itself what it
+// was measured with.
 func (r *report) String() string {
 	measured := fmt.Sprintf("Measured on %s with %s, %s; the load, the service and its database shared the machine%s.",
 		time.Now().UTC().Format(time.DateOnly), r.version, r.facts, r.plan.disk.String())
@@ -210,8 +211,8 @@ func (t table) write(b *strings.Builder) {
 	}
 }
 
-// writeBetweenMarkers replaces the sections of the report in what stands between the markers of the file, and leaves those of
-// parts that were not measured.
+// writeBetweenMarkers replaces the sections of the report in what stands between the markers of the file, and leaves
+// those of parts that were not measured.
 func writeBetweenMarkers(file, report string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -108,8 +108,8 @@ func (c *tunnelClient) idle() {
 	}
 }
 
-// measureTunnel measures the way of an event to a connected client, how many go through one session, how soon a client has what
-// it missed, and what idle ones take.
+// measureTunnel measures the way of an event to a connected client, how many go through one session, how soon a client
+// has what it missed, and what idle ones take.
 func (p *plan) measureTunnel(ctx context.Context, dir, database string, r *report) (err error) {
 	s, err := p.service(ctx, dir, database)
 	if err != nil {

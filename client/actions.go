@@ -47,7 +47,8 @@ func (c *Client) ActionRun(ctx context.Context, endpoint, run string) (api.Actio
 	return data[api.ActionRun](ctx, c, http.MethodGet, join("endpoints", endpoint, "action_runs", run), nil, nil)
 }
 
-// RerunAction has an action run on an event, whatever its conditions say. It runs in the background; [Client.ActionRun] tells how it went.
+// RerunAction has an action run on an event, whatever its conditions say. It runs in the background; [Client.ActionRun]
+// tells how it went.
 func (c *Client) RerunAction(ctx context.Context, endpoint, action, event string) (api.ActionRun, error) {
 	return data[api.ActionRun](ctx, c, http.MethodPost, join("endpoints", endpoint, "actions", action, "runs"), nil,
 		api.RerunAction{Run: &api.NewRerun{EventID: api.Some(event)}})
@@ -59,7 +60,8 @@ func (c *Client) PreviewAction(ctx context.Context, endpoint, action, event stri
 		api.PreviewAction{Preview: &api.NewPreview{IngressEventID: api.Some(event)}})
 }
 
-// BacktestAction returns what an action would have done with past events, and what a changed configuration would have. Nothing is sent.
+// BacktestAction returns what an action would have done with past events, and what a changed configuration would have.
+// Nothing is sent.
 func (c *Client) BacktestAction(ctx context.Context, endpoint, action string, with api.BacktestAction) (api.ActionBacktest, error) {
 	return data[api.ActionBacktest](ctx, c, http.MethodPost, join("endpoints", endpoint, "actions", action, "backtest"), nil, with)
 }

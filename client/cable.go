@@ -23,7 +23,8 @@ const (
 	// cableSilence is how long a socket may be without a byte. The server pings every 3 s, and a client of Action Cable
 	// takes two pings that do not come for the end; a slow network is given one more.
 	cableSilence = 12 * time.Second
-	// maxCableMessage bounds one message: the largest body that a server takes by default, 25 MiB, in base64, and room for one twice as large.
+	// maxCableMessage bounds one message: the largest body that a server takes by default, 25 MiB, in base64, and room
+	// for one twice as large.
 	maxCableMessage = 80 << 20
 
 	cableOpening = 20 * time.Second // for the handshake

@@ -12,7 +12,8 @@ func (c *Client) NotificationChannels(ctx context.Context) ([]api.NotificationCh
 	return all[api.NotificationChannel](ctx, c, "/notification_channels")
 }
 
-// CreateNotificationChannel creates a notification channel. One of kind webhook without a secret is given one, which is in this answer alone.
+// CreateNotificationChannel creates a notification channel. One of kind webhook without a secret is given one, which is
+// in this answer alone.
 func (c *Client) CreateNotificationChannel(ctx context.Context, n api.NewNotificationChannel) (api.NotificationChannel, error) {
 	return data[api.NotificationChannel](ctx, c, http.MethodPost, "/notification_channels", nil, api.CreateNotificationChannel{NotificationChannel: &n})
 }
@@ -22,7 +23,8 @@ func (c *Client) NotificationChannel(ctx context.Context, id string) (api.Notifi
 	return data[api.NotificationChannel](ctx, c, http.MethodGet, join("notification_channels", id), nil, nil)
 }
 
-// UpdateNotificationChannel changes what is set in the change. Enabling a channel that the service disabled brings it back.
+// UpdateNotificationChannel changes what is set in the change. Enabling a channel that the service disabled brings it
+// back.
 func (c *Client) UpdateNotificationChannel(ctx context.Context, id string, change api.NotificationChannelChange) (api.NotificationChannel, error) {
 	return data[api.NotificationChannel](ctx, c, http.MethodPatch, join("notification_channels", id), nil, api.UpdateNotificationChannel{NotificationChannel: &change})
 }
@@ -33,7 +35,8 @@ func (c *Client) DeleteNotificationChannel(ctx context.Context, id string) error
 	return err
 }
 
-// TestNotificationChannel sends a message to a notification channel at once. That it did not arrive is in the answer, and no error.
+// TestNotificationChannel sends a message to a notification channel at once. That it did not arrive is in the answer,
+// and no error.
 func (c *Client) TestNotificationChannel(ctx context.Context, id string) (api.ChannelTest, error) {
 	return data[api.ChannelTest](ctx, c, http.MethodPost, join("notification_channels", id, "test"), nil, nil)
 }

@@ -10,7 +10,8 @@ import (
 	"hookglass/api"
 )
 
-// CreateFlow begins the flow that a JSON object describes, as api.NewFlow has it. The same key gives the same flow again; "" is none.
+// CreateFlow begins the flow that a JSON object describes, as api.NewFlow has it. The same key gives the same flow
+// again; "" is none.
 func (c *Client) CreateFlow(ctx context.Context, flow json.RawMessage, key string) (f api.Flow, err error) {
 	header := http.Header{}
 	if key != "" {
@@ -41,7 +42,8 @@ func (c *Client) Flow(ctx context.Context, id string) (api.Flow, error) {
 	return data[api.Flow](ctx, c, http.MethodGet, join("flows", id), nil, nil)
 }
 
-// WaitFlow returns a flow as soon as its version is greater than after or, where that is 0, as soon as it has ended; at the latest after so many seconds, 1 to 60.
+// WaitFlow returns a flow as soon as its version is greater than after or, where that is 0, as soon as it has ended; at
+// the latest after so many seconds, 1 to 60.
 func (c *Client) WaitFlow(ctx context.Context, id string, after int64, seconds int) (api.Flow, error) {
 	query := url.Values{"timeout": {strconv.Itoa(seconds)}}
 	if after > 0 {

@@ -8,8 +8,8 @@ import (
 	"hookglass/api"
 )
 
-// Metrics returns the figures of an endpoint over a window up to now, each a number and m, h or d; "" is the server's default: a day,
-// in about 24 steps.
+// Metrics returns the figures of an endpoint over a window up to now, each a number and m, h or d; "" is the server's
+// default: a day, in about 24 steps.
 func (c *Client) Metrics(ctx context.Context, endpoint, window, step string) (api.Metrics, error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"window": window, "step": step} {

@@ -13,7 +13,8 @@ func (c *Client) Schemas(ctx context.Context, endpoint string) (api.SchemaList, 
 	return call[api.SchemaList](ctx, c, http.MethodGet, join("endpoints", endpoint, "schemas"), nil, nil)
 }
 
-// Schema returns the schema of an event type, "-" for events without one. provider is needed where several have events of this type.
+// Schema returns the schema of an event type, "-" for events without one. provider is needed where several have events
+// of this type.
 func (c *Client) Schema(ctx context.Context, endpoint, eventType, provider string) (api.Schema, error) {
 	return data[api.Schema](ctx, c, http.MethodGet, join("endpoints", endpoint, "schemas", eventType), of(provider), nil)
 }

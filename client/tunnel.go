@@ -10,7 +10,8 @@ import (
 	"hookglass/api"
 )
 
-// Anonymous reports whether the client's token is the key of a temporary endpoint: it then speaks for that endpoint alone.
+// Anonymous reports whether the client's token is the key of a temporary endpoint: it then speaks for that endpoint
+// alone.
 func (c *Client) Anonymous() bool { return hookglass.IsTunnelKey(c.token) }
 
 // ConnectTunnel gets a ticket, which opens one socket within 30 seconds. With the key of a temporary endpoint the

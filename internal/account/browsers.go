@@ -24,7 +24,8 @@ func (s *Service) DescribeSession(ctx context.Context, secret, client string) er
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DescribeSession(digest(secret), client) })
 }
 
-// Sessions lists the browsers that a user is signed in with, newest first, and which of them is the one with the secret.
+// Sessions lists the browsers that a user is signed in with, newest first, and which of them is the one with the
+// secret.
 func (s *Service) Sessions(ctx context.Context, who hookglass.Principal, secret string) (all []hookglass.BrowserSession, current string, err error) {
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		all, err = v.BrowserSessions(who.User, s.db.Now())
@@ -42,9 +43,9 @@ func (s *Service) EndSessions(ctx context.Context, who hookglass.Principal, id, 
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.EndSessions(who.User, id, but) })
 }
 
-// ChangePassword replaces a user's password and ends the user's other sessions. It answers validation_failed for a wrong
-// current password, and for a new one out of bounds; rate_limited after too many attempts. A user without a password,
-// who signs in by links, names none.
+// ChangePassword replaces a user's password and ends the user's other sessions. It answers validation_failed for a
+// wrong current password, and for a new one out of bounds; rate_limited after too many attempts. A user without a
+// password, who signs in by links, names none.
 func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, current, password, secret string) error {
 	user := ""
 	var stored string

@@ -29,8 +29,8 @@ func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal)
 	return token, err
 }
 
-// CommandLineCode makes a code that signs a command line in once, within ten minutes, as the user who approves it. It is shown
-// as three groups of four.
+// CommandLineCode makes a code that signs a command line in once, within ten minutes, as the user who approves it. It
+// is shown as three groups of four.
 func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) (string, error) {
 	if who.User == 0 {
 		return "", hookglass.Errorf(hookglass.CodeForbidden, "Only a user can sign a command line in.")
@@ -42,8 +42,8 @@ func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) 
 	return code[:4] + "-" + code[4:8] + "-" + code[8:], err
 }
 
-// ExchangeCode takes a code and gives a token for the oldest account of its user. A code that was used, has expired or never was
-// answers unauthorized. Hyphens, spaces and case do not matter.
+// ExchangeCode takes a code and gives a token for the oldest account of its user. A code that was used, has expired or
+// never was answers unauthorized. Hyphens, spaces and case do not matter.
 func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, user hookglass.User, account hookglass.Account, err error) {
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))
 	refused := hookglass.Errorf(hookglass.CodeUnauthorized, "This code is wrong, was used already or has expired.")

@@ -68,8 +68,8 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 	return session, err
 }
 
-// allowPeer and allowUser count an attempt. The names of the rows are hashed, because a key should be short whatever was sent,
-// and addresses of people are no names for rows.
+// allowPeer and allowUser count an attempt. The names of the rows are hashed, because a key should be short whatever
+// was sent, and addresses of people are no names for rows.
 func (s *Service) allowPeer(ctx context.Context, peer string) error {
 	return s.db.AllowEvenly(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod)
 }
@@ -88,7 +88,8 @@ func (s *Service) LoginLink(ctx context.Context, user int64) (string, error) {
 	return link.Secret, err
 }
 
-// FollowLink starts a session by a link's secret. A link that was followed, has expired or never was answers unauthorized.
+// FollowLink starts a session by a link's secret. A link that was followed, has expired or never was answers
+// unauthorized.
 func (s *Service) FollowLink(ctx context.Context, secret string) (Session, error) {
 	var session Session
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {

@@ -20,8 +20,8 @@ type Trigger struct {
 // maxActual is how much of a value a result shows, in bytes.
 const maxActual = 512
 
-// NewTrigger checks trigger conditions (spec, "Trigger conditions"; decisions, section 13). The faults name conditions[0].operator
-// and the like; a trigger with faults is not to be used.
+// NewTrigger checks trigger conditions (spec, "Trigger conditions"; decisions, section 13). The faults name
+// conditions[0].operator and the like; a trigger with faults is not to be used.
 func NewTrigger(conditions []hookglass.Condition) (*Trigger, []hookglass.FieldError) {
 	t := &Trigger{conditions, make([]pattern, len(conditions))}
 	faults := tooMany(len(conditions))
@@ -139,7 +139,8 @@ func fieldValues(ev *hookglass.Event, field string) []string {
 	return []string{value}
 }
 
-// senders are what the From of a mail is compared as: as it is written, and the bare address, which is what people know.
+// senders are what the From of a mail is compared as: as it is written, and the bare address, which is what people
+// know.
 func senders(from string) []string {
 	if from == "" {
 		return nil
@@ -155,8 +156,8 @@ func senders(from string) []string {
 	return values
 }
 
-// holds compares the values of a field. The negative operators hold where no value does what the positive one asks, so for
-// an absent value too.
+// holds compares the values of a field. The negative operators hold where no value does what the positive one asks, so
+// for an absent value too.
 func holds(operator string, values []string, want string, p pattern, b *budget) (bool, error) {
 	switch operator {
 	case hookglass.OperatorExists:
@@ -191,8 +192,9 @@ type guard struct {
 	pattern  pattern
 }
 
-// NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions[0].path and the like; a guard with
-// faults is not to be used. Whether a step that a source names comes before is the caller's to judge, see [Guard.Steps].
+// NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions[0].path and the like; a
+// guard with faults is not to be used. Whether a step that a source names comes before is the caller's to judge, see
+// [Guard.Steps].
 func NewGuard(conditions []hookglass.StepCondition) (*Guard, []hookglass.FieldError) {
 	g := &Guard{make([]guard, len(conditions))}
 	faults := tooMany(len(conditions))
@@ -289,8 +291,8 @@ func (g *guard) holds(c *Context) (bool, error) {
 	return holds(g.operator, texts, g.value.Text(), g.pattern, &c.patterns)
 }
 
-// equals compares by value. A text is also equal to the number or truth value that it spells, because the conditions of an
-// action, which people know first, are all text.
+// equals compares by value. A text is also equal to the number or truth value that it spells, because the conditions of
+// an action, which people know first, are all text.
 func (g *guard) equals(v jsondoc.Value) bool {
 	if jsondoc.Same(v, g.value) {
 		return true

@@ -33,7 +33,8 @@ const (
 // requestMethods are those of http_request (spec, "Step configurations").
 var requestMethods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}
 
-// forwardConfig, notifyConfig, tagConfig, ignoreConfig and requestConfig are configurations as they are stored and answered: whole, with their defaults.
+// forwardConfig, notifyConfig, tagConfig, ignoreConfig and requestConfig are configurations as they are stored and
+// answered: whole, with their defaults.
 type (
 	forwardConfig struct {
 		URL            string `json:"url"`
@@ -130,8 +131,8 @@ func (c *configReader) end() []hookglass.FieldError {
 	return c.faults
 }
 
-// checkConfig reads the configuration of a step as it was sent. It returns it as it is stored, with its defaults; faults are named by
-// their field below config. forbidden says that one of them is a target that may not be reached.
+// checkConfig reads the configuration of a step as it was sent. It returns it as it is stored, with its defaults;
+// faults are named by their field below config. forbidden says that one of them is a target that may not be reached.
 func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byte, faults []hookglass.FieldError, forbidden bool) {
 	v, err := jsondoc.Parse(raw, jsondoc.Bounds{Bytes: maxConfigBytes, Depth: maxConfigDepth})
 	if err != nil || v.Kind() != jsondoc.Object {

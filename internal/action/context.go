@@ -13,8 +13,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Context is the document that JSON Pointers, transforms and templates of a run see (decisions, section 8). Its parts are
-// read when first asked for. It serves one goroutine.
+// Context is the document that JSON Pointers, transforms and templates of a run see (decisions, section 8). Its parts
+// are read when first asked for. It serves one goroutine.
 type Context struct {
 	event    *readings
 	steps    []jsondoc.Member
@@ -48,7 +48,8 @@ var (
 	errNoValue   = errors.New("there is no such value")
 )
 
-// Source finds request, provider, email, endpoint or steps.<reference_key>. It fails where the event or the run has none.
+// Source finds request, provider, email, endpoint or steps.<reference_key>. It fails where the event or the run has
+// none.
 func (c *Context) Source(name string) (jsondoc.Value, error) {
 	root, ref, named := strings.Cut(name, ".")
 	switch {
@@ -99,7 +100,8 @@ func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
 	return v, nil
 }
 
-// mayBeNull reports whether null at a place is what was captured or made there: elsewhere it says that there is no value.
+// mayBeNull reports whether null at a place is what was captured or made there: elsewhere it says that there is no
+// value.
 func (c *Context) mayBeNull(root string, tokens []string) bool {
 	switch {
 	case root == "steps":

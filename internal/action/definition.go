@@ -265,8 +265,8 @@ func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hook
 	return made
 }
 
-// inspect finds what steps refer to, and faults references to steps that do not run before. Steps whose configuration is at fault are
-// left out.
+// inspect finds what steps refer to, and faults references to steps that do not run before. Steps whose configuration
+// is at fault are left out.
 func (s *Service) inspect(steps []hookglass.Step) (def definition) {
 	before := make(map[string]bool)
 	for i, of := range steps {
@@ -325,8 +325,9 @@ func (s *Service) inspect(steps []hookglass.Step) (def definition) {
 	return def
 }
 
-// resolve finds what the steps refer to and keeps it from being deleted meanwhile. A tag that the workspace does not have is made, as when a
-// request is tagged (decisions, section 13); a secret or a channel that it does not have is validation_failed.
+// resolve finds what the steps refer to and keeps it from being deleted meanwhile. A tag that the workspace does not
+// have is made, as when a request is tagged (decisions, section 13); a secret or a channel that it does not have is
+// validation_failed.
 func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (refs []store.ActionRef, err error) {
 	refs = []store.ActionRef{}
 	var faults []hookglass.FieldError

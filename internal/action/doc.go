@@ -1,3 +1,4 @@
-// Package action runs automation on arriving events: definitions, trigger conditions, steps and their traces. It hides how a
-// run's context is read, how templates are escaped for their place, and how secrets are kept out of what is recorded.
+// Package action runs automation on arriving events: definitions, trigger conditions, steps and their traces. It hides
+// how a run's context is read, how templates are escaped for their place, and how secrets are kept out of what is
+// recorded.
 package action

@@ -63,7 +63,8 @@ func (r *run) ignore(st *step) outcome {
 	return completed(sum(named("reason", jsondoc.Text(reason))))
 }
 
-// notify queues a message in the transaction that writes the run, so once; the channel's own delivery is not the step's.
+// notify queues a message in the transaction that writes the run, so once; the channel's own delivery is not the
+// step's.
 func (r *run) notify(ctx context.Context, st *step) outcome {
 	var channel hookglass.Channel
 	var err error
@@ -297,7 +298,8 @@ func (st *step) outgoing(q rendered, e *hookglass.Event) (delivery.Request, erro
 	return out, err
 }
 
-// request sends a request, at most once: the marker that it may have been sent is on disk before it is (spec, Actions rule 4).
+// request sends a request, at most once: the marker that it may have been sent is on disk before it is (spec, Actions
+// rule 4).
 func (r *run) request(ctx context.Context, st *step) outcome {
 	if r.sent {
 		return failed(hookglass.FailureOutcomeUnknown, "The process ended while the request may have been under way; it is not sent again.")

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// fragments finds longer parts of secrets: a target may answer with one in pieces, or an answer may end within it. A part is a
-// run of windows of eight bytes, each of which is in a spelling of a secret.
+// fragments finds longer parts of secrets: a target may answer with one in pieces, or an answer may end within it. A
+// part is a run of windows of eight bytes, each of which is in a spelling of a secret.
 type fragments struct {
 	often     bool // they are looked for in many texts
 	spellings []string

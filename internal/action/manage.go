@@ -57,7 +57,8 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 	return a, err
 }
 
-// Update changes what the draft names. It answers not_found, plan_required, subscription_required and validation_failed.
+// Update changes what the draft names. It answers not_found, plan_required, subscription_required and
+// validation_failed.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Action, err error) {
 	if err := mayManage(who); err != nil {
 		return a, err
@@ -174,8 +175,8 @@ func permitted(v interface {
 	return e, rights, rights.MayUseActions()
 }
 
-// mayHave answers plan_required or subscription_required for steps that the account may not have. One that stands as it stood before is
-// left alone: what lapses stays saved, but can not be reconfigured (spec, Actions rule 3).
+// mayHave answers plan_required or subscription_required for steps that the account may not have. One that stands as it
+// stood before is left alone: what lapses stays saved, but can not be reconfigured (spec, Actions rule 3).
 func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) error {
 	if most := rights.StepsPerAction(); len(steps) > most {
 		return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d steps in an action.", most)
@@ -194,7 +195,8 @@ func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) erro
 	return nil
 }
 
-// composes reports whether the conditions of a step look at an earlier one. Its configuration can where its type needs Business anyway.
+// composes reports whether the conditions of a step look at an earlier one. Its configuration can where its type needs
+// Business anyway.
 func composes(st hookglass.Step) bool {
 	return slices.ContainsFunc(st.Conditions, func(c hookglass.StepCondition) bool { return strings.HasPrefix(c.Source, "steps.") })
 }

@@ -2,12 +2,12 @@ package action
 
 import "strings"
 
-// hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members of what is JSON in
-// part, as the beginning of a long answer and lines of documents are, and in lines of headers.
+// hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members
+// of what is JSON in part, as the beginning of a long answer and lines of documents are, and in lines of headers.
 func hideNamed(s string) string { return hideHeaderLines(hideMembers(s)) }
 
-// hideMembers looks at each quotation mark as at one that a name begins behind: so it finds members whatever is before them, and in JSON
-// that is written as a string of JSON, whose own marks have backslashes before them.
+// hideMembers looks at each quotation mark as at one that a name begins behind: so it finds members whatever is before
+// them, and in JSON that is written as a string of JSON, whose own marks have backslashes before them.
 func hideMembers(s string) string {
 	var b strings.Builder
 	from := 0
@@ -49,7 +49,8 @@ func afterSpace(s string, at int) int {
 	return len(s) - len(strings.TrimLeft(s[at:], " \t\r\n"))
 }
 
-// valueEnd is where a value of JSON ends whose quotation marks have backslashes before them; one that is cut off ends with the text.
+// valueEnd is where a value of JSON ends whose quotation marks have backslashes before them; one that is cut off ends
+// with the text.
 func valueEnd(s string, at, slashes int) int {
 	if end := quotedEnd(s, at, slashes); end > at {
 		return end
@@ -76,8 +77,8 @@ func valueEnd(s string, at, slashes int) int {
 	return at
 }
 
-// quotedEnd is where a string that begins at a place ends; at, where none begins. Of the backslashes before a mark that closes it, those that
-// write backslashes are a multiple of what one takes.
+// quotedEnd is where a string that begins at a place ends; at, where none begins. Of the backslashes before a mark that
+// closes it, those that write backslashes are a multiple of what one takes.
 func quotedEnd(s string, at, slashes int) int {
 	if !strings.HasPrefix(s[at:], strings.Repeat(`\`, slashes)+`"`) {
 		return at
@@ -98,8 +99,8 @@ func quotedEnd(s string, at, slashes int) int {
 	return len(s)
 }
 
-// hideHeaderLines blots out the values of headers that stand in lines of their own. A name without a hyphen must tell of an authorisation or
-// of cookies: a line as "token: is missing" is for people.
+// hideHeaderLines blots out the values of headers that stand in lines of their own. A name without a hyphen must tell
+// of an authorisation or of cookies: a line as "token: is missing" is for people.
 func hideHeaderLines(s string) string {
 	if !strings.Contains(s, ":") {
 		return s

@@ -8,7 +8,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// Bounds of regular expressions (spec, "Limits"). The clock of the engine ticks each 100 ms, so it is stopped ahead of time.
+// Bounds of regular expressions (spec, "Limits"). The clock of the engine ticks each 100 ms, so it is stopped ahead of
+// time.
 const (
 	patternBound   = time.Second // for one pattern
 	patternTimeout = 800 * time.Millisecond
@@ -38,7 +39,8 @@ func compilePattern(text string) (pattern, error) {
 // budget is the time that the patterns of one run may still take.
 type budget struct{ spent time.Duration }
 
-// match reports whether the pattern is in the first 64 KiB of a text. The engine's own error holds the text, and goes no further.
+// match reports whether the pattern is in the first 64 KiB of a text. The engine's own error holds the text, and goes
+// no further.
 func (b *budget) match(p pattern, text string) (bool, error) {
 	if b.spent+patternBound > patternBudget {
 		return false, errSpent

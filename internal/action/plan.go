@@ -26,7 +26,8 @@ type plan struct {
 	until    time.Time
 }
 
-// plans remembers plans by endpoint, so that a run of local steps costs no query. What this process changes is seen by the next look-up.
+// plans remembers plans by endpoint, so that a run of local steps costs no query. What this process changes is seen by
+// the next look-up.
 type plans struct {
 	db      *store.DB
 	log     *slog.Logger

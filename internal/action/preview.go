@@ -15,8 +15,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxShown bounds what is shown of one step, in bytes of JSON. Of a request that is larger, the body is cut to maxPart bytes and each header
-// to a hundredth of that, so that what is shown is still a request.
+// maxShown bounds what is shown of one step, in bytes of JSON. Of a request that is larger, the body is cut to maxPart
+// bytes and each header to a hundredth of that, so that what is shown is still a request.
 const (
 	maxShown = 64 << 10
 	maxPart  = 24 << 10
@@ -31,7 +31,8 @@ type PreviewResult struct {
 	Sensitive  []SensitiveField
 }
 
-// PreviewedStep is what one step would do: a JSON value that is its output, where it is a transform, or else what it renders.
+// PreviewedStep is what one step would do: a JSON value that is its output, where it is a transform, or else what it
+// renders.
 type PreviewedStep struct {
 	hookglass.Step
 	Status    hookglass.StepStatus
@@ -47,7 +48,8 @@ type PreviewedStep struct {
 // SensitiveField is a place in what a step makes that is blotted out.
 type SensitiveField struct{ Step, Path string }
 
-// Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found and plan_required.
+// Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found and
+// plan_required.
 func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string) (p PreviewResult, err error) {
 	if err := mayManage(who); err != nil {
 		return p, err
@@ -105,7 +107,8 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	return p
 }
 
-// rehearseStep renders one step. It returns its output as later steps see it, and the places that are blotted out of what is shown.
+// rehearseStep renders one step. It returns its output as later steps see it, and the places that are blotted out of
+// what is shown.
 func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redactor, shown *PreviewedStep) (output jsondoc.Value, sensitive []string) {
 	fail := func(f *hookglass.Failure) {
 		message, _ := redactor.Text(f.Message)
@@ -196,8 +199,8 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v js
 		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), sensitive, nil
 }
 
-// rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of nothing else that was
-// filled in. most bounds what is shown of the body, and of each header.
+// rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of
+// nothing else that was filled in. most bounds what is shown of the body, and of each header.
 func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
 	q, err := st.render(in)
 	if err != nil {
@@ -259,8 +262,9 @@ type BacktestDifference struct {
 	Stored, Submitted []byte // JSON
 }
 
-// Backtest rehearses an action on the last events that a query means, newest first, and beside it what a draft would make of the action. Nothing is
-// sent, and nothing is stored. limit 0 is the default. It answers not_found, plan_required, subscription_required and validation_failed.
+// Backtest rehearses an action on the last events that a query means, newest first, and beside it what a draft would
+// make of the action. Nothing is sent, and nothing is stored. limit 0 is the default. It answers not_found,
+// plan_required, subscription_required and validation_failed.
 func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID, text string, limit int64, d *Draft) (b Backtest, err error) {
 	if err := mayManage(who); err != nil {
 		return b, err

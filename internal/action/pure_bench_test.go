@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// What a run costs but for storage and network: a trigger, and five steps with conditions, two transforms, a message, a rendered
-// request and the redaction of each summary, on a body of 4 KiB. The goal is under 300 µs of CPU.
+// What a run costs but for storage and network: a trigger, and five steps with conditions, two transforms, a message, a
+// rendered request and the redaction of each summary, on a body of 4 KiB. The goal is under 300 µs of CPU.
 func BenchmarkPureWork(b *testing.B) {
 	ev := arrival(`{"data":{"object":{"id":"in_1","amount":1250,"currency":"eur","lines":[` + strings.TrimSuffix(strings.Repeat(`{"sku":"a-1","quantity":2,"price":9.90,"text":"a line of an invoice"},`, 54), ",") + `]}},"type":"invoice.paid"}`)
 	b.Logf("body of %d bytes", len(ev.Body))

@@ -25,8 +25,8 @@ const Mark = "[redacted]"
 // Mask is a value that must not be seen, and what to show for it; empty: Mark.
 type Mask struct{ Value, Shown string }
 
-// Redactor blots secrets out of what a run records and answers: the values themselves, their usual encodings, longer parts of
-// them, and what stands under a name that tells of a credential. It is safe for concurrent use.
+// Redactor blots secrets out of what a run records and answers: the values themselves, their usual encodings, longer
+// parts of them, and what stands under a name that tells of a credential. It is safe for concurrent use.
 type Redactor struct{ sets []*hiddenValues }
 
 // hiddenValues are values made ready to be looked for.
@@ -46,10 +46,11 @@ type formsMap struct {
 }
 
 const (
-	// shortSecret is the length below which a secret is blotted out only where it stands as a word of its own: elsewhere it
-	// would tear up text that has nothing to do with it.
+	// shortSecret is the length below which a secret is blotted out only where it stands as a word of its own:
+	// elsewhere it would tear up text that has nothing to do with it.
 	shortSecret = 4
-	// maxForms bounds the bytes of derived spellings that are looked for. Of values beyond it, only what they are and how JSON writes them is.
+	// maxForms bounds the bytes of derived spellings that are looked for. Of values beyond it, only what they are and
+	// how JSON writes them is.
 	maxForms = 4 << 20
 )
 
@@ -141,9 +142,9 @@ func startOf(s string, i int) uint32 {
 	return (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24) * 0x9E3779B1 >> 16
 }
 
-// Preview makes stand-ins for secrets: a rendering names secrets, gets words that nobody can have written, and the redactor
-// that is made of the masks shows each as {{secrets.NAME}}. So text of the event that looks like a placeholder is not
-// taken for one.
+// Preview makes stand-ins for secrets: a rendering names secrets, gets words that nobody can have written, and the
+// redactor that is made of the masks shows each as {{secrets.NAME}}. So text of the event that looks like a placeholder
+// is not taken for one.
 func Preview(names []string) (secret func(name string) (string, bool), masks []Mask) {
 	words := make(map[string]string, len(names))
 	for _, name := range names {
@@ -156,8 +157,9 @@ func Preview(names []string) (secret func(name string) (string, bool), masks []M
 	}, masks
 }
 
-// unescapedMarks are the characters that encoders of URLs leave as they are, beside letters, digits and -._: those of RFC 3986, of
-// encodeURIComponent and encodeURI of browsers, of Python, which also leaves what is in a path, and of HTML's forms.
+// unescapedMarks are the characters that encoders of URLs leave as they are, beside letters, digits and -._: those of
+// RFC 3986, of encodeURIComponent and encodeURI of browsers, of Python, which also leaves what is in a path, and of
+// HTML's forms.
 var unescapedMarks = []string{"~", "~!*'()", "~!*'();,/?:@&=+$#", "~/", "*"}
 
 // formsOf are the spellings of a value that are looked for.
@@ -317,8 +319,8 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	return out
 }
 
-// Value returns a copy with secrets and the members that tell of credentials blotted out, also in strings that hold JSON, and
-// the JSON Pointers at which that happened.
+// Value returns a copy with secrets and the members that tell of credentials blotted out, also in strings that hold
+// JSON, and the JSON Pointers at which that happened.
 func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
 	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: func(s string) (string, bool) {
 		shown := r.embedded(s)
@@ -340,11 +342,12 @@ func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
 // shownSecrets is what is shown of a credential that is made of nothing but secrets.
 var shownSecrets = regexp.MustCompile(`^(\{\{secrets\.[A-Za-z][A-Za-z0-9_]*\}\}|\[redacted\])+$`)
 
-// schemes are those by which the credentials of an authorisation begin, as RFC 9110, section 11.4, has it. They are nobody's secret.
+// schemes are those by which the credentials of an authorisation begin, as RFC 9110, section 11.4, has it. They are
+// nobody's secret.
 var schemes = []string{"Basic", "Bearer", "Digest", "DPoP", "Token", "ApiKey", "Api-Key", "Key"}
 
-// credential is what is shown of a text that is one: the names of its secrets, where it is nothing else but, in an authorisation, a
-// scheme, as in Bearer {{secrets.NAME}}.
+// credential is what is shown of a text that is one: the names of its secrets, where it is nothing else but, in an
+// authorisation, a scheme, as in Bearer {{secrets.NAME}}.
 func (r *Redactor) credential(name, s string) string {
 	shown := r.secrets(s)
 	if shown == s || !onlySecrets(name, shown) {
@@ -385,11 +388,12 @@ func (r *Redactor) embedded(s string) string {
 	return hideNamed(shown)
 }
 
-// Body redacts a body as its Content-Type has it: JSON and forms by the names of their fields, and any text by its secrets.
+// Body redacts a body as its Content-Type has it: JSON and forms by the names of their fields, and any text by its
+// secrets.
 func (r *Redactor) Body(body string) string { return r.embedded(strings.ToValidUTF8(body, "�")) }
 
-// Cut shortens a text to n bytes at most, at the end of a character, and answers whether it did. Redact first: of a secret
-// that is cut in two, the half is not found.
+// Cut shortens a text to n bytes at most, at the end of a character, and answers whether it did. Redact first: of a
+// secret that is cut in two, the half is not found.
 func Cut(s string, n int) (string, bool) {
 	short := cut(s, n)
 	return short, len(short) < len(s)

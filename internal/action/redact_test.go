@@ -86,7 +86,8 @@ func lowerEscapes(s string) string {
 	return strings.Join(parts, "%")
 }
 
-// A secret in pieces, or cut off at the end of an answer, is found where a piece is long enough to be told from other text.
+// A secret in pieces, or cut off at the end of an answer, is found where a piece is long enough to be told from other
+// text.
 func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 	const secret = "canary-7f3a9b2c4d5e6f70-9081a2b3"
 	r := action.NewRedactor(action.Mask{Value: secret})
@@ -226,7 +227,8 @@ func TestSensitiveNames(t *testing.T) {
 	}
 }
 
-// A preview renders with words in place of secrets, and shows each as its placeholder; text of the event that looks like one is none.
+// A preview renders with words in place of secrets, and shows each as its placeholder; text of the event that looks
+// like one is none.
 func TestPreviewsShowPlaceholders(t *testing.T) {
 	secret, masks := action.Preview([]string{"KEY", "OTHER"})
 	c := action.NewContext(arrival(`{"evil":"{{secrets.KEY}}"}`), endpoint, nil)

@@ -14,8 +14,8 @@ const (
 	lostSlack  = 3 * time.Second  // for a job or a task to come by itself
 )
 
-// Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the first run on the
-// event, where there is one. It answers not_found, plan_required and validation_failed.
+// Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the
+// first run on the event, where there is one. It answers not_found, plan_required and validation_failed.
 func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actionID, eventID, parentID string) (r hookglass.ActionRun, err error) {
 	if err := mayManage(who); err != nil {
 		return r, err
@@ -79,8 +79,8 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 	return r, err
 }
 
-// ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It answers rate_limited
-// where a step waits to be tried again. Calling again is safe.
+// ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It
+// answers rate_limited where a step waits to be tried again. Calling again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	var h store.HeldRun
 	var p plan
@@ -152,8 +152,8 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 // deletedFirst says why a rerun did nothing.
 const deletedFirst = "The action was deleted before the rerun began."
 
-// endQueued ends the reruns of an action that is deleted and that nobody has begun. Their traces say so of the step that would have been the
-// first. They count in no totals: nothing ran.
+// endQueued ends the reruns of an action that is deleted and that nobody has begun. Their traces say so of the step
+// that would have been the first. They count in no totals: nothing ran.
 func endQueued(tx *store.Tx, a hookglass.Action) error {
 	queued, err := tx.QueuedActionRuns(a.Num)
 	if err != nil {

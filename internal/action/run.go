@@ -28,9 +28,10 @@ type scene struct {
 
 // run is one run under way. It serves one goroutine.
 //
-// Nothing of a run is written down before it has ended, except ahead of a request that must not be sent twice, and where it waits or the
-// process stops: then the checkpoint says how to go on. What tags, ignores and messages change is written in the transaction that
-// writes the run, so that a run which is done again after a crash changes nothing twice.
+// Nothing of a run is written down before it has ended, except ahead of a request that must not be sent twice, and
+// where it waits or the process stops: then the checkpoint says how to go on. What tags, ignores and messages change is
+// written in the transaction that writes the run, so that a run which is done again after a crash changes nothing
+// twice.
 type run struct {
 	*scene
 	s       *Service
@@ -187,8 +188,8 @@ func (r *run) redactor() *Redactor {
 	return r.masks
 }
 
-// echoes is the redactor of what targets answer, for they may answer with what they were sent: it knows what stands under sensitive names in
-// the event too.
+// echoes is the redactor of what targets answer, for they may answer with what they were sent: it knows what stands
+// under sensitive names in the event too.
 func (r *run) echoes() *Redactor {
 	if r.answers == nil {
 		r.answers = r.scene.secrets.with(append(r.named(), r.captured()...)...)
@@ -204,7 +205,8 @@ func (r *run) named() (masks []Mask) {
 	return masks
 }
 
-// captured is what came with the event and is not to be shown: its credentials, and what stands under sensitive names in it.
+// captured is what came with the event and is not to be shown: its credentials, and what stands under sensitive names
+// in it.
 func (sc *scene) captured() []Mask {
 	masks := append(credentials(sc.event), sensitiveValues(sc.base.event.line())...)
 	if body, err := sc.base.event.body(); err == nil {
@@ -361,7 +363,8 @@ func (r *run) save(ctx context.Context, lease time.Duration) error {
 // afterwards adds a change that is written with the run.
 func (r *run) afterwards(effect func(*store.Tx) error) { r.effects = append(r.effects, effect) }
 
-// settled stores the runs that have ended on an event, and the end of its task where that is given. It answers errElsewhere as [saver.save] does.
+// settled stores the runs that have ended on an event, and the end of its task where that is given. It answers
+// errElsewhere as [saver.save] does.
 func (s *Service) settled(ctx context.Context, sc *scene, task *store.Task) error {
 	ended := sc.ended
 	if len(ended) == 0 {

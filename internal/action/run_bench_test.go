@@ -10,7 +10,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// BenchmarkRuns is whole runs of five local steps, two of them transforms, on a body of 4 KiB: from the task to the commit, 64 at a time.
+// BenchmarkRuns is whole runs of five local steps, two of them transforms, on a body of 4 KiB: from the task to the
+// commit, 64 at a time.
 func BenchmarkRuns(b *testing.B) {
 	for name, open := range map[string]func(testing.TB) *store.DB{
 		"sqlite":   storetest.SQLite,

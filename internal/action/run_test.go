@@ -292,7 +292,8 @@ func TestAForwardFailsRatherThanAskTooEarly(t *testing.T) {
 	})
 }
 
-// What a forward step sends of a mail says whether it is from whom it claims to be. A person does not wait for that, and nothing waits for a verdict that does not come.
+// What a forward step sends of a mail says whether it is from whom it claims to be. A person does not wait for that,
+// and nothing waits for a verdict that does not come.
 func TestTheActionsOfAMailWaitForItsVerdict(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x"}`)))
@@ -366,7 +367,8 @@ func TestAnActionRunsOnceOnAnEvent(t *testing.T) {
 	})
 }
 
-// died makes a worker stop for good while it has a request under way, as kill -9 does: what it does later is never written.
+// died makes a worker stop for good while it has a request under way, as kill -9 does: what it does later is never
+// written.
 func died(t *testing.T, b *bench, e *hookglass.Event) (release func()) {
 	t.Helper()
 	under, gone := make(chan struct{}), make(chan struct{})

@@ -13,11 +13,11 @@ import (
 	"hookglass/internal/store"
 )
 
-// saver stores what runs have come to. Those that have something to store at the same time share a transaction and its statements, which is most of what
-// a run of local steps costs. After each it rests.
+// saver stores what runs have come to. Those that have something to store at the same time share a transaction and its
+// statements, which is most of what a run of local steps costs. After each it rests.
 //
-// It also knows who computes: who comes to a transaction in a moment, and how many may at a time. A node takes dozens of tasks at once, and were they all
-// ready to run, each capture would stand behind them.
+// It also knows who computes: who comes to a transaction in a moment, and how many may at a time. A node takes dozens
+// of tasks at once, and were they all ready to run, each capture would stand behind them.
 type saver struct {
 	db    *store.DB
 	turn  chan struct{} // held by who writes for all that wait
@@ -77,7 +77,8 @@ func (s *saver) leave() {
 	}
 }
 
-// save stores runs and the end of a task, if there is one. It answers errElsewhere where one of the runs is somebody else's, and returns when it is on disk.
+// save stores runs and the end of a task, if there is one. It answers errElsewhere where one of the runs is somebody
+// else's, and returns when it is on disk.
 func (s *saver) save(ctx context.Context, ended *store.Task, runs ...*store.RunSave) error {
 	w := &saving{ctx: ctx, runs: runs, ended: ended, done: make(chan struct{})}
 	s.mu.Lock()
@@ -143,8 +144,8 @@ func (w *saving) ours() error {
 	return nil
 }
 
-// transact stores in one transaction, also when the process stops meanwhile, or the storage is away for a moment: a request that was sent would
-// count as one of which nobody knows what became of it.
+// transact stores in one transaction, also when the process stops meanwhile, or the storage is away for a moment: a
+// request that was sent would count as one of which nobody knows what became of it.
 func (s *saver) transact(all []*saving) error {
 	// Tasks end together when the process stops, so the time of one is that of all.
 	return s.db.PersistAlong(all[0].ctx, saveTimeout, hookglass.System, func(tx *store.Tx) error {

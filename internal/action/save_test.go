@@ -11,7 +11,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Runs that end at the same time are stored together, each with the end of its own task. One that can not be stored spoils none of the others.
+// Runs that end at the same time are stored together, each with the end of its own task. One that can not be stored
+// spoils none of the others.
 func TestRunsThatEndTogetherAreStoredEachForItself(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.create(draft("One", step("tag", "Mark", `{"tag":"one"}`)))

@@ -19,7 +19,8 @@ type SecretDraft struct {
 // valueOf names where a secret's value is sealed (decisions, section 9).
 func valueOf(secretID string) string { return "action_secrets:value:" + secretID }
 
-// CreateSecret stores a secret of a workspace. It answers not_found for a workspace of others, plan_required and validation_failed.
+// CreateSecret stores a secret of a workspace. It answers not_found for a workspace of others, plan_required and
+// validation_failed.
 func (s *Service) CreateSecret(ctx context.Context, who hookglass.Principal, workspaceID int64, d SecretDraft) (hookglass.ActionSecret, error) {
 	secret := hookglass.ActionSecret{ID: hookglass.NewSortableID(hookglass.PrefixActionSecret, s.db.Now()), WorkspaceID: workspaceID}
 	faults := d.faults()

@@ -76,7 +76,8 @@ func TestSecretsAreSetAndNeverReadAgain(t *testing.T) {
 	})
 }
 
-// A secret is deleted while steps that name it are being added (reliability, row 134): either it stays, or the step is refused.
+// A secret is deleted while steps that name it are being added (reliability, row 134): either it stays, or the step is
+// refused.
 func TestASecretThatIsInUseStays(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		for i := range 20 {
@@ -192,7 +193,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	})
 }
 
-// A target that was sent a secret by one action may answer another with it, whose steps name none: nor does that one's trace hold it.
+// A target that was sent a secret by one action may answer another with it, whose steps name none: nor does that one's
+// trace hold it.
 func TestSecretsThatAnActionDoesNotNameAreNotInItsTrace(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		value := "canary-of-another-0123456789"
@@ -272,7 +274,8 @@ func (s *countingSealer) Open(sealed []byte, where string) ([]byte, error) {
 	return s.Sealer.Open(sealed, where)
 }
 
-// What a sender put under a name that tells of a credential is in no trace either, wherever in its answer a target puts it.
+// What a sender put under a name that tells of a credential is in no trace either, wherever in its answer a target puts
+// it.
 func TestSensitiveFieldsThatTargetsAnswerAreNotKept(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
@@ -291,7 +294,8 @@ func TestSensitiveFieldsThatTargetsAnswerAreNotKept(t *testing.T) {
 	})
 }
 
-// A preview hides what a sender put under a sensitive name wherever a step puts it, and tells of each place, of a forward too.
+// A preview hides what a sender put under a sensitive name wherever a step puts it, and tells of each place, of a
+// forward too.
 func TestPreviewsTellOfWhatTheyHide(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Show",

@@ -7,8 +7,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// sensitiveNames are names of fields and headers that hold credentials, and endings of such names, in lower case without marks
-// between words.
+// sensitiveNames are names of fields and headers that hold credentials, and endings of such names, in lower case
+// without marks between words.
 var (
 	sensitiveNames = map[string]bool{
 		"authorization": true, "proxyauthorization": true, "auth": true, "cookie": true, "setcookie": true, "pwd": true, "pass": true,
@@ -60,7 +60,8 @@ func SensitiveHeader(name string) bool {
 	return SensitiveName(name) || strings.Contains(strings.ToLower(name), "signature")
 }
 
-// Bounds of what is looked for in answers: a shorter text is anybody's word, and a sender may name any number of fields as credentials are.
+// Bounds of what is looked for in answers: a shorter text is anybody's word, and a sender may name any number of fields
+// as credentials are.
 const (
 	minSensitive  = 6
 	mostSensitive = 100

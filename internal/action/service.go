@@ -39,7 +39,8 @@ type Service struct {
 	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
 }
 
-// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind, and totals are not written down.
+// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind, and totals are not
+// written down.
 func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
@@ -53,8 +54,8 @@ const (
 	sweepRuns  = 100
 )
 
-// Run writes totals down and looks for runs that nobody holds, until ctx ends. From then on runs under way stop before what they would send next, for
-// it would be cut short: they go on elsewhere, or after the next start.
+// Run writes totals down and looks for runs that nobody holds, until ctx ends. From then on runs under way stop before
+// what they would send next, for it would be cut short: they go on elsewhere, or after the next start.
 func (s *Service) Run(ctx context.Context) error {
 	flush, sweep := time.NewTicker(flushEvery), time.NewTicker(sweepEvery)
 	defer flush.Stop()

@@ -31,8 +31,8 @@ const (
 	InHeader              // as it is; control characters fail
 )
 
-// Template is a text with placeholders, {{ name.path }} and {{ secrets.NAME }}, and nothing else: no logic, no code. What
-// is filled in is never read as a template again. It is safe for concurrent use.
+// Template is a text with placeholders, {{ name.path }} and {{ secrets.NAME }}, and nothing else: no logic, no code.
+// What is filled in is never read as a template again. It is safe for concurrent use.
 type Template struct {
 	place Place
 	parts []part
@@ -66,8 +66,8 @@ func (e *TemplateError) Error() string {
 // roots are the names that placeholders and sources begin with.
 var roots = []string{"request", "provider", "email", "endpoint", "steps"}
 
-// ParseTemplate reads a template. Its error is a *TemplateError: braces that do not close, or hold something else than a dotted
-// name. A name that is not known is an error of Render, as decisions, section 8, have it.
+// ParseTemplate reads a template. Its error is a *TemplateError: braces that do not close, or hold something else than
+// a dotted name. A name that is not known is an error of Render, as decisions, section 8, have it.
 func ParseTemplate(text string, place Place) (*Template, error) {
 	t, err := scan(text, place)
 	if err != nil {
@@ -93,8 +93,8 @@ func ParseTemplate(text string, place Place) (*Template, error) {
 	return t, nil
 }
 
-// ParseMessage reads the message of a notify step, whose placeholders are the variables of the specification. It fails as
-// ParseTemplate does.
+// ParseMessage reads the message of a notify step, whose placeholders are the variables of the specification. It fails
+// as ParseTemplate does.
 func ParseMessage(text string) (*Template, error) {
 	t, err := scan(text, InText)
 	if err != nil {
@@ -158,7 +158,8 @@ func checkLiteral(s string, place Place) error {
 	return nil
 }
 
-// validName reports whether s is a dotted name of letters, digits and the marks that names of fields and headers are made of.
+// validName reports whether s is a dotted name of letters, digits and the marks that names of fields and headers are
+// made of.
 func validName(s string) bool {
 	for segment := range strings.SplitSeq(s, ".") {
 		if segment == "" {
@@ -186,8 +187,8 @@ func insideString(text string, quoted bool) bool {
 	return quoted
 }
 
-// BodyPlace is the place of a body with this Content-Type. Without one, or where it is itself filled in, a body is JSON when it
-// begins as an object or an array.
+// BodyPlace is the place of a body with this Content-Type. Without one, or where it is itself filled in, a body is JSON
+// when it begins as an object or an array.
 func BodyPlace(contentType, body string) Place {
 	body = strings.TrimLeft(body, " \t\r\n")
 	switch {
@@ -261,8 +262,9 @@ func (r Rendered) Masked() string {
 // Placeholder is what is shown in place of a secret.
 func Placeholder(secret string) string { return "{{secrets." + secret + "}}" }
 
-// Render fills the template in. A name that is not known, a value that is null or not there, a control character in a header, a value
-// that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which holds no value.
+// Render fills the template in. A name that is not known, a value that is null or not there, a control character in a
+// header, a value that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which
+// holds no value.
 func (t *Template) Render(v Values) (Rendered, error) {
 	bound := MaxRendered
 	if t.place == InURL {
@@ -311,8 +313,8 @@ func (t *Template) Render(v Values) (Rendered, error) {
 	return out, nil
 }
 
-// climbs faults a value that makes a segment of a URL's path . or .., which would lead elsewhere: these can not be encoded. ends is where
-// the values end.
+// climbs faults a value that makes a segment of a URL's path . or .., which would lead elsewhere: these can not be
+// encoded. ends is where the values end.
 func (t *Template) climbs(url string, ends []int) error {
 	if t.place != InURL || t.whole() {
 		return nil
@@ -337,8 +339,8 @@ func (t *Template) climbs(url string, ends []int) error {
 	return nil
 }
 
-// dotSegment reports whether a segment of a path leads elsewhere: whether it is . or .., however it is spelled (RFC 3986, section 3.3), also
-// with a parameter, which some servers take off.
+// dotSegment reports whether a segment of a path leads elsewhere: whether it is . or .., however it is spelled (RFC
+// 3986, section 3.3), also with a parameter, which some servers take off.
 func dotSegment(segment string) bool {
 	segment, _, _ = strings.Cut(segment, ";")
 	switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
@@ -408,7 +410,8 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 	return value.Text(), nil
 }
 
-// sizeOf is how many bytes a value makes at least, in whatever place: neither the quotes of a string nor its escapes are in every one.
+// sizeOf is how many bytes a value makes at least, in whatever place: neither the quotes of a string nor its escapes
+// are in every one.
 func sizeOf(v jsondoc.Value) int {
 	if v.Kind() == jsondoc.String {
 		return len(v.Text())
@@ -416,7 +419,8 @@ func sizeOf(v jsondoc.Value) int {
 	return v.Size()
 }
 
-// percentEncoded encodes all but letters, digits, -._ and the marks. With ~ these are the unreserved characters of RFC 3986, section 2.3.
+// percentEncoded encodes all but letters, digits, -._ and the marks. With ~ these are the unreserved characters of RFC
+// 3986, section 2.3.
 func percentEncoded(s, marks string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -434,8 +438,8 @@ func percentEncoded(s, marks string) string {
 	return b.String()
 }
 
-// RenderMessage fills in the message of a notify step. A variable that is not known is a *TemplateError; one without a value is
-// empty, so that an event of no known type is told of too.
+// RenderMessage fills in the message of a notify step. A variable that is not known is a *TemplateError; one without a
+// value is empty, so that an event of no known type is told of too.
 func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoint) (string, error) {
 	values := map[string]string{
 		"endpoint_name": endpoint.Name, "endpoint_id": string(endpoint.ID), "request_id": string(ev.ID),

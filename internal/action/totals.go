@@ -83,7 +83,8 @@ func (s *Service) count(ctx context.Context, r *hookglass.ActionRun) {
 // totalsTimeout is for writing down what was counted.
 const totalsTimeout = 5 * time.Second
 
-// writeTotals writes down what was counted, also when the process stops. What the storage does not take is lost: it is a figure, not a record.
+// writeTotals writes down what was counted, also when the process stops. What the storage does not take is lost: it is
+// a figure, not a record.
 func (s *Service) writeTotals(ctx context.Context) {
 	counts := s.totals.take()
 	if len(counts) == 0 {

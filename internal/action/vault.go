@@ -17,7 +17,8 @@ const (
 	maxVaultBytes = 64 << 20
 )
 
-// vault is a redactor of the values of all secrets of a workspace: a target that one action sent a secret to may answer another with it.
+// vault is a redactor of the values of all secrets of a workspace: a target that one action sent a secret to may answer
+// another with it.
 type vault struct {
 	redactor *Redactor
 	versions []secretVersion // of what it was made of
@@ -27,8 +28,9 @@ type vault struct {
 
 type secretVersion struct{ num, updatedAt int64 }
 
-// vaults remembers vaults by workspace, so that secrets are opened when one has changed and not for each event. What this process changes is
-// seen by the next look-up, what others change when it is announced or, where that is lost, within planLife.
+// vaults remembers vaults by workspace, so that secrets are opened when one has changed and not for each event. What
+// this process changes is seen by the next look-up, what others change when it is announced or, where that is lost,
+// within planLife.
 type vaults struct {
 	db      *store.DB
 	sealer  Sealer

@@ -10,8 +10,9 @@ import (
 	"hookglass/internal/store"
 )
 
-// Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there are: those that
-// ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again and where a mail's verdict is waited for, not_found where the event is gone.
+// Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there
+// are: those that ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again and
+// where a mail's verdict is waited for, not_found where the event is gone.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
 	if t.Event != nil {
 		if wait := t.Event.VerdictWait(s.db.Now()); wait > 0 {
@@ -158,7 +159,8 @@ func later(wait time.Duration) error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "The actions of an event wait to go on.", RetryAfter: wait}
 }
 
-// goOn takes a run that did not end and goes on with it. A run that can not be read ends as failed. force takes it from whoever has it.
+// goOn takes a run that did not end and goes on with it. A run that can not be read ends as failed. force takes it from
+// whoever has it.
 func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bool) error {
 	var ours bool
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -176,8 +178,8 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 	return s.run(ctx, r)
 }
 
-// abandon ends a run that nobody can go on with, unless somebody else has. The step that was at work failed, and what is behind it does not
-// run. It counts in the totals unless nothing of it ran.
+// abandon ends a run that nobody can go on with, unless somebody else has. The step that was at work failed, and what
+// is behind it does not run. It counts in the totals unless nothing of it ran.
 func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message string) error {
 	h.Status, h.FinishedAt = hookglass.ActionRunFailed, notBefore(h.CreatedAt, s.db.Now())
 	if h.StartedAt.IsZero() {

@@ -1,8 +1,9 @@
-// Package alert watches endpoints and tells people: the rules of alerts and their evaluation, the figures that they are judged by, and
-// notification channels with the senders of each kind.
+// Package alert watches endpoints and tells people: the rules of alerts and their evaluation, the figures that they are
+// judged by, and notification channels with the senders of each kind.
 //
-// It hides how each kind of channel is spoken to, that what waits for a channel is a row which outlives the process, and that exactly one
-// node turns an alert from one state to the other. Credentials of channels are sealed; they leave this package in requests to the channel alone.
+// It hides how each kind of channel is spoken to, that what waits for a channel is a row which outlives the process,
+// and that exactly one node turns an alert from one state to the other. Credentials of channels are sealed; they leave
+// this package in requests to the channel alone.
 //
 // All methods are safe for concurrent use.
 package alert
@@ -100,14 +101,16 @@ type ChannelDraft struct {
 	Config      *ChannelSettings
 }
 
-// ChannelSettings are the configuration as a caller spells it. A nil field is not named, and a URL as it is shown stays as it is.
+// ChannelSettings are the configuration as a caller spells it. A nil field is not named, and a URL as it is shown stays
+// as it is.
 type ChannelSettings struct {
 	WebhookURL, BotToken, ChatID, URL, Secret *string
 	To, Events                                *[]string
 }
 
-// CreateChannel stores a new channel, in the principal's workspace or its account's oldest when the draft names none. Where it made the
-// signing secret of a webhook channel itself, it returns it, once. It answers validation_failed and target_not_allowed.
+// CreateChannel stores a new channel, in the principal's workspace or its account's oldest when the draft names none.
+// Where it made the signing secret of a webhook channel itself, it returns it, once. It answers validation_failed and
+// target_not_allowed.
 func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d ChannelDraft) (c hookglass.Channel, secret string, err error) {
 	if err := mayManage(who); err != nil {
 		return c, "", err
@@ -159,7 +162,8 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 	return c, secret, err
 }
 
-// UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed and target_not_allowed.
+// UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed and
+// target_not_allowed.
 func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id string, d ChannelDraft) (c hookglass.Channel, err error) {
 	if err := mayManage(who); err != nil {
 		return c, err
@@ -198,7 +202,8 @@ type Sent struct {
 	looped     bool // with Failure: it was not sent, and will not be
 }
 
-// TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers not_found.
+// TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers
+// not_found.
 func (s *Service) TestChannel(ctx context.Context, who hookglass.Principal, id string) (sent Sent, err error) {
 	if err := mayManage(who); err != nil {
 		return sent, err

@@ -20,8 +20,8 @@ const (
 	spikeBaseline = 24              // windows before, whose average a spike is compared with
 )
 
-// Evaluate rolls up figures and judges every alert that watches. It may run on several nodes at the same time: each change of state is made by one of
-// them. One alert that can not be judged does not keep others from it.
+// Evaluate rolls up figures and judges every alert that watches. It may run on several nodes at the same time: each
+// change of state is made by one of them. One alert that can not be judged does not keep others from it.
 func (s *Service) Evaluate(ctx context.Context) error {
 	failed := s.rollUp(ctx)
 	for after := int64(0); ; {
@@ -91,7 +91,8 @@ func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return s.turn(tx, a, verdict) })
 }
 
-// verdict is the state that an alert should be in. The summary says why it is triggered or, where it no longer is, why not.
+// verdict is the state that an alert should be in. The summary says why it is triggered or, where it no longer is, why
+// not.
 type verdict struct {
 	triggered bool
 	summary   string
@@ -164,8 +165,9 @@ func judgeErrors(a hookglass.Alert, bad int64) verdict {
 	}
 }
 
-// judgeSpike compares the events of a window with the average of the windows before it, as far as the endpoint has been there. While the alert is
-// triggered the average stays that of before, for as long as it was taken from: then what was a spike has become usual.
+// judgeSpike compares the events of a window with the average of the windows before it, as far as the endpoint has been
+// there. While the alert is triggered the average stays that of before, for as long as it was taken from: then what was
+// a spike has become usual.
 func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Duration) (verdict, error) {
 	e, err := v.EndpointByNum(a.EndpointNum)
 	if err != nil {
@@ -281,7 +283,8 @@ func named(field string) string {
 	return field
 }
 
-// turn changes an alert's state, once: with its incident, the line in the feed, and what its channels are told. All of it is one transaction.
+// turn changes an alert's state, once: with its incident, the line in the feed, and what its channels are told. All of
+// it is one transaction.
 func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 	incident := hookglass.Incident{ID: hookglass.NewSortableID(hookglass.PrefixIncident, tx.Now), EventID: v.eventID, Summary: v.summary, Resolution: v.summary}
 	turned, channels, err := tx.TurnAlert(a, incident)

@@ -98,8 +98,8 @@ func lower(text []byte) []byte {
 	return folded
 }
 
-// bodies are the texts of a body: as it was received and, where that is another text, without its content coding; or those of a mail as it
-// is read.
+// bodies are the texts of a body: as it was received and, where that is another text, without its content coding; or
+// those of a mail as it is read.
 func bodies(e *hookglass.Event) [][]byte {
 	if e.Type == hookglass.EventEmail {
 		m := email.Parse(e.Body)

@@ -31,8 +31,8 @@ type Relay struct {
 // Mailer sends mail through a relay.
 type Mailer struct{ relay Relay }
 
-// NewMailer returns a mailer. Port 465 is spoken to under TLS from the start; elsewhere the connection is upgraded where the relay can,
-// and must be before a password is sent, unless the relay is this machine.
+// NewMailer returns a mailer. Port 465 is spoken to under TLS from the start; elsewhere the connection is upgraded
+// where the relay can, and must be before a password is sent, unless the relay is this machine.
 func NewMailer(r Relay) *Mailer { return &Mailer{r} }
 
 // implicitTLS is the port of submission under TLS (RFC 8314, section 3.3).

@@ -14,8 +14,8 @@ import (
 	"hookglass"
 )
 
-// Bounds of what a chat shows of a message, in characters. Slack cuts at 40,000, Discord refuses more than 2,000 and Telegram
-// more than 4,096; of others' data nobody reads more than this.
+// Bounds of what a chat shows of a message, in characters. Slack cuts at 40,000, Discord refuses more than 2,000 and
+// Telegram more than 4,096; of others' data nobody reads more than this.
 const (
 	maxChatText     = 3_500
 	maxDiscordText  = 2_000
@@ -29,8 +29,8 @@ type request struct {
 	body    []byte
 }
 
-// compose writes a message for a channel that is spoken to by HTTP. What people or senders wrote is shown as text: no markup in it has
-// a meaning, and it mentions nobody.
+// compose writes a message for a channel that is spoken to by HTTP. What people or senders wrote is shown as text: no
+// markup in it has a meaning, and it mentions nobody.
 func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegram string, m hookglass.Message, at time.Time) (request, error) {
 	r := request{url: config.WebhookURL, headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "User-Agent", Value: "hookglass"}}}
 	var body any
@@ -89,7 +89,8 @@ func adaptiveCard(m hookglass.Message) any {
 	}}}
 }
 
-// envelope is what a webhook channel gets: a line of activity as the feed has it, in the form of Standard Webhooks ("Payload structure").
+// envelope is what a webhook channel gets: a line of activity as the feed has it, in the form of Standard Webhooks
+// ("Payload structure").
 type envelope struct {
 	ID         string         `json:"id"`
 	Type       string         `json:"type"`
@@ -141,7 +142,8 @@ const secretPrefix = "whsec_"
 // Bounds of a signing key in bytes (Standard Webhooks, "Signature scheme").
 const minKey, maxKey = 24, 64
 
-// signingKey reads a secret: whsec_ and base64, base64 of the length of a key, as the libraries take it, or any other text, whose bytes it is.
+// signingKey reads a secret: whsec_ and base64, base64 of the length of a key, as the libraries take it, or any other
+// text, whose bytes it is.
 func signingKey(secret string) ([]byte, error) {
 	encoded, marked := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)

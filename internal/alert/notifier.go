@@ -22,16 +22,19 @@ const (
 	// holdAtOnce and holdFor bound what is sent under one lease: what was sent by a process that dies is sent again.
 	holdAtOnce = 50
 	holdFor    = 10 * time.Second
-	// holdLease covers holdFor and one message more, by mail at the longest. When it is over another node takes the channel.
+	// holdLease covers holdFor and one message more, by mail at the longest. When it is over another node takes the
+	// channel.
 	holdLease = holdFor + mailTimeout + 15*time.Second
 
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
 	maxAsked     = time.Hour // that a channel may ask for with Retry-After
 
-	// A message that a channel refuses, rather than fails to take, is given up after so many attempts: those behind it wait.
+	// A message that a channel refuses, rather than fails to take, is given up after so many attempts: those behind it
+	// wait.
 	maxRefusals = 5
-	// A channel is disabled when the first of these many failures in a row is so long ago. One that takes something now and then never is.
+	// A channel is disabled when the first of these many failures in a row is so long ago. One that takes something now
+	// and then never is.
 	disableFailures = 10
 	disableAfter    = 24 * time.Hour
 
@@ -111,7 +114,8 @@ func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, fre
 	return err
 }
 
-// serve sends what waits for one channel, in order, until something fails or its time is over. It reports whether more may wait.
+// serve sends what waits for one channel, in order, until something fails or its time is over. It reports whether more
+// may wait.
 func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 	var h store.HeldChannel
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -146,7 +150,8 @@ func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 	}))
 }
 
-// sendAll sends messages in their order and keeps in p what came of them. It reports whether more may wait that can be sent now.
+// sendAll sends messages in their order and keeps in p what came of them. It reports whether more may wait that can be
+// sent now.
 func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []store.Pending, upTo int64, p *store.ChannelProgress) (more bool) {
 	began := s.Now()
 	for _, w := range waiting {
@@ -271,8 +276,8 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	return sent, nil
 }
 
-// hop counts what a message tells of an event as a way that the event takes: a channel may lead back to where it was captured, which would tell of that
-// again, for ever. Its failure says that this went round often enough.
+// hop counts what a message tells of an event as a way that the event takes: a channel may lead back to where it was
+// captured, which would tell of that again, for ever. Its failure says that this went round often enough.
 func (s *Service) hop(ctx context.Context, m hookglass.Message, r *request) (looped *hookglass.Failure, err error) {
 	if m.EventID == "" {
 		return nil, nil

@@ -1,11 +1,11 @@
 // Package bundle makes files of captured events that can be given away: personal data and secrets are replaced by
-// substitutes of the same form, the same value by the same one throughout a bundle, and each delivery is signed anew with a
-// secret that is public, so that a receiver's verification still passes. It hides what is recognised, how a substitute is
-// made, and the form of the file.
+// substitutes of the same form, the same value by the same one throughout a bundle, and each delivery is signed anew
+// with a secret that is public, so that a receiver's verification still passes. It hides what is recognised, how a
+// substitute is made, and the form of the file.
 //
-// A substitute is made of the value by HMAC with a random key that is forgotten with the [Maker], so nobody can go back, and two
-// bundles of one event do not match. What was recognised once is looked for everywhere else, also where it is encoded; a bundle
-// in which a recognised value is left is not made at all.
+// A substitute is made of the value by HMAC with a random key that is forgotten with the [Maker], so nobody can go
+// back, and two bundles of one event do not match. What was recognised once is looked for everywhere else, also where
+// it is encoded; a bundle in which a recognised value is left is not made at all.
 //
 // It is pure but for the random key. A Maker is for one bundle and one goroutine.
 package bundle
@@ -30,8 +30,8 @@ const (
 
 // Options say what is replaced besides what is recognised, and what is not.
 type Options struct {
-	// Pointers name what is replaced whatever it looks like: a JSON Pointer into the body, in which * stands for any name or
-	// index (/field for a form), header:<name> or query:<name>.
+	// Pointers name what is replaced whatever it looks like: a JSON Pointer into the body, in which * stands for any
+	// name or index (/field for a form), header:<name> or query:<name>.
 	Pointers []string
 	// Keep names what is left as it is: pointers likewise, and kinds.
 	Keep []string
@@ -125,8 +125,8 @@ func New(o Options) (*Maker, error) {
 	return m, nil
 }
 
-// Make makes the bundle. It answers payload_too_large beyond the bounds, and conflict where something that was recognised
-// could not be taken out everywhere.
+// Make makes the bundle. It answers payload_too_large beyond the bounds, and conflict where something that was
+// recognised could not be taken out everywhere.
 func (m *Maker) Make(sources []Source) (Made, error) {
 	if len(sources) > MaxEvents {
 		return Made{}, hookglass.Errorf(hookglass.CodePayloadTooLarge, "A bundle may hold %d requests at most.", MaxEvents)

@@ -172,7 +172,8 @@ func cmpOr(source, otherwise string) string {
 	return source
 }
 
-// parts edits the parts of a multipart form in place: fields are text, files are where they are text, and left out where not.
+// parts edits the parts of a multipart form in place: fields are text, files are where they are text, and left out
+// where not.
 func (m *Maker) parts(body []byte, boundary string) []byte {
 	mark := []byte("--" + boundary)
 	pieces := bytes.Split(body, mark)

@@ -26,10 +26,12 @@ func newFakes(key []byte) *fakes {
 	return &fakes{key, map[string]string{}, map[string]string{}}
 }
 
-// tries bounds the search for a substitute that no other value has; where a form has few, as a name of two letters, two values may share one.
+// tries bounds the search for a substitute that no other value has; where a form has few, as a name of two letters, two
+// values may share one.
 const tries = 40
 
-// of returns the substitute of a value: of the same form, always the same for a value however it is capitalised or grouped.
+// of returns the substitute of a value: of the same form, always the same for a value however it is capitalised or
+// grouped.
 func (f *fakes) of(kind Kind, s string) string {
 	id := string(kind) + "\x00" + s
 	if fake, ok := f.made[id]; ok {

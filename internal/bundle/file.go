@@ -186,7 +186,8 @@ func (e Event) received(hint string) (*provider.Request, error) {
 	}, nil
 }
 
-// Verify checks the signature of the event as a receiver would have when it was captured. Its status is unchecked for one that is not signed.
+// Verify checks the signature of the event as a receiver would have when it was captured. Its status is unchecked for
+// one that is not signed.
 func (e Event) Verify() (provider.Verdict, error) {
 	r, err := e.received(e.Provider)
 	if err != nil || e.Signature == nil {

@@ -68,7 +68,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// personal reports whether an object that has a member by this name is about a person or a firm, so that its name is one.
+// personal reports whether an object that has a member by this name is about a person or a firm, so that its name is
+// one.
 func personal(name string) bool {
 	switch kind := fieldKinds[folded(name)]; kind {
 	case Email, Phone, Birth, Name:

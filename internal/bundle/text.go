@@ -320,7 +320,8 @@ func readings(run string) (all []string) {
 	return all
 }
 
-// codeOf reads a run that is readable text in base64 or hexadecimal, and says how text is written in its way; nil where it is neither.
+// codeOf reads a run that is readable text in base64 or hexadecimal, and says how text is written in its way; nil where
+// it is neither.
 func codeOf(run string) (code func(string) string, text string) {
 	if len(run)%2 == 0 {
 		if b, err := hex.DecodeString(run); err == nil && readable(b) {

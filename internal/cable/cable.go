@@ -1,8 +1,9 @@
-// Package cable is the socket of the tunnel, GET /cable: WebSocket (RFC 6455) with the public Action Cable protocol on it
-// (actioncable-v1-json). It hides the frames, the commands and the words of both protocols; what is sent on a subscription, and when,
-// is decided by package tunnel.
+// Package cable is the socket of the tunnel, GET /cable: WebSocket (RFC 6455) with the public Action Cable protocol on
+// it (actioncable-v1-json). It hides the frames, the commands and the words of both protocols; what is sent on a
+// subscription, and when, is decided by package tunnel.
 //
-// Each socket has two goroutines: one reads commands, and that of its session writes. [tunnel.Service.Run] waits for both.
+// Each socket has two goroutines: one reads commands, and that of its session writes. [tunnel.Service.Run] waits for
+// both.
 package cable
 
 import (
@@ -24,7 +25,8 @@ import (
 // Path is where the socket is (decisions, section 1).
 const Path = "/cable"
 
-// maxCommand bounds one message of a client: a report with a body of 64 KiB in base64 and its fields, as text within text.
+// maxCommand bounds one message of a client: a report with a body of 64 KiB in base64 and its fields, as text within
+// text.
 const maxCommand = 512 << 10
 
 // Deps are what the socket stands on.
@@ -35,7 +37,8 @@ type Deps struct {
 	Log       *slog.Logger
 }
 
-// Claims reports whether a path means the socket, however it is spelled. The handler answers all of them, so that no spelling gets past its checks.
+// Claims reports whether a path means the socket, however it is spelled. The handler answers all of them, so that no
+// spelling gets past its checks.
 func Claims(r *http.Request) bool { return strings.EqualFold(path.Clean("/"+r.URL.Path), Path) }
 
 // New returns the handler of [Path]. It stands behind [httpd.Stack.Wrap].
@@ -43,8 +46,8 @@ func New(deps Deps) http.Handler { return &edge{deps} }
 
 type edge struct{ Deps }
 
-// ServeHTTP answers 403 to a page of another origin, before anything else: a browser would lend it the user's network. Who sends no Origin is no
-// browser, and has the right that its ticket gives.
+// ServeHTTP answers 403 to a page of another origin, before anything else: a browser would lend it the user's network.
+// Who sends no Origin is no browser, and has the right that its ticket gives.
 func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !e.sameOrigin(r):

@@ -16,14 +16,15 @@ import (
 	"hookglass/internal/tunnel"
 )
 
-// Subscribing costs a transaction each time. A client with a thousand endpoints may subscribe to them; one that does nothing else is slowed down.
+// Subscribing costs a transaction each time. A client with a thousand endpoints may subscribe to them; one that does
+// nothing else is slowed down.
 const (
 	changesASecond = 50
 	changesAtOnce  = 1000
 )
 
-// reportsAtOnce bounds the reports of one socket that are stored side by side, so that they share commits. When it is reached the socket is
-// read no further.
+// reportsAtOnce bounds the reports of one socket that are stored side by side, so that they share commits. When it is
+// reached the socket is read no further.
 const reportsAtOnce = 32
 
 // serve carries out the client's commands until its socket ends, and returns why it did.
@@ -77,7 +78,8 @@ func (c *conn) read() ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		// The library says itself what most violations are, and leaves some without a word. On a socket that has ended this does nothing.
+		// The library says itself what most violations are, and leaves some without a word. On a socket that has ended
+		// this does nothing.
 		c.violated(websocket.StatusProtocolError, "")
 	case kind != websocket.MessageText:
 		c.violated(websocket.StatusUnsupportedData, "text messages alone")

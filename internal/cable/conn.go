@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// stall is how long a socket may take nothing, and how long a client may take to answer a ping (decisions, section 10).
+	// stall is how long a socket may take nothing, and how long a client may take to answer a ping (decisions, section
+	// 10).
 	stall = 10 * time.Second
 	// piece is what is given to a socket at a time: a slow one that moves takes many, each in time.
 	piece = 64 << 10
@@ -93,7 +94,8 @@ func (c *conn) send(ctx context.Context, text string) error {
 	return c.write(ctx, []byte(text))
 }
 
-// write sends one message. The context ends nothing in the middle of it, which would break the socket for the others; deadlines do.
+// write sends one message. The context ends nothing in the middle of it, which would break the socket for the others;
+// deadlines do.
 func (c *conn) write(ctx context.Context, text []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err

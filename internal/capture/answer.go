@@ -16,8 +16,9 @@ type Tunnel interface {
 	Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse
 }
 
-// awaiting is the reply to the sender of a stored event: one that awaits where a local machine's answer shall be given (decisions, section 5,
-// response_mode). A provider's handshake is answered by itself, and a script goes before the tunnel.
+// awaiting is the reply to the sender of a stored event: one that awaits where a local machine's answer shall be given
+// (decisions, section 5, response_mode). A provider's handshake is answered by itself, and a script goes before the
+// tunnel.
 func awaiting(t Target, ev *hookglass.Event) *hookglass.Reply {
 	if t.Endpoint.ProviderConfig.ResponseMode != hookglass.ResponseTunnel || ev.Reply.Source == hookglass.SourceHandshake || t.known.script != nil {
 		return ev.Reply
@@ -29,8 +30,8 @@ func awaiting(t Target, ev *hookglass.Event) *hookglass.Reply {
 	return &r
 }
 
-// Answer waits for a local machine's answer to the event that a reply awaits, puts it on record, and returns what the sender is to be given. It
-// returns soon after ctx ends.
+// Answer waits for a local machine's answer to the event that a reply awaits, puts it on record, and returns what the
+// sender is to be given. It returns soon after ctx ends.
 func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
 	own := *r
 	own.Awaits = nil
@@ -53,8 +54,8 @@ func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Rep
 	return given
 }
 
-// private are fields of a local machine's answer that are not passed on: what belongs to its own connection and encoding, and what would reach
-// into the web app, which may share the host.
+// private are fields of a local machine's answer that are not passed on: what belongs to its own connection and
+// encoding, and what would reach into the web app, which may share the host.
 var private = []string{
 	"Content-Encoding", "Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Content-Security-Policy",
 }

@@ -318,7 +318,8 @@ func (b *bench) event(r *hookglass.Reply) (e *hookglass.Event) {
 	return e
 }
 
-// A node that does not have the key yet that another seals with has the sender try again, and the balancer another node.
+// A node that does not have the key yet that another seals with has the sender try again, and the balancer another
+// node.
 func TestAnArrivalWaitsForTheKeyOfASecret(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

@@ -26,8 +26,8 @@ type Export interface {
 	Close() error
 }
 
-// NewExport begins a file in one of the formats ndjson, har and csv (decisions, section 6), or mbox. It answers validation_failed for
-// another. detail makes what a line of ndjson holds.
+// NewExport begins a file in one of the formats ndjson, har and csv (decisions, section 6), or mbox. It answers
+// validation_failed for another. detail makes what a line of ndjson holds.
 func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (Export, error) {
 	switch format {
 	case "ndjson":

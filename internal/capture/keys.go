@@ -15,8 +15,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of fetching the keys that senders publish. What deliveries name is up to whoever sends them, so what they can cause is little:
-// package provider lets no address through but the sender's own, and these bound the rest.
+// Bounds of fetching the keys that senders publish. What deliveries name is up to whoever sends them, so what they can
+// cause is little: package provider lets no address through but the sender's own, and these bound the rest.
 const (
 	keyLife    = 24 * time.Hour   // a key that was fetched is used for so long
 	keyRest    = 30 * time.Second // one that could not be is left alone for so long
@@ -77,7 +77,8 @@ func (k *keyring) lookUp(ref provider.KeyRef) []byte {
 // errNoSuchKey says that it will not help to ask again.
 var errNoSuchKey = errors.New("the key's address does not have it")
 
-// fetch has a key fetched, unless it is there. It answers rate_limited when it is to be asked again later, and errNoSuchKey.
+// fetch has a key fetched, unless it is there. It answers rate_limited when it is to be asked again later, and
+// errNoSuchKey.
 func (k *keyring) fetch(ctx context.Context, ref provider.KeyRef) error {
 	if k.lookUp(ref) != nil {
 		return nil
@@ -147,8 +148,9 @@ func (s *Service) verify(req *provider.Request, found provider.Detection, config
 	return provider.Verify(req, found, configs)
 }
 
-// JudgeSignature does a task of the kind store.TaskSignature: it fetches the key that an event's signature is to be checked with, and judges the
-// event again, as of the time of its reception. It answers rate_limited when that has to wait.
+// JudgeSignature does a task of the kind store.TaskSignature: it fetches the key that an event's signature is to be
+// checked with, and judges the event again, as of the time of its reception. It answers rate_limited when that has to
+// wait.
 func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	ev := t.Event
 	var e hookglass.Endpoint

@@ -75,8 +75,9 @@ func snsMessage(t *testing.T, key *rsa.PrivateKey, id, cert string) []byte {
 	return body
 }
 
-// A key that is not there keeps no sender waiting: the event is unchecked, the key is fetched by the task that came with it, and the
-// event is judged again. The next one is judged at reception. A key that does not come leaves the event as it is.
+// A key that is not there keeps no sender waiting: the event is unchecked, the key is fetched by the task that came
+// with it, and the event is judged again. The next one is judged at reception. A key that does not come leaves the
+// event as it is.
 func TestPublishedKeys(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		key, err := rsa.GenerateKey(rand.Reader, 2048)

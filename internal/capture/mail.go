@@ -41,8 +41,8 @@ type Delivered struct {
 // maxListed bounds what of a mail's From, To and Subject the list form has. All of it is in the header.
 const maxListed = 2_000
 
-// AdmitMail finds the endpoint with a local part, which is in lower case, before the mail is read. It answers not_found for one that is
-// unknown, deleted or expired; gone for a disabled one; rate_limited when too much of it is under way.
+// AdmitMail finds the endpoint with a local part, which is in lower case, before the mail is read. It answers not_found
+// for one that is unknown, deleted or expired; gone for a disabled one; rate_limited when too much of it is under way.
 func (s *Service) AdmitMail(ctx context.Context, localPart string) (Target, error) {
 	return s.admit(ctx, mailbox(localPart), hookglass.KindEmail)
 }
@@ -52,9 +52,10 @@ func (s *Service) AdmitMailbox(ctx context.Context, ref string) (Target, error) 
 	return s.admit(ctx, ref, hookglass.KindEmail)
 }
 
-// CaptureMail stores the mail once for each endpoint among the recipients' and says what became of it at each recipient. What
-// is told to be stored is on disk. The events of several endpoints are committed side by side: one may be stored and another not. Errors: not_found when the
-// endpoint was deleted meanwhile, rate_limited, and unavailable when the storage can not take it.
+// CaptureMail stores the mail once for each endpoint among the recipients' and says what became of it at each
+// recipient. What is told to be stored is on disk. The events of several endpoints are committed side by side: one may
+// be stored and another not. Errors: not_found when the endpoint was deleted meanwhile, rate_limited, and unavailable
+// when the storage can not take it.
 func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 	events, of := s.judgeMail(m)
 	outcomes := make([]error, len(events))
@@ -95,8 +96,9 @@ func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) (
 	return nil
 }
 
-// CapturePosted stores a mail that was posted, as itself or in the form of a mail service, and returns the reply to its sender. Errors are those of
-// CaptureMail, and unsupported_media_type, invalid_json and validation_failed for a body that is no mail.
+// CapturePosted stores a mail that was posted, as itself or in the form of a mail service, and returns the reply to its
+// sender. Errors are those of CaptureMail, and unsupported_media_type, invalid_json and validation_failed for a body
+// that is no mail.
 func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	posted, err := email.FromPost(a.Headers.Get("Content-Type"), a.Body)
 	if err != nil {

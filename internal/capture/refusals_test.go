@@ -9,7 +9,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// Arrivals that were answered an error are counted by its code in the figures of their minute; one at an endpoint that is not there counts nowhere.
+// Arrivals that were answered an error are counted by its code in the figures of their minute; one at an endpoint that
+// is not there counts nowhere.
 func TestRefusalsAreCountedByTheirCode(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

@@ -65,8 +65,8 @@ func (s *Service) Untag(ctx context.Context, who hookglass.Principal, ref, event
 	return tags, err
 }
 
-// Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first. It answers
-// validation_failed for another.
+// Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first. It
+// answers validation_failed for another.
 func (s *Service) Ignore(ctx context.Context, who hookglass.Principal, ref, eventID, reason string) error {
 	if reason == "" {
 		reason = hookglass.IgnoreReasons[0]
@@ -82,8 +82,8 @@ func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, ev
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, "") })
 }
 
-// Purge deletes events past the retention of their account, with what was counted of their attempts, and temporary endpoints past
-// their life.
+// Purge deletes events past the retention of their account, with what was counted of their attempts, and temporary
+// endpoints past their life.
 func (s *Service) Purge(ctx context.Context) error {
 	now := s.db.Now()
 	var due []store.PurgeDue
@@ -135,7 +135,8 @@ func (s *Service) Tend(ctx context.Context) error {
 	}
 }
 
-// purge deletes a piece of each endpoint in turn, so that one of which much is due, or that fails, does not keep the others from being purged.
+// purge deletes a piece of each endpoint in turn, so that one of which much is due, or that fails, does not keep the
+// others from being purged.
 func (s *Service) purge(ctx context.Context, due []store.PurgeDue) (failed error) {
 	for len(due) > 0 {
 		left := due[:0]

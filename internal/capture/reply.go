@@ -26,7 +26,8 @@ func given(method string, r *hookglass.Reply) *hookglass.Reply {
 	return finish(method, r)
 }
 
-// finish makes an answer one that may be given: harmless to who opens it in a browser, and without a body where there can be none.
+// finish makes an answer one that may be given: harmless to who opens it in a browser, and without a body where there
+// can be none.
 func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 	if renders(r.Headers.Get("Content-Type")) {
 		// The web app may share the host: nothing that an endpoint answers may run as part of it.

@@ -29,8 +29,9 @@ func readScript(e *hookglass.Endpoint) *script {
 	return &script{answers, answers.String()}
 }
 
-// follow puts the answer of the endpoint's script in the place of the one that was chosen. Which attempt this is, is counted in the
-// database, so that it is right whichever node the attempts come to. One whose event then can not be stored counts: the sender made it.
+// follow puts the answer of the endpoint's script in the place of the one that was chosen. Which attempt this is, is
+// counted in the database, so that it is right whichever node the attempts come to. One whose event then can not be
+// stored counts: the sender made it.
 func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) error {
 	if t.known.script == nil || ev.Reply.Source == hookglass.SourceHandshake {
 		return nil
@@ -48,7 +49,8 @@ func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) err
 	return nil
 }
 
-// scripted is an entry of a script as a reply: the endpoint's own answer with the entry's status, or a short one where it has none.
+// scripted is an entry of a script as a reply: the endpoint's own answer with the entry's status, or a short one where
+// it has none.
 func scripted(a hookglass.ScriptedAnswer, custom *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	if a.Status == 0 {
 		return &hookglass.Reply{Source: hookglass.SourceCustom, Delay: a.Delay}

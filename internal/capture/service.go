@@ -96,8 +96,8 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 }
 
 // Capture stores the arrival and returns the reply to its sender. The reply may be given to the sender when this
-// returns: the event is on disk by then. One that awaits goes through Answer first. It answers not_found when the endpoint was deleted meanwhile,
-// and unavailable when the storage can not take it.
+// returns: the event is on disk by then. One that awaits goes through Answer first. It answers not_found when the
+// endpoint was deleted meanwhile, and unavailable when the storage can not take it.
 func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	ev, err := s.capture(ctx, t, a)
 	if err != nil {

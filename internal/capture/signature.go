@@ -185,8 +185,9 @@ type TestRequest struct {
 	Body      []byte
 }
 
-// SendTest captures a request as if it had come from outside, and returns the event. A sample is given fresh ids and signed
-// with the endpoint's own config, where there is one. It answers validation_failed for a sample that does not exist.
+// SendTest captures a request as if it had come from outside, and returns the event. A sample is given fresh ids and
+// signed with the endpoint's own config, where there is one. It answers validation_failed for a sample that does not
+// exist.
 func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
 	var e hookglass.Endpoint
 	var configs []provider.Config

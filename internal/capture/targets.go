@@ -113,7 +113,8 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 	return t, err
 }
 
-// unverifiable is told where an endpoint's secrets can not be read: this node may not have the key yet that another seals with, and the sender is to try again.
+// unverifiable is told where an endpoint's secrets can not be read: this node may not have the key yet that another
+// seals with, and the sender is to try again.
 func unverifiable(err error) error {
 	if !hookglass.Is(err, hookglass.CodeInternal) {
 		return err

@@ -16,8 +16,9 @@ import (
 // customReply fills in the endpoint's own answer. Templates are {{request.method}}, {{request.path}},
 // {{request.header.<name>}}, {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}},
 // {{event.type}} and {{now}} (decisions, section 4). What is not known or not there is empty; what is filled in is
-// never read as a template again. In a JSON answer a value inside a string is escaped for it, and elsewhere inserted as JSON, what is not there
-// as null (decisions, section 13, Templates). An answer without a Content-Type is JSON when its template is an object or an array.
+// never read as a template again. In a JSON answer a value inside a string is escaped for it, and elsewhere inserted as
+// JSON, what is not there as null (decisions, section 13, Templates). An answer without a Content-Type is JSON when its
+// template is an object or an array.
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
@@ -174,8 +175,8 @@ func (f *filler) value(name string) filling {
 	return filling{}
 }
 
-// member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON, with its members
-// in their order. The body of a form answers to the names of its fields.
+// member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON, with its
+// members in their order. The body of a form answers to the names of its fields.
 func (f *filler) member(pointer string) filling {
 	if f.body == nil {
 		f.body = &branch{text: f.ev.Body}

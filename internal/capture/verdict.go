@@ -34,7 +34,8 @@ func (v *verdicts) giveRoom(endpoint, size int64) {
 	v.room.Give(strconv.FormatInt(endpoint, 10), size)
 }
 
-// Authenticate finds out whether the mail of a task is from whom it says, and stores that. It asks the DNS, for ten seconds at most.
+// Authenticate finds out whether the mail of a task is from whom it says, and stores that. It asks the DNS, for ten
+// seconds at most.
 func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 	ev := t.Event
 	if ev.Payload == nil { // a large one
@@ -79,7 +80,8 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 // verdictBatch bounds the verdicts of one transaction: captures stand behind it.
 const verdictBatch = 128
 
-// verdicts stores those that come together in one transaction. Who comes first writes for all that wait, then the next does.
+// verdicts stores those that come together in one transaction. Who comes first writes for all that wait, then the next
+// does.
 type verdicts struct {
 	mu      sync.Mutex
 	waiting []*keptVerdict

@@ -305,7 +305,8 @@ func TestABackupWithoutKeysNeedsTheKeysetThatItWasMadeWith(t *testing.T) {
 	})
 }
 
-// A node with a keyset of its own would seal what no other opens, and refuse arrivals at endpoints whose secrets it does not open.
+// A node with a keyset of its own would seal what no other opens, and refuse arrivals at endpoints whose secrets it
+// does not open.
 func TestAServerDoesNotStartWithTheKeysetOfAnother(t *testing.T) {
 	each(t, func(t *testing.T, s storage) {
 		i := install(t, s)

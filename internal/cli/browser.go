@@ -79,8 +79,8 @@ func (c *LoginCmd) page(query url.Values) string {
 	return page
 }
 
-// callback takes the token from a browser that knows the state, which any other page does not, and sends the browser on to an
-// address without it, for the address is shown and remembered. seen hears of it when the browser is there.
+// callback takes the token from a browser that knows the state, which any other page does not, and sends the browser on
+// to an address without it, for the address is shown and remembered. seen hears of it when the browser is there.
 func callback(state string, tokens chan<- string, seen chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {

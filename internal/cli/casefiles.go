@@ -74,8 +74,8 @@ const methodMail = "EMAIL"
 // errMissing ends the sentence that a file begins.
 var errMissing = errors.New("is not there")
 
-// caseDir is a directory of case files. Nothing outside of it is read or written, whatever links are in it: a repository may be another's,
-// and its bodies are sent to a target.
+// caseDir is a directory of case files. Nothing outside of it is read or written, whatever links are in it: a
+// repository may be another's, and its bodies are sent to a target.
 type caseDir struct {
 	root *os.Root
 	path string
@@ -122,7 +122,8 @@ func (d *caseDir) outside(name string, err error) error {
 	return err
 }
 
-// files reads the case files in the order of their names, or the one that name says. One that can not be used says so in its fault.
+// files reads the case files in the order of their names, or the one that name says. One that can not be used says so
+// in its fault.
 func (d *caseDir) files(name string) (files []*caseFile, err error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {

@@ -202,8 +202,8 @@ func slug(name string) string {
 // CasesPushCmd is `hookglass cases push`.
 type CasesPushCmd struct{}
 
-// Run implements the command. A file whose case was changed on the server meanwhile is refused; pull first. One that is refused keeps no
-// other from being saved.
+// Run implements the command. A file whose case was changed on the server meanwhile is refused; pull first. One that is
+// refused keeps no other from being saved.
 func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	to, err := c.endpoint()
 	if err != nil {
@@ -338,7 +338,8 @@ func (f *caseFile) change(was api.ReplayCase, source string, a api.Assertions) (
 	return change, changed
 }
 
-// compare refuses a file whose request is not that of its event. The server takes no request: a case is made of an event as it was captured.
+// compare refuses a file whose request is not that of its event. The server takes no request: a case is made of an
+// event as it was captured.
 func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, source string) error {
 	event, body, err := sourceOf(ctx, from, endpoint, source)
 	var refused *client.Error

@@ -202,8 +202,8 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 	}
 }
 
-// What people type first on a program that they do not know is understood: flags before the command, a command of several without the word list,
-// and the usual ways to ask for help and the version.
+// What people type first on a program that they do not know is understood: flags before the command, a command of
+// several without the word list, and the usual ways to ask for help and the version.
 func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
 	a := running(t)
 	made := object(t, "", "--server", a.server, "--token="+a.token, "endpoints", "create", "shop")

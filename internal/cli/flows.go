@@ -38,7 +38,8 @@ type FlowRunCmd struct {
 
 const (
 	maxFlowFile = 1 << 20
-	// waitOnce is how long one call waits. lostFor is how long a server may be out of reach, and again how soon it is asked again.
+	// waitOnce is how long one call waits. lostFor is how long a server may be out of reach, and again how soon it is
+	// asked again.
 	waitOnce = 30
 	lostFor  = time.Minute
 	again    = time.Second

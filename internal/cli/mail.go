@@ -8,7 +8,8 @@ import (
 	"hookglass/api"
 )
 
-// mailDetail is a mail as a person reads it: its header, its text, and what people wait for in it. The message as it was received is in the JSON.
+// mailDetail is a mail as a person reads it: its header, its text, and what people wait for in it. The message as it
+// was received is in the JSON.
 func mailDetail(e api.EventDetail) string {
 	var b strings.Builder
 	var client *string

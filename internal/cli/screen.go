@@ -16,8 +16,8 @@ import (
 	"hookglass/internal/server"
 )
 
-// screen shows what a listener does: events on stdout, one a line, and everything else on stderr. On a terminal some lines
-// at the bottom are drawn again and again: what is under way, and how it stands.
+// screen shows what a listener does: events on stdout, one a line, and everything else on stderr. On a terminal some
+// lines at the bottom are drawn again and again: what is under way, and how it stands.
 type screen struct {
 	mu       sync.Mutex
 	out, err io.Writer

@@ -7,11 +7,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// early are the flags that people write before the command too, since many commands have them. The value says whether one takes the next word.
+// early are the flags that people write before the command too, since many commands have them. The value says whether
+// one takes the next word.
 var early = map[string]bool{"json": false, "server": true, "token": true}
 
-// arrange puts the words of a command line into the order in which the grammar has them: flags that stand before the command go behind it, and
-// what people try on a program that they do not know means what it says.
+// arrange puts the words of a command line into the order in which the grammar has them: flags that stand before the
+// command go behind it, and what people try on a program that they do not know means what it says.
 func arrange(root *kong.Node, args []string) []string {
 	if len(args) == 0 {
 		return []string{"--help"}
@@ -41,7 +42,8 @@ func arrange(root *kong.Node, args []string) []string {
 	return slices.Concat(words[:behind], listing(command, words[behind:]), flags, words[behind:])
 }
 
-// listing is the word list where a command of several, named alone with flags, has it: that is what people want to see first.
+// listing is the word list where a command of several, named alone with flags, has it: that is what people want to see
+// first.
 func listing(command *kong.Node, rest []string) []string {
 	at := slices.IndexFunc(command.Children, func(c *kong.Node) bool { return c.Name == "list" })
 	if at < 0 {
@@ -60,8 +62,8 @@ func listing(command *kong.Node, rest []string) []string {
 	return []string{"list"}
 }
 
-// descend follows words into the tree of commands. It returns the command that they name, the flag that waits for the next word, if one does, and
-// the number of words up to the command's name.
+// descend follows words into the tree of commands. It returns the command that they name, the flag that waits for the
+// next word, if one does, and the number of words up to the command's name.
 func descend(node *kong.Node, words []string) (command *kong.Node, waiting *kong.Flag, behind int) {
 	for i, w := range words {
 		if waiting != nil {

@@ -1,5 +1,5 @@
-// Package coding undoes content codings: what a body says that was compressed on its way. It hides the formats and that a few bytes
-// can grow without end. Pure, and safe for concurrent use.
+// Package coding undoes content codings: what a body says that was compressed on its way. It hides the formats and that
+// a few bytes can grow without end. Pure, and safe for concurrent use.
 package coding
 
 import (
@@ -21,7 +21,8 @@ var (
 	ErrUnknown = errors.New("the coding of the body is not known")
 )
 
-// maxCodings is how many codings may lie over one another: nobody needs two, and each one multiplies what few bytes can grow to.
+// maxCodings is how many codings may lie over one another: nobody needs two, and each one multiplies what few bytes can
+// grow to.
 const maxCodings = 3
 
 // Of returns what headers say of the coding of their body, "" where it has none.
@@ -37,9 +38,9 @@ func Of(h hookglass.Headers) string {
 	return strings.Join(codings, ",")
 }
 
-// Decoded undoes what Of returned (RFC 9110, section 8.4): gzip and deflate. It returns at most most bytes, with ErrLonger where
-// there are more; what came before the fault of a damaged body, with that fault; nothing, with ErrUnknown, where a coding is not
-// known. A body without one is returned as it is, whatever its length.
+// Decoded undoes what Of returned (RFC 9110, section 8.4): gzip and deflate. It returns at most most bytes, with
+// ErrLonger where there are more; what came before the fault of a damaged body, with that fault; nothing, with
+// ErrUnknown, where a coding is not known. A body without one is returned as it is, whatever its length.
 func Decoded(body []byte, of string, most int) ([]byte, error) {
 	if of == "" || len(body) == 0 {
 		return body, nil
@@ -66,8 +67,8 @@ func Decoded(body []byte, of string, most int) ([]byte, error) {
 	return plain, err
 }
 
-// Plain is what a body says without its content coding, at most most bytes of it. One that can not be decoded is returned as it is: some senders
-// name a coding that they do not use.
+// Plain is what a body says without its content coding, at most most bytes of it. One that can not be decoded is
+// returned as it is: some senders name a coding that they do not use.
 func Plain(body []byte, h hookglass.Headers, most int) []byte {
 	plain, err := Decoded(body, Of(h), most)
 	if err != nil && !errors.Is(err, ErrLonger) {

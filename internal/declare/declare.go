@@ -1,8 +1,9 @@
-// Package declare makes a workspace what a declaration says: what is missing is made, what differs changed, what people made by hand left alone, and
-// what was declared before and is no longer is deleted where that is asked for. It hides how things are recognised, what is remembered of
-// earlier declarations, and how all of it is one transaction.
+// Package declare makes a workspace what a declaration says: what is missing is made, what differs changed, what people
+// made by hand left alone, and what was declared before and is no longer is deleted where that is asked for. It hides
+// how things are recognised, what is remembered of earlier declarations, and how all of it is one transaction.
 //
-// The changes are those of the capabilities themselves, with their rules and entitlements; a dry run makes them and takes them back.
+// The changes are those of the capabilities themselves, with their rules and entitlements; a dry run makes them and
+// takes them back.
 package declare
 
 import (
@@ -54,11 +55,12 @@ var (
 	errUnchanged = errors.New("declare: nothing differs")
 )
 
-// Apply makes the workspace what the declaration says, all of it or nothing, and returns what it did to each thing, in the order of the declaration;
-// last comes what is no longer declared. A dry run changes nothing and returns what would be done.
+// Apply makes the workspace what the declaration says, all of it or nothing, and returns what it did to each thing, in
+// the order of the declaration; last comes what is no longer declared. A dry run changes nothing and returns what would
+// be done.
 //
-// It answers validation_failed with all that is wrong, each with its path in the declaration such as endpoints.0.actions.1.name, and what the
-// capabilities answer where a plan does not allow something.
+// It answers validation_failed with all that is wrong, each with its path in the declaration such as
+// endpoints.0.actions.1.name, and what the capabilities answer where a plan does not allow something.
 func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Declaration, dryRun bool) (changes []hookglass.DeclaredChange, err error) {
 	if who.Endpoint != "" {
 		return nil, hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
@@ -315,7 +317,8 @@ func (r *run) settle(p part) error {
 	})
 }
 
-// remember keeps that the declaration names a thing. One that another set declares is refused: the two would undo each other's work.
+// remember keeps that the declaration names a thing. One that another set declares is refused: the two would undo each
+// other's work.
 func (r *run) remember(p part, d hookglass.Declared) error {
 	if p.name != "" {
 		d.Name = p.name

@@ -266,7 +266,8 @@ func (r *run) channels(at string, names api.Optional[[]string]) (ids api.Optiona
 	return ids, err
 }
 
-// prune looks at what the set declared before and the declaration no longer names. It comes first, so that what goes makes room for what comes.
+// prune looks at what the set declared before and the declaration no longer names. It comes first, so that what goes
+// makes room for what comes.
 func (r *run) prune(d api.Declaration) error {
 	named := make(map[string]bool)
 	for _, e := range d.Endpoints {

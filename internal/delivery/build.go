@@ -1,6 +1,7 @@
 // Package delivery turns a captured event into the request that a target gets, and sends it: identity and signature
 // modes, a person's overrides, mail as JSON, the headers that tell a replay from the original, and how a failure is
-// told. A Forwarder works the deliveries to forwarding targets, with their retries; what becomes of a replay is the caller's.
+// told. A Forwarder works the deliveries to forwarding targets, with their retries; what becomes of a replay is the
+// caller's.
 //
 // Build and what stands beside it are pure; a Forwarder runs once on each node.
 package delivery
@@ -69,8 +70,8 @@ type Request struct {
 	signedChanged bool // a new identity or body changed what a captured signature is over
 }
 
-// Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override can not be
-// sent (spec, Replay rule 7).
+// Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override
+// can not be sent (spec, Replay rule 7).
 func Build(o Order) (Request, error) {
 	out := provider.Outgoing{Method: o.Event.Method, URL: o.TargetURL, Headers: o.Event.Headers, Body: o.Event.Body}
 	mail := o.Event.Type == hookglass.EventEmail
@@ -171,8 +172,8 @@ func textAt(body json.RawMessage, pointer string) string {
 	return text
 }
 
-// shift moves the times of the copy. Those of a signature are the signature's: it is made anew with a time that is moved as well, or
-// stays or goes with all that belongs to it.
+// shift moves the times of the copy. Those of a signature are the signature's: it is made anew with a time that is
+// moved as well, or stays or goes with all that belongs to it.
 func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
 	if o.Shift.IsZero() {
 		return out, nil
@@ -218,7 +219,8 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 	return out, nil
 }
 
-// signMoved signs at the time of the capture, moved like all others, and notes what became of a header that holds the signature's time.
+// signMoved signs at the time of the capture, moved like all others, and notes what became of a header that holds the
+// signature's time.
 func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (provider.Outgoing, error) {
 	signed, err := provider.Sign(out, c, o.Event.ReceivedAt.Add(o.delta()))
 	if err != nil {
@@ -232,7 +234,8 @@ func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (
 	return signed, nil
 }
 
-// signer is the config that signs: that of the detected provider, else a generic one, else the one that the event was verified with.
+// signer is the config that signs: that of the detected provider, else a generic one, else the one that the event was
+// verified with.
 func (o Order) signer() (c provider.Config, err error) {
 	id := o.Event.Provider
 	if info, known := provider.Known(id); known && !info.Signable {
@@ -403,8 +406,8 @@ func queryText(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' })
 }
 
-// AppendPath returns the target with the path of an event behind its own and, where asked for, the event's query behind its own,
-// both as received. A forward step does it (decisions, section 8).
+// AppendPath returns the target with the path of an event behind its own and, where asked for, the event's query behind
+// its own, both as received. A forward step does it (decisions, section 8).
 func AppendPath(target, path, rawQuery string) string {
 	base, query, _ := strings.Cut(target, "?")
 	base, _, _ = strings.Cut(base, "#")

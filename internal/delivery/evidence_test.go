@@ -21,7 +21,8 @@ func (y *yard) delivery(t hookglass.ForwardingTarget, event hookglass.EventID) (
 	return f, evidence
 }
 
-// Each attempt is kept with what it sent and what was answered: credentials redacted, bodies cut, and gone with the event.
+// Each attempt is kept with what it sent and what was answered: credentials redacted, bodies cut, and gone with the
+// event.
 func TestEachAttemptIsKept(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		sink := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +83,8 @@ func TestAnAttemptWithoutAnswerIsKept(t *testing.T) {
 	})
 }
 
-// Reliability, row 50: a clock that goes back an hour, before a node starts or while it runs, makes no delivery wait for that hour.
+// Reliability, row 50: a clock that goes back an hour, before a node starts or while it runs, makes no delivery wait
+// for that hour.
 func TestAClockThatGoesBackMakesNothingWait(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		sink := newSink(t, always(200))

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// Deliveries that one node has under way, and those of one tenant among them. outbound lets 256 requests out at a time and 64 of one tenant;
-	// what is left is for people's replays.
+	// Deliveries that one node has under way, and those of one tenant among them. outbound lets 256 requests out at a
+	// time and 64 of one tenant; what is left is for people's replays.
 	forwardsAtOnce   = 192
 	forwardsOfTenant = 64
 	// largeBytes bounds the bodies over smallBody that are in memory at a time.
 	largeBytes = 96 << 20
-	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is over another node
-	// takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
+	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is
+	// over another node takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
 	leaseSlack = 30 * time.Second
-	// lookEvery is how often a node looks without being told: for leases that ended and for announcements that were lost.
+	// lookEvery is how often a node looks without being told: for leases that ended and for announcements that were
+	// lost.
 	lookEvery = time.Second
 	// maxLost is how many processes may die with a delivery in hand before it is given up: it may be what kills them.
 	maxLost = 5
@@ -40,8 +41,8 @@ const (
 	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
 	clockJump = 5 * time.Second
-	// recallEvery is how often deliveries are looked for that are due later than anything can be: one that was captured by the clock
-	// as it was may be stored after the clock went back was noticed.
+	// recallEvery is how often deliveries are looked for that are due later than anything can be: one that was captured
+	// by the clock as it was may be stored after the clock went back was noticed.
 	recallEvery = 20 * time.Second
 )
 
@@ -52,16 +53,17 @@ type ForwardConfig struct {
 	Log     *slog.Logger
 	Now     func() time.Time // nil: the database's clock, by which all nodes measure what is due
 	Delay   Delayed          // nil: evenly distributed ("full jitter")
-	// Observe is told of each attempt: what came of it, 2xx to 5xx or the code of its failure, what becomes of the delivery, and how long
-	// the target took. nil: nobody is.
+	// Observe is told of each attempt: what came of it, 2xx to 5xx or the code of its failure, what becomes of the
+	// delivery, and how long the target took. nil: nobody is.
 	Observe func(outcome string, state hookglass.ForwardState, took time.Duration)
 }
 
 // Forwarder delivers captured events to the forwarding targets of their endpoints, at least once each.
 //
-// The table of deliveries is the queue. A capture writes what is to be done in its own transaction. Each node takes deliveries that are
-// due under a lease, as many as its shares allow each tenant and target, and writes down what came of them; one that is to be tried again
-// waits in the table and holds nothing. A node that dies loses its leases, and others take over.
+// The table of deliveries is the queue. A capture writes what is to be done in its own transaction. Each node takes
+// deliveries that are due under a lease, as many as its shares allow each tenant and target, and writes down what came
+// of them; one that is to be tried again waits in the table and holds nothing. A node that dies loses its leases, and
+// others take over.
 type Forwarder struct {
 	ForwardConfig
 	db       *store.DB
@@ -214,8 +216,8 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or just now, must
-// not make deliveries wait until it is there again.
+// recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
+// just now, must not make deliveries wait until it is there again.
 func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
 	if now.After(f.looked.Add(-clockJump)) && !f.recalled.IsZero() && time.Since(f.recalled) < recallEvery {
 		f.looked = now
@@ -245,7 +247,8 @@ func (f *Forwarder) reserve(due []store.ForwardQueue) (places map[int64]int) {
 	return places
 }
 
-// note notes of which endpoints deliveries wait still, after places were taken and fewer or as many deliveries claimed. It forgets what is long ago.
+// note notes of which endpoints deliveries wait still, after places were taken and fewer or as many deliveries claimed.
+// It forgets what is long ago.
 func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -329,7 +332,8 @@ func (f *Forwarder) begin(sends context.Context, s *settled) {
 	})
 }
 
-// load reads events and, of those that are small enough, payloads. One that is deleted in between has none, as if it were large.
+// load reads events and, of those that are small enough, payloads. One that is deleted in between has none, as if it
+// were large.
 func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (events map[int64]*hookglass.Event, err error) {
 	err = f.db.Glance(ctx, hookglass.System, func(v *store.View) error {
 		events, err = v.EventsBySeq(seqs, maxSize)
@@ -390,8 +394,9 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
 		return
 	}
-	// A connection for each would wear out the ports between two machines, at some 470 a second.
-	// One that others used before may end with the request on it, so only an attempt that another can follow shares one, and that other does not.
+	// A connection for each would wear out the ports between two machines, at some 470 a second. One that others used
+	// before may end with the request on it, so only an attempt that another can follow shares one, and that other does
+	// not.
 	shared := s.many && len(s.Attempts) == 0 && s.queue.Target.RetryCount > 0
 	a, evidence, retryAfter := attemptKept(ctx, f.Client, key, s.queue.Target.Timeout, s.event, r, shared, f.Now)
 	if withdrawn(a) {

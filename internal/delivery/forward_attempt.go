@@ -17,7 +17,8 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it, up to
+// Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it,
+// up to
 // [hookglass.MaxForwardWait], so that it can not park what it is sent.
 const (
 	firstBackoff = time.Second
@@ -51,7 +52,8 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 	return r, nil
 }
 
-// attemptKept sends a request and tells what came of it, how long the target asks to be left alone, and what was sent and answered.
+// attemptKept sends a request and tells what came of it, how long the target asks to be left alone, and what was sent
+// and answered.
 func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, ev *hookglass.Event, r Request, keep bool, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	a.At, r.MaxResponse = now().UTC(), readBody
 	out := send(ctx, c, key, timeout, r, keep)
@@ -69,8 +71,8 @@ func attemptKept(ctx context.Context, c Client, key string, timeout time.Duratio
 	return a, e, askedFor(out.Response.Headers.Get("Retry-After"), now())
 }
 
-// readBody is how much of an answer is read. More than is kept, so that few targets see their connection closed before they have said it
-// all; less than a megabyte, because many may say that at once.
+// readBody is how much of an answer is read. More than is kept, so that few targets see their connection closed before
+// they have said it all; less than a megabyte, because many may say that at once.
 const readBody = 64 << 10
 
 // keptBody is how much of a body is kept of each attempt. The event has all of what was sent.
@@ -119,8 +121,8 @@ func beginning(body []byte) (text string, cut bool) {
 	return text, len(prefix) < len(body)
 }
 
-// askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, up to the longest that is honoured. What can not be read asks
-// for nothing.
+// askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, up to the longest that is honoured. What
+// can not be read asks for nothing.
 func askedFor(value string, now time.Time) time.Duration {
 	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
 	switch {
@@ -135,7 +137,8 @@ func askedFor(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// judgeForward decides what becomes of a delivery after an attempt: a state and, while it is pending, how long it waits.
+// judgeForward decides what becomes of a delivery after an attempt: a state and, while it is pending, how long it
+// waits.
 func judgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
 	switch {
 	case last.Failure == nil && last.StatusCode >= 200 && last.StatusCode <= 299:

@@ -8,8 +8,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// A delivery of an event that this node captured begins at once, without a look into the table: the capture asks for a place before it stores
-// the event, and then the deliveries are the node's own from the start (see [store.Taker]).
+// A delivery of an event that this node captured begins at once, without a look into the table: the capture asks for a
+// place before it stores the event, and then the deliveries are the node's own from the start (see [store.Taker]).
 
 // forwardDesk is where captures hand deliveries over.
 type forwardDesk struct{ f *Forwarder }

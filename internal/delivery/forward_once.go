@@ -10,8 +10,9 @@ import (
 // shownBody is how much of an answer is redacted to be shown: enough that nothing which is shown was cut before.
 const shownBody = 16 << 10
 
-// ForwardOnce makes one attempt to forward an event to a URL, and tells how long the target asks to be left alone. What is kept of an answer
-// goes through redact first; now is the clock that its time is told by. It reports false where it was none: nobody had a turn for it, or the context ended; then it counts for nothing.
+// ForwardOnce makes one attempt to forward an event to a URL, and tells how long the target asks to be left alone. What
+// is kept of an answer goes through redact first; now is the clock that its time is told by. It reports false where it
+// was none: nobody had a turn for it, or the context ended; then it counts for nothing.
 func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
 	r, failure := buildForward(e, url, proxied, now())
 	if failure != nil {
@@ -31,8 +32,8 @@ func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duratio
 	return a, askedFor(out.Response.Headers.Get("Retry-After"), now()), true
 }
 
-// JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the first: delivered, failed,
-// or pending, and then how long it waits.
+// JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the
+// first: delivered, failed, or pending, and then how long it waits.
 func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
 	return judgeForward(last, made, retries, retryAfter, delay)
 }

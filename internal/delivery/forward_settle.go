@@ -11,8 +11,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// A target is paused after pauseFailures deliveries that failed in a row, the first of them pauseAfter ago: by then retries, a restart and a
-// deployment had their chance. One that answers now and then is never paused.
+// A target is paused after pauseFailures deliveries that failed in a row, the first of them pauseAfter ago: by then
+// retries, a restart and a deployment had their chance. One that answers now and then is never paused.
 const (
 	pauseFailures = 20
 	pauseAfter    = 10 * time.Minute
@@ -31,8 +31,8 @@ func withdrawn(a hookglass.ForwardAttempt) bool {
 	return a.Failure != nil && (a.Failure.Code == string(outbound.CodeBusy) || a.Failure.Code == string(outbound.CodeCanceled))
 }
 
-// settleAll writes down what comes until the channel is closed: all that waits together, in one transaction. Once ctx has ended it is
-// less patient.
+// settleAll writes down what comes until the channel is closed: all that waits together, in one transaction. Once ctx
+// has ended it is less patient.
 func (f *Forwarder) settleAll(ctx context.Context) {
 	for first := range f.settled {
 		began := time.Now()
@@ -59,8 +59,8 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 	}
 }
 
-// settle writes a batch down. While the storage can not take it, it is tried again; a batch that it does not take for another reason is tried
-// one by one. What is left in the end is sent again when its lease is over.
+// settle writes a batch down. While the storage can not take it, it is tried again; a batch that it does not take for
+// another reason is tried one by one. What is left in the end is sent again when its lease is over.
 func (f *Forwarder) settle(ctx context.Context, batch []settled) {
 	for began := time.Now(); ; {
 		patience := settleFor
@@ -141,7 +141,8 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 	return nil
 }
 
-// OutcomeOf is the last of the attempts of a delivery as figures and alerts count it; state is what became of the delivery.
+// OutcomeOf is the last of the attempts of a delivery as figures and alerts count it; state is what became of the
+// delivery.
 func OutcomeOf(source hookglass.OutcomeSource, endpointNum, eventSeq int64, attempts []hookglass.ForwardAttempt, state hookglass.ForwardState) hookglass.Outcome {
 	last := attempts[len(attempts)-1]
 	o := hookglass.Outcome{

@@ -356,7 +356,8 @@ func TestMailGoesAsJSONWithItsVerdict(t *testing.T) {
 	})
 }
 
-// A verdict that never comes holds nothing for ever, and to have waited for it is no attempt and counts as lost to nobody.
+// A verdict that never comes holds nothing for ever, and to have waited for it is no attempt and counts as lost to
+// nobody.
 func TestMailGoesWithoutAVerdictAfterAWhile(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, always(200))

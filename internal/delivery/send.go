@@ -73,7 +73,8 @@ func send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 	return out
 }
 
-// Beginning is the first n bytes of a body or, of a text that would be cut within a character, up to there: the beginning of a text is text.
+// Beginning is the first n bytes of a body or, of a text that would be cut within a character, up to there: the
+// beginning of a text is text.
 func Beginning(body []byte, n int) []byte {
 	body = body[:n]
 	for i := n - 1; i >= 0 && i > n-utf8.UTFMax; i-- {
@@ -88,8 +89,8 @@ func Beginning(body []byte, n int) []byte {
 	return body
 }
 
-// Readable is an answer whose body is what it says: an event whose sender takes compressed answers is answered so. Its headers stay as they
-// came. What can not be decoded is left as it is.
+// Readable is an answer whose body is what it says: an event whose sender takes compressed answers is answered so. Its
+// headers stay as they came. What can not be decoded is left as it is.
 func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 	if r == nil || coding.Of(r.Headers) == "" {
 		return r
@@ -109,8 +110,8 @@ func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 // redacted stands in the place of a secret.
 const redacted = "[redacted]"
 
-// Secrets are the texts that are blotted out of what is kept of a delivery, the longer first: the secrets of the configs, and the credentials that the
-// request carries, for a target may answer with what it was sent.
+// Secrets are the texts that are blotted out of what is kept of a delivery, the longer first: the secrets of the
+// configs, and the credentials that the request carries, for a target may answer with what it was sent.
 func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	add := func(secret string, least int) {
 		if len(secret) < least || len(all) >= maxSecrets {
@@ -146,7 +147,8 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	return all
 }
 
-// inJSON is how a text stands in JSON: as it is but for what must be escaped, with what HTML does not bear escaped as well, and in ASCII.
+// inJSON is how a text stands in JSON: as it is but for what must be escaped, with what HTML does not bear escaped as
+// well, and in ASCII.
 func inJSON(text string) []string {
 	var plain bytes.Buffer
 	enc := json.NewEncoder(&plain)
@@ -168,8 +170,8 @@ func inJSON(text string) []string {
 	return []string{quoted, html.String(), ascii.String()}
 }
 
-// Bounds of what is looked for: a shorter one would blot out text that has nothing to do with it. A credential is what a sender wrote, who may
-// write anything.
+// Bounds of what is looked for: a shorter one would blot out text that has nothing to do with it. A credential is what
+// a sender wrote, who may write anything.
 const (
 	minSecret     = 4
 	minCredential = 8

@@ -1,5 +1,6 @@
-// Package diagnosis puts together what is known of captured events and has it explained: why a signature fails, what became of
-// each delivery and action, how two events differ. It hides where these facts are kept; what they mean is for package inspect.
+// Package diagnosis puts together what is known of captured events and has it explained: why a signature fails, what
+// became of each delivery and action, how two events differ. It hides where these facts are kept; what they mean is for
+// package inspect.
 //
 // It only reads, and is safe for concurrent use.
 package diagnosis

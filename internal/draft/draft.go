@@ -1,5 +1,5 @@
-// Package draft turns what was sent into what a capability takes: it tells what is absent from what is null, and refuses null where a field has
-// none. It hides how the contract spells the two. Pure.
+// Package draft turns what was sent into what a capability takes: it tells what is absent from what is null, and
+// refuses null where a field has none. It hides how the contract spells the two. Pure.
 package draft
 
 import (

@@ -1,8 +1,8 @@
-// Package drift keeps the schemas of what endpoints capture, by provider and event type, and finds where they depart from a baseline that
-// was accepted. It hides how a schema is kept, and that several nodes add to it at the same time.
+// Package drift keeps the schemas of what endpoints capture, by provider and event type, and finds where they depart
+// from a baseline that was accepted. It hides how a schema is kept, and that several nodes add to it at the same time.
 //
-// An endpoint's schemas are kept while its schema_tracking is on; otherwise they are inferred from its newest events when they are asked for.
-// It is safe for concurrent use.
+// An endpoint's schemas are kept while its schema_tracking is on; otherwise they are inferred from its newest events
+// when they are asked for. It is safe for concurrent use.
 package drift
 
 import (
@@ -218,7 +218,8 @@ func read(known hookglass.EventSchema) (t Type, err error) {
 	return t, nil
 }
 
-// All returns the schemas of an endpoint: those that are kept or, where none are, of its newest events, so many at most. It answers not_found.
+// All returns the schemas of an endpoint: those that are kept or, where none are, of its newest events, so many at
+// most. It answers not_found.
 func (s *Service) All(ctx context.Context, who hookglass.Principal, ref string, sample int) (all Types, err error) {
 	var kept []hookglass.EventSchema
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -312,8 +313,8 @@ func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Type
 // NoType stands for the type of events that have none, where one must be named.
 const NoType = "-"
 
-// One returns the schema of an event type; provider may be empty where one sender alone has events of it. It answers not_found, and
-// validation_failed where the provider must be named.
+// One returns the schema of an event type; provider may be empty where one sender alone has events of it. It answers
+// not_found, and validation_failed where the provider must be named.
 func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventType, provider string, sample int) (Types, Type, error) {
 	all, err := s.All(ctx, who, ref, sample)
 	if err != nil {
@@ -337,8 +338,8 @@ func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventTy
 	return all, Type{}, hookglass.Invalid("provider", "must be given: several providers have events of this type")
 }
 
-// Accept makes what is known of an event type by now its baseline, from which later events depart. It answers not_found, and conflict
-// where the endpoint's schemas are not kept.
+// Accept makes what is known of an event type by now its baseline, from which later events depart. It answers
+// not_found, and conflict where the endpoint's schemas are not kept.
 func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) (Type, error) {
 	if err := mayManage(who); err != nil {
 		return Type{}, err
@@ -381,7 +382,8 @@ func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, even
 	return Type{}, hookglass.Errorf(hookglass.CodeConflict, "The schema changes too fast to be accepted. Try again.")
 }
 
-// Forget deletes the schema of an event type with its baseline; what arrives from then on begins another. It answers not_found.
+// Forget deletes the schema of an event type with its baseline; what arrives from then on begins another. It answers
+// not_found.
 func (s *Service) Forget(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) error {
 	if err := mayManage(who); err != nil {
 		return err

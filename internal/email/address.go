@@ -14,7 +14,8 @@ type Address struct {
 	Address string // local@domain as written
 }
 
-// String is the address as a person writes it: bare, or Name <local@domain>, the name in quotes where it could be misread.
+// String is the address as a person writes it: bare, or Name <local@domain>, the name in quotes where it could be
+// misread.
 func (a Address) String() string {
 	switch {
 	case a.Name == "":
@@ -33,8 +34,8 @@ func (a Address) domain() string {
 	return ""
 }
 
-// parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be. Structure is read
-// before RFC 2047 words are decoded, so that a decoded name can not pose as an address.
+// parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be.
+// Structure is read before RFC 2047 words are decoded, so that a decoded name can not pose as an address.
 func parseAddresses(s string, fault func(Fault)) (list []Address) {
 	var name, addr, comment strings.Builder
 	angled, afterAngle := false, false

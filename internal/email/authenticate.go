@@ -10,8 +10,8 @@ import (
 	"blitiri.com.ar/go/spf"
 )
 
-// dnsDeadline bounds all lookups of one authentication together; RFC 7208, section 4.6.4, asks for at least 20 s of SPF alone, which no
-// one waits for.
+// dnsDeadline bounds all lookups of one authentication together; RFC 7208, section 4.6.4, asks for at least 20 s of SPF
+// alone, which no one waits for.
 const dnsDeadline = 10 * time.Second
 
 // Result is an outcome in the words of RFC 8601, section 2.7.
@@ -86,8 +86,8 @@ type ARC struct {
 	Claim    string `json:"claim"` // cv: none, pass or fail
 }
 
-// Authenticate checks who sent a raw message. It believes nothing that the message says of this, Authentication-Results fields
-// included. All lookups end within ten seconds or with ctx; what was not answered by then is temperror.
+// Authenticate checks who sent a raw message. It believes nothing that the message says of this, Authentication-Results
+// fields included. All lookups end within ten seconds or with ctx; what was not answered by then is temperror.
 func Authenticate(ctx context.Context, dns Resolver, env Envelope, raw []byte) Results {
 	ctx, cancel := context.WithTimeout(ctx, dnsDeadline)
 	defer cancel()

@@ -16,8 +16,9 @@ type bodies struct{ texts, htmls []string }
 // taken are the kinds of text that an alternative before has given: another one is not shown.
 type taken struct{ text, html bool }
 
-// bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is inline. A part stands
-// alone where it is no one's neighbour: the message itself, its alternatives and the root of what is related.
+// bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is
+// inline. A part stands alone where it is no one's neighbour: the message itself, its alternatives and the root of what
+// is related.
 func (m *Message) bodies(n *node, related, alone bool, before taken) (b bodies) {
 	if len(n.children) == 0 {
 		return m.leaf(n, related, alone, before)

@@ -44,7 +44,8 @@ type found struct {
 	row         bool // digits one by one: before its announcement it counts at the beginning of a line alone
 }
 
-// codesIn finds what looks like a code near words that announce one. The texts are read in order; a code that several have counts once.
+// codesIn finds what looks like a code near words that announce one. The texts are read in order; a code that several
+// have counts once.
 func codesIn(texts ...string) []string {
 	var all []found
 	base := 0
@@ -195,8 +196,8 @@ func mentionsIn(lower string) (all []mention) {
 	return all[:min(len(all), maxMentions)]
 }
 
-// announces reports whether the word at an offset is a word of its own there (short ones of letters are parts of many), and of the
-// kind of code that is meant.
+// announces reports whether the word at an offset is a word of its own there (short ones of letters are parts of many),
+// and of the kind of code that is meant.
 func announces(lower string, at int, word string) bool {
 	before, _ := utf8.DecodeLastRuneInString(lower[:at])
 	after, _ := utf8.DecodeRuneInString(lower[at+len(word):])
@@ -219,7 +220,8 @@ func announces(lower string, at int, word string) bool {
 	return true
 }
 
-// candidates are the tokens that begin between two offsets and have the shape of a code, with the doubt that lies in the token itself.
+// candidates are the tokens that begin between two offsets and have the shape of a code, with the doubt that lies in
+// the token itself.
 func candidates(text string, from, to int) (all []found) {
 	for i := from; i < to; {
 		if !isCodeByte(text[i]) {
@@ -357,8 +359,8 @@ func rowBefore(text string, at int) bool {
 	return n > 0 && isDigit(before[n-1]) && (n == 1 || !isCodeByte(before[n-2]))
 }
 
-// standsAlone reports whether nothing around a token makes it part of another thing: a longer word, a decimal number, a price, a path, an
-// address, an order's number.
+// standsAlone reports whether nothing around a token makes it part of another thing: a longer word, a decimal number, a
+// price, a path, an address, an order's number.
 func standsAlone(text string, from, to int) bool {
 	before, n := utf8.DecodeLastRuneInString(text[:from])
 	switch {
@@ -381,8 +383,8 @@ func standsAlone(text string, from, to int) bool {
 	return true
 }
 
-// isCode reports the shapes of codes: 4 to 8 digits, in one group or two equal ones; 4 to 10 digits and capital letters in up to three groups;
-// two groups of capital letters.
+// isCode reports the shapes of codes: 4 to 8 digits, in one group or two equal ones; 4 to 10 digits and capital letters
+// in up to three groups; two groups of capital letters.
 func isCode(token string) bool {
 	plain := strings.ReplaceAll(token, "-", "")
 	digits, capitals := 0, 0

@@ -53,8 +53,9 @@ func (d *draft) attachFiles(f *form, ids map[string]string) {
 // structured are the fields whose values are addresses: only the names in them are encoded.
 var structured = map[string]bool{"from": true, "to": true, "cc": true, "bcc": true, "reply-to": true, "sender": true}
 
-// compose writes the message: the fields as told but for those of MIME, then the text and the HTML as alternatives, then the attachments.
-// DKIM signatures are renamed: they are of the mail, not of these bytes, and would be found forged. The same draft makes the same bytes.
+// compose writes the message: the fields as told but for those of MIME, then the text and the HTML as alternatives,
+// then the attachments. DKIM signatures are renamed: they are of the mail, not of these bytes, and would be found
+// forged. The same draft makes the same bytes.
 func (d *draft) compose() []byte {
 	var b bytes.Buffer
 	for _, f := range d.header {

@@ -6,7 +6,8 @@ import (
 	"hookglass"
 )
 
-// Detection is what the headers say of a mail's origin and kind. Headers can be forged: it is a description, not a proof.
+// Detection is what the headers say of a mail's origin and kind. Headers can be forged: it is a description, not a
+// proof.
 type Detection struct {
 	Provider  string // the service that made the mail; hookglass.UnknownProvider when not recognised
 	Relay     string // the sending service or mail provider that carried it for another; may be empty
@@ -79,8 +80,8 @@ type traces struct {
 	signers    []string // domains of DKIM signatures
 }
 
-// find returns the sender of a layer that left the strongest trace: its own headers, its domain in the Message-ID, in the return path, in a
-// signature, in a hop.
+// find returns the sender of a layer that left the strongest trace: its own headers, its domain in the Message-ID, in
+// the return path, in a signature, in a hop.
 func (t *traces) find(layer []sender) *sender {
 	for i := range layer {
 		for _, all := range layer[i].strong {

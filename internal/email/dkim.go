@@ -14,8 +14,8 @@ const (
 	maxSignedFields = 100
 )
 
-// checkDKIM verifies the signatures of a message. One whose header the verifier would read otherwise than Parse does, or whose
-// signatures are made to cost, is refused unverified.
+// checkDKIM verifies the signatures of a message. One whose header the verifier would read otherwise than Parse does,
+// or whose signatures are made to cost, is refused unverified.
 func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
 	d := DKIM{Result: None}
 	refused := ""
@@ -81,8 +81,8 @@ func best(signatures []Signature) Result {
 	return PermError
 }
 
-// dkimFailures tells the verifier's failures apart by their texts, which is all that it gives; the version of it is pinned, and a test
-// holds each.
+// dkimFailures tells the verifier's failures apart by their texts, which is all that it gives; the version of it is
+// pinned, and a test holds each.
 var dkimFailures = []struct {
 	text   string
 	result Result

@@ -23,7 +23,8 @@ type Extracted struct {
 	Codes []string `json:"codes"` // one-time codes, the likeliest first
 }
 
-// Extract finds the links and the one-time codes of a message, in its subject, its text and its HTML. Both are never nil.
+// Extract finds the links and the one-time codes of a message, in its subject, its text and its HTML. Both are never
+// nil.
 func Extract(m *Message) Extracted {
 	e := Extracted{Links: []string{}, Codes: []string{}}
 	text := upTo(m.Text, maxSearched)
@@ -37,8 +38,8 @@ func Extract(m *Message) Extracted {
 	return e
 }
 
-// Shown is the text that the HTML of a message shows, as one line: entities read, no marks, and one space where there is any. Of a large document it is that
-// of the beginning.
+// Shown is the text that the HTML of a message shows, as one line: entities read, no marks, and one space where there
+// is any. Of a large document it is that of the beginning.
 func (m *Message) Shown() string {
 	_, shown := readHTML(upTo(m.HTML, maxSearched))
 	return strings.Join(strings.Fields(shown), " ")
@@ -136,8 +137,8 @@ func textLinks(text string) (links []string) {
 	return links
 }
 
-// trimLink drops what ends a sentence, a closing bracket that the link does not open, and a mark of emphasis: one that tokens end with only
-// where it stands before the link as well, or behind another mark.
+// trimLink drops what ends a sentence, a closing bracket that the link does not open, and a mark of emphasis: one that
+// tokens end with only where it stands before the link as well, or behind another mark.
 func trimLink(l string, before byte) string {
 	for l != "" {
 		last := l[len(l)-1]

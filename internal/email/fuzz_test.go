@@ -49,7 +49,8 @@ func FuzzAttachment(f *testing.F) {
 	})
 }
 
-// FuzzHeader decodes any value; where the standard library can decode a value of a well-formed header, both read the same.
+// FuzzHeader decodes any value; where the standard library can decode a value of a well-formed header, both read the
+// same.
 func FuzzHeader(f *testing.F) {
 	for _, s := range []string{"=?utf-8?q?caf=C3=A9?= x", "=?iso-8859-2?b?6Q==?=", "a =?utf-8?q?b?=", "\"a, b\" <c@d>, e@f (g)", "=?utf-8?b?w6k=?= =?utf-8?q?x?="} {
 		f.Add(s)

@@ -29,9 +29,9 @@ func (h block) get(name string) string {
 	return ""
 }
 
-// scanHeader reads the header block that b begins with, at most limit bytes of it, and returns where the body begins. A line that is
-// no field ends the header and is the first of the body, as mail servers hold it (it is more often a lost empty line than
-// a damaged field).
+// scanHeader reads the header block that b begins with, at most limit bytes of it, and returns where the body begins. A
+// line that is no field ends the header and is the first of the body, as mail servers hold it (it is more often a lost
+// empty line than a damaged field).
 func scanHeader(b []byte, limit int, fault func(Fault)) (h block, body int) {
 	start, colon := -1, 0 // of the field being read
 	finish := func(end int) {

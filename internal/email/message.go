@@ -1,9 +1,9 @@
-// Package email turns the bytes of a mail into what a person and a program want of it: headers, bodies, attachments, who sent it
-// and whether that can be believed, what kind of mail it is, and the links and codes in it. It hides MIME and the many ways in
-// which senders break it.
+// Package email turns the bytes of a mail into what a person and a program want of it: headers, bodies, attachments,
+// who sent it and whether that can be believed, what kind of mail it is, and the links and codes in it. It hides MIME
+// and the many ways in which senders break it.
 //
-// Nothing here fails: what can not be read is marked by a Fault, and the raw message remains the truth. All of it is bounded, and
-// pure but for the Resolver that Authenticate is given. A Message is safe for concurrent reading.
+// Nothing here fails: what can not be read is marked by a Fault, and the raw message remains the truth. All of it is
+// bounded, and pure but for the Resolver that Authenticate is given. A Message is safe for concurrent reading.
 package email
 
 import (
@@ -71,8 +71,8 @@ type File struct {
 	Disposition string `json:"disposition"`  // attachment, inline or empty, as sent
 }
 
-// Parse reads a message. It never fails, and takes time and memory in proportion to the message's size. The Message refers to raw,
-// which must not change.
+// Parse reads a message. It never fails, and takes time and memory in proportion to the message's size. The Message
+// refers to raw, which must not change.
 func Parse(raw []byte) *Message {
 	m := &Message{}
 	t := &tree{fault: m.fault}
@@ -161,8 +161,8 @@ func Attachment(raw []byte, n int) ([]byte, File, error) {
 	return content, m.Attachments[n], nil
 }
 
-// InlineByCID returns the attachment that a cid: reference of the HTML names (RFC 2392). The scheme and angle brackets may be there
-// or not.
+// InlineByCID returns the attachment that a cid: reference of the HTML names (RFC 2392). The scheme and angle brackets
+// may be there or not.
 func (m *Message) InlineByCID(cid string) (File, bool) {
 	if len(cid) >= 4 && strings.EqualFold(cid[:4], "cid:") {
 		cid = unescape(cid[4:])

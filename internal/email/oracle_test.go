@@ -16,7 +16,8 @@ import (
 	"hookglass/internal/email"
 )
 
-// What go-message writes and reads is read here the same: the leaves of messages of random shapes, with their types, names and contents.
+// What go-message writes and reads is read here the same: the leaves of messages of random shapes, with their types,
+// names and contents.
 func TestAgreesWithGoMessage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 500 {

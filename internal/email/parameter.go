@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// parseParameters reads a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of RFC 2231
-// (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
+// parseParameters reads a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of RFC
+// 2231 (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
 // quotes, a lost first semicolon, repeated names (the first counts). The value and the names are in lower case.
 func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
 	value, rest := cutParameter(withSemicolon(s))

@@ -24,9 +24,9 @@ type Posted struct {
 	Recipients []string // likewise
 }
 
-// FromPost reads a posted mail: a message/rfc822 body, or the inbound forms of Mailgun (routes, parsed and MIME), SendGrid (inbound parse,
-// default and raw) and Postmark (JSON). A body of another type is unsupported_media_type; one that is none of these forms is
-// validation_failed or invalid_json.
+// FromPost reads a posted mail: a message/rfc822 body, or the inbound forms of Mailgun (routes, parsed and MIME),
+// SendGrid (inbound parse, default and raw) and Postmark (JSON). A body of another type is unsupported_media_type; one
+// that is none of these forms is validation_failed or invalid_json.
 func FromPost(contentType string, body []byte) (*Posted, error) {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"hookglass"
 )
 
-// fromMailgun reads what a Mailgun route forwards (documentation.mailgun.com, "Receiving, forwarding and storing messages").
+// fromMailgun reads what a Mailgun route forwards (documentation.mailgun.com, "Receiving, forwarding and storing
+// messages").
 func fromMailgun(f *form) (*Posted, error) {
 	p := &Posted{Service: "mailgun", MailFrom: f.text("sender", ""), Recipients: addressesOf(f.text("recipient", ""))}
 	if f.values["body-mime"] != "" {

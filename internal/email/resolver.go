@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Resolver is what authentication asks of the DNS. A *net.Resolver is one, a Zone another. Errors are *net.DNSError: IsNotFound for a
-// name or a record that does not exist; anything else counts as temporary.
+// Resolver is what authentication asks of the DNS. A *net.Resolver is one, a Zone another. Errors are *net.DNSError:
+// IsNotFound for a name or a record that does not exist; anything else counts as temporary.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
@@ -19,7 +19,8 @@ type Resolver interface {
 	LookupAddr(ctx context.Context, addr string) (names []string, err error)
 }
 
-// inquiry is the DNS as one authentication sees it: names as they are asked for, one kind of error, TXT records asked for once.
+// inquiry is the DNS as one authentication sees it: names as they are asked for, one kind of error, TXT records asked
+// for once.
 type inquiry struct {
 	Resolver
 	ctx context.Context // the libraries' hooks take none

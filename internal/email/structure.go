@@ -23,8 +23,8 @@ type node struct {
 	children    []*node
 }
 
-// tree builds the MIME tree of a message. A boundary of an outer multipart ends the inner ones, so that every byte is read at most
-// maxDepth times, whatever the nesting.
+// tree builds the MIME tree of a message. A boundary of an outer multipart ends the inner ones, so that every byte is
+// read at most maxDepth times, whatever the nesting.
 type tree struct {
 	parts int
 	fault func(Fault)
@@ -109,8 +109,8 @@ func soughtBoundary(body []byte) string {
 	return ""
 }
 
-// split returns the contents between the delimiters of a multipart (RFC 2046, section 5.1.1). A missing close delimiter ends the last
-// part at the end.
+// split returns the contents between the delimiters of a multipart (RFC 2046, section 5.1.1). A missing close delimiter
+// ends the last part at the end.
 func (t *tree) split(body []byte, boundary string) (contents [][]byte) {
 	if boundary == "" || len(boundary) > 200 { // RFC 2046 allows 70
 		return nil

@@ -35,8 +35,8 @@ type sender struct {
 	app    bool // makes mail rather than carries it
 }
 
-// condition is met by a header: "Name" by its presence (a final * stands for anything), "Name=text" by its value, ^ by the
-// beginning of it, $ by the end, ~ by a part. A ! before it turns it round. Case does not count.
+// condition is met by a header: "Name" by its presence (a final * stands for anything), "Name=text" by its value, ^ by
+// the beginning of it, $ by the end, ~ by a part. A ! before it turns it round. Case does not count.
 type condition struct {
 	not        bool
 	name       string // lower case

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The transfer encodings (RFC 2045, section 6) are read as mail programs read them: what is not of the encoding is passed
-// over or kept, and told. Each decoder appends to dst; the size of what it would append is counted without making it.
+// The transfer encodings (RFC 2045, section 6) are read as mail programs read them: what is not of the encoding is
+// passed over or kept, and told. Each decoder appends to dst; the size of what it would append is counted without
+// making it.
 
 // base64Value maps a byte to its six bits; 64 stands for what is passed over, 65 for padding.
 var base64Value = func() (t [256]byte) {
@@ -21,8 +22,8 @@ var base64Value = func() (t [256]byte) {
 	return t
 }()
 
-// decodeBase64 reads base64. Line ends and foreign bytes are passed over, padding may be missing or stand between pieces that
-// were encoded one by one. It is clean unless foreign bytes or a lone character were met.
+// decodeBase64 reads base64. Line ends and foreign bytes are passed over, padding may be missing or stand between
+// pieces that were encoded one by one. It is clean unless foreign bytes or a lone character were met.
 func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 	var bits uint32
 	n, clean := 0, true
@@ -185,7 +186,8 @@ func sizeTransfer(src []byte, encoding string) int64 {
 	return int64(len(src))
 }
 
-// transferName is the word of a Content-Transfer-Encoding field, which some senders quote, comment or end with a semicolon.
+// transferName is the word of a Content-Transfer-Encoding field, which some senders quote, comment or end with a
+// semicolon.
 func transferName(value string) string {
 	value = strings.Trim(strings.ToLower(value), " \t\"'")
 	if i := strings.IndexAny(value, " \t;("); i >= 0 {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// decodeText is a header value as a person reads it: RFC 2047 words decoded, valid UTF-8, no control characters, at most
-// maxValue bytes. Words that a sender broke are taken as they are meant (characters split between words, missing
+// decodeText is a header value as a person reads it: RFC 2047 words decoded, valid UTF-8, no control characters, at
+// most maxValue bytes. Words that a sender broke are taken as they are meant (characters split between words, missing
 // padding, spaces inside); a word of an unknown charset stays as it is.
 func decodeText(s string, fault func(Fault)) string {
 	if !strings.Contains(s, "=?") {
@@ -131,7 +131,8 @@ func toUTF8(text []byte, name string) (string, bool) {
 	return strings.ToValidUTF8(string(converted), "\uFFFD"), true
 }
 
-// guessUTF8 reads text of an undeclared charset: UTF-8 when most of it is, else what most old mailers wrote, windows-1252.
+// guessUTF8 reads text of an undeclared charset: UTF-8 when most of it is, else what most old mailers wrote,
+// windows-1252.
 func guessUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -17,9 +17,10 @@ type Zone struct {
 // maxAliases are followed from one name.
 const maxAliases = 8
 
-// ParseZone reads records in the manner of a master file (RFC 1035, section 5.1): one a line, "name [ttl] [IN] type data", names always
-// in full, ";" begins a comment. Types are A, AAAA, MX, TXT, CNAME and PTR (whose name may be an address), and two that
-// stand for trouble: SERVFAIL fails every question for the name, TIMEOUT lets it wait for the context's end.
+// ParseZone reads records in the manner of a master file (RFC 1035, section 5.1): one a line, "name [ttl] [IN] type
+// data", names always in full, ";" begins a comment. Types are A, AAAA, MX, TXT, CNAME and PTR (whose name may be an
+// address), and two that stand for trouble: SERVFAIL fails every question for the name, TIMEOUT lets it wait for the
+// context's end.
 func ParseZone(text []byte) (*Zone, error) {
 	z := &Zone{records: map[string]map[string][]string{}}
 	for i, l := range strings.Split(string(text), "\n") {

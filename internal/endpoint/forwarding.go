@@ -76,8 +76,8 @@ func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Prin
 	return t, err
 }
 
-// UpdateForwardingTarget changes what the draft names. While the account may not forward, a target can be disabled and nothing else
-// (spec, Actions rule 3, for forward steps).
+// UpdateForwardingTarget changes what the draft names. While the account may not forward, a target can be disabled and
+// nothing else (spec, Actions rule 3, for forward steps).
 func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64, d TargetDraft) (t hookglass.ForwardingTarget, err error) {
 	if err := mayManage(who); err != nil {
 		return t, err

@@ -46,8 +46,8 @@ func (s *Service) SignatureConfigs(ctx context.Context, who hookglass.Principal,
 	return configs, err
 }
 
-// CreateSignatureConfig stores a config. It answers plan_required where the account may not (spec, "Signature configs"),
-// signature_config_exists unless force replaces the one there is, and validation_failed.
+// CreateSignatureConfig stores a config. It answers plan_required where the account may not (spec, "Signature
+// configs"), signature_config_exists unless force replaces the one there is, and validation_failed.
 func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, d SignatureDraft, force bool) (c hookglass.SignatureConfig, err error) {
 	if err := mayManage(who); err != nil {
 		return c, err
@@ -55,7 +55,8 @@ func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Princ
 	return s.createSignatureConfig(ctx, who, ref, d, force)
 }
 
-// CreateOwnSignatureConfig is CreateSignatureConfig of a temporary endpoint for who has its key (decisions, section 10).
+// CreateOwnSignatureConfig is CreateSignatureConfig of a temporary endpoint for who has its key (decisions, section
+// 10).
 func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Principal, d SignatureDraft, force bool) (hookglass.SignatureConfig, error) {
 	return s.createSignatureConfig(ctx, key, string(key.Endpoint), d, force)
 }

@@ -18,7 +18,8 @@ type TagDraft struct {
 	WorkspaceID *int64  // create alone
 }
 
-// CreateTag stores a new tag, in the principal's workspace or its account's oldest when the draft names none. It answers validation_failed.
+// CreateTag stores a new tag, in the principal's workspace or its account's oldest when the draft names none. It
+// answers validation_failed.
 func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagDraft) (t hookglass.Tag, err error) {
 	if err := mayManage(who); err != nil {
 		return t, err
@@ -44,8 +45,8 @@ func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagD
 	return t, err
 }
 
-// UpdateTag changes what the draft names. The events that have the tag get its new name, many of them in the background. It answers
-// conflict while an action's step names the tag by its old name.
+// UpdateTag changes what the draft names. The events that have the tag get its new name, many of them in the
+// background. It answers conflict while an action's step names the tag by its old name.
 func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int64, d TagDraft) (t hookglass.Tag, err error) {
 	if err := mayManage(who); err != nil {
 		return t, err
@@ -71,8 +72,8 @@ func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int
 	return t, err
 }
 
-// DeleteTag deletes a tag and takes it off the events that have it, many of them in the background. It answers conflict, with the
-// references, while an action's step names it.
+// DeleteTag deletes a tag and takes it off the events that have it, many of them in the background. It answers
+// conflict, with the references, while an action's step names it.
 func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int64) error {
 	if err := mayManage(who); err != nil {
 		return err

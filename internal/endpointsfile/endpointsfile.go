@@ -1,6 +1,6 @@
-// Package endpointsfile reads and writes endpoints files: a declaration of the API (api.Declaration) spelled in YAML, with secrets named by the variable
-// or file that holds them instead of written down. It knows where in the text everything stands, so that whatever is wrong is told with
-// its line. Pure but for the [Secrets] it is given.
+// Package endpointsfile reads and writes endpoints files: a declaration of the API (api.Declaration) spelled in YAML,
+// with secrets named by the variable or file that holds them instead of written down. It knows where in the text
+// everything stands, so that whatever is wrong is told with its line. Pure but for the [Secrets] it is given.
 package endpointsfile
 
 import (
@@ -72,8 +72,8 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Parse reads a file whole and strictly: an unknown or repeated key, a value of another type and a secret that is written down are refused. name
-// stands before each fault. The error is a [Fault], or several joined.
+// Parse reads a file whole and strictly: an unknown or repeated key, a value of another type and a secret that is
+// written down are refused. name stands before each fault. The error is a [Fault], or several joined.
 func Parse(name string, text []byte, secrets Secrets) (*File, error) {
 	if len(text) > MaxBytes {
 		return nil, Fault{File: name, Message: fmt.Sprintf("has more than %d bytes", MaxBytes)}

@@ -23,8 +23,8 @@ type Existing struct {
 	Alerts           []api.Alert
 }
 
-// Write writes a file that declares what exists. channels are the names of notification channels by their ids. No secret is in it: a comment says where
-// the name of one belongs.
+// Write writes a file that declares what exists. channels are the names of notification channels by their ids. No
+// secret is in it: a comment says where the name of one belongs.
 func Write(w io.Writer, existing []Existing, channels map[string]string) error {
 	endpoints := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, e := range existing {

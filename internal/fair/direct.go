@@ -5,8 +5,9 @@ import "sync"
 // beside is how much of a key's is handed over at a time while more of it waits: the rest of the places is for that.
 const beside = 16
 
-// Direct counts work that is handed to who does it, by a key such as its endpoint, where other work is looked for in a queue. What is new neither
-// waits for a backlog nor holds it up. It is not safe for concurrent use, but for Await: its owner locks.
+// Direct counts work that is handed to who does it, by a key such as its endpoint, where other work is looked for in a
+// queue. What is new neither waits for a backlog nor holds it up. It is not safe for concurrent use, but for Await: its
+// owner locks.
 type Direct struct {
 	promised sync.WaitGroup
 	behind   map[int64]bool
@@ -16,7 +17,8 @@ type Direct struct {
 // NewDirect returns one that knows of no backlog.
 func NewDirect() *Direct { return &Direct{behind: make(map[int64]bool), under: make(map[int64]int)} }
 
-// Offer takes a place for work that will be handed over, and reports whether it may be. Kept ends the offer, and Ended the work.
+// Offer takes a place for work that will be handed over, and reports whether it may be. Kept ends the offer, and Ended
+// the work.
 func (d *Direct) Offer(p *Places, tenant string, line, key int64) bool {
 	if d.behind[key] && d.under[key] >= beside || !p.Take(tenant, line) {
 		return false
@@ -46,7 +48,8 @@ func (d *Direct) Behind(key int64)        { d.behind[key] = true }
 func (d *Direct) IsBehind(key int64) bool { return d.behind[key] }
 func (d *Direct) Clear()                  { clear(d.behind) }
 
-// Inbox is what others hand to one goroutine without waiting for it. It has no bound of its own: who hands things over has places, which have one.
+// Inbox is what others hand to one goroutine without waiting for it. It has no bound of its own: who hands things over
+// has places, which have one.
 type Inbox[T any] struct {
 	came  chan struct{} // something may be there
 	mu    sync.Mutex

@@ -1,11 +1,13 @@
-// Package fair divides what a process can do at a time among tenants, so that one whose machines never answer can not hold
-// up the others: whoever comes finds something free.
+// Package fair divides what a process can do at a time among tenants, so that one whose machines never answer can not
+// hold up the others: whoever comes finds something free.
 //
-// A tenant may take another part as long as it holds fewer than are free (dynamic thresholds: Choudhury and Hahne, 1998). So one that never lets
-// go gets half, the next a quarter, and so on. The types are not safe for concurrent use: their owner locks.
+// A tenant may take another part as long as it holds fewer than are free (dynamic thresholds: Choudhury and Hahne,
+// 1998). So one that never lets go gets half, the next a quarter, and so on. The types are not safe for concurrent use:
+// their owner locks.
 package fair
 
-// Places divides places. Within a tenant each line, such as a target or an endpoint, may take another as long as it holds fewer than the tenant has left.
+// Places divides places. Within a tenant each line, such as a target or an endpoint, may take another as long as it
+// holds fewer than the tenant has left.
 type Places struct {
 	total, perTenant int
 	taken            int
@@ -49,8 +51,8 @@ func (p *Places) Take(of string, line int64) bool {
 	return true
 }
 
-// Share takes places for lines that wait for some, one each in turn until no more are to be had, and begins with another line each time. It returns
-// how many each got by its number, and whether one got none.
+// Share takes places for lines that wait for some, one each in turn until no more are to be had, and begins with
+// another line each time. It returns how many each got by its number, and whether one got none.
 func (p *Places) Share(lines []Line) (places map[int64]int, starved bool) {
 	places = make(map[int64]int)
 	full := make(map[int64]bool)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Background work that takes rows, or writes down what became of them, rests for so many times as long as it took, at least and at most for so
-// long: what came meanwhile goes together the next time, and the storage belongs to captures for most of the time.
+// Background work that takes rows, or writes down what became of them, rests for so many times as long as it took, at
+// least and at most for so long: what came meanwhile goes together the next time, and the storage belongs to captures
+// for most of the time.
 const (
 	restTimes = 3
 	restLeast = 5 * time.Millisecond

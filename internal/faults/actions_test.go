@@ -37,8 +37,8 @@ func (n *node) actionRuns(endpoint string) []actionRun {
 	return got.Data
 }
 
-// Row 70: the process is killed while steps of actions have requests under way. Every run ends; an http_request is sent once at most, a forward again
-// as the same, and what follows them runs.
+// Row 70: the process is killed while steps of actions have requests under way. Every run ends; an http_request is sent
+// once at most, a forward again as the same, and what follows them runs.
 func TestKill9WhileActionsRun(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *site) {

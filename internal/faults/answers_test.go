@@ -10,8 +10,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// What a target answers while PostgreSQL is down is known when it is back: nothing ends as unknown of which the living process knows what
-// became, and nothing is sent again.
+// What a target answers while PostgreSQL is down is known when it is back: nothing ends as unknown of which the living
+// process knows what became, and nothing is sent again.
 func TestAnswersThatComeWhilePostgreSQLIsDownAreKept(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t)

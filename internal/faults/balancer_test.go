@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// balancer is a proxy before nodes that tries the next one where a request was not taken: the connection was refused, or the answer is 503. What a node
-// may have taken it never sends again: that is for the sender to decide.
+// balancer is a proxy before nodes that tries the next one where a request was not taken: the connection was refused,
+// or the answer is 503. What a node may have taken it never sends again: that is for the sender to decide.
 type balancer struct {
 	*httptest.Server
 	nodes  []*node

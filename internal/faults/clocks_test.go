@@ -21,8 +21,8 @@ import (
 // skewVariable names the variable by which a program made by skewable has its clock put forward or back.
 const skewVariable = "FAULTS_CLOCK_SKEW"
 
-// skewable builds the program with a standard library whose clock can be put forward or back, and with it whatever the program compares with its own
-// clock. Nothing of that is in the program that is released.
+// skewable builds the program with a standard library whose clock can be put forward or back, and with it whatever the
+// program compares with its own clock. Nothing of that is in the program that is released.
 func skewable(t *testing.T) string {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -72,8 +72,8 @@ func skewed() int64 {
 	return binary
 }
 
-// Three nodes, of which one is an hour ahead and one an hour behind, do all that nodes do for one another as if their clocks were right
-// (reliability, row 50). The first that starts keeps the schedule.
+// Three nodes, of which one is an hour ahead and one an hour behind, do all that nodes do for one another as if their
+// clocks were right (reliability, row 50). The first that starts keeps the schedule.
 func TestClocksAnHourApartHarmNothing(t *testing.T) {
 	binary := skewable(t)
 	for name, skews := range map[string][]string{"the schedule is ahead": {"1h", "-1h", "0s"}, "the schedule is behind": {"-1h", "1h", "0s"}} {

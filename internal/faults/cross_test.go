@@ -43,7 +43,8 @@ type cableClient struct {
 	gone chan struct{}
 }
 
-// cable opens a socket with a ticket, subscribes, and reads until the socket or the test ends. It returns nil where the ticket is refused.
+// cable opens a socket with a ticket, subscribes, and reads until the socket or the test ends. It returns nil where the
+// ticket is refused.
 func (n *node) cable(ticket, endpoint string) *cableClient {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 15*time.Second)
@@ -136,8 +137,8 @@ func (n *node) emailEndpoint() (id, address string) {
 	return made.Data.ID, made.Data.EmailAddress
 }
 
-// Whatever comes in at one node is seen at once at all others, whatever way they show it; what one gives out the others take; and what one
-// takes back is gone at all (issues 7 and 10; reliability, rows 80, 84, 91, 110).
+// Whatever comes in at one node is seen at once at all others, whatever way they show it; what one gives out the others
+// take; and what one takes back is gone at all (issues 7 and 10; reliability, rows 80, 84, 91, 110).
 func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, t.TempDir(), storetest.Postgres(t))
@@ -231,7 +232,8 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 	t.Logf("all sockets were closed %v after their token was revoked", time.Since(revoked))
 }
 
-// pushes is a channel's other end; it counts messages by type and by what they are of. At /refused it refuses what it gets.
+// pushes is a channel's other end; it counts messages by type and by what they are of. At /refused it refuses what it
+// gets.
 type pushes struct {
 	*httptest.Server
 	mu    sync.Mutex

@@ -57,7 +57,8 @@ var forbidden = strings.Fields(`10.0.0.1 172.16.0.1 192.168.0.1 100.64.0.1 169.2
 	224.0.0.1 240.0.0.1 255.255.255.255 [fc00::1] [fd00:ec2::254] [fe80::1] [fec0::1] [ff02::1] [64:ff9b::7f00:1] [64:ff9b:1::1] [2002:7f00:1::] [2001::1] [2001:db8::1]
 	[3fff::1] [100::1] [5f00::1] [::ffff:0:127.0.0.1] metadata.google.internal 169.254.43518 0xa9fea9fe`)
 
-// entry is a way to have the service send a request, or to save where it shall. It answers the status and the error code.
+// entry is a way to have the service send a request, or to save where it shall. It answers the status and the error
+// code.
 type entry struct {
 	name string
 	call func(n *node, g *ground, url string) (status int, code string)
@@ -121,8 +122,8 @@ func action(kind, config string) string {
 	return `{"endpoint_action":{"name":"n","steps":[{"step_type":"` + kind + `","name":"s","config":` + config + `}]}}`
 }
 
-// Row 62: every way out has the guard before it, whatever is asked for: what is spelled like a forbidden address, as rows 51 to 55 and 63 have
-// it, is 422 target_not_allowed, and nobody comes to the canary.
+// Row 62: every way out has the guard before it, whatever is asked for: what is spelled like a forbidden address, as
+// rows 51 to 55 and 63 have it, is 422 target_not_allowed, and nobody comes to the canary.
 func TestEveryWayOutIsGuarded(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)
@@ -173,7 +174,8 @@ func TestEveryWayOutIsGuarded(t *testing.T) {
 	t.Logf("%d entries, %d addresses: no visit", len(entries), len(urls))
 }
 
-// What was saved while it was allowed is judged again when it is sent: a case run is blocked, a forward and a bulk replay fail, and nobody comes.
+// What was saved while it was allowed is judged again when it is sent: a case run is blocked, a forward and a bulk
+// replay fail, and nobody comes.
 func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *site) {

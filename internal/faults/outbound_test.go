@@ -16,7 +16,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// What a dead node had in hand is taken over within takeover and the timeout of the step (decisions, section 14, "Operation").
+// What a dead node had in hand is taken over within takeover and the timeout of the step (decisions, section 14,
+// "Operation").
 const (
 	takeover      = 60 * time.Second
 	caseTimeout   = 30 * time.Second
@@ -155,8 +156,8 @@ func (n *node) deliveryStates(endpoint, target string) map[string]string {
 	return states
 }
 
-// Rows 69 and 70: the process is killed while targets hold its requests. A case run is sent once and ends as unknown; a forward is sent
-// again, as the same, until it arrives. Nothing goes on for ever.
+// Rows 69 and 70: the process is killed while targets hold its requests. A case run is sent once and ends as unknown; a
+// forward is sent again, as the same, until it arrives. Nothing goes on for ever.
 func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *site) {
@@ -211,8 +212,8 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 	})
 }
 
-// Rows 69 and 70 with two nodes on one PostgreSQL, of which one is killed: what the other has in hand ends as if nothing had happened, and it
-// takes over the rest.
+// Rows 69 and 70 with two nodes on one PostgreSQL, of which one is killed: what the other has in hand ends as if
+// nothing had happened, and it takes over the rest.
 func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, t.TempDir(), storetest.Postgres(t))

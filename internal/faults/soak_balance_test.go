@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// row is the balance of one endpoint, and for what is to get each of its events: received = stored = delivered + failed + skipped + pending.
+// row is the balance of one endpoint, and for what is to get each of its events: received = stored = delivered + failed
+// + skipped + pending.
 type row struct {
 	Endpoint  string `json:"endpoint"`
 	Consumer  string `json:"consumer,omitempty"`
@@ -40,7 +41,8 @@ type result struct {
 	Exact    bool     `json:"exact"`
 }
 
-// settleLimit is how long what was begun may take to end: a dead node's lease of the longest kind, and the retries of what was refused meanwhile.
+// settleLimit is how long what was begun may take to end: a dead node's lease of the longest kind, and the retries of
+// what was refused meanwhile.
 const settleLimit = 3 * time.Minute
 
 // balance waits until nothing is pending, adds up, and prints the table and a line of JSON.

@@ -23,10 +23,12 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// A soak is everything at once for a long time, with random blows, and the balance at its end. HOOKGLASS_SOAK says how long, as 10m;
-// HOOKGLASS_SOAK_SEED repeats the blows of another one. `make crash` runs it for a moment, `make soak` at length with the race detector.
+// A soak is everything at once for a long time, with random blows, and the balance at its end. HOOKGLASS_SOAK says how
+// long, as 10m; HOOKGLASS_SOAK_SEED repeats the blows of another one. `make crash` runs it for a moment, `make soak` at
+// length with the race detector.
 
-// soakReady is how long a start may take: the race detector, and all the others that want the processor, make it ten times as long.
+// soakReady is how long a start may take: the race detector, and all the others that want the processor, make it ten
+// times as long.
 const soakReady = 3 * time.Minute
 
 // soakFor is how long the soak takes, 0 when nobody asked for one.
@@ -82,7 +84,8 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// soak is one installation under load: two nodes on a PostgreSQL of their own, or one on SQLite, on a disk that can be filled.
+// soak is one installation under load: two nodes on a PostgreSQL of their own, or one on SQLite, on a disk that can be
+// filled.
 type soak struct {
 	t       *testing.T
 	site    *site

@@ -28,7 +28,8 @@ type listener struct {
 	cmd  *exec.Cmd
 }
 
-// listen starts a listener on an endpoint of a node, and returns when it is connected: what came before that fell into no gap.
+// listen starts a listener on an endpoint of a node, and returns when it is connected: what came before that fell into
+// no gap.
 func (n *node) listen(endpoint, to string) *listener {
 	n.t.Helper()
 	l := &listener{

@@ -1,8 +1,10 @@
-// Package flow holds expectations over webhooks and mail: steps that events of a workspace's endpoints are to fulfil in time, and whether they did.
+// Package flow holds expectations over webhooks and mail: steps that events of a workspace's endpoints are to fulfil in
+// time, and whether they did.
 //
-// A flow is judged by the node that holds its lease, from events in the order of their capture: announcements wake it, the table is read behind
-// the flow's cursor, and what it has found is saved with that cursor. So a flow goes on where it was when a node dies, elsewhere, and an
-// event counts once. However many flows wait, an idle node asks the database one question every few seconds.
+// A flow is judged by the node that holds its lease, from events in the order of their capture: announcements wake it,
+// the table is read behind the flow's cursor, and what it has found is saved with that cursor. So a flow goes on where
+// it was when a node dies, elsewhere, and an event counts once. However many flows wait, an idle node asks the database
+// one question every few seconds.
 package flow
 
 import (
@@ -17,7 +19,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Service is the capability. Without [Service.Run] flows begin and are never judged by this node. Safe for concurrent use.
+// Service is the capability. Without [Service.Run] flows begin and are never judged by this node. Safe for concurrent
+// use.
 type Service struct {
 	db  *store.DB
 	log *slog.Logger
@@ -34,8 +37,8 @@ func New(db *store.DB, log *slog.Logger) *Service {
 	return &Service{db: db, log: log, now: db.Now, held: map[int64]*held{}, seen: -1}
 }
 
-// Create begins a flow. The same key with the same draft gives the flow that began before. It answers validation_failed, and idempotency_conflict for a key that
-// another draft was given under.
+// Create begins a flow. The same key with the same draft gives the flow that began before. It answers
+// validation_failed, and idempotency_conflict for a key that another draft was given under.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, key string) (f hookglass.Flow, err error) {
 	if len(key) > 255 {
 		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
@@ -122,8 +125,8 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, id string
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteFlow(id) })
 }
 
-// Wait returns a flow as soon as it has ended or, where after is not below 0, as soon as its Version is greater than that. It returns it as it is when ctx
-// ends or stop is closed. It answers not_found.
+// Wait returns a flow as soon as it has ended or, where after is not below 0, as soon as its Version is greater than
+// that. It returns it as it is when ctx ends or stop is closed. It answers not_found.
 func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, after int64, stop <-chan struct{}) (f hookglass.Flow, err error) {
 	read := func(ctx context.Context) error {
 		return s.db.View(ctx, who, func(v *store.View) (err error) {

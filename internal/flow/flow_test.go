@@ -152,7 +152,8 @@ func TestAFlowExpiresAndTellsWhy(t *testing.T) {
 	})
 }
 
-// What came before a flow began counts where it is asked for, and what was stored while no node judged counts in any case.
+// What came before a flow began counts where it is asked for, and what was stored while no node judged counts in any
+// case.
 func TestNothingIsMissedAroundTheBeginning(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		old := y.capture(y.a, "old", "{}")
@@ -166,7 +167,8 @@ func TestNothingIsMissedAroundTheBeginning(t *testing.T) {
 	})
 }
 
-// A node that is killed says nothing any more: another goes on when its lease has ended, and an event that was counted is not counted again.
+// A node that is killed says nothing any more: another goes on when its lease has ended, and an event that was counted
+// is not counted again.
 func TestAFlowOutlivesItsNode(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		stop := y.node()

@@ -17,8 +17,8 @@ const maxMatched = 20
 // errGone is what loading a payload answers when the event was deleted meanwhile.
 var errGone = errors.New("flow: the event is gone")
 
-// machine moves a flow on: events in the order of their capture, and the time. It does no I/O; the same events give the same end, in whatever
-// pieces they come.
+// machine moves a flow on: events in the order of their capture, and the time. It does no I/O; the same events give the
+// same end, in whatever pieces they come.
 type machine struct {
 	flow  *hookglass.Flow
 	steps []*step
@@ -49,7 +49,8 @@ func (m *machine) begin() {
 	m.settle(m.flow.StartedAt)
 }
 
-// turn lets steps watch whose turn has come: in order, all up to and with the first that waits for an event; else, all whose references are there.
+// turn lets steps watch whose turn has come: in order, all up to and with the first that waits for an event; else, all
+// whose references are there.
 func (m *machine) turn(at time.Time) {
 	for i := range m.steps {
 		p := &m.flow.Progress.Steps[i]

@@ -193,7 +193,8 @@ func TestValuesGoFromStepToStep(t *testing.T) {
 	}
 }
 
-// HTML is what it shows as well as what was written: the sentence that a test waits for is broken by marks, entities and lines.
+// HTML is what it shows as well as what was written: the sentence that a test waits for is broken by marks, entities
+// and lines.
 func TestTheHTMLOfAMailIsReadAsItIsShown(t *testing.T) {
 	e := mail(1, "Hello", "")
 	e.Body = []byte("From: shop@example.com\r\nContent-Type: text/html\r\n\r\n<p>We&#39;re sending <b>order 7</b>&nbsp;&amp;\r\n  more</p>")

@@ -35,7 +35,8 @@ const maxSince = time.Hour
 // name is what ids of steps and names of values look like: both stand in references.
 var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// plan checks a draft and finds its endpoints, which must be of one workspace. It answers validation_failed and not_found.
+// plan checks a draft and finds its endpoints, which must be of one workspace. It answers validation_failed and
+// not_found.
 func (d Draft) plan(v *store.View, now time.Time) (p hookglass.FlowPlan, workspace hookglass.Endpoint, err error) {
 	p = hookglass.FlowPlan{Name: d.Name, AnyTurn: d.AnyTurn, Timeout: d.Timeout}
 	if p.Timeout == 0 {

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// lease is for how long a node holds a flow without a word; a dead node's flows are taken over after it (decisions, section 14: within 60 s).
+	// lease is for how long a node holds a flow without a word; a dead node's flows are taken over after it (decisions,
+	// section 14: within 60 s).
 	lease = 15 * time.Second
 	// renewEvery keeps leases, and saves how far flows have read.
 	renewEvery = 5 * time.Second
@@ -221,7 +222,8 @@ func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	return next, err
 }
 
-// batchKey is what flows that watch the same endpoint from the same place have in common: the events are read once for all.
+// batchKey is what flows that watch the same endpoint from the same place have in common: the events are read once for
+// all.
 type batchKey struct{ endpoint, after int64 }
 
 // batch is what was read of one endpoint.

@@ -144,7 +144,8 @@ func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// terms splits a query where its terms end, so that each can be told whether it held. A query that can not be split is one.
+// terms splits a query where its terms end, so that each can be told whether it held. A query that can not be split is
+// one.
 func terms(q string, now time.Time) []string {
 	whole, err := query.Parse(q, now)
 	if err != nil || q == "" {
@@ -359,7 +360,8 @@ func (r *reader) part(name string) (string, bool) {
 	return r.at(name)
 }
 
-// text is what people read of the event: a body, or the subject and texts of a mail, its HTML as it is shown and as it was written.
+// text is what people read of the event: a body, or the subject and texts of a mail, its HTML as it is shown and as it
+// was written.
 func (r *reader) text() string {
 	if r.event.Type != hookglass.EventEmail {
 		return cut(string(coding.Plain(r.event.Body, r.event.Headers, maxRead)), maxRead)

@@ -34,8 +34,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mux.ServeHTTP(w, r)
 }
 
-// Clean reports whether a path, escaped as received, is one that http.ServeMux takes as it is. Others it redirects, which
-// a sender of webhooks would follow without its body.
+// Clean reports whether a path, escaped as received, is one that http.ServeMux takes as it is. Others it redirects,
+// which a sender of webhooks would follow without its body.
 func Clean(p string) bool {
 	cleaned := path.Clean(p)
 	return strings.HasPrefix(p, "/") && (p == cleaned || cleaned != "/" && p == cleaned+"/")

@@ -8,8 +8,8 @@ import (
 	"hookglass/api"
 )
 
-// List marks a list: a cursor of another one is refused. Each edge that serves a list has the same mark for it, so a cursor is good
-// at any of them.
+// List marks a list: a cursor of another one is refused. Each edge that serves a list has the same mark for it, so a
+// cursor is good at any of them.
 type List byte
 
 // Cursor is a place in a list as callers carry it: opaque, so that nobody builds on it.

@@ -15,9 +15,9 @@ import (
 	"hookglass/internal/intake"
 )
 
-// Handler returns a handler that receives hooks by net/http's own view of them and passes every other
-// request to next. Header lines come in the order of their names, spelled as net/http spells them, or as the protocol does where
-// that leaves no choice (HTTP/2); all else is as in the front.
+// Handler returns a handler that receives hooks by net/http's own view of them and passes every other request to next.
+// Header lines come in the order of their names, spelled as net/http spells them, or as the protocol does where that
+// leaves no choice (HTTP/2); all else is as in the front.
 func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, _, _ := splitTarget(r.RequestURI)
@@ -138,7 +138,8 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	return store.capture(t, a)
 }
 
-// flatten returns header lines in the order of their names. In HTTP/2 and later those are of lower case (RFC 9113, section 8.2).
+// flatten returns header lines in the order of their names. In HTTP/2 and later those are of lower case (RFC 9113,
+// section 8.2).
 func flatten(header http.Header, major int) hookglass.Headers {
 	var fields hookglass.Headers
 	for name, values := range header {

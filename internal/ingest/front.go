@@ -1,5 +1,5 @@
-// Package ingest receives webhooks, and mail that is posted: it owns the HTTP/1.x connections of the listener, serves /hooks/...
-// and /mail/... by itself, and hands every other request to a net/http server.
+// Package ingest receives webhooks, and mail that is posted: it owns the HTTP/1.x connections of the listener, serves
+// /hooks/... and /mail/... by itself, and hands every other request to a net/http server.
 //
 // It hides how a request is read from a socket and how its answer is written: framing, limits, slow and
 // hostile senders, proxies, pipelining. What it gives away is a capture.Arrival holding exactly what was
@@ -31,9 +31,10 @@
 //
 // # What is answered by the front
 //
-// Fields that the front adds: Date where the reply does not hold it, Content-Length (not with 204 and 304, nor to
-// HEAD where the body is not there to be measured), and Connection where the protocol needs it. Refusals are
-// {"error", "message"} as JSON; 429 and 503 carry Retry-After. A refusal that leaves a body unread is followed by a lingering close, so that the sender can read it.
+// Fields that the front adds: Date where the reply does not hold it, Content-Length (not with 204 and 304, nor to HEAD
+// where the body is not there to be measured), and Connection where the protocol needs it. Refusals are {"error",
+// "message"} as JSON; 429 and 503 carry Retry-After. A refusal that leaves a body unread is followed by a lingering
+// close, so that the sender can read it.
 package ingest
 
 import (
@@ -67,9 +68,11 @@ type Capturer interface {
 	Capture(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
 	// AdmitMailbox is Admit for an endpoint of mail.
 	AdmitMailbox(ctx context.Context, ref string) (capture.Target, error)
-	// CapturePosted is Capture for a mail that was posted. Further errors: unsupported_media_type, invalid_json, validation_failed.
+	// CapturePosted is Capture for a mail that was posted. Further errors: unsupported_media_type, invalid_json,
+	// validation_failed.
 	CapturePosted(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
-	// Answer turns a reply that awaits into the one that is given. It may take half a minute, and returns soon after its context ends.
+	// Answer turns a reply that awaits into the one that is given. It may take half a minute, and returns soon after
+	// its context ends.
 	Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply
 	// Refuse counts an arrival that was refused for its size.
 	Refuse(ctx context.Context, t capture.Target)
@@ -201,7 +204,8 @@ func Listen(addr string) (net.Listener, error) {
 // not hooks go to rest, whose ConnState it chains.
 func (f *Front) Serve(ln net.Listener, rest *http.Server) error { return f.serve(ln, nil, rest) }
 
-// ServeTLS is Serve under TLS. Connections that agree on HTTP/2 (ALPN "h2") go to rest as a whole, which receives hooks by [Front.Handler].
+// ServeTLS is Serve under TLS. Connections that agree on HTTP/2 (ALPN "h2") go to rest as a whole, which receives hooks
+// by [Front.Handler].
 func (f *Front) ServeTLS(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
 	return f.serve(ln, cfg, rest)
 }

@@ -46,7 +46,8 @@ func appendReplyHead(dst []byte, r *hookglass.Reply, form replyForm) []byte {
 		dst = append(dst, form.date...)
 	}
 	dst = append(dst, "\r\n"...)
-	// The length of what HEAD is not sent is that of the answer to GET or none (RFC 9110, section 8.6): captures keep no body for it.
+	// The length of what HEAD is not sent is that of the answer to GET or none (RFC 9110, section 8.6): captures keep
+	// no body for it.
 	if !neverBody(r.Status) && !(form.head && len(r.Body) == 0) {
 		dst = append(dst, "Content-Length: "...)
 		dst = strconv.AppendInt(dst, int64(len(r.Body)), 10)

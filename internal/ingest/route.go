@@ -31,8 +31,9 @@ const (
 	mails = "/mail"
 )
 
-// reception returns the one that a path belongs to, or "", and what follows its name. The path may stand below that of the public
-// address or may have been cut by a proxy: the two can not be taken for each other, since no public address begins as a reception does.
+// reception returns the one that a path belongs to, or "", and what follows its name. The path may stand below that of
+// the public address or may have been cut by a proxy: the two can not be taken for each other, since no public address
+// begins as a reception does.
 func (f *Front) reception(path string) (kind, rest string) {
 	path, _ = cutPath(path, f.base)
 	for _, kind := range []string{hooks, mails} {
@@ -69,8 +70,8 @@ func (f *Front) claimsHook(text []byte) bool {
 	return f.isHook(path)
 }
 
-// splitHook cuts the path of a hook behind its reception into the endpoint's id and what follows it, as received. The id is ""
-// where none can exist that is written so.
+// splitHook cuts the path of a hook behind its reception into the endpoint's id and what follows it, as received. The
+// id is "" where none can exist that is written so.
 func splitHook(path string) (ref, sub string) {
 	rest := strings.TrimPrefix(path, "/")
 	ref, sub = rest, "/"

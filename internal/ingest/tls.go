@@ -10,7 +10,8 @@ import (
 // protocolHTTP2 is its name in ALPN (RFC 9113, section 3.2).
 const protocolHTTP2 = "h2"
 
-// watched is the socket below a connection under TLS. However that is closed, by us or by net/http, the connection is off the books.
+// watched is the socket below a connection under TLS. However that is closed, by us or by net/http, the connection is
+// off the books.
 type watched struct {
 	net.Conn
 	of *conn
@@ -35,7 +36,8 @@ func (c *conn) asNetConn() net.Conn {
 	return c
 }
 
-// secure shakes hands. It reports whether HTTP/1 follows; where something else does, or nothing, the connection is seen to.
+// secure shakes hands. It reports whether HTTP/1 follows; where something else does, or nothing, the connection is seen
+// to.
 func (c *conn) secure() bool {
 	nc := c.nc.(*tls.Conn)
 	ctx, cancel := context.WithTimeout(context.Background(), c.front.cfg.HeaderTimeout)

@@ -4,7 +4,8 @@ import (
 	"time"
 )
 
-// maxHeld bounds the senders that are left without an answer for a while. Who comes beyond it is not held: its connection is reset at once.
+// maxHeld bounds the senders that are left without an answer for a while. Who comes beyond it is not held: its
+// connection is reset at once.
 const maxHeld = 1024
 
 // hold leaves a sender without an answer for as long as its reply asks, or until the front drains.

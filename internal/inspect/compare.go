@@ -26,8 +26,9 @@ const (
 	maxDiffed   = 16 << 10  // bytes shown of the differing lines
 )
 
-// Compare tells how two events in the detail form differ: their fields, headers by name without case, query parameters, and
-// bodies, decompressed: JSON by pointer, forms by parameter, other text by line. What can not be read so is compared as bytes.
+// Compare tells how two events in the detail form differ: their fields, headers by name without case, query parameters,
+// and bodies, decompressed: JSON by pointer, forms by parameter, other text by line. What can not be read so is
+// compared as bytes.
 func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	c := hookglass.Comparison{Left: left.ID, Right: right.ID}
 	for _, f := range []struct{ name, left, right string }{
@@ -64,7 +65,8 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	return c
 }
 
-// plain is the body of a payload as it is read, and whether it was compressed. What can not be decompressed is as it came.
+// plain is the body of a payload as it is read, and whether it was compressed. What can not be decompressed is as it
+// came.
 func plain(p *hookglass.Payload) ([]byte, bool) {
 	of := coding.Of(p.Headers)
 	if of == "" || len(p.Body) == 0 {

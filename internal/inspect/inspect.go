@@ -13,8 +13,8 @@ import (
 	"hookglass"
 )
 
-// sendersText is what senders say of how they send, from their own documentation. A sender without a row is one of which
-// neither is known for certain.
+// sendersText is what senders say of how they send, from their own documentation. A sender without a row is one of
+// which neither is known for certain.
 //
 //go:embed senders.json
 var sendersText []byte

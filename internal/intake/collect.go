@@ -11,10 +11,10 @@ import (
 // ErrTooLarge says that a body is larger than the limit.
 var ErrTooLarge = errors.New("the body is too large")
 
-// Collect reads a body to its end. Memory grows with what has come, not with what was announced, and with
-// what the lease is granted, for which it waits at most so long each time; the time that a large body waited is reported to waited.
-// size is -1 when only the end of the reader tells it. It answers ErrTooLarge beyond the limit, unavailable when there
-// is no memory in time, and else the errors of the reader.
+// Collect reads a body to its end. Memory grows with what has come, not with what was announced, and with what the
+// lease is granted, for which it waits at most so long each time; the time that a large body waited is reported to
+// waited. size is -1 when only the end of the reader tells it. It answers ErrTooLarge beyond the limit, unavailable
+// when there is no memory in time, and else the errors of the reader.
 func Collect(r io.Reader, size, limit int64, l *Lease, wait time.Duration, waited func(time.Duration)) ([]byte, error) {
 	first := int64(4 << 10)
 	if size >= 0 {

@@ -10,7 +10,8 @@ type Pace struct {
 	rate  int64 // bytes a second
 }
 
-// NewPace returns the pace of a body that begins now, may stay behind the rate in bytes a second for as long as the grace.
+// NewPace returns the pace of a body that begins now, may stay behind the rate in bytes a second for as long as the
+// grace.
 func NewPace(now time.Time, grace time.Duration, rate int64) Pace {
 	return Pace{now.Add(grace), grace, rate}
 }

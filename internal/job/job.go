@@ -21,13 +21,14 @@ import (
 const (
 	// jobTimeout ends a job that hangs. The longest is a piece of a bulk replay: 15 s and one delivery of 30 s.
 	jobTimeout = 50 * time.Second
-	// rescueAfter is when work counts as orphaned by a dead node, and rescueEvery how often somebody looks: it is taken over within the 60 s
-	// of decisions, section 14.
+	// rescueAfter is when work counts as orphaned by a dead node, and rescueEvery how often somebody looks: it is taken
+	// over within the 60 s of decisions, section 14.
 	rescueAfter = jobTimeout + 2*time.Second
 	rescueEvery = 3 * time.Second
 	// replayWorkers mostly wait for targets. One tenant has a quarter of them at most, see internal/replay.
 	replayWorkers = 64
-	// actionWorkers mostly wait for targets, too. actionTimeout is for a rerun until it ends or waits: the longest step takes 300 s.
+	// actionWorkers mostly wait for targets, too. actionTimeout is for a rerun until it ends or waits: the longest step
+	// takes 300 s.
 	actionWorkers = 16
 	actionTimeout = hookglass.ActionDeadline + time.Minute
 	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
@@ -76,8 +77,8 @@ type Replays interface {
 
 // Actions is what the jobs of actions need.
 type Actions interface {
-	// ExecuteRun does a rerun or goes on with one, in one place at a time however often it is called. It answers rate_limited when a step is to
-	// be tried again later.
+	// ExecuteRun does a rerun or goes on with one, in one place at a time however often it is called. It answers
+	// rate_limited when a step is to be tried again later.
 	ExecuteRun(ctx context.Context, runID string) error
 }
 

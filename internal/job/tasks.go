@@ -18,11 +18,13 @@ import (
 )
 
 const (
-	// taskLease is how long a task may be with a node that says nothing: the others take it over within the 60 s of decisions, section 14.
+	// taskLease is how long a task may be with a node that says nothing: the others take it over within the 60 s of
+	// decisions, section 14.
 	taskLease = 45 * time.Second
 	// taskRenew is how often a node says that it is still at work.
 	taskRenew = 15 * time.Second
-	// lookForTasks is how often a node looks without being told: for leases that ended and for announcements that were lost.
+	// lookForTasks is how often a node looks without being told: for leases that ended and for announcements that were
+	// lost.
 	lookForTasks = time.Second
 	// maxLost is how many processes may die with a task in hand before it is given up: it may be what kills them.
 	maxLost = 5
@@ -41,14 +43,15 @@ type TaskConfig struct {
 	Kind      store.TaskKind
 	Places    int // tasks under way on this node
 	PerTenant int // of one account among them
-	// Work does a task. It is called again when it fails, when the process dies, and in rare cases while another call for the same task
-	// is still under way elsewhere. rate_limited with RetryAfter gives the task back until then.
+	// Work does a task. It is called again when it fails, when the process dies, and in rare cases while another call
+	// for the same task is still under way elsewhere. rate_limited with RetryAfter gives the task back until then.
 	Work func(ctx context.Context, t store.Task) error
 	Log  *slog.Logger
 }
 
-// Tasks works what follows captured events. The table is the queue: a capture writes a task in its own transaction, each node claims what is due
-// under a lease, fairly among tenants and endpoints, and a node that dies loses its leases to the others.
+// Tasks works what follows captured events. The table is the queue: a capture writes a task in its own transaction,
+// each node claims what is due under a lease, fairly among tenants and endpoints, and a node that dies loses its leases
+// to the others.
 type Tasks struct {
 	TaskConfig
 	db      *store.DB
@@ -284,7 +287,8 @@ func (w *Tasks) work(ctx context.Context, e endedTask) {
 	case ctx.Err() != nil:
 		e.again = true
 	default:
-		// The claim counts what was begun; a task that fails time and again waits longer, and never more than ten minutes.
+		// The claim counts what was begun; a task that fails time and again waits longer, and never more than ten
+		// minutes.
 		e.again, e.wait = true, min(againAfter*time.Duration(e.Claim), 10*time.Minute)
 		w.Log.Warn("a task failed and will be tried again", "kind", w.Kind, "event", e.Event.ID, "again_in", e.wait, "error", err)
 	}
@@ -313,7 +317,8 @@ func (w *Tasks) renew(ctx context.Context) {
 	}
 }
 
-// settleAll writes down what has ended, all that waits together in one transaction. What can not be written is done again when its lease is over.
+// settleAll writes down what has ended, all that waits together in one transaction. What can not be written is done
+// again when its lease is over.
 func (w *Tasks) settleAll(ctx context.Context) {
 	for first := range w.ended {
 		batch := []endedTask{first}
@@ -363,7 +368,8 @@ func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
 	}
 }
 
-// give returns the places of tasks that are written down, and has another look taken where one may begin earlier for it.
+// give returns the places of tasks that are written down, and has another look taken where one may begin earlier for
+// it.
 func (w *Tasks) give(batch []endedTask) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// A task of an event that this node captured begins at once, without a look into the table: the capture asks for a place before it stores the event, and
-// then the task is the node's own from the start (see [store.Taker]).
+// A task of an event that this node captured begins at once, without a look into the table: the capture asks for a
+// place before it stores the event, and then the task is the node's own from the start (see [store.Taker]).
 
 // taskDesk is where captures hand tasks over.
 type taskDesk struct{ w *Tasks }

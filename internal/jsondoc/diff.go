@@ -8,8 +8,9 @@ type Difference struct {
 	Left, Right *Value
 }
 
-// Diff lists the places where two values differ, at most limit of them, and whether there are more: members by name whatever
-// their order, elements by index, numbers by value. Whole objects and arrays are listed where the other side has none.
+// Diff lists the places where two values differ, at most limit of them, and whether there are more: members by name
+// whatever their order, elements by index, numbers by value. Whole objects and arrays are listed where the other side
+// has none.
 func Diff(left, right Value, limit int) (differences []Difference, more bool) {
 	d := differ{limit: limit}
 	d.compare(&left, &right, nil)

@@ -13,8 +13,8 @@ var (
 	errElement = errors.New("there is no element to replace at")
 )
 
-// with is the value with another one at a pointer. A member that is there keeps its place, a new one comes last; the object
-// that holds it must be there. Of an array it replaces elements alone.
+// with is the value with another one at a pointer. A member that is there keeps its place, a new one comes last; the
+// object that holds it must be there. Of an array it replaces elements alone.
 func (v Value) with(tokens []string, put Value) (Value, error) {
 	if len(tokens) == 0 {
 		return put, nil
@@ -51,7 +51,8 @@ func (v Value) without(tokens []string) (Value, error) {
 	return v.replaced(i, child), nil
 }
 
-// moved is the value with what is at one pointer at another, where nothing may be. In one object the member keeps its place.
+// moved is the value with what is at one pointer at another, where nothing may be. In one object the member keeps its
+// place.
 func (v Value) moved(from, to []string) (Value, error) {
 	what, ok := v.At(Pointer{from})
 	if !ok {

@@ -1,6 +1,6 @@
 // Package jsondoc reads and changes JSON without losing any of it: numbers stay as they are spelled and are compared by
-// value, members keep their order, names must not repeat (RFC 8259, section 4), and size and depth are bounded. It knows
-// pointers (RFC 6901), the transforms of actions, subsets, differences and redaction. It hides the tokenizer.
+// value, members keep their order, names must not repeat (RFC 8259, section 4), and size and depth are bounded. It
+// knows pointers (RFC 6901), the transforms of actions, subsets, differences and redaction. It hides the tokenizer.
 //
 // It is pure and safe for concurrent use.
 package jsondoc

@@ -9,8 +9,8 @@ import (
 type Redaction struct {
 	// Text judges strings, numbers and the names of members: what to show instead, and whether that is another text.
 	Text func(s string) (shown string, changed bool)
-	// Hidden judges a member by its name: what to show instead of it, whatever it is, and whether it is hidden. It is not
-	// asked about null, true, false and what is empty.
+	// Hidden judges a member by its name: what to show instead of it, whatever it is, and whether it is hidden. It is
+	// not asked about null, true, false and what is empty.
 	Hidden func(name string, v Value) (shown string, hidden bool)
 }
 

@@ -17,7 +17,8 @@ const (
 	MaxTransformDepth = 32
 )
 
-// Bounds of an operation: the longest pointer and key in characters, and the members that pick makes, each of which is looked for.
+// Bounds of an operation: the longest pointer and key in characters, and the members that pick makes, each of which is
+// looked for.
 const (
 	maxPointer = 1_000
 	maxPicked  = 500
@@ -167,8 +168,8 @@ func (t Transform) Reads() iter.Seq2[string, Pointer] {
 	}
 }
 
-// ParseTransform reads a transform's configuration. Keys that are not known, operations of another shape and pointers that
-// are none are faults, named by their field, for example operations[2].path. The source is taken as it is given.
+// ParseTransform reads a transform's configuration. Keys that are not known, operations of another shape and pointers
+// that are none are faults, named by their field, for example operations[2].path. The source is taken as it is given.
 func ParseTransform(config Value) (Transform, []hookglass.FieldError) {
 	c := checker{}
 	t := Transform{}

@@ -24,8 +24,8 @@ const (
 	Object
 )
 
-// Value is a JSON value that never changes: an edit makes another one, which shares what it left alone. Numbers are kept
-// as they are spelled, members in their order. The zero Value is null.
+// Value is a JSON value that never changes: an edit makes another one, which shares what it left alone. Numbers are
+// kept as they are spelled, members in their order. The zero Value is null.
 type Value struct {
 	kind  Kind
 	depth uint16
@@ -48,8 +48,8 @@ type Bounds struct {
 // Wide are the bounds of what is looked into, rather than transformed.
 func Wide() Bounds { return Bounds{MaxBytes, MaxDepth} }
 
-// Parse reads one JSON value. It answers ErrNotJSON for anything else, for names that repeat in an object, for text that
-// is not UTF-8, and beyond the bounds.
+// Parse reads one JSON value. It answers ErrNotJSON for anything else, for names that repeat in an object, for text
+// that is not UTF-8, and beyond the bounds.
 func Parse(text []byte, b Bounds) (Value, error) {
 	if len(text) > b.Bytes || b.Bytes > 1<<30 || b.Depth > 1<<14 {
 		return Value{}, ErrNotJSON
@@ -65,8 +65,8 @@ func Parse(text []byte, b Bounds) (Value, error) {
 	return v, (&reader{dec: p.dec}).end()
 }
 
-// parser makes values out of tokens. Members wait on its stacks until their container ends, so that each is made with the
-// room that it needs.
+// parser makes values out of tokens. Members wait on its stacks until their container ends, so that each is made with
+// the room that it needs.
 type parser struct {
 	dec    *jsontext.Decoder
 	text   string

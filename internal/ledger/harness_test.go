@@ -457,7 +457,8 @@ func (y *yard) deleteAll() {
 	}
 }
 
-// erase takes what is deleted off the disk. What the tunnel never delivered of it has expired by then: the model takes the ledger's word for how many.
+// erase takes what is deleted off the disk. What the tunnel never delivered of it has expired by then: the model takes
+// the ledger's word for how many.
 func (y *yard) erase() {
 	before := y.read()
 	for done := false; !done; {

@@ -1,5 +1,6 @@
-// Package ledger shows that nothing was lost: what arrived at an endpoint in a time, what was stored of it, and where it stands with everything that is
-// to get it. It hides how a window is chosen so that all books can answer for it; the sums are the store's, and whether they hold is
+// Package ledger shows that nothing was lost: what arrived at an endpoint in a time, what was stored of it, and where
+// it stands with everything that is to get it. It hides how a window is chosen so that all books can answer for it; the
+// sums are the store's, and whether they hold is
 // [hookglass.Ledger.Differences].
 package ledger
 
@@ -20,11 +21,12 @@ const (
 	maxBack      = 399 * 24 * time.Hour
 )
 
-// Window is a time of which a ledger is kept: whole minutes, or whole hours where it is long or long ago. To is not included.
+// Window is a time of which a ledger is kept: whole minutes, or whole hours where it is long or long ago. To is not
+// included.
 type Window struct{ From, To time.Time }
 
-// ParseWindow reads the bounds of a window, each a time as in a search or empty: to is now then, and from an hour before to. It is made wider to
-// whole minutes or hours. It answers validation_failed.
+// ParseWindow reads the bounds of a window, each a time as in a search or empty: to is now then, and from an hour
+// before to. It is made wider to whole minutes or hours. It answers validation_failed.
 func ParseWindow(from, to string, now time.Time) (w Window, err error) {
 	w.To = now
 	if to != "" {
@@ -59,7 +61,8 @@ func (w Window) grain(now time.Time) time.Duration {
 	return time.Minute
 }
 
-// Read adds up the ledger of an endpoint. A window that begins before the books do is cut to where they begin. It answers not_found.
+// Read adds up the ledger of an endpoint. A window that begins before the books do is cut to where they begin. It
+// answers not_found.
 func Read(v *store.View, ref string, w Window, now time.Time) (hookglass.Ledger, error) {
 	since, err := v.BooksFrom()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// Whatever happens to events, in whatever order, each of them is accounted for by every consumer, before and after the figures are rolled up.
+// Whatever happens to events, in whatever order, each of them is accounted for by every consumer, before and after the
+// figures are rolled up.
 func TestTheLedgerBalancesWhateverHappens(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for seed := range uint64(3) {

@@ -123,8 +123,8 @@ type ChaosReport struct {
 	Dropped    int    `json:"dropped"`
 	Duplicated int    `json:"duplicated"`
 	Overtaken  int    `json:"overtaken"` // delivered behind one that came after it
-	// Differing are the events whose two deliveries were answered differently, and RefusedAgain those whose second was answered
-	// with no 2xx though the first was: a handler that expects each event once.
+	// Differing are the events whose two deliveries were answered differently, and RefusedAgain those whose second was
+	// answered with no 2xx though the first was: a handler that expects each event once.
 	Differing    []string `json:"differing"`
 	RefusedAgain []string `json:"refused_again"`
 }

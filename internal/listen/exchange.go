@@ -20,8 +20,8 @@ import (
 
 const (
 	connectLimit = 5 * time.Second // to connect and, with TLS, to shake hands
-	// idleLimit is how long a connection waits for its next use. Servers drop idle ones after 2 s (gunicorn) and more; who
-	// leaves before them never sends a request into a connection that is just being closed.
+	// idleLimit is how long a connection waits for its next use. Servers drop idle ones after 2 s (gunicorn) and more;
+	// who leaves before them never sends a request into a connection that is just being closed.
 	idleLimit = time.Second
 	maxIdle   = 64       // connections that wait, for all targets
 	inline    = 64 << 10 // a body up to this goes out before the answer is read; a larger one beside it
@@ -65,8 +65,8 @@ type link struct {
 	parked time.Time
 }
 
-// send sends a request once and reads its answer, of whose body it keeps at most keep bytes. begun is called, once, when the
-// request is on its way, or will never be. The time that the exchange may take is ctx's.
+// send sends a request once and reads its answer, of whose body it keeps at most keep bytes. begun is called, once,
+// when the request is on its way, or will never be. The time that the exchange may take is ctx's.
 func (c *carrier) send(ctx context.Context, o outgoing, keep int, begun func()) (a answer) {
 	started := time.Now()
 	var once sync.Once

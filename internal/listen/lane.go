@@ -222,7 +222,8 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun func()) {
 	}
 	report := a.report(p.event, p.to.String(), out.url(), got)
 	if p.recovered {
-		// The recovery says afterwards that it is done, and the server believes reports alone: so they are there by then.
+		// The recovery says afterwards that it is done, and the server believes reports alone: so they are there by
+		// then.
 		l.reports.deliver(ctx, report)
 	} else {
 		l.reports.report(report)
@@ -336,8 +337,8 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 	return e
 }
 
-// object joins repeated fields, but for those that can not be joined (RFC 9110, section 5.3). Of more than a report takes it leaves the longest out: for the
-// sake of what they say it would be refused whole.
+// object joins repeated fields, but for those that can not be joined (RFC 9110, section 5.3). Of more than a report
+// takes it leaves the longest out: for the sake of what they say it would be refused whole.
 func object(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	size := 0
@@ -367,8 +368,8 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields and
-// body, not the machine.
+// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields
+// and body, not the machine.
 func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 	l := a.l
 	var c api.TunnelReplayCommand

@@ -1,13 +1,14 @@
 // Package listen is the local end of the tunnel: it keeps a socket open to the server, sends each captured event to an
-// address on this machine as its sender sent it, and reports what came of it. It hides reconnecting, catching up on what
-// was missed, the order and number of deliveries, and the writing of HTTP/1.1 that changes no byte of a header.
+// address on this machine as its sender sent it, and reports what came of it. It hides reconnecting, catching up on
+// what was missed, the order and number of deliveries, and the writing of HTTP/1.1 that changes no byte of a header.
 //
-// Nothing is lost between the two ends. A report is kept until the server has it; what arrived while there was no connection,
-// or faster than the handler answers, is asked for afterwards; and an event that was seen is not delivered again, however
-// often it comes.
+// Nothing is lost between the two ends. A report is kept until the server has it; what arrived while there was no
+// connection, or faster than the handler answers, is asked for afterwards; and an event that was seen is not delivered
+// again, however often it comes.
 //
-// The events of an endpoint are begun in the order of their capture. Up to 16 of them are on their way at once, as they are when
-// a sender calls by itself; so a handler that takes longer for one may end behind its successor. Endpoints do not wait for one another.
+// The events of an endpoint are begun in the order of their capture. Up to 16 of them are on their way at once, as they
+// are when a sender calls by itself; so a handler that takes longer for one may end behind its successor. Endpoints do
+// not wait for one another.
 package listen
 
 import (
@@ -25,8 +26,8 @@ import (
 // Recovery says what is done about events that were missed.
 type Recovery string
 
-// The ways of recovery (decisions, section 10). An outage of this listener's own life is caught up on by every way but none;
-// they differ in what is done about outages before it began.
+// The ways of recovery (decisions, section 10). An outage of this listener's own life is caught up on by every way but
+// none; they differ in what is done about outages before it began.
 const (
 	RecoverAll    Recovery = "all"
 	RecoverAsk    Recovery = "ask"
@@ -137,8 +138,8 @@ func New(cfg Config) *Listener {
 	return l
 }
 
-// Run listens until ctx ends or ExitAfter events are settled, which is no error, or until the server refuses for good. It
-// never gives up otherwise: when the connection is lost it connects again.
+// Run listens until ctx ends or ExitAfter events are settled, which is no error, or until the server refuses for good.
+// It never gives up otherwise: when the connection is lost it connects again.
 func (l *Listener) Run(ctx context.Context) (Summary, error) {
 	ctx, l.enough = context.WithCancel(ctx)
 	defer l.enough()

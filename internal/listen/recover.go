@@ -15,7 +15,8 @@ const (
 	pageSize = 100
 )
 
-// recover catches up on what was missed: before the listener began, as its Recovery says, and while it had no connection.
+// recover catches up on what was missed: before the listener began, as its Recovery says, and while it had no
+// connection.
 func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	lost := l.lost
@@ -113,8 +114,8 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 	}
 }
 
-// recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a while, and
-// until then the server does not know that nobody was connected.
+// recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a
+// while, and until then the server does not know that nobody was connected.
 func (l *Listener) recoverLate(ctx context.Context) {
 	gaps, err := l.cfg.Client.Gaps(ctx, l.ids())
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	reportCall = 15 * time.Second
 )
 
-// reporter brings reports to the server: over the socket while there is one, else by REST, and again until the server has
-// them. A report counts once however often it comes, for it has an id of its own.
+// reporter brings reports to the server: over the socket while there is one, else by REST, and again until the server
+// has them. A report counts once however often it comes, for it has an id of its own.
 type reporter struct {
 	client *client.Client
 	warn   func(string)

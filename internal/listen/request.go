@@ -16,8 +16,8 @@ const (
 	serviceID     = "X-Service-Request-Id"
 )
 
-// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; those that
-// begin with Proxy- besides), and Expect, which is settled between two neighbours. Lower case.
+// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; those
+// that begin with Proxy- besides), and Expect, which is settled between two neighbours. Lower case.
 var perConnection = map[string]bool{
 	"connection": true, "keep-alive": true, "te": true, "trailer": true, "trailers": true, "transfer-encoding": true,
 	"upgrade": true, "http2-settings": true, "expect": true,
@@ -35,8 +35,8 @@ type outgoing struct {
 // url is the whole address that the request goes to.
 func (o outgoing) url() string { return o.to.Scheme + "://" + o.to.Host + o.target }
 
-// compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes of
-// its body. Host and Content-Length are the target's and the body's, at the places where they stood.
+// compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes
+// of its body. Host and Content-Length are the target's and the body's, at the places where they stood.
 func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, error) {
 	body, err := r.Bytes()
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	backlogCheck = 100 * time.Millisecond // between looks whether what was left for later can come now
 )
 
-// takeover is when, after connecting, gaps are looked for that were not known before: what a dead node held is taken over within
-// 60 s (decisions, section 14).
+// takeover is when, after connecting, gaps are looked for that were not known before: what a dead node held is taken
+// over within 60 s (decisions, section 14).
 var takeover = []time.Duration{15 * time.Second, 30 * time.Second, 65 * time.Second}
 
 // session is one socket with its subscriptions.

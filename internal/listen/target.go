@@ -78,8 +78,8 @@ func (t Target) hostname() string {
 	return u.Hostname()
 }
 
-// requestTarget puts an event's path and query behind the target's own. What was captured stays as it was spelled; "/" is
-// what an event has when nothing followed the endpoint in its path, and adds nothing to a target that has a path.
+// requestTarget puts an event's path and query behind the target's own. What was captured stays as it was spelled; "/"
+// is what an event has when nothing followed the endpoint in its path, and adds nothing to a target that has a path.
 func (t Target) requestTarget(path, query string) string {
 	base := t.Path
 	switch {
@@ -139,8 +139,8 @@ func ParseRoute(s string) (Route, error) {
 	return Route{event, t}, err
 }
 
-// Matches reports whether a pattern means an event of a provider. A * in it stands for any text; the provider and a dot may
-// stand before the event's type, as in the names of samples.
+// Matches reports whether a pattern means an event of a provider. A * in it stands for any text; the provider and a dot
+// may stand before the event's type, as in the names of samples.
 func Matches(pattern, provider, event string) bool {
 	return wildcard(pattern, event) || wildcard(pattern, provider+"."+event)
 }

@@ -173,7 +173,8 @@ func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.Li
 	return out, err
 }
 
-// maxEventRuns is how many runs there can be on one request that are looked through: an action runs once, and again when it is told to.
+// maxEventRuns is how many runs there can be on one request that are looked through: an action runs once, and again
+// when it is told to.
 const maxEventRuns = 1_000
 
 func (in *actionRunList) read(v *store.View, p httpd.Page) ([]hookglass.ActionRun, error) {

@@ -13,8 +13,8 @@ import (
 	"hookglass"
 )
 
-// decode reads a tool's arguments into a struct, strictly: exact names, none twice, nothing unknown. What is left out gets its
-// default. It answers validation_failed with messages that say how to mend them; none repeats a value.
+// decode reads a tool's arguments into a struct, strictly: exact names, none twice, nothing unknown. What is left out
+// gets its default. It answers validation_failed with messages that say how to mend them; none repeats a value.
 func decode(text []byte, into any) error {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || string(text) == "null" {

@@ -10,8 +10,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// arrivals wakes those who wait for events. However many wait at an endpoint, its new events are read once, when the store
-// announces them, and only those are woken whom one concerns.
+// arrivals wakes those who wait for events. However many wait at an endpoint, its new events are read once, when the
+// store announces them, and only those are woken whom one concerns.
 type arrivals struct {
 	db *store.DB
 	mu sync.Mutex
@@ -50,7 +50,8 @@ func (a *arrivals) join(e hookglass.Endpoint, q query.Query) *waiter {
 	return w
 }
 
-// begin says behind which event nothing was read when the waiter had joined. The first that begins makes its gathering read.
+// begin says behind which event nothing was read when the waiter had joined. The first that begins makes its gathering
+// read.
 func (w *waiter) begin(seq int64) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -93,8 +94,8 @@ func (g *gathering) run(ctx context.Context, a *arrivals, seq int64) {
 	}
 }
 
-// read wakes whom new events concern, and everybody when the endpoint is gone. Trouble in the storage waits for the next time, and
-// for the last look of each waiter.
+// read wakes whom new events concern, and everybody when the endpoint is gone. Trouble in the storage waits for the
+// next time, and for the last look of each waiter.
 func (g *gathering) read(ctx context.Context, a *arrivals, seq int64) int64 {
 	for {
 		var batch []*hookglass.Event

@@ -85,7 +85,8 @@ func shorten(text *string, most int, encoding string) bool {
 	return true
 }
 
-// partsOf finds what pointers mean in a body, decompressed where it is compressed. All values together take most bytes; one that does not fit is there with its beginning.
+// partsOf finds what pointers mean in a body, decompressed where it is compressed. All values together take most bytes;
+// one that does not fit is there with its beginning.
 func partsOf(e *hookglass.Event, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
 	body, err := coding.Decoded(e.Body, coding.Of(e.Headers), maxParsed)
 	if err != nil {

@@ -1,12 +1,14 @@
-// Package mcp is the interface for agents: the Model Context Protocol over HTTP, at one path, without sessions, so that any node
-// answers any request and clients of both eras of the protocol are served.
+// Package mcp is the interface for agents: the Model Context Protocol over HTTP, at one path, without sessions, so that
+// any node answers any request and clients of both eras of the protocol are served.
 //
-// It has one table of tools. A tool reads through store.View or calls one method of a capability, as the operation of package
-// rest beside it does, and answers with structs of package api; it has no behaviour that REST lacks, but for finding the request
-// that is meant by "latest" or a sender's own id, and for waiting. What all tools share stands in how the table is served: who may
-// call, how arguments are read, how failures are told, and that captured content is fenced and made visible.
+// It has one table of tools. A tool reads through store.View or calls one method of a capability, as the operation of
+// package rest beside it does, and answers with structs of package api; it has no behaviour that REST lacks, but for
+// finding the request that is meant by "latest" or a sender's own id, and for waiting. What all tools share stands in
+// how the table is served: who may call, how arguments are read, how failures are told, and that captured content is
+// fenced and made visible.
 //
-// The SDK speaks the protocol. Before it stands [service.ServeHTTP], which refuses what is no message, and what a token may not do.
+// The SDK speaks the protocol. Before it stands [service.ServeHTTP], which refuses what is no message, and what a token
+// may not do.
 package mcp
 
 import (

@@ -66,8 +66,8 @@ type message struct {
 	tool   string         // of tools/call
 }
 
-// request is the key of the HTTP request of a call: by its context it is known when the caller leaves, which does not end a call of
-// the older protocol otherwise.
+// request is the key of the HTTP request of a call: by its context it is known when the caller leaves, which does not
+// end a call of the older protocol otherwise.
 type request struct{}
 
 // asked returns the context of a call, which ends when its caller leaves.
@@ -169,8 +169,8 @@ func (a *answer) end(m message) {
 	m.refuse(a.ResponseWriter, f)
 }
 
-// admitted refuses what a browser sends for another site (Origin), and what reached this machine by a name that is not its own
-// (Host; DNS rebinding).
+// admitted refuses what a browser sends for another site (Origin), and what reached this machine by a name that is not
+// its own (Host; DNS rebinding).
 func (s *service) admitted(r *http.Request) error {
 	known := httpd.From(r.Context())
 	public, err := url.Parse(s.Addresses.PublicURL)
@@ -234,8 +234,8 @@ func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return text, nil
 }
 
-// read takes a message apart strictly: two readers of one message must not see two. A batch is none, as the protocol has it since
-// 2025-06-18.
+// read takes a message apart strictly: two readers of one message must not see two. A batch is none, as the protocol
+// has it since 2025-06-18.
 func read(text []byte) (m message, _ *fault) {
 	invalid := func(format string) (message, *fault) {
 		return m, &fault{status: http.StatusBadRequest, code: codeInvalid, message: "Invalid request: " + format}

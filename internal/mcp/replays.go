@@ -171,7 +171,8 @@ func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[ranCase
 	return out, err
 }
 
-// maxRunBody is what is shown of a target's answer where the caller does not say: a run that is asked for again may have one.
+// maxRunBody is what is shown of a target's answer where the caller does not say: a run that is asked for again may
+// have one.
 const maxRunBody = 16 << 10
 
 func (s *service) getCaseRun(ctx context.Context, in *runPath) (out api.One[ranCase], err error) {

@@ -182,8 +182,8 @@ func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.O
 	return out, err
 }
 
-// moment reads a bound; one that was left out is the zero time. An empty one is none that was left out: what fills it in may have
-// had nothing to say, and does not mean everything.
+// moment reads a bound; one that was left out is the zero time. An empty one is none that was left out: what fills it
+// in may have had nothing to say, and does not mean everything.
 func moment(field string, bound *string, now time.Time) (time.Time, error) {
 	if bound == nil {
 		return time.Time{}, nil

@@ -47,8 +47,8 @@ func (s *schema) MarshalJSON() ([]byte, error) {
 }
 
 // describer writes schemas of Go types by the tags that package api uses: json, doc, enum, minimum, maximum, default,
-// required, null. Inputs are told in full and closed; outputs are open, because answers may gain members, and go without
-// descriptions, because every agent that lists the tools pays for them.
+// required, null. Inputs are told in full and closed; outputs are open, because answers may gain members, and go
+// without descriptions, because every agent that lists the tools pays for them.
 type describer struct{ input bool }
 
 func (d describer) object(t reflect.Type) *schema {

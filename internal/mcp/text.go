@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// visible makes the characters of a JSON text visible that are not: control characters but tab and line ends, zero-width and
-// bidirectional ones, tags, variation selectors, unassigned ones. Each becomes the text of its escape (RFC 8259, section 7), so that
-// who prints the value sees it, and a JSON document inside a string means what it meant. It returns how many there were.
+// visible makes the characters of a JSON text visible that are not: control characters but tab and line ends,
+// zero-width and bidirectional ones, tags, variation selectors, unassigned ones. Each becomes the text of its escape
+// (RFC 8259, section 7), so that who prints the value sees it, and a JSON document inside a string means what it meant.
+// It returns how many there were.
 func visible(text []byte) (out []byte, hidden int) {
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -29,8 +29,8 @@ type (
 	}
 )
 
-// waitForRequest returns the first match behind a place, or what it took the time to find that there is none. It is woken by the
-// store's announcements; what those can lose, it finds by a last look at its end.
+// waitForRequest returns the first match behind a place, or what it took the time to find that there is none. It is
+// woken by the store's announcements; what those can lose, it finds by a last look at its end.
 func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err error) {
 	q, err := query.Filter{Provider: in.Provider, EventType: in.EventType, Ignored: "any"}.Parse(s.DB.Now())
 	if err != nil {
@@ -166,7 +166,8 @@ func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, e
 // readAhead is how many events are read at a time.
 const readAhead = 100
 
-// firstAfter returns the first match that is there behind a place, and how far it looked. It looks until the time is over.
+// firstAfter returns the first match that is there behind a place, and how far it looked. It looks until the time is
+// over.
 func (s *service) firstAfter(ctx, until context.Context, ref string, seq int64, q query.Query) (*hookglass.Event, int64, error) {
 	for {
 		var batch []*hookglass.Event
@@ -189,7 +190,8 @@ func (s *service) firstAfter(ctx, until context.Context, ref string, seq int64, 
 	}
 }
 
-// stillPermitted answers unauthorized when the token was revoked since it was shown. Trouble in the storage is no answer.
+// stillPermitted answers unauthorized when the token was revoked since it was shown. Trouble in the storage is no
+// answer.
 func (s *service) stillPermitted(ctx context.Context) error {
 	r, ok := ctx.Value(request{}).(*http.Request)
 	if !ok {

@@ -1,6 +1,7 @@
-// Package move copies an embedded installation into an empty PostgreSQL database: every table in the order of its key, a batch at a time,
-// how far it is beside the rows in one transaction. Killed at any point it goes on where it was; at the end both databases are read from
-// end to end and compared row by row. It hides what is copied when, what is compared with what, and how long it will take.
+// Package move copies an embedded installation into an empty PostgreSQL database: every table in the order of its key,
+// a batch at a time, how far it is beside the rows in one transaction. Killed at any point it goes on where it was; at
+// the end both databases are read from end to end and compared row by row. It hides what is copied when, what is
+// compared with what, and how long it will take.
 //
 // The embedded database is held against writing for as long as [Run] runs, and is not changed.
 package move
@@ -90,9 +91,9 @@ type move struct {
 	report Report
 }
 
-// Run moves source into target, which [store.DB.OpenMoveTarget] made. Both stay open. An error means that it did not come to its end:
-// calling it again goes on. Where the report says that both sides are equal, the destination may be served; where it does not, the
-// destination is refused until it has been filled anew.
+// Run moves source into target, which [store.DB.OpenMoveTarget] made. Both stay open. An error means that it did not
+// come to its end: calling it again goes on. Where the report says that both sides are equal, the destination may be
+// served; where it does not, the destination is refused until it has been filled anew.
 //
 // It answers what [store.MoveTarget.Begin] answers.
 func Run(ctx context.Context, from *store.MoveSource, to *store.MoveTarget, o Options) (*Report, error) {

@@ -215,8 +215,8 @@ func TestAnEmptyInstallationIsMoved(t *testing.T) {
 	same(t, from, to)
 }
 
-// A server that was started on the destination before, or where a move was cut off before it claimed the destination, leaves nothing that
-// belongs to anybody.
+// A server that was started on the destination before, or where a move was cut off before it claimed the destination,
+// leaves nothing that belongs to anybody.
 func TestADestinationThatAServerWasOnlyStartedOnIsEmpty(t *testing.T) {
 	from := filled(t, 3)
 	to, dsn := destination(t)

@@ -62,8 +62,9 @@ func agree(t *testing.T, what string, libraryErr error, v provider.Verdict) {
 	}
 }
 
-// flips returns the header and copies of it with one character changed here and there. Blanks at the ends and commas too many
-// are left out: HTTP takes the first away, and of the second the libraries of one sender disagree among themselves.
+// flips returns the header and copies of it with one character changed here and there. Blanks at the ends and commas
+// too many are left out: HTTP takes the first away, and of the second the libraries of one sender disagree among
+// themselves.
 func flips(value string) []string {
 	all := []string{value, "", value + "0", value[:len(value)-1]}
 	for i := 0; i < len(value); i += 7 {

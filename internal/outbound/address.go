@@ -26,7 +26,8 @@ var notPublic4 = prefixes(
 )
 
 // public6 is the only part of IPv6 from which unicast addresses are given out (RFC 4291, IANA). Outside of it are ::,
-// ::1, ::a.b.c.d, ::ffff:0:a.b.c.d, 64:ff9b::/96, 64:ff9b:1::/48, 100::/64, 5f00::/16, fc00::/7, fe80::/10, fec0::/10, ff00::/8.
+// ::1, ::a.b.c.d, ::ffff:0:a.b.c.d, 64:ff9b::/96, 64:ff9b:1::/48, 100::/64, 5f00::/16, fc00::/7, fe80::/10, fec0::/10,
+// ff00::/8.
 var public6 = netip.MustParsePrefix("2000::/3")
 
 // notPublic6 is what of public6 is not public.
@@ -62,9 +63,9 @@ var metadataNames = map[string]bool{
 }
 
 // shutPorts are those at which something else than HTTP listens that could be made to act on a request: the list that
-// browsers refuse (WHATWG Fetch, "port blocking"), and data stores. A rule that names the port opens it. Ports 1 and 9 of
-// that list are left open: what listens there, if anything, forwards or discards nothing of HTTP, and they are what people
-// write for a target at which nobody listens.
+// browsers refuse (WHATWG Fetch, "port blocking"), and data stores. A rule that names the port opens it. Ports 1 and 9
+// of that list are left open: what listens there, if anything, forwards or discards nothing of HTTP, and they are what
+// people write for a target at which nobody listens.
 var shutPorts = ports(
 	7, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
 	111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540,
@@ -100,7 +101,8 @@ func isMetadata(a netip.Addr) bool {
 			anyContains(metadata, netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]}))) // Teredo (RFC 4380, section 4)
 }
 
-// carriers6 are the forms of IPv6 that hold an address of IPv4: in their last four bytes (compatible, translated, NAT64), behind the first two (6to4), or in the last four inverted (Teredo).
+// carriers6 are the forms of IPv6 that hold an address of IPv4: in their last four bytes (compatible, translated,
+// NAT64), behind the first two (6to4), or in the last four inverted (Teredo).
 var carriers6 = prefixes("::/80", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
 
 func anyContains(list []netip.Prefix, a netip.Addr) bool {

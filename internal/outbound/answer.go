@@ -68,7 +68,8 @@ func (a *answer) head() (*Response, error) {
 	return r, err
 }
 
-// fields reads field lines up to the empty one. A line folded onto the next is joined by a space (RFC 9112, section 5.2).
+// fields reads field lines up to the empty one. A line folded onto the next is joined by a space (RFC 9112, section
+// 5.2).
 func (a *answer) fields() (hookglass.Headers, error) {
 	var h hookglass.Headers
 	for {
@@ -217,7 +218,8 @@ func errChunk() *Failure {
 	return failed(CodeProtocolError, "The target answered with a malformed chunk.")
 }
 
-// content appends n bytes to the body, of which there may be room more. Memory is taken as they come, not as they are announced.
+// content appends n bytes to the body, of which there may be room more. Memory is taken as they come, not as they are
+// announced.
 func (a *answer) content(r *Response, n, room int64) error {
 	for n > 0 {
 		if len(r.Body) == cap(r.Body) {

@@ -58,7 +58,8 @@ func (d *dialer) dial(ctx context.Context, h host, port uint16, family int, anyP
 	return nil, dialFailure(ctx, last)
 }
 
-// attempt connects to one address. It takes a fair share of the time for those that are left, of which there are n with this one.
+// attempt connects to one address. It takes a fair share of the time for those that are left, of which there are n with
+// this one.
 func (d *dialer) attempt(ctx context.Context, to netip.AddrPort, n int, anyPort bool) (net.Conn, error) {
 	if n > 1 {
 		deadline, _ := ctx.Deadline()

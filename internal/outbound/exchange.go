@@ -75,7 +75,8 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	return m, nil
 }
 
-// exchange sends the request over a line, and reads the answer. It owns the line, and closes it or keeps it for another request.
+// exchange sends the request over a line, and reads the answer. It owns the line, and closes it or keeps it for another
+// request.
 func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m message) (*Response, *Failure) {
 	defer func() {
 		if l != nil {
@@ -194,7 +195,8 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isFieldValue reports whether s can stand in a field line: any byte but control characters, of which a tab is none here.
+// isFieldValue reports whether s can stand in a field line: any byte but control characters, of which a tab is none
+// here.
 func isFieldValue(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {

@@ -287,7 +287,8 @@ func TestADeadConnectionIsHitOnce(t *testing.T) {
 	}
 }
 
-// A target may answer before it has read everything. If it reads on, it gets everything; if not, its answer counts all the same.
+// A target may answer before it has read everything. If it reads on, it gets everything; if not, its answer counts all
+// the same.
 func TestAnEarlyAnswerCounts(t *testing.T) {
 	const size = 8 << 20 // more than a connection holds
 	got := make(chan int64, 2)

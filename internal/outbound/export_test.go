@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// OnConnect puts itself in place of the system's connect. Until it returns nothing has been asked of the network; what it
-// returns is used in place of the connection.
+// OnConnect puts itself in place of the system's connect. Until it returns nothing has been asked of the network; what
+// it returns is used in place of the connection.
 func (c *Client) OnConnect(f func(ctx context.Context, to netip.AddrPort) (net.Conn, error)) {
 	c.connect = func(ctx context.Context, _ *net.Dialer, to netip.AddrPort) (net.Conn, error) { return f(ctx, to) }
 }

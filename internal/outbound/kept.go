@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Bounds of connections that wait for another request. The first is far below what servers wait themselves, so that few close a
-// connection in the moment in which it is used again; the second has names resolved again and the guard asked again.
+// Bounds of connections that wait for another request. The first is far below what servers wait themselves, so that few
+// close a connection in the moment in which it is used again; the second has names resolved again and the guard asked
+// again.
 const (
 	keptFor    = time.Second
 	keptUntil  = 10 * time.Second // since it was made
@@ -30,8 +31,8 @@ type line struct {
 	expiry *time.Timer // while it waits
 }
 
-// lineKey is what requests must have in common to share a connection: never that of another tenant, who could be given an answer
-// that was meant for this one.
+// lineKey is what requests must have in common to share a connection: never that of another tenant, who could be given
+// an answer that was meant for this one.
 type lineKey struct {
 	tenant    string
 	authority string
@@ -121,7 +122,8 @@ func (k *kept) drop(l *line) bool {
 	return true
 }
 
-// lasting reports whether another request may follow an answer whose end was marked on its connection (RFC 9112, section 9.3).
+// lasting reports whether another request may follow an answer whose end was marked on its connection (RFC 9112,
+// section 9.3).
 func lasting(r *Response) bool {
 	if r.Truncated || r.Proto != "HTTP/1.1" {
 		return false

@@ -30,7 +30,8 @@ func always(answer string) func(net.Conn) {
 	}
 }
 
-// Requests that may arrive twice share a connection where they ask for it and have target and tenant in common, and the answers allow it.
+// Requests that may arrive twice share a connection where they ask for it and have target and tenant in common, and the
+// answers allow it.
 func TestConnectionsThatAreKept(t *testing.T) {
 	keep := outbound.Request{Method: "POST", Body: []byte("x"), Keep: true, MaxResponseBytes: 100}
 	with := func(change func(r *outbound.Request, n int)) func(int) outbound.Request {

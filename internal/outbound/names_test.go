@@ -25,7 +25,8 @@ func addrs(list ...string) answers {
 	return out
 }
 
-// dialled is a client whose resolver gives these answers, and the addresses that it then connects to, all of which refuse.
+// dialled is a client whose resolver gives these answers, and the addresses that it then connects to, all of which
+// refuse.
 func dialled(r outbound.Resolver, allow ...outbound.Rule) (*outbound.Client, *[]string) {
 	c := outbound.New(outbound.Config{Resolver: r, Allow: allow})
 	var list []string

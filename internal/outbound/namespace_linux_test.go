@@ -24,8 +24,9 @@ import (
 // inNamespace marks the run of this test binary inside namespaces of its own.
 const inNamespace = "OUTBOUND_TEST_IN_NAMESPACE"
 
-// TestInANamespace tries the guard on a network of its own, in which every address there is belongs to this machine and a
-// canary listens on each. The resolver is the system's, with a name server that lies, and the environment names a proxy.
+// TestInANamespace tries the guard on a network of its own, in which every address there is belongs to this machine and
+// a canary listens on each. The resolver is the system's, with a name server that lies, and the environment names a
+// proxy.
 func TestInANamespace(t *testing.T) {
 	if os.Getenv(inNamespace) != "" {
 		insideNamespace(t)
@@ -154,7 +155,8 @@ func (c *canary) waitFor(t *testing.T, n int) {
 	c.hits = nil
 }
 
-// listenEverywhere listens on all addresses, at the port of HTTP and at others, and answers with a redirect to metadata.
+// listenEverywhere listens on all addresses, at the port of HTTP and at others, and answers with a redirect to
+// metadata.
 func listenEverywhere(t *testing.T) *canary {
 	c := &canary{}
 	c.counted = sync.NewCond(&c.mu)

@@ -47,8 +47,9 @@ type Request struct {
 	Timeout          time.Duration // for everything, from the call of Do to the last byte of the answer; 0: DefaultTimeout
 	MaxResponseBytes int64         // of the body, which is cut there; 0: DefaultMaxResponseBytes
 	Key              string        // the tenant, whose requests at the same time are bounded
-	// Keep lets the connection serve further requests of this Key to the same target that have it set. It is for what may arrive more than once:
-	// a target that closes a connection in the moment in which a request comes may have worked it, and the request fails, as any may. It is never sent again.
+	// Keep lets the connection serve further requests of this Key to the same target that have it set. It is for what
+	// may arrive more than once: a target that closes a connection in the moment in which a request comes may have
+	// worked it, and the request fails, as any may. It is never sent again.
 	Keep bool
 }
 
@@ -145,8 +146,8 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 	return c.exchange(ctx, began, l, m)
 }
 
-// DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is tcp,
-// tcp4 or tcp6, and the address a host and a port number. Its error is always a *Failure.
+// DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is
+// tcp, tcp4 or tcp6, and the address a host and a port number. Its error is always a *Failure.
 func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	family, ok := map[string]int{"tcp": 0, "tcp4": 4, "tcp6": 6}[network]
 	written, digits, err := net.SplitHostPort(address)

@@ -133,7 +133,8 @@ func TestAllowedSpellings(t *testing.T) {
 	}
 }
 
-// The edges of every refused network: the first and last address are refused, and their neighbours only if another network refuses them.
+// The edges of every refused network: the first and last address are refused, and their neighbours only if another
+// network refuses them.
 func TestNetworksAtTheirEdges(t *testing.T) {
 	c := outbound.New(outbound.Config{})
 	for _, p := range strings.Fields(`0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16

@@ -121,8 +121,8 @@ func isLocalhost(name string) bool {
 // and dots into plain ones.
 var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
 
-// readHost reads a host as it stands in a URL, without its port. With a fault, which says how the spelling is wrong, the
-// host is the most generous reading, to be judged and not to be used.
+// readHost reads a host as it stands in a URL, without its port. With a fault, which says how the spelling is wrong,
+// the host is the most generous reading, to be judged and not to be used.
 func readHost(written string) (h host, fault string) {
 	const notName = "has a host that is not a name or an address"
 	if strings.HasPrefix(written, "[") || strings.Count(written, ":") > 0 {
@@ -183,8 +183,8 @@ func readHost6(written string) (host, string) {
 	return host{addr: a.Unmap()}, ""
 }
 
-// readIPv4 reads an address in any of the forms that inet_aton takes: one to four numbers, decimal, octal or hexadecimal,
-// of which the last fills what is left.
+// readIPv4 reads an address in any of the forms that inet_aton takes: one to four numbers, decimal, octal or
+// hexadecimal, of which the last fills what is left.
 func readIPv4(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {
@@ -220,7 +220,8 @@ func readNumber(s string) (uint64, bool) {
 	return n, err == nil
 }
 
-// isNumber reports whether a label can be the last of an IPv4 address and never that of a name (WHATWG URL, "ends in a number").
+// isNumber reports whether a label can be the last of an IPv4 address and never that of a name (WHATWG URL, "ends in a
+// number").
 func isNumber(label string) bool {
 	if label == "" {
 		return false
@@ -232,8 +233,8 @@ func isNumber(label string) bool {
 	return ok && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// isName reports whether s is a name in ASCII, lower case, without the dot that ends it (RFC 1035; with the underscore that many
-// private names have).
+// isName reports whether s is a name in ASCII, lower case, without the dot that ends it (RFC 1035; with the underscore
+// that many private names have).
 func isName(s string) bool {
 	if len(s) > 253 {
 		return false

@@ -9,16 +9,18 @@ import (
 	"strings"
 )
 
-// Amazon SNS signs in the body, with a key whose certificate stands at an address that the body names. The certificate is that
-// of a region and vouches for every topic of every account, so the config's secret says which topic is meant: its ARN. A certificate or
-// public key in PEM instead is used as it is, and nothing is fetched.
+// Amazon SNS signs in the body, with a key whose certificate stands at an address that the body names. The certificate
+// is that of a region and vouches for every topic of every account, so the config's secret says which topic is meant:
+// its ARN. A certificate or public key in PEM instead is used as it is, and nothing is fetched.
 
-// snsFields are signed, those that are there, as name and value one a line. A notification has no Token, a confirmation no Subject.
+// snsFields are signed, those that are there, as name and value one a line. A notification has no Token, a confirmation
+// no Subject.
 var snsFields = []string{"Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"}
 
 func snsSignature(in *input) string { return in.at([]string{"Signature"}).text() }
 
-// snsHost reports whether a certificate may come from an address: sns.<region>.amazonaws.com, or .com.cn (AWS's own validator).
+// snsHost reports whether a certificate may come from an address: sns.<region>.amazonaws.com, or .com.cn (AWS's own
+// validator).
 func snsHost(host, path string) bool {
 	region, ok := strings.CutPrefix(host, "sns.")
 	if r, china := strings.CutSuffix(region, ".amazonaws.com.cn"); china {

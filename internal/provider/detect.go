@@ -33,7 +33,8 @@ func Detect(r *Request) Detection {
 	return d
 }
 
-// identify returns the sender of a request, nil when no rule names one, and the gateway that passed it on, "" when none shows.
+// identify returns the sender of a request, nil when no rule names one, and the gateway that passed it on, "" when none
+// shows.
 func (t *senders) identify(in *input) (*sender, string) {
 	best := rule{order: math.MaxInt}
 	hinted, relay := best, ""

@@ -16,10 +16,10 @@ const (
 	clockBytes   = 64 << 20 // of hashing at most
 )
 
-// Diagnose finds out why the signature of a request does not verify. It tries what usually goes wrong, one change at a time:
-// the secret misread, the secret of another config, the body changed on its way, another digest or encoding, the URL, the
-// timestamp. The first change with which the signature verifies is the finding; its code is stable, its message tells a
-// person what to do. Neither holds a secret, or a signature that was not in the request.
+// Diagnose finds out why the signature of a request does not verify. It tries what usually goes wrong, one change at a
+// time: the secret misread, the secret of another config, the body changed on its way, another digest or encoding, the
+// URL, the timestamp. The first change with which the signature verifies is the finding; its code is stable, its
+// message tells a person what to do. Neither holds a secret, or a signature that was not in the request.
 func Diagnose(r *Request, d Detection, configs []Config) Finding {
 	v := Verify(r, d, configs)
 	if v.Status == hookglass.SignatureVerified {

@@ -1,6 +1,7 @@
 package provider
 
-// firstClass gives the providers of the specification the code of their own files; the facts beside it stand in the table.
+// firstClass gives the providers of the specification the code of their own files; the facts beside it stand in the
+// table.
 func firstClass(s *sender) error {
 	s.firstClass = true
 	switch s.ID {

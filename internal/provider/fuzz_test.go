@@ -10,8 +10,8 @@ import (
 	"hookglass/internal/provider"
 )
 
-// FuzzRequest gives requests of any bytes to everything that reads them at reception: nothing panics, a request is never
-// verified without knowing the secret, and what is stored as text is text.
+// FuzzRequest gives requests of any bytes to everything that reads them at reception: nothing panics, a request is
+// never verified without knowing the secret, and what is stored as text is text.
 func FuzzRequest(f *testing.F) {
 	for _, v := range readVectors(f).Vectors {
 		h := ""

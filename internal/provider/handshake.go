@@ -15,9 +15,9 @@ import (
 // maxChallenge bounds what is echoed to a sender; the longest that are known have a few hundred bytes.
 const maxChallenge = 4096
 
-// Handshake returns the answer by which a sender makes sure of a new endpoint, and whether the request is such a question
-// (providers.md section 4). Answers that need a secret are given when a config has it. What a sender fetches itself
-// or what needs a request of our own (Amazon SNS) is no answer and not here.
+// Handshake returns the answer by which a sender makes sure of a new endpoint, and whether the request is such a
+// question (providers.md section 4). Answers that need a secret are given when a config has it. What a sender fetches
+// itself or what needs a request of our own (Amazon SNS) is no answer and not here.
 func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
 	in := &input{Request: r}
 	switch r.Method {
@@ -67,7 +67,8 @@ func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
 	return Answer{}, false
 }
 
-// maxQuestion bounds the bodies of nobody known in which a question is looked for; the longest that are known have 1 KB.
+// maxQuestion bounds the bodies of nobody known in which a question is looked for; the longest that are known have 1
+// KB.
 const maxQuestion = 16 << 10
 
 // handshakeBody answers the questions that a body alone makes plain, where no rule names the sender: one that is asked
@@ -148,8 +149,8 @@ func zoomValidation(in *input, configs []Config) (Answer, bool) {
 	return answerJSON(map[string]string{"plainToken": token, "encryptedToken": hex.EncodeToString(hmacSHA256(secret, token))}), true
 }
 
-// discordPing answers both kinds of PING: type 0 of webhook events, whose events are of type 1, and type 1 of interactions. Discord also
-// sends some with a bad signature and wants 401 for these.
+// discordPing answers both kinds of PING: type 0 of webhook events, whose events are of type 1, and type 1 of
+// interactions. Discord also sends some with a bad signature and wants 401 for these.
 func discordPing(in *input, d Detection, configs []Config) (Answer, bool) {
 	kind := in.at([]string{"type"}).text()
 	event := kind == "0"

@@ -21,8 +21,8 @@ type input struct {
 	form, query                []pair
 }
 
-// fields are the first members of a JSON object at the top of a body, scanned once. Rules on the shape of a body see these alone;
-// pointers reach further ones by a second scan.
+// fields are the first members of a JSON object at the top of a body, scanned once. Rules on the shape of a body see
+// these alone; pointers reach further ones by a second scan.
 type fields struct {
 	known   int
 	members [32]span

@@ -79,8 +79,8 @@ func skipValue(b []byte, i int) int {
 // span says where a member of an object stands in a text: its name with the quotation marks, and its value.
 type span struct{ name, nameEnd, start, end int32 }
 
-// members calls fn for each member of the object that starts at i. It stops when fn returns false or when the text can not
-// be read on. Texts are far below 2 GiB (reception bounds them).
+// members calls fn for each member of the object that starts at i. It stops when fn returns false or when the text can
+// not be read on. Texts are far below 2 GiB (reception bounds them).
 func members(b []byte, i int, fn func(m span) bool) {
 	if i >= len(b) || b[i] != '{' {
 		return
@@ -256,8 +256,8 @@ func tokens(pointer string) []string {
 	return parts
 }
 
-// printable returns s with control characters and invalid UTF-8 replaced, cut to n bytes at a character, for values that end up
-// in columns, filters and logs. What takes their place is longer than they are, so the cut comes last.
+// printable returns s with control characters and invalid UTF-8 replaced, cut to n bytes at a character, for values
+// that end up in columns, filters and logs. What takes their place is longer than they are, so the cut comes last.
 func printable(s string, n int) string {
 	clean := true
 	for i := range len(s) {

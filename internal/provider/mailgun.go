@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Mailgun signs a timestamp and a token with the webhook signing key, and sends all three in the body: as /signature of a
-// JSON event, or as fields of a form. The rest of the body is not signed.
+// Mailgun signs a timestamp and a token with the webhook signing key, and sends all three in the body: as /signature of
+// a JSON event, or as fields of a form. The rest of the body is not signed.
 
 func mailgunClaim(in *input) (stamp, token, signature string) {
 	if in.isForm() {

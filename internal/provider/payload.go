@@ -90,8 +90,9 @@ func (in *input) urls() []string {
 	return all
 }
 
-// sortedURL is what Plivo's third version signs: the URL with its path and query decoded and the query sorted, then the parameters of the form
-// sorted. After a query, dots at the end are dropped, those of a last value included, as its own libraries do.
+// sortedURL is what Plivo's third version signs: the URL with its path and query decoded and the query sorted, then the
+// parameters of the form sorted. After a query, dots at the end are dropped, those of a last value included, as its own
+// libraries do.
 func sortedURL(url string, params []pair) string {
 	base, rawQuery, _ := strings.Cut(url, "?")
 	base = unescapePath(base)
@@ -118,8 +119,8 @@ func sortedURL(url string, params []pair) string {
 	return b.String()
 }
 
-// orderedURL is the same as other libraries of Plivo read it: the path stays as it is, the values of a repeated name are sorted too, and no
-// dot is dropped.
+// orderedURL is the same as other libraries of Plivo read it: the path stays as it is, the values of a repeated name
+// are sorted too, and no dot is dropped.
 func orderedURL(url string, params []pair) string {
 	base, rawQuery, _ := strings.Cut(url, "?")
 	query := parseForm(rawQuery)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// PayPal signs the transmission's id and time, the id of the webhook as its dashboard shows it, and the CRC-32 of the body. The
-// certificate stands at an address that a header names. The config's secret is the id of the webhook; a certificate or public key in PEM
-// behind it is used as it is, and nothing is fetched.
+// PayPal signs the transmission's id and time, the id of the webhook as its dashboard shows it, and the CRC-32 of the
+// body. The certificate stands at an address that a header names. The config's secret is the id of the webhook; a
+// certificate or public key in PEM behind it is used as it is, and nothing is fetched.
 
 // paypalHosts serve the certificates, below paypalCerts.
 var paypalHosts = map[string]bool{"api.paypal.com": true, "api-m.paypal.com": true, "api.sandbox.paypal.com": true, "api-m.sandbox.paypal.com": true}

@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Plaid sends a compact JWS (RFC 7515) with ES256, whose claims are the digest of the body and the time. Its keys are not public:
-// each customer asks the API for them with the credentials of the account. The config's secret is either such a key, as the JWK that the
-// API answers with, or the credentials: {"client_id": "…", "secret": "…", "environment": "production" or "sandbox"}.
+// Plaid sends a compact JWS (RFC 7515) with ES256, whose claims are the digest of the body and the time. Its keys are
+// not public: each customer asks the API for them with the credentials of the account. The config's secret is either
+// such a key, as the JWK that the API answers with, or the credentials: {"client_id": "…", "secret": "…",
+// "environment": "production" or "sandbox"}.
 
 // plaidHosts are the hosts of the API, by environment.
 var plaidHosts = map[string]string{"": "production.plaid.com", "production": "production.plaid.com", "sandbox": "sandbox.plaid.com"}

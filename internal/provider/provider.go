@@ -28,8 +28,8 @@ type Request struct {
 	ReceivedAt time.Time // timestamps are judged against it, never against the time of viewing
 	Hint       string    // the endpoint's provider field: breaks a tie, never overrides
 
-	// Keys returns what a sender publishes at an address, nil when that is not known. It must not wait. Without it no such
-	// key is known.
+	// Keys returns what a sender publishes at an address, nil when that is not known. It must not wait. Without it no
+	// such key is known.
 	Keys func(KeyRef) []byte
 }
 

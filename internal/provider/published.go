@@ -15,15 +15,16 @@ import (
 	"strings"
 )
 
-// Some senders sign with a private key and publish the public one at an address that the delivery names. Fetching it is not for
-// this package: Verify says which key it needs, and is called again by who has it.
+// Some senders sign with a private key and publish the public one at an address that the delivery names. Fetching it is
+// not for this package: Verify says which key it needs, and is called again by who has it.
 
-// KeyRef names a public key that a sender publishes. It is made by Verify alone, and its address is always below https and on a
-// host that is the sender's own: what a request claims is never enough to have something fetched from elsewhere.
+// KeyRef names a public key that a sender publishes. It is made by Verify alone, and its address is always below https
+// and on a host that is the sender's own: what a request claims is never enough to have something fetched from
+// elsewhere.
 type KeyRef struct {
 	URL string
-	// Post is JSON that the key is asked for with, "" where the address alone does. It holds a credential of the config, so
-	// it is not for logs.
+	// Post is JSON that the key is asked for with, "" where the address alone does. It holds a credential of the
+	// config, so it is not for logs.
 	Post string
 }
 
@@ -77,8 +78,8 @@ func parsePEM(text []byte) crypto.PublicKey {
 	return parsePKIX(block.Bytes)
 }
 
-// ownAddress returns the address if it is one that a key may be fetched from: https, one of the hosts, the usual port, and nothing
-// but a path.
+// ownAddress returns the address if it is one that a key may be fetched from: https, one of the hosts, the usual port,
+// and nothing but a path.
 func ownAddress(address string, own func(host, path string) bool) (string, bool) {
 	if len(address) > 512 {
 		return "", false

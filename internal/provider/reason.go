@@ -2,7 +2,8 @@ package provider
 
 import "fmt"
 
-// reason is the outcome of a check, in ascending order of how much it says: of several failures the greatest is reported.
+// reason is the outcome of a check, in ascending order of how much it says: of several failures the greatest is
+// reported.
 type reason int
 
 const (

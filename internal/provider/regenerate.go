@@ -36,10 +36,11 @@ func NewIdentity() Identity {
 }
 
 // Regenerate gives o a new delivery identity (providers.md section 5) and lists what changed in order: "header:<name>",
-// "body:<pointer>". Senders with a delivery-id header get a new one there; others get a suffix on the identity fields of the
-// body, which is edited in place, so that key order, white space, escapes and number spelling survive. An empty list
-// means that nothing can be changed safely. configs are those of the endpoint: a generic_hmac config with an id header
-// makes that the delivery-id header of senders not known. It answers validation_failed when the body is not one valid JSON text.
+// "body:<pointer>". Senders with a delivery-id header get a new one there; others get a suffix on the identity fields
+// of the body, which is edited in place, so that key order, white space, escapes and number spelling survive. An empty
+// list means that nothing can be changed safely. configs are those of the endpoint: a generic_hmac config with an id
+// header makes that the delivery-id header of senders not known. It answers validation_failed when the body is not one
+// valid JSON text.
 func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoing, []string, error) {
 	if !json.Valid(o.Body) {
 		return o, nil, hookglass.Invalid("identity_mode", "regenerate requires a JSON body")

@@ -229,7 +229,8 @@ func TestSignReplacesWhatWasCaptured(t *testing.T) {
 	}
 }
 
-// Signatures that stand in the body are exchanged in place: nothing else of it changes. Contentful's list of signed headers names what there is.
+// Signatures that stand in the body are exchanged in place: nothing else of it changes. Contentful's list of signed
+// headers names what there is.
 func TestSignInTheBody(t *testing.T) {
 	at := time.Unix(1800000000, 0)
 	mailgun := hex.EncodeToString(mac(sha256.New, []byte(secret), "1800000000tok"))

@@ -43,8 +43,8 @@ func Samples() []SampleEvent {
 	return all
 }
 
-// Sample returns a sample event of a provider as a request to target, not signed yet (see Sign). event is the sample's name
-// or the provider's event type, in any spelling of its separators: "pull_request", "pull_request.opened" and
+// Sample returns a sample event of a provider as a request to target, not signed yet (see Sign). event is the sample's
+// name or the provider's event type, in any spelling of its separators: "pull_request", "pull_request.opened" and
 // "pull_request-opened" name the same; an empty one names the provider's first sample. Its ids are always the same; see
 // Regenerate. It answers validation_failed, naming what there is.
 func Sample(providerID, event, target string) (Outgoing, error) {

@@ -11,10 +11,10 @@ import (
 	"hookglass"
 )
 
-// Sign signs o as the config's provider would, with the first secret of c and the given time (providers.md section 6). Old
-// signatures are replaced in place, in the spelling that they came in; a provider that signs the URL signs o.URL, which
-// may gain a query parameter. It answers validation_failed for a provider that can not be signed for, and for a config
-// without a usable secret.
+// Sign signs o as the config's provider would, with the first secret of c and the given time (providers.md section 6).
+// Old signatures are replaced in place, in the spelling that they came in; a provider that signs the URL signs o.URL,
+// which may gain a query parameter. It answers validation_failed for a provider that can not be signed for, and for a
+// config without a usable secret.
 func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 	s := table().byID[c.Provider]
 	if s == nil || !s.signable() {
@@ -54,8 +54,9 @@ func (s *sender) signable() bool {
 	return len(s.Signatures) > 0 && !s.Unsigned && !publicKeyKind(s.Signatures[0].Kind)
 }
 
-// toSign returns the schemes to sign with: the preferred one always, an older one only where it was captured. Of schemes
-// any of which may count (GitLab's token and signature), those captured, else the one that the secret is made for.
+// toSign returns the schemes to sign with: the preferred one always, an older one only where it was captured. Of
+// schemes any of which may count (GitLab's token and signature), those captured, else the one that the secret is made
+// for.
 func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 	in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
 	var captured []*scheme
@@ -130,8 +131,8 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	return nil
 }
 
-// replaced returns the body with the value of a JSON string, or another span of text, at each place exchanged. The places are in order
-// and the text between them stays, byte for byte.
+// replaced returns the body with the value of a JSON string, or another span of text, at each place exchanged. The
+// places are in order and the text between them stays, byte for byte.
 func replaced(body []byte, places []field, texts []string) []byte {
 	out := make([]byte, 0, len(body)+64)
 	last := 0
@@ -165,8 +166,8 @@ func (s *scheme) stampFor(o *Outgoing, at time.Time) (string, bool) {
 	return strconv.FormatInt(at.Unix(), 10), true
 }
 
-// place puts a signature where the old ones stood. Where the names are spellings of one signature all that were captured get
-// it; further ones of a family (other keys, an older secret) go, because only the signing secret is known.
+// place puts a signature where the old ones stood. Where the names are spellings of one signature all that were
+// captured get it; further ones of a family (other keys, an older secret) go, because only the signing secret is known.
 func (s *scheme) place(o *Outgoing, text string) {
 	if family := s.Headers[len(s.Headers)-1]; strings.HasSuffix(family, "*") {
 		name := s.Headers[0]

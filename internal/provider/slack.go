@@ -1,7 +1,7 @@
 package provider
 
-// Slack signs its version, the timestamp header and the body. The timestamp may be 300 seconds off in either direction, as
-// its documentation says (one of its libraries looks at the past alone).
+// Slack signs its version, the timestamp header and the body. The timestamp may be 300 seconds off in either direction,
+// as its documentation says (one of its libraries looks at the past alone).
 func slackSchemes() []*scheme {
 	return []*scheme{{
 		Headers: []string{"X-Slack-Signature"}, Encoding: "hex", Prefix: "v0=", TimeHeader: "X-Slack-Request-Timestamp",
@@ -9,8 +9,8 @@ func slackSchemes() []*scheme {
 	}}
 }
 
-// describeSlack reads the three shapes of Slack's requests: JSON events, interactions (JSON in the form field payload) and
-// slash commands (a plain form).
+// describeSlack reads the three shapes of Slack's requests: JSON events, interactions (JSON in the form field payload)
+// and slash commands (a plain form).
 func describeSlack(in *input, d *Detection) {
 	if in.isForm() {
 		if payload, ok := formValue(in.params(), "payload"); ok {

@@ -222,8 +222,8 @@ func firstNamed(all []named, in *input) string {
 	return ""
 }
 
-// index files a rule where detection finds it: under a header of its own, else under the User-Agent or Content-Type, else
-// under what its body must hold. Its strength follows from that.
+// index files a rule where detection finds it: under a header of its own, else under the User-Agent or Content-Type,
+// else under what its body must hold. Its strength follows from that.
 func (t *senders) index(r rule, strength int) {
 	var shared, own string
 	for _, c := range r.when {

@@ -31,7 +31,8 @@ func readTime(text, unit string) (int64, bool) {
 
 // outside reports whether a time in milliseconds is further from now than the tolerance in seconds.
 func outside(stamp, now, tolerance int64, pastOnly bool) bool {
-	// Compared in whole seconds: every library does, and a request at the edge must not depend on when in its second it came.
+	// Compared in whole seconds: every library does, and a request at the edge must not depend on when in its second it
+	// came.
 	age := now/1000 - stamp/1000
 	return age > tolerance || !pastOnly && -age > tolerance
 }

@@ -23,8 +23,8 @@ type variant struct {
 	body    []byte
 }
 
-// bodyVariants makes the bodies that the sender may have signed instead of the one received, likely ones first and one at a
-// time, because there are many and each may be large.
+// bodyVariants makes the bodies that the sender may have signed instead of the one received, likely ones first and one
+// at a time, because there are many and each may be large.
 func bodyVariants(in *input) iter.Seq[variant] {
 	return func(yield func(variant) bool) {
 		taken := true

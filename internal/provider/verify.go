@@ -9,11 +9,11 @@ import (
 // GenericHMAC is the id of the provider that is configured, never detected.
 const GenericHMAC = "generic_hmac"
 
-// Verify checks the signature of a request against the enabled configs of its endpoint (providers.md section 2): verified
-// if any secret of any config of the detected provider matches, failed when all of them fail, unchecked when there is
-// none. generic_hmac configs are used when no other config is of the detected provider. Where no rule names the sender,
-// a config whose signature matches proves it. Where a key is needed that the sender publishes and that is not known it is unchecked with
-// the reason key_unavailable.
+// Verify checks the signature of a request against the enabled configs of its endpoint (providers.md section 2):
+// verified if any secret of any config of the detected provider matches, failed when all of them fail, unchecked when
+// there is none. generic_hmac configs are used when no other config is of the detected provider. Where no rule names
+// the sender, a config whose signature matches proves it. Where a key is needed that the sender publishes and that is
+// not known it is unchecked with the reason key_unavailable.
 func Verify(r *Request, d Detection, configs []Config) Verdict {
 	in := &input{Request: r}
 	best, judged := reason(-1), (*judge)(nil)
@@ -48,8 +48,8 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 	return Verdict{Status: hookglass.SignatureFailed, Reason: best.code(), Message: best.message(judged.Name, judged.where())}
 }
 
-// judgesFor returns the configs by which a request is judged: those of the detected provider or of the relay that passed it on,
-// else those of generic_hmac.
+// judgesFor returns the configs by which a request is judged: those of the detected provider or of the relay that
+// passed it on, else those of generic_hmac.
 func judgesFor(d Detection, configs []Config) []*judge {
 	var judges []*judge
 	for _, generic := range [...]bool{false, true} {
@@ -69,8 +69,8 @@ func judgesFor(d Detection, configs []Config) []*judge {
 	return judges
 }
 
-// kin reports whether a config of one provider may vouch for a request detected as another: when nobody is detected, and
-// between senders that share a scheme and are told apart by the body alone (Svix, Standard Webhooks).
+// kin reports whether a config of one provider may vouch for a request detected as another: when nobody is detected,
+// and between senders that share a scheme and are told apart by the body alone (Svix, Standard Webhooks).
 func kin(configured, detected string) bool {
 	if detected == hookglass.UnknownProvider {
 		return true

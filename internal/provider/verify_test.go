@@ -438,7 +438,8 @@ func TestTwilio(t *testing.T) {
 	}
 }
 
-// The URLs that the libraries of Contentful (node-apps-toolkit) and Plivo (plivo-node) make of one with a query and escapes.
+// The URLs that the libraries of Contentful (node-apps-toolkit) and Plivo (plivo-node) make of one with a query and
+// escapes.
 func TestURLsAsTheLibrariesReadThem(t *testing.T) {
 	const names = "x-contentful-signed-headers:x-contentful-signed-headers,x-contentful-timestamp;x-contentful-timestamp:1771243200000\n"
 	for _, c := range []struct{ provider, sub, signed, body string }{

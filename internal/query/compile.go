@@ -32,7 +32,8 @@ var fields = map[string]Field{
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, " +
 	"from, to, subject, after, before, size, is and id"
 
-// compile makes a term of what was written at byte "at": a field's name, what stood behind a dot, with the dot, and a value.
+// compile makes a term of what was written at byte "at": a field's name, what stood behind a dot, with the dot, and a
+// value.
 func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {
 	field, known := fields[name]
 	if !known {

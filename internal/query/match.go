@@ -25,7 +25,8 @@ func (q Query) Match(e *hookglass.Event) bool {
 	return true
 }
 
-// maxDecoded is how much of a compressed body is looked at: reading events ends by the clock, and a few bytes can grow to much.
+// maxDecoded is how much of a compressed body is looked at: reading events ends by the clock, and a few bytes can grow
+// to much.
 const maxDecoded = 1 << 20
 
 // reader undoes the compression of an event's body, once, when a term asks for it.

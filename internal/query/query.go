@@ -51,8 +51,8 @@ type Term struct {
 	Field Field
 	Name  string // of Header (lower case), Parameter and Body: which
 	Not   bool
-	// Pattern is what the text of the field is compared with, for every field but Status, Received, Size and
-	// Ignored. A content type is compared with a semicolon behind it, so that a pattern can tell where the media type ends.
+	// Pattern is what the text of the field is compared with, for every field but Status, Received, Size and Ignored. A
+	// content type is compared with a semicolon behind it, so that a pattern can tell where the media type ends.
 	Pattern Pattern
 	// Min and Max bound Status, Received in microseconds and Size in bytes. Both are included.
 	Min, Max int64

@@ -7,8 +7,8 @@ import (
 	"hookglass/api"
 )
 
-// ReadAssertions reads what is asserted, and adds to faults what is wrong with it, under the field in. An empty object asserts
-// nothing and counts as none.
+// ReadAssertions reads what is asserted, and adds to faults what is wrong with it, under the field in. An empty object
+// asserts nothing and counts as none.
 func ReadAssertions(faults *[]hookglass.FieldError, in string, a *api.Assertions) *hookglass.Assertions {
 	out := new(hookglass.Assertions)
 	fault := func(field, message string) {

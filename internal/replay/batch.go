@@ -36,7 +36,8 @@ type BatchRequest struct {
 	DryRun        bool // only say what would be replayed
 }
 
-// CreateBatch finds the events that a query means now and begins to replay them. A dry run stores nothing: its batch has a Total and no ID.
+// CreateBatch finds the events that a query means now and begins to replay them. A dry run stores nothing: its batch
+// has a Total and no ID.
 func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref string, r BatchRequest) (b hookglass.ReplayBatch, err error) {
 	if err := maySend(who); err != nil {
 		return b, err
@@ -141,8 +142,8 @@ func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref stri
 	}
 }
 
-// Pause, Resume and Cancel move a bulk replay. An event that is under way then is finished. They answer not_found, and conflict in a state
-// that does not allow it; what is in the state already stays.
+// Pause, Resume and Cancel move a bulk replay. An event that is under way then is finished. They answer not_found, and
+// conflict in a state that does not allow it; what is in the state already stays.
 func (s *Service) Pause(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
 	return s.move(ctx, who, ref, id, hookglass.BatchPaused, hookglass.BatchRunning)
 }
@@ -178,8 +179,9 @@ func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id str
 	return b, err
 }
 
-// WorkBatch replays events of a bulk replay for a while, one after another. It reports whether others shall wait for their turn no
-// longer: false means that there is more to do. It answers rate_limited when the tenant's others must end first.
+// WorkBatch replays events of a bulk replay for a while, one after another. It reports whether others shall wait for
+// their turn no longer: false means that there is more to do. It answers rate_limited when the tenant's others must end
+// first.
 func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err error) {
 	var src source
 	var b hookglass.ReplayBatch
@@ -216,9 +218,9 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	return false, nil
 }
 
-// workOne replays the next event and tells how long to wait before the one after it. It reports false where none is left for this worker:
-// also where another worker has one under way, who goes on with what is left. So a replay that was resumed while its worker waited for an
-// answer has one worker again soon.
+// workOne replays the next event and tells how long to wait before the one after it. It reports false where none is
+// left for this worker: also where another worker has one under way, who goes on with what is left. So a replay that
+// was resumed while its worker waited for an answer has one worker again soon.
 func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.Duration, err error) {
 	var b hookglass.ReplayBatch
 	var item hookglass.BatchItem
@@ -301,8 +303,8 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 	return true, min(interval, interval-s.db.Now().Sub(began)), err // no longer where the clock goes back meanwhile
 }
 
-// finish stores what became of an event, and stops the bulk replay where it shall stop on a failure. One that was paused meanwhile stops
-// as well: it must not be resumed behind the failure.
+// finish stores what became of an event, and stops the bulk replay where it shall stop on a failure. One that was
+// paused meanwhile stops as well: it must not be resumed behind the failure.
 func finish(tx *store.Tx, b *hookglass.ReplayBatch, item hookglass.BatchItem) error {
 	if err := tx.FinishBatchItem(b.Num, item); err != nil {
 		return err
@@ -371,7 +373,8 @@ func (s *Service) Purge(ctx context.Context) error {
 // lost is the failure of what was under way when its process died.
 var lost = hookglass.Failure{Code: "interrupted", Message: "The service stopped while the request was under way, so it is not known whether the target received it."}
 
-// Sweep writes unknown where a marker is older than begunBefore and nothing followed, and gives new jobs to what has lost its own.
+// Sweep writes unknown where a marker is older than begunBefore and nothing followed, and gives new jobs to what has
+// lost its own.
 func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
 		runs, err := tx.OrphanedReplayRuns(begunBefore, sweepRows)

@@ -7,8 +7,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// BenchmarkReplay is one replay with its record, to a target that answers at once. target-ns/op is the target's own share:
-// resolution, connection and exchange.
+// BenchmarkReplay is one replay with its record, to a target that answers at once. target-ns/op is the target's own
+// share: resolution, connection and exchange.
 func BenchmarkReplay(b *testing.B) {
 	x := newBench(b, storetest.SQLite(b))
 	e := x.capture("POST", "Content-Type: application/json\r\n", `{"hello":"world"}`)

@@ -56,8 +56,8 @@ func (s *Service) openCase(c *hookglass.ReplayCase) error {
 	return s.open(c.Sealed, configOf(c.ID), &c.ReplayCaseConfig)
 }
 
-// CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint, payment_method_required,
-// target_not_allowed and validation_failed.
+// CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint,
+// payment_method_required, target_not_allowed and validation_failed.
 func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref string, d CaseDraft) (c hookglass.ReplayCase, err error) {
 	if err := maySend(who); err != nil {
 		return c, err
@@ -94,7 +94,8 @@ func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref s
 	return c, err
 }
 
-// UpdateCase changes what the draft names. It answers stale_lock_version unless the draft carries the case's current version.
+// UpdateCase changes what the draft names. It answers stale_lock_version unless the draft carries the case's current
+// version.
 func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, id string, d CaseDraft) (c hookglass.ReplayCase, err error) {
 	if err := maySend(who); err != nil {
 		return c, err
@@ -206,8 +207,8 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	return c.Options.Permitted(src.entitlements)
 }
 
-// isSource reports whether an id as a caller spells it is the source that a case has. Naming it again changes nothing: whoever saves
-// the whole of a case that was read does so, also when the event is gone and the snapshot alone is left.
+// isSource reports whether an id as a caller spells it is the source that a case has. Naming it again changes nothing:
+// whoever saves the whole of a case that was read does so, also when the event is gone and the snapshot alone is left.
 func isSource(named string, source hookglass.EventID) bool {
 	id, err := hookglass.ParseEventID(named)
 	return err == nil && id == source
@@ -259,8 +260,8 @@ func (s *Service) snapshotOf(ctx context.Context, c hookglass.ReplayCase, e hook
 // maxKey bounds an Idempotency-Key, in characters (decisions, section 7).
 const maxKey = 255
 
-// RunCase queues a run of the case. A key that the case has seen at the same version gives that run again; at another version
-// it answers idempotency_conflict.
+// RunCase queues a run of the case. A key that the case has seen at the same version gives that run again; at another
+// version it answers idempotency_conflict.
 func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id, key string) (r hookglass.ReplayCaseRun, err error) {
 	if err := maySend(who); err != nil {
 		return r, err

@@ -1,8 +1,9 @@
-// Package replay delivers captured events again when a person asks for it: at once, many in a row, and as saved cases whose
-// answers are judged. It hides how a case is sealed, when a run may be sent, and what is remembered of an attempt.
+// Package replay delivers captured events again when a person asks for it: at once, many in a row, and as saved cases
+// whose answers are judged. It hides how a case is sealed, when a run may be sent, and what is remembered of an
+// attempt.
 //
-// At most once. A case run and an event of a bulk replay leave a marker in the table before they are sent. Whoever finds a marker and
-// no outcome writes unknown and does not send again: uncertainty is a state, not a reason to repeat.
+// At most once. A case run and an event of a bulk replay leave a marker in the table before they are sent. Whoever
+// finds a marker and no outcome writes unknown and does not send again: uncertainty is a state, not a reason to repeat.
 //
 // A Service is safe for concurrent use.
 package replay
@@ -61,8 +62,8 @@ type Service struct {
 	recordTime time.Duration // recordTimeout; a test has less patience
 }
 
-// perTenant is how many runs and bulk replays of one tenant a process works at a time, so that targets of one that do not answer leave
-// the others their turn.
+// perTenant is how many runs and bulk replays of one tenant a process works at a time, so that targets of one that do
+// not answer leave the others their turn.
 const perTenant = 16
 
 // turn takes one of a tenant's turns. It answers rate_limited where there is none.
@@ -105,8 +106,9 @@ type source struct {
 	entitlements hookglass.Entitlements
 }
 
-// Replay delivers an event once, waits for the answer and remembers the attempt. It answers not_found, payment_method_required,
-// validation_failed and target_not_allowed; a target that does not answer is an attempt whose Failure says why.
+// Replay delivers an event once, waits for the answer and remembers the attempt. It answers not_found,
+// payment_method_required, validation_failed and target_not_allowed; a target that does not answer is an attempt whose
+// Failure says why.
 func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, eventID string, r Request) (*hookglass.Replay, error) {
 	if err := maySend(who); err != nil {
 		return nil, err
@@ -126,7 +128,8 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 		return nil, hookglass.InvalidFields(faults)
 	}
 	var src source
-	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips more.
+	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips
+	// more.
 	err := s.db.Glance(ctx, who, func(v *store.View) (err error) {
 		if src.endpoint, err = v.Endpoint(ref); err != nil {
 			return err
@@ -270,7 +273,8 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 	return attempted{&remembered, full, got.Withheld()}, nil
 }
 
-// shown are headers for who asked. A secret that a provider has its senders show as it is (GitLab's token) is nobody's to read, not even now.
+// shown are headers for who asked. A secret that a provider has its senders show as it is (GitLab's token) is nobody's
+// to read, not even now.
 func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 	all := make(hookglass.Headers, len(h))
 	secrets := delivery.Secrets(configs, nil)

@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// What has ended goes by the retention of its account: bulk replays with what is known of their events, case runs after a day at least. The
-// last run of a case stays with it, and nothing that goes on is touched.
+// What has ended goes by the retention of its account: bulk replays with what is known of their events, case runs after
+// a day at least. The last run of a case stays with it, and nothing that goes on is touched.
 func TestWhatHasEndedIsPurged(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		hour := time.Hour

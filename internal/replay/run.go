@@ -18,8 +18,8 @@ import (
 // slack is what a run may take besides its delivery. One that began longer ago than both is with nobody.
 const slack = 10 * time.Second
 
-// ExecuteRun sends a queued run once and judges the answer. A run that is not queued any more is left alone: whoever began it, or the
-// sweep, finishes it. Its error is one of the storage, and calling again is safe.
+// ExecuteRun sends a queued run once and judges the answer. A run that is not queued any more is left alone: whoever
+// began it, or the sweep, finishes it. Its error is one of the storage, and calling again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	r, src, out, err := s.prepare(ctx, runID)
 	var blocked *hookglass.Error
@@ -135,8 +135,8 @@ type runSource struct {
 	assertions hookglass.Assertions
 }
 
-// prepare reads a run and makes its request. A coded error is what blocks the run; no request and no error is a run that is not
-// queued any more.
+// prepare reads a run and makes its request. A coded error is what blocks the run; no request and no error is a run
+// that is not queued any more.
 func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.ReplayCaseRun, src runSource, out *delivery.Request, err error) {
 	var snap snapshot
 	var sealed []byte

@@ -10,7 +10,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// A run names its target and what was asserted: the configuration of its case, which is encrypted wherever it is stored.
+// A run names its target and what was asserted: the configuration of its case, which is encrypted wherever it is
+// stored.
 func TestARunIsSealed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		const canary = "canary-7f3d"

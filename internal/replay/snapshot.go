@@ -63,8 +63,8 @@ func (s *Service) open(sealed []byte, where string, into any) error {
 	return nil
 }
 
-// keptResult is a result as it is sealed: it names the target and what is asserted, which are the case's configuration. As in a
-// snapshot, headers are bytes.
+// keptResult is a result as it is sealed: it names the target and what is asserted, which are the case's configuration.
+// As in a snapshot, headers are bytes.
 type keptResult struct {
 	hookglass.RunResult
 	Sent, Answered []byte

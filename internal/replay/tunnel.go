@@ -17,7 +17,8 @@ type Tunnel interface {
 // noTunnel is the failure of a delivery to a local machine where none is connected.
 var noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
 
-// send delivers a request to its target: out of here, or to a connected local machine. blocked says that no machine can have got it.
+// send delivers a request to its target: out of here, or to a connected local machine. blocked says that no machine can
+// have got it.
 func (s *Service) send(ctx context.Context, src source, target, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
 	if target == hookglass.TunnelTarget {
 		got, blocked = s.sendLocally(ctx, src, runID, out)

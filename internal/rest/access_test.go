@@ -25,7 +25,8 @@ type access struct {
 	alone  string          // public: the code that it answers, because the body must hold a secret that serves once
 }
 
-// accessFor names every operation of the description. One that it does not name fails the test: say here who may call it.
+// accessFor names every operation of the description. One that it does not name fails the test: say here who may call
+// it.
 var accessFor = map[string]access{
 	"verify-token":               {},
 	"exchange-code":              {public: true, body: `{"code":"{code}"}`},

@@ -185,8 +185,8 @@ func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.
 	return out, err
 }
 
-// newestFirst orders the runs of a page as they were created. They are read as they were stored, and of runs at the same time one that
-// began later may have been stored before.
+// newestFirst orders the runs of a page as they were created. They are read as they were stored, and of runs at the
+// same time one that began later may have been stored before.
 func newestFirst(runs []api.ActionRun) {
 	slices.SortFunc(runs, func(a, b api.ActionRun) int { return strings.Compare(b.ID, a.ID) })
 }

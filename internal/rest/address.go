@@ -12,7 +12,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// address is where a request's path leads, which is asked when the request is refused. It stands around the framework's context.
+// address is where a request's path leads, which is asked when the request is refused. It stands around the framework's
+// context.
 type address struct {
 	inner
 	path    string // as the table has it

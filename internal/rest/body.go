@@ -26,8 +26,8 @@ const (
 // readBody reads a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 leaves them
 // open, and two readers could see two requests), exact spelling, nothing unknown unless loose.
 //
-// It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and
-// validation_failed, naming the field, where it is JSON of another shape. No message repeats a value. It returns the text as well.
+// It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and validation_failed,
+// naming the field, where it is JSON of another shape. No message repeats a value. It returns the text as well.
 func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text []byte, err error) {
 	if op.bare && r.ContentLength == 0 {
 		text = []byte("{}")

@@ -15,8 +15,8 @@ import (
 	"hookglass/internal/capture"
 )
 
-// Databases have bounds that a sender knows nothing of: PostgreSQL takes no NUL in text, no key of an index beyond 2.7 KB, no word list
-// beyond 1 MB, and writes some numbers out in full. None of it may show.
+// Databases have bounds that a sender knows nothing of: PostgreSQL takes no NUL in text, no key of an index beyond 2.7
+// KB, no word list beyond 1 MB, and writes some numbers out in full. None of it may show.
 func TestWhatSendersSendIsListedFoundAndGivenBack(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		long := noise(10_000) // does not compress, so no index takes it

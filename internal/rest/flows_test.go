@@ -8,7 +8,8 @@ import (
 	"hookglass/api"
 )
 
-// newFlow begins a flow that waits for anything at an endpoint and returns its id; where that is not a workspace's, one that is not there.
+// newFlow begins a flow that waits for anything at an endpoint and returns its id; where that is not a workspace's, one
+// that is not there.
 func (s *site) newFlow(endpoint string) string {
 	s.t.Helper()
 	status, text := s.call(s.token, "POST", "/flows", `{"flow":{"timeout_seconds":60,"steps":[{"endpoint_id":"`+endpoint+`"}]}}`)

@@ -121,8 +121,8 @@ func (f *fuzzer) logIsClean(from int) {
 	}
 }
 
-// PostgreSQL takes no NUL in text, and SQLite ends it there for some of its functions: whatever text a body has, one with a NUL
-// is refused, or kept where it is data.
+// PostgreSQL takes no NUL in text, and SQLite ends it there for some of its functions: whatever text a body has, one
+// with a NUL is refused, or kept where it is data.
 func TestNULIsNowhereAFault(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		f := s.fuzzer()

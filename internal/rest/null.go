@@ -13,17 +13,18 @@ import (
 	"hookglass"
 )
 
-// nulls finds what of a body stands for nothing where its schema wants something: nulls, and empty strings in place of one of several words,
-// which decode like a member that was left out. A member that may be left out may be null as well, as many clients write what they do not set;
-// an item of a list and a value under a name of the sender's own may not.
+// nulls finds what of a body stands for nothing where its schema wants something: nulls, and empty strings in place of
+// one of several words, which decode like a member that was left out. A member that may be left out may be null as
+// well, as many clients write what they do not set; an item of a list and a value under a name of the sender's own may
+// not.
 type nulls struct {
 	schemas huma.Registry
 	dec     *jsontext.Decoder
 	faults  []hookglass.FieldError
 }
 
-// refuseNulls answers validation_failed naming each member that is null, or empty, and may not be. The text was read by the same schema before. A
-// body that is null as a whole is judged by who misses its members.
+// refuseNulls answers validation_failed naming each member that is null, or empty, and may not be. The text was read by
+// the same schema before. A body that is null as a whole is judged by who misses its members.
 func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error {
 	if !bytes.Contains(text, []byte("null")) && !bytes.Contains(text, []byte(`""`)) {
 		return nil

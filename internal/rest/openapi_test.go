@@ -334,7 +334,8 @@ func TestTheReadablePageAsksNobodyElse(t *testing.T) {
 	})
 }
 
-// WCAG 2.2, 2.1.1: what scrolls in itself is reached by keys. Blocks of code are, by their tabindex, and the list of operations, by its links.
+// WCAG 2.2, 2.1.1: what scrolls in itself is reached by keys. Blocks of code are, by their tabindex, and the list of
+// operations, by its links.
 func TestTheReadablePageScrollsWhereKeysCan(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	req, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSuffix(s.url, rest.Base)+"/docs", nil)

@@ -95,7 +95,8 @@ type eventRange struct {
 	After  string `query:"after" doc:"Only what was received after this time, ISO 8601." example:"2026-11-20T10:00:00Z"`
 }
 
-// Resolve refuses a bound that was given without a time, or twice: a script whose variable is empty does not mean everything.
+// Resolve refuses a bound that was given without a time, or twice: a script whose variable is empty does not mean
+// everything.
 func (in *eventRange) Resolve(hc huma.Context) (faults []error) {
 	from := hc.URL()
 	for name, values := range from.Query() {

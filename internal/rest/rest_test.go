@@ -176,7 +176,8 @@ func (s *site) do(req *http.Request) (*http.Response, string) {
 	return res, string(text)
 }
 
-// want makes a request with the owner's token, checks the status, and reads the answer's JSON into out unless it is nil.
+// want makes a request with the owner's token, checks the status, and reads the answer's JSON into out unless it is
+// nil.
 func (s *site) want(status int, method, path, body string, out any) *http.Response {
 	s.t.Helper()
 	return s.wantAs(s.token, status, method, path, body, out)

@@ -87,7 +87,8 @@ func handleBody[In, Body, Out any](t *table, op operation, fn func(ctx context.C
 	}))
 }
 
-// handleBodyRaw registers an operation that takes parameters and a JSON body and writes its answer itself, as with handleRaw.
+// handleBodyRaw registers an operation that takes parameters and a JSON body and writes its answer itself, as with
+// handleRaw.
 func handleBodyRaw[In, Body any](t *table, op operation, media []string, fn func(in *In, body *Body, w http.ResponseWriter, r *http.Request) error) {
 	described := t.requestBody(op, new(Body))
 	read, body := reading[Body](t, op, described)

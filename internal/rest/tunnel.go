@@ -118,7 +118,8 @@ func (s *service) tunnel(t *table) {
 	}, s.claimEndpoint)
 }
 
-// byKey finds who has the key of a temporary endpoint. It answers unauthorized, and rate_limited to an address that tries many that are none.
+// byKey finds who has the key of a temporary endpoint. It answers unauthorized, and rate_limited to an address that
+// tries many that are none.
 func (s *service) byKey(ctx context.Context, key string) (who hookglass.Principal, err error) {
 	if hookglass.IsTunnelKey(key) {
 		who, err = s.Accounts.Authenticate(ctx, key)

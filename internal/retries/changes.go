@@ -103,7 +103,8 @@ func isCounter(name, was, is string) bool {
 	return err == nil && err2 == nil && b == a+1 && b < 1000
 }
 
-// renewals counts, for each part, how often it was there in two attempts one after the other, and how often it was another.
+// renewals counts, for each part, how often it was there in two attempts one after the other, and how often it was
+// another.
 type renewals struct {
 	there, changed map[hookglass.ChangeRole]int
 	counter        string
@@ -167,7 +168,8 @@ func headersOf(e *hookglass.Event, wanted func(string) bool) string {
 	return strings.Join(values, "\n")
 }
 
-// timestampOf is the time that a sender signed or sent: a header of that name, or the t of a signature such as Stripe's.
+// timestampOf is the time that a sender signed or sent: a header of that name, or the t of a signature such as
+// Stripe's.
 func timestampOf(e *hookglass.Event) string {
 	if t := headersOf(e, func(name string) bool { return strings.Contains(name, "timestamp") }); t != "" {
 		return t

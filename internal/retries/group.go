@@ -19,8 +19,9 @@ type delivery struct {
 // last is the attempt that came last.
 func (d *delivery) last() hookglass.Attempt { return d.Attempts[len(d.Attempts)-1] }
 
-// group puts attempts, oldest first, together: those of one identity, and those of one event of the provider's whose sender gives each
-// attempt an id of its own, as long as none was answered with 2xx. Deliveries with several attempts come first, the newest of them first.
+// group puts attempts, oldest first, together: those of one identity, and those of one event of the provider's whose
+// sender gives each attempt an id of its own, as long as none was answered with 2xx. Deliveries with several attempts
+// come first, the newest of them first.
 func group(arrivals []arrival, now time.Time) []delivery {
 	type event struct{ provider, eventType, ref string }
 	byKey := map[hookglass.DeliveryKey]*delivery{}

@@ -1,5 +1,6 @@
-// Package retries measures how senders retry: it puts the captured attempts of each delivery together, and tells when they came, what
-// changed between them, and what the sender made of the answers. It hides how attempts are told to belong together.
+// Package retries measures how senders retry: it puts the captured attempts of each delivery together, and tells when
+// they came, what changed between them, and what the sender made of the answers. It hides how attempts are told to
+// belong together.
 //
 // It only reads, and is safe for concurrent use.
 package retries

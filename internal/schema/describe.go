@@ -21,7 +21,8 @@ type document struct {
 	Items      *document            `json:"items,omitempty"`
 }
 
-// JSONSchema writes the schema as JSON Schema 2020-12. What it was inferred from is valid by it, and so is what has other members besides.
+// JSONSchema writes the schema as JSON Schema 2020-12. What it was inferred from is valid by it, and so is what has
+// other members besides.
 func (s *Schema) JSONSchema(title string) json.RawMessage {
 	d := s.Root.document()
 	d.Schema, d.Title = Dialect, title

@@ -30,8 +30,8 @@ type Drift struct {
 	Count   int64    // how often it was
 }
 
-// Diff lists the ways in which what was observed since a baseline was accepted departs from it, in the order of their pointers. since
-// began as the baseline's Skeleton.
+// Diff lists the ways in which what was observed since a baseline was accepted departs from it, in the order of their
+// pointers. since began as the baseline's Skeleton.
 func Diff(baseline, since *Schema) []Drift {
 	d := &differ{}
 	d.node(baseline.Root, since.Root, nil)

@@ -86,7 +86,8 @@ func (s *Schema) Clone() *Schema {
 	return c
 }
 
-// Skeleton returns a schema with the same places in which nothing was seen yet. What is observed from then on tells where it departs.
+// Skeleton returns a schema with the same places in which nothing was seen yet. What is observed from then on tells
+// where it departs.
 func (s *Schema) Skeleton() *Schema {
 	return &Schema{Nodes: s.Nodes, Root: s.Root.skeleton()}
 }
@@ -105,8 +106,8 @@ func (n *Node) skeleton() *Node {
 	return k
 }
 
-// Accept returns what is expected from now on: what was accepted before, with what was observed since. Members that were always
-// there and now never are, are given up.
+// Accept returns what is expected from now on: what was accepted before, with what was observed since. Members that
+// were always there and now never are, are given up.
 func Accept(before, since *Schema) *Schema {
 	next := before.Clone()
 	next.Merge(since)

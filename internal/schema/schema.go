@@ -1,6 +1,7 @@
-// Package schema infers what JSON bodies are made of: the types at each place, which members are always there, what strings look
-// like. A schema grows by one body after another, can be merged, compared with an accepted one, and written as JSON Schema or as types
-// of a language. It hides how places are bounded: names that are data (ids, dates) share one place, written "*", as array items do.
+// Package schema infers what JSON bodies are made of: the types at each place, which members are always there, what
+// strings look like. A schema grows by one body after another, can be merged, compared with an accepted one, and
+// written as JSON Schema or as types of a language. It hides how places are bounded: names that are data (ids, dates)
+// share one place, written "*", as array items do.
 //
 // It keeps no values but short words of small sets, and is not safe for concurrent use.
 package schema
@@ -81,7 +82,8 @@ type Node struct {
 // New returns an empty schema.
 func New() *Schema { return &Schema{Nodes: 1, Root: &Node{}} }
 
-// Observe adds a body. event names it; two bodies of the same event count twice. A body with too many values adds nothing.
+// Observe adds a body. event names it; two bodies of the same event count twice. A body with too many values adds
+// nothing.
 func (s *Schema) Observe(body jsondoc.Value, event string) {
 	s.Events++
 	if left := MaxVisits; !affordable(body, 0, &left) {
@@ -92,7 +94,8 @@ func (s *Schema) Observe(body jsondoc.Value, event string) {
 	o.value(s.Root, body, 0)
 }
 
-// affordable reports whether a body has no more values than are left. Half of a body would make members seem optional that are not.
+// affordable reports whether a body has no more values than are left. Half of a body would make members seem optional
+// that are not.
 func affordable(v jsondoc.Value, depth int, left *int) bool {
 	if *left--; *left < 0 {
 		return false

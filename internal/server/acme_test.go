@@ -27,8 +27,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// acmeAuthority is as much of an ACME server (RFC 8555) as a client needs for one name: it believes every signature, and proves control of the name by
-// the one way that it offers.
+// acmeAuthority is as much of an ACME server (RFC 8555) as a client needs for one name: it believes every signature,
+// and proves control of the name by the one way that it offers.
 type acmeAuthority struct {
 	*authority
 	*httptest.Server
@@ -215,7 +215,8 @@ func TestACMEGivesACertificateThatIsKeptAndShared(t *testing.T) {
 			second.SecretKeyFile = filepath.Join(first.Data, "keys.json")
 			second.Listen, second.HTTPListen = freePort(t), freePort(t)
 
-			// The name leads to the second node, and the first is the one that is asked for a certificate: the challenge is answered through the database.
+			// The name leads to the second node, and the first is the one that is asked for a certificate: the
+			// challenge is answered through the database.
 			at := second.Listen
 			if challenge == "http-01" {
 				at = second.HTTPListen

@@ -29,7 +29,8 @@ type TokenCreateCmd struct {
 	ExpiresIn *span                 `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
 }
 
-// Validate refuses a workspace for a token of the account, and no life at all, which would otherwise be a life without end.
+// Validate refuses a workspace for a token of the account, and no life at all, which would otherwise be a life without
+// end.
 func (c *TokenCreateCmd) Validate() error {
 	if c.Level != nil && *c.Level == hookglass.LevelAccount && c.Workspace != 0 {
 		return errors.New("--workspace is for tokens of --level workspace")

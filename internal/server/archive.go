@@ -52,7 +52,8 @@ type manifest struct {
 	CreatedAt time.Time `json:"created_at"`
 	Database  string    `json:"database"` // from which it was made; any may be filled from it
 	Keys      bool      `json:"keys"`     // whether the keyset is in it
-	// KeyCheck is a constant sealed with the keyset, which shows whether another one is the same; empty when there was none.
+	// KeyCheck is a constant sealed with the keyset, which shows whether another one is the same; empty when there was
+	// none.
 	KeyCheck []byte `json:"key_check,omitempty"`
 }
 

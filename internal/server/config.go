@@ -188,7 +188,8 @@ func (c Config) Validate() (*checked, error) {
 	return out, nil
 }
 
-// UsageError is a fault of flags, or of variables in their place, that only shows when they are looked at together or closely.
+// UsageError is a fault of flags, or of variables in their place, that only shows when they are looked at together or
+// closely.
 type UsageError struct{ error }
 
 // Unwrap gives the fault itself.

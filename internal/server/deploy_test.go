@@ -19,7 +19,8 @@ import (
 	"hookglass/internal/server"
 )
 
-// What is given away for running the service is held to what the service is: a variable, a port, a path or a figure that is not there is found here.
+// What is given away for running the service is held to what the service is: a variable, a port, a path or a figure
+// that is not there is found here.
 
 const deploy = "../../deploy"
 

@@ -17,8 +17,9 @@ import (
 	"hookglass/internal/store"
 )
 
-// DoctorCmd is `hookglass doctor`: given what serve is given, it finds what is wrong with it, with what is stored and with the way there. It mends nothing, and
-// fails when something is wrong. To find out whether the directory and the database take writes it makes a small one in each.
+// DoctorCmd is `hookglass doctor`: given what serve is given, it finds what is wrong with it, with what is stored and
+// with the way there. It mends nothing, and fails when something is wrong. To find out whether the directory and the
+// database take writes it makes a small one in each.
 type DoctorCmd struct {
 	Config
 	output

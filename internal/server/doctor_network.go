@@ -113,7 +113,8 @@ func withoutPorts(rule string) string {
 	return rule
 }
 
-// examineCertificate looks at the files of --tls-cert; what ACME gave is looked at where it is shown, at the public address.
+// examineCertificate looks at the files of --tls-cert; what ACME gave is looked at where it is shown, at the public
+// address.
 func (c *checked) examineCertificate(f *findings) {
 	if c.pair == nil {
 		return
@@ -152,7 +153,8 @@ func judgeCertificate(f *findings, where string, leaf *x509.Certificate, host st
 	}
 }
 
-// examinePublic asks the public address for the description of the API, which names that address: an answer that does is ours.
+// examinePublic asks the public address for the description of the API, which names that address: an answer that does
+// is ours.
 func (c *checked) examinePublic(ctx context.Context, f *findings) {
 	const name = "public address"
 	at := c.publicURL

@@ -26,7 +26,8 @@ const lookEvery = 2 * time.Second
 // maxSecretFile bounds a file that holds a secret.
 const maxSecretFile = 64 << 10
 
-// ReadEndpointsFile reads an endpoints file with the secrets that it names, which are in this process's environment, or in files beside it.
+// ReadEndpointsFile reads an endpoints file with the secrets that it names, which are in this process's environment, or
+// in files beside it.
 func ReadEndpointsFile(path string) (*endpointsfile.File, error) {
 	text, err := readBounded(path, endpointsfile.MaxBytes+1)
 	if err != nil {
@@ -93,8 +94,8 @@ type declaration struct {
 	pending bool              // it is to be tried again
 }
 
-// start applies the file for the first time. A file that is not valid is an error, a database that does not answer, or an installation without an
-// account, is waited for by run.
+// start applies the file for the first time. A file that is not valid is an error, a database that does not answer, or
+// an installation without an account, is waited for by run.
 func (d *declaration) start(ctx context.Context) error {
 	err := d.apply(ctx)
 	if errors.Is(err, errNoAccount) || hookglass.Is(err, hookglass.CodeUnavailable) {
@@ -138,8 +139,8 @@ func (d *declaration) run(ctx context.Context) error {
 	}
 }
 
-// changed reports whether the content is another than that which was last tried. A file that can not be read for a moment, because it is being
-// replaced, has not changed.
+// changed reports whether the content is another than that which was last tried. A file that can not be read for a
+// moment, because it is being replaced, has not changed.
 func (d *declaration) changed() bool {
 	text, err := readBounded(d.path, endpointsfile.MaxBytes+1)
 	return err == nil && sha256.Sum256(text) != d.seen

@@ -118,8 +118,9 @@ func (g *gate) Refuse(ctx context.Context, t capture.Target) {
 // patience is how long a stream of events waits for the start.
 const patience = 30 * time.Second
 
-// ServeHTTP serves what has been opened. Streams of events wait for it: an EventSource that is refused does not come again by itself
-// (HTML, section 9.2.3), and those that lost a server come back at the moment in which the next one starts.
+// ServeHTTP serves what has been opened. Streams of events wait for it: an EventSource that is refused does not come
+// again by itself (HTML, section 9.2.3), and those that lost a server come back at the moment in which the next one
+// starts.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := g.handler.Load()
 	if h == nil && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {

@@ -33,7 +33,8 @@ func (s *Server) handler() http.Handler {
 	})
 	stack := httpd.New(httpd.Config{Log: s.log.With("part", "http"), Proxies: httpd.Proxies(s.cfg.proxies)})
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A path that the web app's mux would redirect goes to the one that does not: nobody may send a webhook elsewhere.
+		// A path that the web app's mux would redirect goes to the one that does not: nobody may send a webhook
+		// elsewhere.
 		if description := r.URL.Path; description == "/openapi.json" || description == "/openapi.yaml" {
 			r = r.Clone(r.Context()) // the address of the description without the version (decisions, section 13)
 			r.URL.Path = rest.Base + description

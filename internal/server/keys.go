@@ -11,8 +11,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// startSample is how many secrets of each kind, the newest, a keyset is tried on before it is used: one that is damaged must not keep a
-// service from starting, and a keyset that is another's opens none.
+// startSample is how many secrets of each kind, the newest, a keyset is tried on before it is used: one that is damaged
+// must not keep a service from starting, and a keyset that is another's opens none.
 const startSample = 20
 
 // openKeys reads the keyset, making one for an installation that has sealed nothing yet. A keyset that is

@@ -22,8 +22,8 @@ const defaultSMTP = "127.0.0.1:2525"
 // systemDNS is the value of --mail-dns that means the machine's own resolver.
 const systemDNS = "system"
 
-// bindMail binds the listeners for mail. The default address is one that other mail catchers use as well: where it is taken the service does without
-// SMTP and says so, or takes any free port if that will do.
+// bindMail binds the listeners for mail. The default address is one that other mail catchers use as well: where it is
+// taken the service does without SMTP and says so, or takes any free port if that will do.
 func (s *Server) bindMail(anyPort bool) error {
 	c := s.cfg
 	if c.SMTPListen != "off" {
@@ -127,7 +127,8 @@ func (s *Server) serveMail(failed func(error)) {
 	serve(s.lmtpListener, "lmtp", s.mail.ServeLMTP)
 }
 
-// openResolver is the DNS for the authentication of mail: the system's, a server at host:port, or a file of records in the form of a zone.
+// openResolver is the DNS for the authentication of mail: the system's, a server at host:port, or a file of records in
+// the form of a zone.
 func openResolver(value string) (email.Resolver, error) {
 	if value == "" || value == systemDNS {
 		return &net.Resolver{PreferGo: true}, nil

@@ -15,9 +15,9 @@ const (
 	// what copies and the embedded database's own memory add has to stay below 512 MB together with it.
 	heapLimit = 320 << 20
 
-	// garbage is how much may lie about until the next collection, whatever is alive: enough for a rare collection under a load of
-	// captures, which leave much that is short-lived, and little enough that a burst of large mails does not leave its mark. Bounds on it, in
-	// percent of what is alive, are those of GOGC.
+	// garbage is how much may lie about until the next collection, whatever is alive: enough for a rare collection
+	// under a load of captures, which leave much that is short-lived, and little enough that a burst of large mails
+	// does not leave its mark. Bounds on it, in percent of what is alive, are those of GOGC.
 	garbage     = 64 << 20
 	mostGarbage = 300
 	// leastGarbage keeps a process with much that is alive from doing nothing but collecting.
@@ -29,9 +29,9 @@ const (
 	quietRuns = 2        // collections in quietTime: the pings of thousands of sockets make some
 )
 
-// tuneMemory lets the heap grow before it is collected, as far as a small machine bears: a rarer collection gains captures as much as a faster
-// database driver. After each collection it is settled anew, from what is alive, when the next is due. The environment's
-// own settings stand above it.
+// tuneMemory lets the heap grow before it is collected, as far as a small machine bears: a rarer collection gains
+// captures as much as a faster database driver. After each collection it is settled anew, from what is alive, when the
+// next is due. The environment's own settings stand above it.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		tuneOnce.Do(func() {
@@ -73,8 +73,9 @@ func heapAlive() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// returnMemory gives back to the system what a burst of large bodies has left behind, until ctx ends. The runtime
-// waits with that for its next collection, and a process in which little happens has none for two minutes. What starting took goes first.
+// returnMemory gives back to the system what a burst of large bodies has left behind, until ctx ends. The runtime waits
+// with that for its next collection, and a process in which little happens has none for two minutes. What starting took
+// goes first.
 func returnMemory(ctx context.Context) error {
 	select {
 	case <-time.After(startTime):

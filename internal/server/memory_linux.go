@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// returnProgram takes the pages of the program itself out of this process that starting has touched and serving does not: registering
-// operations and reading flags run once, and the system maps sixteen pages around each that is used. They stay in the system's cache, and come
-// back when they are used. Only mappings of the executable that nothing was written to are given up.
+// returnProgram takes the pages of the program itself out of this process that starting has touched and serving does
+// not: registering operations and reading flags run once, and the system maps sixteen pages around each that is used.
+// They stay in the system's cache, and come back when they are used. Only mappings of the executable that nothing was
+// written to are given up.
 func returnProgram() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -131,8 +131,8 @@ func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) 
 
 var errFilling = errors.New("the database is being filled by hookglass migrate --to, or that was cut off: finish it first")
 
-// filled answers errFilling for a database that a move has not filled yet. A row that anything else puts there would be one too many
-// in the comparison at its end.
+// filled answers errFilling for a database that a move has not filled yet. A row that anything else puts there would be
+// one too many in the comparison at its end.
 func filled(ctx context.Context, db *store.DB) error {
 	unfinished, err := db.Unfinished(ctx)
 	if err == nil && unfinished {

@@ -8,7 +8,8 @@ import (
 	"hookglass/internal/server"
 )
 
-// A destination that is served differs from its source with the first webhook: who compares them again must not be told to empty it.
+// A destination that is served differs from its source with the first webhook: who compares them again must not be told
+// to empty it.
 func TestAServedDestinationIsNotToBeEmptied(t *testing.T) {
 	if err := server.Unequal(&move.Report{Equal: true, Complete: true}); err != nil {
 		t.Error(err)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// notify tells the service manager that started this process about its state; see sd_notify(3). Without one it does nothing.
+// notify tells the service manager that started this process about its state; see sd_notify(3). Without one it does
+// nothing.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -22,8 +23,9 @@ func notify(state string) {
 	_, _ = nc.Write([]byte(state))
 }
 
-// watchdog tells a service manager that wants to know that the service still answers (WATCHDOG_USEC in sd_watchdog_enabled(3)): a process that is there but
-// frozen is started anew. It asks the server itself for its health, which needs no database: one that is away is no reason to be started anew.
+// watchdog tells a service manager that wants to know that the service still answers (WATCHDOG_USEC in
+// sd_watchdog_enabled(3)): a process that is there but frozen is started anew. It asks the server itself for its
+// health, which needs no database: one that is away is no reason to be started anew.
 func (s *Server) watchdog(ctx context.Context) error {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err != nil || micros <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {

@@ -23,8 +23,8 @@ func (s *Server) outbound() *outbound.Client {
 	return outbound.New(outbound.Config{Allow: s.cfg.allow, Own: own})
 }
 
-// databaseAddresses is where a PostgreSQL URL leads, as far as it names addresses: in its place for hosts, or as parameters, several
-// with commas between them (PostgreSQL, "Connection URIs").
+// databaseAddresses is where a PostgreSQL URL leads, as far as it names addresses: in its place for hosts, or as
+// parameters, several with commas between them (PostgreSQL, "Connection URIs").
 func databaseAddresses(database string) []netip.AddrPort {
 	_, rest, _ := strings.Cut(database, "://")
 	authority, query := rest, ""

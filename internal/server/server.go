@@ -392,8 +392,8 @@ func (s *Server) root() http.Handler {
 	})
 }
 
-// fromLoopback reports whether the request was made on this machine. One that a proxy passed on was not,
-// wherever the proxy runs, and neither was one that this service sends for somebody where loopback is allowed: replays and what is
+// fromLoopback reports whether the request was made on this machine. One that a proxy passed on was not, wherever the
+// proxy runs, and neither was one that this service sends for somebody where loopback is allowed: replays and what is
 // forwarded name their event, steps of actions count their hops, and nobody can take that off.
 func fromLoopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A service may stand below a path of its host: --public-url https://example.com/hookglass. A proxy may cut that path from what it passes on or leave
-// it; both are understood, which needs that no path of ours begins as it does.
+// A service may stand below a path of its host: --public-url https://example.com/hookglass. A proxy may cut that path
+// from what it passes on or leave it; both are understood, which needs that no path of ours begins as it does.
 
 // basePattern is what such a path may look like: nothing that is escaped, or that a proxy might spell otherwise.
 var basePattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)

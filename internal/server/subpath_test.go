@@ -66,7 +66,8 @@ func TestTheServiceStandsBelowAPath(t *testing.T) {
 		t.Errorf("the tunnel is at %s", answer)
 	}
 
-	// The web app, as a browser without scripts: every address in every page that can be reached leads below the path, and somewhere.
+	// The web app, as a browser without scripts: every address in every page that can be reached leads below the path,
+	// and somewhere.
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -125,8 +125,9 @@ func (s *Server) logged(manager *autocert.Manager) func(*tls.ClientHelloInfo) (*
 	}
 }
 
-// certificates keeps what autocert wants kept in the database, sealed, so that the nodes of an installation share one certificate, and any of them
-// answers a challenge. Until the database is open it fails, and so do handshakes: none may order a certificate that is there.
+// certificates keeps what autocert wants kept in the database, sealed, so that the nodes of an installation share one
+// certificate, and any of them answers a challenge. Until the database is open it fails, and so do handshakes: none may
+// order a certificate that is there.
 type certificates struct {
 	open atomic.Pointer[certificateStore]
 }
@@ -182,8 +183,9 @@ func (c *certificates) Delete(ctx context.Context, name string) error {
 	return at.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DeleteACME(name) })
 }
 
-// inTheClear serves --http-listen, behind reception: health, and the way to https for who reads a page. A call that bears a token or changes something
-// is refused instead: a client that followed would send its token in the clear before each call, and nobody would notice.
+// inTheClear serves --http-listen, behind reception: health, and the way to https for who reads a page. A call that
+// bears a token or changes something is refused instead: a client that followed would send its token in the clear
+// before each call, and nobody would notice.
 func (s *Server) inTheClear(root http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := s.below(r.URL.Path)

@@ -191,7 +191,8 @@ func TestACertificateThatIsRenewedIsUsedWithoutARestart(t *testing.T) {
 	if got, err := at(now.Add(time.Second)); err != nil || serial(got) != 2 {
 		t.Errorf("a second later: %v", err)
 	}
-	// In the middle of a renewal the two files do not fit: what was there is used on, and the new one once both are written.
+	// In the middle of a renewal the two files do not fit: what was there is used on, and the new one once both are
+	// written.
 	key, err := os.ReadFile(keyFile)
 	if err != nil {
 		t.Fatal(err)

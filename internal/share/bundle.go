@@ -15,7 +15,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Wanted says which events of an endpoint go into a bundle, by their ids or by a query, and what is replaced and kept in them (see
+// Wanted says which events of an endpoint go into a bundle, by their ids or by a query, and what is replaced and kept
+// in them (see
 // [bundle.Options]).
 type Wanted struct {
 	Events   []string
@@ -31,8 +32,8 @@ type Bundle struct {
 	At      time.Time
 }
 
-// Bundle makes a file of events that can be given away. Nothing of it is stored. It answers not_found, validation_failed,
-// payload_too_large, and conflict where something can not be taken out.
+// Bundle makes a file of events that can be given away. Nothing of it is stored. It answers not_found,
+// validation_failed, payload_too_large, and conflict where something can not be taken out.
 func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref string, w Wanted) (b Bundle, err error) {
 	if (len(w.Events) > 0) == (w.Query != "") {
 		return b, hookglass.Invalid("request_ids", "or query must be given, and not both")

@@ -1,6 +1,6 @@
-// Package share lets a person show captured events to others without what is secret in them: one by a link, read only and for a
-// while, or several as a file (see internal/bundle). It hides how links are made and kept, what is blotted out, and what
-// goes into a file.
+// Package share lets a person show captured events to others without what is secret in them: one by a link, read only
+// and for a while, or several as a file (see internal/bundle). It hides how links are made and kept, what is blotted
+// out, and what goes into a file.
 package share
 
 import (
@@ -85,9 +85,9 @@ func (s *Service) Revoke(ctx context.Context, who hookglass.Principal, ref strin
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteShare(ref, id) })
 }
 
-// Open returns the event of a link, with credentials and the endpoint's secrets blotted out and without what would let a
-// stranger send to the endpoint. It answers not_found for a link that never was, was revoked or has expired, and for an
-// event that is gone.
+// Open returns the event of a link, with credentials and the endpoint's secrets blotted out and without what would let
+// a stranger send to the endpoint. It answers not_found for a link that never was, was revoked or has expired, and for
+// an event that is gone.
 func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, share hookglass.Share, err error) {
 	var configs []provider.Config
 	var at hookglass.Endpoint
@@ -204,7 +204,8 @@ func addressOf(e *hookglass.Event, at hookglass.Endpoint) []*regexp.Regexp {
 	return []*regexp.Regexp{regexp.MustCompile(`(?i)` + written), regexp.MustCompile(`(?i)` + strings.Join(encoded, "|"))}
 }
 
-// plainMail is a message of the text of another alone, or of what its HTML shows: a secret is not found in what is encoded.
+// plainMail is a message of the text of another alone, or of what its HTML shows: a secret is not found in what is
+// encoded.
 func plainMail(raw []byte) []byte {
 	m := email.Parse(raw)
 	text := m.Text

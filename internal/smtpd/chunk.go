@@ -20,7 +20,8 @@ func parseChunk(rest string) (size int64, last, ok bool) {
 	return size, last, ok && (last || word == "")
 }
 
-// chunkReader reads a message that comes in chunks. It answers each chunk but the last, and reads the command of the next.
+// chunkReader reads a message that comes in chunks. It answers each chunk but the last, and reads the command of the
+// next.
 type chunkReader struct {
 	conn *conn
 	left int64

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds a command line with its CR LF. RFC 5321, section 4.5.3.1.4, asks for 512 bytes and room for what extensions add.
+// maxLine bounds a command line with its CR LF. RFC 5321, section 4.5.3.1.4, asks for 512 bytes and room for what
+// extensions add.
 const maxLine = 2048
 
 // maxPath bounds an address (RFC 5321, section 4.5.3.1.3), with room for the UTF-8 of RFC 6531.
@@ -32,8 +33,8 @@ type path struct {
 	params  map[string]string // names in upper case
 }
 
-// parsePath reads what follows MAIL or RCPT: the keyword, a path and parameters (RFC 5321, section 4.1.2). A path without
-// brackets, and blanks before it, are tolerated: people type them.
+// parsePath reads what follows MAIL or RCPT: the keyword, a path and parameters (RFC 5321, section 4.1.2). A path
+// without brackets, and blanks before it, are tolerated: people type them.
 func parsePath(rest, keyword string) (p path, err error) {
 	if len(rest) < len(keyword) || !strings.EqualFold(rest[:len(keyword)], keyword) {
 		return p, errPath
@@ -144,8 +145,9 @@ func parseSize(s string) (int64, bool) {
 	return n, true
 }
 
-// mailbox is the local part under which an endpoint is looked for: in lower case, and without what follows a plus sign. Letters beyond ASCII stay as
-// they are: the lower case of some is an ASCII letter, which would make an address of another.
+// mailbox is the local part under which an endpoint is looked for: in lower case, and without what follows a plus sign.
+// Letters beyond ASCII stay as they are: the lower case of some is an ASCII letter, which would make an address of
+// another.
 func mailbox(local string) string {
 	local, _, _ = strings.Cut(local, "+")
 	return strings.Map(func(r rune) rune {

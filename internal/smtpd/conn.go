@@ -266,8 +266,8 @@ func (c *conn) farewell(err error) {
 	}
 }
 
-// last sends a reply after which the connection is closed. What the client sent meanwhile is read away for a moment: a socket that is
-// closed with unread bytes is reset, and a reset takes the reply away.
+// last sends a reply after which the connection is closed. What the client sent meanwhile is read away for a moment: a
+// socket that is closed with unread bytes is reset, and a reset takes the reply away.
 func (c *conn) last(r reply) {
 	c.say(r)
 	if c.out.Flush() != nil {
@@ -287,7 +287,8 @@ const (
 	lingerBytes = 16 << 20
 )
 
-// startTLS answers STARTTLS. What was sent in the clear behind it is dropped: it could come from anyone (RFC 3207, section 4.2).
+// startTLS answers STARTTLS. What was sent in the clear behind it is dropped: it could come from anyone (RFC 3207,
+// section 4.2).
 func (c *conn) startTLS() error {
 	c.say(reply{220, "2.0.0", "Ready to start TLS"})
 	c.in.Discard(c.in.Buffered())

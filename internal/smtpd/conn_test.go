@@ -331,8 +331,8 @@ func TestMemoryIsShared(t *testing.T) {
 	const size = 1 << 20
 	l := &ledger{}
 	_, addr := start(t, smtpd.Config{MaxMessageBytes: size, InFlightBytes: 1, BudgetWait: time.Millisecond}, l)
-	// One message may go over the budget; it holds what it took while it is not at its end. Which of two that is depends on which is
-	// read first, so both are tried again where it was the second.
+	// One message may go over the budget; it holds what it took while it is not at its end. Which of two that is
+	// depends on which is read first, so both are tried again where it was the second.
 	for range 100 {
 		first, second := begun(t, addr, "inbox@mail.test"), begun(t, addr, "inbox@mail.test")
 		first.says("DATA", 354)

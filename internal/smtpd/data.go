@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// dataReader reads the message that follows DATA: its end is CR LF . CR LF and nothing else, and the dot that was put before a
-// line that begins with one is taken off (RFC 5321, section 4.5.2). Every other byte is passed on as it came: a CR or LF that
-// stands alone ends no line, so it can neither end the message nor hide a dot.
+// dataReader reads the message that follows DATA: its end is CR LF . CR LF and nothing else, and the dot that was put
+// before a line that begins with one is taken off (RFC 5321, section 4.5.2). Every other byte is passed on as it came:
+// a CR or LF that stands alone ends no line, so it can neither end the message nor hide a dot.
 type dataReader struct {
 	r     *bufio.Reader
 	state dataState

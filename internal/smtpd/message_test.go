@@ -66,7 +66,8 @@ func stuffed(message string) string {
 	return strings.ReplaceAll(message, "\r\n.", "\r\n..")
 }
 
-// What other servers took for the end of a message (CVE-2023-51764 to 51766), and what is none by RFC 5321, section 4.1.1.4.
+// What other servers took for the end of a message (CVE-2023-51764 to 51766), and what is none by RFC 5321, section
+// 4.1.1.4.
 func TestOnlyOneSequenceEndsAMessage(t *testing.T) {
 	const smuggled = "MAIL FROM:<evil@example.org>\r\nRCPT TO:<second@mail.test>\r\nDATA\r\nevil\r\n"
 	for _, end := range []string{

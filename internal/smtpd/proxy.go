@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The PROXY protocol, as its specification of 2020 has it (haproxy.org, proxy-protocol.txt). A proxy writes the header before
-// anything else; the client behind it can write only after that.
+// The PROXY protocol, as its specification of 2020 has it (haproxy.org, proxy-protocol.txt). A proxy writes the header
+// before anything else; the client behind it can write only after that.
 
 const (
 	proxyV1Max = 107  // with CR LF (section 2.1)
@@ -23,8 +23,8 @@ const proxyV2Signature = "\r\n\r\n\x00\r\nQUIT\n"
 
 var errProxy = errors.New("the PROXY header is malformed")
 
-// readProxy reads the header at the front of r, if one is there, and returns the client that it names: the zero Addr where it
-// names none, because the proxy speaks for itself or does not know. It reads nothing else.
+// readProxy reads the header at the front of r, if one is there, and returns the client that it names: the zero Addr
+// where it names none, because the proxy speaks for itself or does not know. It reads nothing else.
 func readProxy(r *bufio.Reader) (client netip.Addr, found bool, err error) {
 	first, err := r.Peek(1)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package smtpd receives mail for the email endpoints by SMTP and LMTP (RFC 5321, RFC 2033). It never relays: a recipient
-// that is no address of a live email endpoint is refused.
+// Package smtpd receives mail for the email endpoints by SMTP and LMTP (RFC 5321, RFC 2033). It never relays: a
+// recipient that is no address of a live email endpoint is refused.
 //
-// It hides how a message is read from a socket: commands, transparency, chunks, TLS, proxies, limits, slow and hostile senders. What it
-// gives away is a capture.Mail with exactly the bytes that were sent, and the sender is told 250 only after they are on disk.
+// It hides how a message is read from a socket: commands, transparency, chunks, TLS, proxies, limits, slow and hostile
+// senders. What it gives away is a capture.Mail with exactly the bytes that were sent, and the sender is told 250 only
+// after they are on disk.
 //
 // A connection has a goroutine of its own. Only CR LF ends a line, and only CR LF . CR LF ends a message.
 package smtpd
@@ -25,10 +26,11 @@ import (
 
 // Capturer is what stands behind reception. Its methods must return soon after their context ends.
 type Capturer interface {
-	// AdmitMail finds the endpoint of a local part in lower case, before the message is read. Errors: not_found, gone, rate_limited, unavailable.
+	// AdmitMail finds the endpoint of a local part in lower case, before the message is read. Errors: not_found, gone,
+	// rate_limited, unavailable.
 	AdmitMail(ctx context.Context, localPart string) (capture.Target, error)
-	// CaptureMail stores the mail durably, once for each endpoint, and says what became of it at each of the recipients. Errors of
-	// those: unavailable, rate_limited, not_found when the endpoint was deleted meanwhile.
+	// CaptureMail stores the mail durably, once for each endpoint, and says what became of it at each of the
+	// recipients. Errors of those: unavailable, rate_limited, not_found when the endpoint was deleted meanwhile.
 	CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered
 	// Refuse counts an arrival that was refused for its size.
 	Refuse(ctx context.Context, t capture.Target)
@@ -147,7 +149,8 @@ func (s *Server) serve(ln net.Listener, lmtp bool) error {
 		pause = 0
 		c := newConn(s, nc, lmtp)
 		if reason := s.admit(c); reason != "" {
-			// The greeting fits in the socket's empty buffer: this does not hold up those who are waiting to be accepted.
+			// The greeting fits in the socket's empty buffer: this does not hold up those who are waiting to be
+			// accepted.
 			nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 			_, _ = nc.Write([]byte("421 4.3.2 " + s.cfg.Domain + " " + reason + "\r\n"))
 			nc.Close()
@@ -174,7 +177,8 @@ func (s *Server) admit(c *conn) (refusal string) {
 	return ""
 }
 
-// countAddr counts a connection from an address, and reports whether it may be. What has no address, a Unix socket, is not counted.
+// countAddr counts a connection from an address, and reports whether it may be. What has no address, a Unix socket, is
+// not counted.
 func (s *Server) countAddr(a netip.Addr) bool {
 	if !a.IsValid() {
 		return true
@@ -207,8 +211,8 @@ func (s *Server) forget(c *conn) {
 	}
 }
 
-// Shutdown stops accepting, tells connections that wait for a command to come back (421), and lets messages that are under way be stored
-// and answered. When ctx ends first it closes what is left and returns the context's error.
+// Shutdown stops accepting, tells connections that wait for a command to come back (421), and lets messages that are
+// under way be stored and answered. When ctx ends first it closes what is left and returns the context's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining.Store(true)

@@ -291,8 +291,8 @@ func (c *conn) read(r io.Reader) ([]byte, error) {
 // largeRate is how many times faster a message must come once it takes memory from others.
 const largeRate = 16
 
-// discardFactor bounds what is read away of a message that is refused, in messages of the largest size. A client sends it all
-// before it reads the answer, so an answer that comes earlier is mostly not seen.
+// discardFactor bounds what is read away of a message that is refused, in messages of the largest size. A client sends
+// it all before it reads the answer, so an answer that comes earlier is mostly not seen.
 const discardFactor = 4
 
 // refuseMessage answers a message that was not read to its end.
@@ -367,8 +367,9 @@ func (c *conn) answer(r reply, recipients int) {
 	}
 }
 
-// settle answers a message that the capturer had. By SMTP there is one answer for all recipients: 250 when the mail is stored for each whose endpoint
-// is still there. Otherwise the sender is told to try again, and those that have it will have it twice.
+// settle answers a message that the capturer had. By SMTP there is one answer for all recipients: 250 when the mail is
+// stored for each whose endpoint is still there. Otherwise the sender is told to try again, and those that have it will
+// have it twice.
 func (c *conn) settle(results []capture.Delivered) {
 	replies := make([]reply, len(results))
 	var failed, gone *reply

@@ -175,8 +175,8 @@ func (tx *Tx) CreateWorkspace(w *hookglass.Workspace) error {
 		[]any{w.AccountID, w.Name, micros(w.CreatedAt)}, &w.ID)
 }
 
-// one scans the only row of a query; kind names what is missing when there is none. There is none where a text has a NUL or is not UTF-8,
-// which no row has: PostgreSQL would call it an error.
+// one scans the only row of a query; kind names what is missing when there is none. There is none where a text has a
+// NUL or is not UTF-8, which no row has: PostgreSQL would call it an error.
 func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), query string, a *args) (T, error) {
 	for _, value := range a.values {
 		if text, ok := value.(string); ok && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {

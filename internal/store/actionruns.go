@@ -9,7 +9,8 @@ import (
 	"hookglass"
 )
 
-// A rerun that named no parent is the child of the first run. That may be stored after it, being written down when it has ended.
+// A rerun that named no parent is the child of the first run. That may be stored after it, being written down when it
+// has ended.
 const actionRunColumns = `r.num, r.id, r.endpoint, e.id, r.action, r.action_id, r.event, r.event_id, CASE WHEN r.rerun = 0 THEN NULL ELSE
 	coalesce(r.parent_id, (SELECT f.id FROM action_runs f WHERE f.event = r.event AND f.action = r.action AND f.rerun = 0)) END, r.rerun, r.status, r.trace,
 	r.created_at, r.started_at, r.finished_at`
@@ -36,7 +37,8 @@ func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
 	return r, nil
 }
 
-// ActionRuns lists the runs of an action, also of one that is deleted, newest first, those with a Num below before where it is not 0. It answers not_found.
+// ActionRuns lists the runs of an action, also of one that is deleted, newest first, those with a Num below before
+// where it is not 0. It answers not_found.
 func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hookglass.ActionRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -114,8 +116,8 @@ func (v *View) HeldActionRun(id string) (HeldRun, error) {
 	return one(v, "action run", scanHeldRun, query, a)
 }
 
-// InsertActionRun stores a new run. Where it is not final it is held for as long as the lease. It reports false where the action has
-// run on the event already: then nothing is stored.
+// InsertActionRun stores a new run. Where it is not final it is held for as long as the lease. It reports false where
+// the action has run on the event already: then nothing is stored.
 func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	trace, err := json.Marshal(h.Trace)
 	if err != nil {
@@ -159,8 +161,8 @@ func (tx *Tx) due(a *args, h *HeldRun, lease time.Duration) string {
 	return tx.dialect.clock() + " + cast(" + a.add(lease.Microseconds()) + " AS bigint)"
 }
 
-// TakeActionRun makes the caller who holds a run that is not final: only its Claim may write from then on. Unless by force, that takes
-// that nobody else holds it. It reports false otherwise.
+// TakeActionRun makes the caller who holds a run that is not final: only its Claim may write from then on. Unless by
+// force, that takes that nobody else holds it. It reports false otherwise.
 func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, error) {
 	a := &args{}
 	query := "UPDATE action_runs SET claim = claim + 1, due_at = " + tx.due(a, h, lease) + " WHERE num = " + a.add(h.Num) + " AND finished_at IS NULL"
@@ -174,8 +176,9 @@ func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, 
 	return err == nil, err
 }
 
-// SaveActionRun stores how far a held run is and, where it is not final, holds it for as long as the lease from now. It reports false
-// where somebody else holds it, or it is final or gone: then nothing is stored. One that goes on is gone with its endpoint, whose rows are erased later.
+// SaveActionRun stores how far a held run is and, where it is not final, holds it for as long as the lease from now. It
+// reports false where somebody else holds it, or it is final or gone: then nothing is stored. One that goes on is gone
+// with its endpoint, whose rows are erased later.
 func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	trace, err := json.Marshal(h.Trace)
 	if err != nil {
@@ -220,8 +223,8 @@ func (v *View) QueuedActionRuns(actionNum int64) ([]HeldRun, error) {
 		" WHERE r.due_at IS NOT NULL AND r.action = $1 AND r.status = 'queued' ORDER BY r.num", actionNum)
 }
 
-// LostActionRuns lists runs that are not final and that nobody has held for a while. A first run is among them only when no task of its event
-// is left to go on with it.
+// LostActionRuns lists runs that are not final and that nobody has held for a while. A first run is among them only
+// when no task of its event is left to go on with it.
 func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error) {
 	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
 		" WHERE r.due_at <= "+v.dialect.clock()+" - cast($1 AS bigint) AND (r.rerun = 1 OR NOT EXISTS "+

@@ -15,8 +15,8 @@ type RunSave struct {
 	Effects []func(*Tx) error // what else belongs to it; they must not lock events, figures or counters
 	Mark    EventMark
 
-	// Ours is set to false where somebody else holds the run, or it is final or gone, or the action has run on the event already: then nothing of
-	// it is stored.
+	// Ours is set to false where somebody else holds the run, or it is final or gone, or the action has run on the
+	// event already: then nothing of it is stored.
 	Ours bool
 }
 

@@ -30,7 +30,8 @@ func scanAction(scan func(...any) error) (a hookglass.Action, err error) {
 	return a, nil
 }
 
-// Actions lists the actions of an endpoint by position, from a place that [NextAction] told; 0 is the beginning, limit 0 is all.
+// Actions lists the actions of an endpoint by position, from a place that [NextAction] told; 0 is the beginning, limit
+// 0 is all.
 func (v *View) Actions(ref string, from int64, limit int) ([]hookglass.Action, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -42,8 +43,9 @@ func (v *View) Actions(ref string, from int64, limit int) ([]hookglass.Action, e
 // positionBits are those of a place that hold a position.
 const positionBits = 20
 
-// NextAction tells where a list goes on behind one of the actions that were found: at the action that comes next, wherever that is by then, because
-// positions close up when actions are deleted. When it is gone itself, the list goes on where it was.
+// NextAction tells where a list goes on behind one of the actions that were found: at the action that comes next,
+// wherever that is by then, because positions close up when actions are deleted. When it is gone itself, the list goes
+// on where it was.
 func NextAction(found []hookglass.Action) func(hookglass.Action) int64 {
 	return func(last hookglass.Action) int64 {
 		next := found[1+slices.IndexFunc(found, func(a hookglass.Action) bool { return a.Num == last.Num })]
@@ -93,8 +95,8 @@ func (v *View) ActionByNum(num int64) (hookglass.Action, error) {
 	return one(v, "action", scanAction, query, a)
 }
 
-// LockActions keeps others from changing the actions of an endpoint until the transaction ends, and lists them by position. It
-// answers not_found.
+// LockActions keeps others from changing the actions of an endpoint until the transaction ends, and lists them by
+// position. It answers not_found.
 func (tx *Tx) LockActions(endpointNum int64) ([]hookglass.Action, error) {
 	var num int64
 	err := tx.queryRow("endpoint", "SELECT num FROM endpoints WHERE num = $1 AND deleted_at IS NULL"+tx.dialect.forUpdate(), []any{endpointNum}, &num)
@@ -185,8 +187,9 @@ func (v *View) ActionReferences(kind string, target int64) ([]hookglass.SecretRe
 		WHERE r.kind = $1 AND r.target = $2 AND e.deleted_at IS NULL ORDER BY a.num, r.step`, kind, target)
 }
 
-// RequireTag returns the id of a workspace's tag, which is made when there is none, and keeps it from being deleted meanwhile. The one
-// statement writes a tag that is there as it is: one that is only read may be gone between its being found and its being locked.
+// RequireTag returns the id of a workspace's tag, which is made when there is none, and keeps it from being deleted
+// meanwhile. The one statement writes a tag that is there as it is: one that is only read may be gone between its being
+// found and its being locked.
 func (tx *Tx) RequireTag(workspaceID int64, name string) (id int64, err error) {
 	err = tx.queryRow("tag", "INSERT INTO tags (workspace_id, name, created_at) VALUES ($1, $2, $3)"+
 		" ON CONFLICT (workspace_id, name) DO UPDATE SET name = excluded.name RETURNING id", []any{workspaceID, name, tx.Now.UnixMicro()}, &id)

@@ -17,8 +17,8 @@ func scanActionSecret(scan func(...any) error) (s hookglass.ActionSecret, err er
 	return s, err
 }
 
-// ActionSecrets lists the secrets of a workspace, oldest first, those with a Num above after; limit 0 is all. Their values are
-// sealed. It answers not_found for a workspace of others.
+// ActionSecrets lists the secrets of a workspace, oldest first, those with a Num above after; limit 0 is all. Their
+// values are sealed. It answers not_found for a workspace of others.
 func (v *View) ActionSecrets(workspaceID, after int64, limit int) ([]hookglass.ActionSecret, error) {
 	if _, err := v.Workspace(workspaceID); err != nil {
 		return nil, err
@@ -43,7 +43,8 @@ func (v *View) actionSecret(condition string, values ...any) (hookglass.ActionSe
 	return one(v, "action secret", scanActionSecret, "SELECT "+secretColumns+" FROM action_secrets s WHERE "+condition, &args{values})
 }
 
-// LockActionSecret is ActionSecret and keeps others from changing, deleting or referring to it until the transaction ends.
+// LockActionSecret is ActionSecret and keeps others from changing, deleting or referring to it until the transaction
+// ends.
 func (tx *Tx) LockActionSecret(workspaceID int64, id string) (s hookglass.ActionSecret, err error) {
 	if _, err := tx.Workspace(workspaceID); err != nil {
 		return s, err
@@ -51,8 +52,8 @@ func (tx *Tx) LockActionSecret(workspaceID int64, id string) (s hookglass.Action
 	return tx.actionSecret("s.workspace_id = $1 AND s.id = $2"+tx.dialect.forUpdate(), workspaceID, id)
 }
 
-// RequireActionSecrets returns the Nums of a workspace's secrets of the given names, those that there are, and keeps them from being
-// deleted meanwhile.
+// RequireActionSecrets returns the Nums of a workspace's secrets of the given names, those that there are, and keeps
+// them from being deleted meanwhile.
 func (tx *Tx) RequireActionSecrets(workspaceID int64, names []string) (map[string]int64, error) {
 	found, err := tx.namedSecrets(workspaceID, names, tx.dialect.forUpdate())
 	nums := make(map[string]int64, len(found))

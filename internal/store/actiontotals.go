@@ -62,8 +62,8 @@ func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.Window
 	return f, err
 }
 
-// ActionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of another.
-// They are those of about a second ago. It answers not_found.
+// ActionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of
+// another. They are those of about a second ago. It answers not_found.
 func (v *View) ActionTotals(ref string, from, to time.Time) (t hookglass.ActionTotals, err error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"hookglass"
 )
 
-// Activity returns what happened since a time at the endpoints that the principal sees, newest first, at most limit; kind
-// narrows it to one type, empty is all. Captures are read from the events themselves, so a deleted event leaves the feed.
+// Activity returns what happened since a time at the endpoints that the principal sees, newest first, at most limit;
+// kind narrows it to one type, empty is all. Captures are read from the events themselves, so a deleted event leaves
+// the feed.
 func (v *View) Activity(kind hookglass.ActivityType, since time.Time, limit int) ([]hookglass.Activity, error) {
 	feed := []hookglass.Activity{}
 	var err error
@@ -120,7 +121,8 @@ func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int)
 	}, text, a.values...)
 }
 
-// AddActivity adds a line to the feed of the endpoint's account, and pushes it to the channels that follow its type. Captures have theirs already.
+// AddActivity adds a line to the feed of the endpoint's account, and pushes it to the channels that follow its type.
+// Captures have theirs already.
 func (tx *Tx) AddActivity(line hookglass.Activity) error {
 	e, err := tx.Endpoint(string(line.EndpointID))
 	if err != nil {

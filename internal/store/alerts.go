@@ -116,8 +116,9 @@ func (tx *Tx) CreateAlert(a *hookglass.Alert, channels []int64) error {
 	return tx.setAlertChannels(a.Num, channels)
 }
 
-// ChangeAlert lets change set what people set on an alert, and stores it; channels that are nil stay. Where rearm is true afterwards it
-// watches from now on, and an incident that goes on is resolved for the reason. It answers not_found.
+// ChangeAlert lets change set what people set on an alert, and stores it; channels that are nil stay. Where rearm is
+// true afterwards it watches from now on, and an incident that goes on is resolved for the reason. It answers
+// not_found.
 func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.Alert) (channels []int64, rearm bool, reason string, err error)) (a hookglass.Alert, err error) {
 	if a, err = tx.alert(endpointNum, id, tx.dialect.forUpdateOf("a")); err != nil {
 		return a, err
@@ -180,8 +181,8 @@ func (tx *Tx) DeleteAlert(endpointNum int64, id string) error {
 	return nil
 }
 
-// TurnAlert moves an alert to the other state, with its incident, unless another did so or it was changed since it was read: then it reports
-// false and nothing is stored. It returns the channels to be told.
+// TurnAlert moves an alert to the other state, with its incident, unless another did so or it was changed since it was
+// read: then it reports false and nothing is stored. It returns the channels to be told.
 func (tx *Tx) TurnAlert(a hookglass.Alert, incident hookglass.Incident) (turned bool, channels []hookglass.Channel, err error) {
 	to, from := hookglass.AlertTriggered, hookglass.AlertOK
 	if a.State == hookglass.AlertTriggered {
@@ -210,14 +211,15 @@ func (tx *Tx) resolveIncident(alertNum int64, reason string) error {
 	return err
 }
 
-// MoveAlert notes how far a keyword alert has read, and when the last match was received, unless another did so or it was changed meanwhile:
-// then it reports false.
+// MoveAlert notes how far a keyword alert has read, and when the last match was received, unless another did so or it
+// was changed meanwhile: then it reports false.
 func (tx *Tx) MoveAlert(a hookglass.Alert, cursor int64, matched time.Time) (bool, error) {
 	n, err := tx.exec("UPDATE alerts SET cursor = $3, matched_at = $4 WHERE num = $1 AND version = $2 AND cursor = $5", a.Num, a.Version, cursor, micros(matched), a.Cursor)
 	return n > 0, err
 }
 
-// Incidents lists the times in which an alert was triggered, newest first, those with a Num below before where it is not 0. It answers not_found.
+// Incidents lists the times in which an alert was triggered, newest first, those with a Num below before where it is
+// not 0. It answers not_found.
 func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.Incident, error) {
 	alert, err := v.Alert(ref, id)
 	if err != nil {
@@ -242,8 +244,9 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 // countedLooks is how many of an endpoint's newest events are looked at for one that is not ignored.
 const countedLooks = 200
 
-// ReceivedSince reports whether an endpoint received an event since a time that is not ignored. Where its newest events are ignored to the
-// last, the figures are asked, which know minutes: the answer may then be true for up to a minute longer.
+// ReceivedSince reports whether an endpoint received an event since a time that is not ignored. Where its newest events
+// are ignored to the last, the figures are asked, which know minutes: the answer may then be true for up to a minute
+// longer.
 func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil || e.LastEventAt.Before(since) {
@@ -264,8 +267,8 @@ func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 	return f.Counted() > 0, err
 }
 
-// FiguresOf adds up the figures of an endpoint from the minute of one time to that of another, which is included. The middle of a long time is read by
-// hours.
+// FiguresOf adds up the figures of an endpoint from the minute of one time to that of another, which is included. The
+// middle of a long time is read by hours.
 func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.Figures, err error) {
 	first, end := from.Truncate(time.Minute), to.Truncate(time.Minute).Add(time.Minute)
 	wholeFrom, wholeTo := first.Add(time.Hour-1).Truncate(time.Hour), end.Truncate(time.Hour)
@@ -294,8 +297,8 @@ func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.F
 	return all, nil
 }
 
-// BadDeliveries counts deliveries of an endpoint since a time that failed or were answered with 400 or more, up to a bound; those of ignored events
-// do not count.
+// BadDeliveries counts deliveries of an endpoint since a time that failed or were answered with 400 or more, up to a
+// bound; those of ignored events do not count.
 func (v *View) BadDeliveries(endpointNum int64, since time.Time, most int64) (n int64, err error) {
 	err = v.queryRow("endpoint", `SELECT count(*) FROM (SELECT 1 FROM outcomes o LEFT JOIN events v ON v.seq = o.event
 		WHERE o.endpoint = $1 AND o.at >= $2 AND o.bad = 1 AND v.ignored IS NULL LIMIT $3) AS bad`, []any{endpointNum, since.UnixMicro(), most}, &n)
@@ -305,8 +308,8 @@ func (v *View) BadDeliveries(endpointNum int64, since time.Time, most int64) (n 
 // settling is how long an event may wait for its actions, which may ignore it, before an alert reads it all the same.
 const settling = time.Minute
 
-// Unread returns the next events of an endpoint behind a seq, oldest first, that are not ignored, with their payloads, and the seq up to which it
-// has looked. Events whose actions are still to run are left for later.
+// Unread returns the next events of an endpoint behind a seq, oldest first, that are not ignored, with their payloads,
+// and the seq up to which it has looked. Events whose actions are still to run are left for later.
 func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.Event, upTo int64, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {

@@ -88,8 +88,8 @@ var columnTypes = map[string]ColumnType{
 	"integer": IntColumn, "bigint": IntColumn, "text": TextColumn, "blob": BytesColumn, "bytea": BytesColumn, "real": RealColumn, "double precision": RealColumn,
 }
 
-// ours reports whether a table is of our migrations rather than of the database or a library. How far this very database has been
-// filled is no data of ours.
+// ours reports whether a table is of our migrations rather than of the database or a library. How far this very
+// database has been filled is no data of ours.
 func ours(table string) bool {
 	return table != "goose_db_version" && table != "moves" && table != "move_tables" && !strings.HasPrefix(table, "river_") && !strings.HasPrefix(table, "sqlite_")
 }

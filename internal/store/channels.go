@@ -39,7 +39,8 @@ func scanChannel(scan func(...any) error) (c hookglass.Channel, err error) {
 	return c, nil
 }
 
-// Channels lists notification channels, oldest first, those with a Num above after, of one workspace where it is not 0; limit 0 is all.
+// Channels lists notification channels, oldest first, those with a Num above after, of one workspace where it is not 0;
+// limit 0 is all.
 func (v *View) Channels(workspaceID, after int64, limit int) ([]hookglass.Channel, error) {
 	a := &args{}
 	query := "SELECT " + channelColumns + channelTables + " WHERE c.num > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
@@ -76,8 +77,8 @@ func (v *View) CountChannels(workspaceID int64) (n int64, err error) {
 	return n, err
 }
 
-// CreateChannel stores a new channel and sets its Num and times. It follows what is captured from now on. A name that the workspace
-// has is validation_failed.
+// CreateChannel stores a new channel and sets its Num and times. It follows what is captured from now on. A name that
+// the workspace has is validation_failed.
 func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 	shown, events, err := channelJSON(c)
 	if err != nil {
@@ -91,8 +92,8 @@ func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 	return channelConflict(err)
 }
 
-// ChangeChannel lets change set what people set on a channel, and stores it. Where fresh is true afterwards the channel begins anew: it
-// has not failed, waits for nothing, and follows what is captured from now on. It answers not_found.
+// ChangeChannel lets change set what people set on a channel, and stores it. Where fresh is true afterwards the channel
+// begins anew: it has not failed, waits for nothing, and follows what is captured from now on. It answers not_found.
 func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bool, err error)) (c hookglass.Channel, err error) {
 	if c, err = tx.channel("c.id", id, tx.dialect.forUpdateOf("c")); err != nil {
 		return c, err
@@ -160,7 +161,8 @@ func channelConflict(err error) error {
 	return err
 }
 
-// Notify queues a message for a channel. One with a key that is queued already is not queued twice; an empty key is none.
+// Notify queues a message for a channel. One with a key that is queued already is not queued twice; an empty key is
+// none.
 func (tx *Tx) Notify(channelNum int64, key string, m hookglass.Message) error {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -220,7 +222,8 @@ type HeldChannel struct {
 	Tries  int // at what is first in line
 }
 
-// HoldChannel takes a channel for as long as a lease. It answers not_found where another has it, or nothing may be sent.
+// HoldChannel takes a channel for as long as a lease. It answers not_found where another has it, or nothing may be
+// sent.
 func (tx *Tx) HoldChannel(num int64, at time.Time, lease time.Duration) (h HeldChannel, err error) {
 	err = tx.queryRow("notification channel", `UPDATE notification_channels SET leased_until = $3, claim = claim + 1
 		WHERE num = $1 AND enabled = 1 AND disabled_at IS NULL AND due_at <= $2 AND leased_until <= $2 RETURNING claim, cursor, tries`,
@@ -288,7 +291,8 @@ func lastSeq(messages []Pending, cursor int64) int64 {
 	return cursor
 }
 
-// capturesIn returns the first events of a workspace's endpoints behind a seq, and the seq up to which there are no others.
+// capturesIn returns the first events of a workspace's endpoints behind a seq, and the seq up to which there are no
+// others.
 func (v *View) capturesIn(workspaceID, after int64, limit int) ([]*hookglass.Event, int64, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil || newest <= after {
@@ -339,7 +343,8 @@ type ChannelProgress struct {
 	Disable     string    // the reason to disable it; empty: none
 }
 
-// ReleaseChannel stores what came of sending, and lets go of the channel. It reports false where the claim was lost: then nothing is stored.
+// ReleaseChannel stores what came of sending, and lets go of the channel. It reports false where the claim was lost:
+// then nothing is stored.
 func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
 	a := &args{}
 	query := "UPDATE notification_channels SET leased_until = 0, cursor = " + a.add(p.Cursor) + ", tries = " + a.add(p.Tries) + ", failures = " + a.add(p.Failures) +

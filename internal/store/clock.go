@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Nodes that share a database compare times with one another: leases, what is due, what began too long ago. Their own clocks may be an
-// hour apart, so they go by the database's, which each compares with its own now and then.
+// Nodes that share a database compare times with one another: leases, what is due, what began too long ago. Their own
+// clocks may be an hour apart, so they go by the database's, which each compares with its own now and then.
 
 const (
 	// clockEvery is how often a node looks at the database's clock.
 	clockEvery = 2 * time.Second
-	// clockAgrees is up to where two clocks are taken to show the same: the way to the database takes some of it, and all that is
-	// compared has more patience.
+	// clockAgrees is up to where two clocks are taken to show the same: the way to the database takes some of it, and
+	// all that is compared has more patience.
 	clockAgrees = time.Second
 )
 

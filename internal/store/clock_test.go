@@ -10,7 +10,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// Nodes whose own clocks are an hour apart agree on the time when they share a database, and what they stamp can be compared.
+// Nodes whose own clocks are an hour apart agree on the time when they share a database, and what they stamp can be
+// compared.
 func TestNodesGoByTheDatabasesClock(t *testing.T) {
 	ahead := func() time.Time { return time.Now().Add(time.Hour) }
 	for name, c := range map[string]struct {

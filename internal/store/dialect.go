@@ -114,8 +114,9 @@ func (d dialect) among(column, placeholder string) string {
 	return column + " IN (SELECT value FROM json_each(" + placeholder + "))"
 }
 
-// picked is the condition that a column holds one of the few integers that a query picks. PostgreSQL plans a statement once for many times, often while its
-// tables are nearly empty, and may then read all of a table for each time, also when it has grown. An array it looks up in an index whatever it knows.
+// picked is the condition that a column holds one of the few integers that a query picks. PostgreSQL plans a statement
+// once for many times, often while its tables are nearly empty, and may then read all of a table for each time, also
+// when it has grown. An array it looks up in an index whatever it knows.
 func (d dialect) picked(column, query string) string {
 	if d == postgres {
 		return column + " = ANY(ARRAY(" + query + "))"
@@ -140,7 +141,8 @@ func (d dialect) bytes() string {
 	return "blob"
 }
 
-// clock is the time of the database in microseconds. What several nodes compare is measured by it: their own clocks differ.
+// clock is the time of the database in microseconds. What several nodes compare is measured by it: their own clocks
+// differ.
 func (d dialect) clock() string {
 	if d == postgres {
 		return postgresClock

@@ -66,7 +66,8 @@ func (v *View) endpointScope(a *args) string {
 // Endpoint returns the endpoint with the id or custom id. It answers not_found.
 func (v *View) Endpoint(ref string) (hookglass.Endpoint, error) { return v.endpoint(ref, "") }
 
-// EndpointToChange is Endpoint for who saves it afterwards: no other change comes in between, and undoes this one or is undone by it.
+// EndpointToChange is Endpoint for who saves it afterwards: no other change comes in between, and undoes this one or is
+// undone by it.
 func (tx *Tx) EndpointToChange(ref string) (hookglass.Endpoint, error) {
 	return tx.endpoint(ref, tx.dialect.forUpdateOf("e"))
 }

@@ -96,7 +96,8 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	if err != nil {
 		return nil, err
 	}
-	// One statement, which a server that knows it need not plan again, as it would one that names the payload by its number.
+	// One statement, which a server that knows it need not plan again, as it would one that names the payload by its
+	// number.
 	found, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
 		var p payloadRow
 		e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error { return scan(append(dest, p.dest()...)...) })
@@ -152,8 +153,9 @@ func (v *View) newestSeq(log eventLog) (int64, error) {
 	return found[0], nil
 }
 
-// EventsAfter returns events in the list form that were captured behind the given Seq, oldest first, at most limit. None
-// is ever added before one that was returned, so the last Seq is where a stream goes on, on any node. Ignored ones are included.
+// EventsAfter returns events in the list form that were captured behind the given Seq, oldest first, at most limit.
+// None is ever added before one that was returned, so the last Seq is where a stream goes on, on any node. Ignored ones
+// are included.
 func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -184,17 +186,19 @@ type EventList struct {
 // EventPage is a page of events in the list form, newest first.
 type EventPage struct {
 	Events []*hookglass.Event
-	// Next is the Before of the page that follows, 0 at the end. A page can be short and yet have a next one: reading ended for its time.
+	// Next is the Before of the page that follows, 0 at the end. A page can be short and yet have a next one: reading
+	// ended for its time.
 	Next int64
-	// Total is how many events the query means, whatever the page; where counting ended for its time, how many were counted by then.
+	// Total is how many events the query means, whatever the page; where counting ended for its time, how many were
+	// counted by then.
 	Total int64
 	Exact bool // Total is not less than it should be
 }
 
 // Events returns a page of an endpoint's events. It answers not_found.
 //
-// Without a filter any page by cursor costs the same. A filter reads the endpoint's events from the newest on until the page
-// is full, for two seconds or list.Patience at most.
+// Without a filter any page by cursor costs the same. A filter reads the endpoint's events from the newest on until the
+// page is full, for two seconds or list.Patience at most.
 func (v *View) Events(ref string, list EventList) (EventPage, error) {
 	patience := searchBudget
 	if list.Patience > 0 {

@@ -12,7 +12,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// BenchmarkEvents reads pages of 25 from an endpoint that holds 100,000 webhooks of 1.5 KB, a minute apart, among as many of others.
+// BenchmarkEvents reads pages of 25 from an endpoint that holds 100,000 webhooks of 1.5 KB, a minute apart, among as
+// many of others.
 func BenchmarkEvents(b *testing.B) {
 	const n = 100_000
 	for name, open := range map[string]func(testing.TB) *store.DB{

@@ -68,8 +68,8 @@ type EventRange struct {
 	upTo    int64
 }
 
-// DeleteEvents does a piece of a deletion and returns what is left of it. The caller goes on with that, in a transaction of its
-// own each time, until it is Done: captures come in between.
+// DeleteEvents does a piece of a deletion and returns what is left of it. The caller goes on with that, in a
+// transaction of its own each time, until it is Done: captures come in between.
 func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 	log, err := tx.eventLog(ref)
 	if err != nil {
@@ -103,8 +103,8 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 	return r, err
 }
 
-// PurgeEvents deletes from the oldest events of an endpoint, a few hundred at most, those that were received before the cutoff.
-// It reports whether there may be more of them.
+// PurgeEvents deletes from the oldest events of an endpoint, a few hundred at most, those that were received before the
+// cutoff. It reports whether there may be more of them.
 func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	e, err := tx.EndpointByNum(d.EndpointNum)
 	if err != nil {
@@ -136,8 +136,8 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 type PurgeDue struct {
 	EndpointNum int64
 	Cutoff      time.Time // what was received before it is to go
-	// Longest says that no account keeps its events longer. Payloads may then wait for the whole range that they are in (see TendPayloads),
-	// where nobody can read them any more.
+	// Longest says that no account keeps its events longer. Payloads may then wait for the whole range that they are in
+	// (see TendPayloads), where nobody can read them any more.
 	Longest bool
 }
 
@@ -158,8 +158,9 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 		) AS d WHERE oldest < cutoff ORDER BY num`, at.UnixMicro(), retention.Microseconds(), int64(math.MaxInt64))
 }
 
-// EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below the floor of one
-// that lives. It reports whether it is done; then a deleted endpoint has left no row behind, and the file of SQLite has shrunk.
+// EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below
+// the floor of one that lives. It reports whether it is done; then a deleted endpoint has left no row behind, and the
+// file of SQLite has shrunk.
 func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	floor := int64(math.MaxInt64)
 	var deleted sql.NullInt64
@@ -224,8 +225,8 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 // shrinkPages bounds the pages of SQLite that one transaction gives back.
 const shrinkPages = 2_000
 
-// shrink gives some of the free pages of SQLite's file back to the file system and reports whether enough is: up to a quarter of
-// the file is kept for the events to come. PostgreSQL does the like by itself.
+// shrink gives some of the free pages of SQLite's file back to the file system and reports whether enough is: up to a
+// quarter of the file is kept for the events to come. PostgreSQL does the like by itself.
 func (tx *Tx) shrink() (done bool, err error) {
 	if tx.dialect == postgres {
 		return true, nil
@@ -245,8 +246,8 @@ func (tx *Tx) shrink() (done bool, err error) {
 	return spare <= shrinkPages, err
 }
 
-// toDelete returns the oldest events of a range that the query means, as many as one transaction may delete, and the seq up to
-// which there are no others.
+// toDelete returns the oldest events of a range that the query means, as many as one transaction may delete, and the
+// seq up to which there are no others.
 func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []int64, reached int64, err error) {
 	a := &args{}
 	text := "SELECT seq, size FROM events WHERE " + tx.dialect.within(a, endpointNum, above, next(upTo))
@@ -273,9 +274,11 @@ func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []in
 	return seqs, upTo, nil
 }
 
-// deleteEvents removes events and keeps the counters right. It returns how many of them were there to be seen until now.
+// deleteEvents removes events and keeps the counters right. It returns how many of them were there to be seen until
+// now.
 //
-// The event rows are locked first and the counters last, in every transaction, and for a moment only: captures wait for them.
+// The event rows are locked first and the counters last, in every transaction, and for a moment only: captures wait for
+// them.
 func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
 	return tx.deleteRows(log, seqs, seqs)
 }
@@ -316,7 +319,8 @@ type erasedRow struct {
 	event        *hookglass.Event // what figures count of it
 }
 
-// eraseRows deletes events of an endpoint with all that belongs to them, of payloads those of bodies, and returns those that were there.
+// eraseRows deletes events of an endpoint with all that belongs to them, of payloads those of bodies, and returns those
+// that were there.
 func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, error) {
 	if len(seqs) == 0 {
 		return nil, nil

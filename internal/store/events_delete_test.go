@@ -103,7 +103,8 @@ func TestARangeIsDeletedPieceByPiece(t *testing.T) {
 	})
 }
 
-// What was deleted at once is unseen at once, and what a crash cuts off is done by the next job: doing it again converges.
+// What was deleted at once is unseen at once, and what a crash cuts off is done by the next job: doing it again
+// converges.
 func TestAllEventsAreDeletedAtOnceAndErasedLater(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
@@ -419,7 +420,8 @@ func TestTimesAreFoundInALargeLog(t *testing.T) {
 	})
 }
 
-// On PostgreSQL another transaction may delete all between two statements. What it counted out is not counted out again.
+// On PostgreSQL another transaction may delete all between two statements. What it counted out is not counted out
+// again.
 func TestAllAreDeletedInTheMidstOfAnotherDeletion(t *testing.T) {
 	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
 	for name, c := range map[string]struct {

@@ -8,7 +8,8 @@ import (
 	"hookglass"
 )
 
-// EventMark is what is to be changed about an event without anybody's having asked for that event: by the actions that run on it.
+// EventMark is what is to be changed about an event without anybody's having asked for that event: by the actions that
+// run on it.
 type EventMark struct {
 	Endpoint hookglass.Endpoint
 	Seq      int64
@@ -24,10 +25,12 @@ type marking struct {
 	fresh         []string // tags that it did not have
 }
 
-// MarkEvents does at once, for many events, what TagEvent and SetIgnored do one by one. It answers not_found where one is gone.
+// MarkEvents does at once, for many events, what TagEvent and SetIgnored do one by one. It answers not_found where one
+// is gone.
 //
-// Events that still have the tags that they were read with, which is nearly all, are tagged by one statement. As everywhere, events are locked
-// first and in their order, then tags, figures and counters, so that no two transactions wait for each other.
+// Events that still have the tags that they were read with, which is nearly all, are tagged by one statement. As
+// everywhere, events are locked first and in their order, then tags, figures and counters, so that no two transactions
+// wait for each other.
 func (tx *Tx) MarkEvents(marks []EventMark) error {
 	marks = mergeMarks(marks)
 	tagged, others, err := tx.tagAsRead(marks)
@@ -105,8 +108,8 @@ func addTags(tags, more []string) (all, fresh []string) {
 	return all, fresh
 }
 
-// tagAsRead tags events whose tags are still those that they had when they were read. It returns the marks that are done, and those that are to be
-// looked at one by one. A mark that changes nothing is neither.
+// tagAsRead tags events whose tags are still those that they had when they were read. It returns the marks that are
+// done, and those that are to be looked at one by one. A mark that changes nothing is neither.
 func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error) {
 	in := input{columns: []inputColumn{{"seq", inputInteger}, {"endpoint", inputInteger}, {"had", inputText}, {"tags", inputText}}}
 	for _, m := range marks {

@@ -13,8 +13,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// Every statement on events and payloads goes by an index, to the rows of its endpoint alone: none reads a table from end to end,
-// and none sorts what it reads.
+// Every statement on events and payloads goes by an index, to the rows of its endpoint alone: none reads a table from
+// end to end, and none sorts what it reads.
 func TestNoStatementReadsATable(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var endpoints []hookglass.Endpoint

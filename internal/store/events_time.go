@@ -7,15 +7,16 @@ import (
 	"hookglass/internal/query"
 )
 
-// clockError is how far the clocks that stamped the events of one endpoint may have been apart, or one have jumped. Events are in
-// the order of their seqs, and so nearly in that of their times: this is how nearly.
+// clockError is how far the clocks that stamped the events of one endpoint may have been apart, or one have jumped.
+// Events are in the order of their seqs, and so nearly in that of their times: this is how nearly.
 const clockError = 24 * time.Hour
 
 // bracketFrom is the number of events from which on it pays to look for the place of a time.
 const bracketFrom = 10_000
 
-// bracket narrows the log and the seq below which a walk begins to where events can be that were received within the bounds of
-// the query. There is no index on times; a binary search over the seqs finds the place, give or take clockError.
+// bracket narrows the log and the seq below which a walk begins to where events can be that were received within the
+// bounds of the query. There is no index on times; a binary search over the seqs finds the place, give or take
+// clockError.
 func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 	if log.endpoint.EventCount < bracketFrom {
 		return nil
@@ -53,8 +54,8 @@ func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 	return nil
 }
 
-// seqAt returns a seq behind which the first event was received at the time, in microseconds, or later, and before which the last
-// was received earlier. Where times are out of order there are several such places, within clockError.
+// seqAt returns a seq behind which the first event was received at the time, in microseconds, or later, and before
+// which the last was received earlier. Where times are out of order there are several such places, within clockError.
 func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	low, high := log.floor, newest
 	for low < high {

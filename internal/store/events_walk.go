@@ -18,7 +18,8 @@ const (
 	deepChunk  = 500
 )
 
-// walk reads the events of one endpoint that a query means, from the newest on, piece by piece, and remembers where it is.
+// walk reads the events of one endpoint that a query means, from the newest on, piece by piece, and remembers where it
+// is.
 type walk struct {
 	v     *View
 	log   eventLog
@@ -251,7 +252,8 @@ func (v *View) nthBelow(log eventLog, below, n int64) (seq int64, more bool, err
 	return found[0], true, nil
 }
 
-// nthAbove returns the seq of the n-th event above a seq; where there are fewer, a seq above all. It reads the index alone.
+// nthAbove returns the seq of the n-th event above a seq; where there are fewer, a seq above all. It reads the index
+// alone.
 func (v *View) nthAbove(log eventLog, above, n int64) (seq int64, err error) {
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
@@ -295,9 +297,9 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	return rows.Err()
 }
 
-// EachEvent calls fn with each event of an endpoint that the query means, in the detail form, oldest first, up to the newest at the
-// time of the call. It reads a few at a time, and holds no transaction while fn runs. It ends with the first error of fn,
-// and with not_found when the endpoint is deleted meanwhile.
+// EachEvent calls fn with each event of an endpoint that the query means, in the detail form, oldest first, up to the
+// newest at the time of the call. It reads a few at a time, and holds no transaction while fn runs. It ends with the
+// first error of fn, and with not_found when the endpoint is deleted meanwhile.
 func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
 	var last int64 // 0: not known yet
 	for above, more := int64(0), true; more; {
@@ -331,7 +333,8 @@ func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string
 	return nil
 }
 
-// next returns a few of the events that SQL selects above a seq and up to another, oldest first, and the seq that it came to.
+// next returns a few of the events that SQL selects above a seq and up to another, oldest first, and the seq that it
+// came to.
 func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*hookglass.Event, reached int64, err error) {
 	high, err := v.nthAbove(log, above, firstChunk)
 	if err != nil {

@@ -58,8 +58,8 @@ func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hook
 	return queryAll(v, scanFlow, query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// FlowByKey returns the flow of a workspace that was made under an idempotency key, and the fingerprint of what was asked for then. It
-// answers not_found.
+// FlowByKey returns the flow of a workspace that was made under an idempotency key, and the fingerprint of what was
+// asked for then. It answers not_found.
 func (v *View) FlowByKey(workspaceID int64, key string) (f hookglass.Flow, fingerprint []byte, err error) {
 	f, err = one(v, "flow", func(scan func(...any) error) (hookglass.Flow, error) {
 		return scanFlow(func(dest ...any) error { return scan(append(dest, &fingerprint)...) })
@@ -156,7 +156,8 @@ func claims(a *args, held []HeldFlow) string {
 	return rows
 }
 
-// SaveFlow stores how far a held flow is. It reports false where its claim was lost or it is deleted: then nothing is stored.
+// SaveFlow stores how far a held flow is. It reports false where its claim was lost or it is deleted: then nothing is
+// stored.
 func (tx *Tx) SaveFlow(h HeldFlow) (bool, error) {
 	progress, err := json.Marshal(h.Progress)
 	if err != nil {
@@ -176,8 +177,9 @@ func (tx *Tx) PurgeFlows(before time.Time, limit int) (more bool, err error) {
 	return n == int64(limit), err
 }
 
-// FlowEvents returns events of several endpoints in the list form behind a Seq, in the order of their capture, and the Seq up to which it has looked: none
-// comes up to there any more. gone lists those of the endpoints that were deleted. The view is a system's.
+// FlowEvents returns events of several endpoints in the list form behind a Seq, in the order of their capture, and the
+// Seq up to which it has looked: none comes up to there any more. gone lists those of the endpoints that were deleted.
+// The view is a system's.
 func (v *View) FlowEvents(endpointNums []int64, after int64, limit int) (events []*hookglass.Event, upTo int64, gone []int64, err error) {
 	if upTo, err = v.NewestOfAll(); err != nil {
 		return nil, 0, nil, err

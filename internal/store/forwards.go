@@ -20,8 +20,8 @@ type ForwardQueue struct {
 	FirstAt      time.Time              // when the first of them is due
 }
 
-// ForwardQueues lists the targets with deliveries that are not final, by their ids. It finds each by one look into an index, however
-// much waits for it.
+// ForwardQueues lists the targets with deliveries that are not final, by their ids. It finds each by one look into an
+// index, however much waits for it.
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, `WITH RECURSIVE q (target) AS (
 			SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL ORDER BY f.target, f.due_at, f.num LIMIT 1)
@@ -69,8 +69,9 @@ func (d dialect) waiting(condition string) string {
 		" ORDER BY due_at, num LIMIT $3" + lock + ") "
 }
 
-// ClaimForwards takes deliveries to a target that are due at a time, the first due first, for as long as a lease. Those whose lease has
-// ended are among them. A claim is also a time, because one that a crash of the database took back must not have the number of the next.
+// ClaimForwards takes deliveries to a target that are due at a time, the first due first, for as long as a lease. Those
+// whose lease has ended are among them. A claim is also a time, because one that a crash of the database took back must
+// not have the number of the next.
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
 		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
@@ -101,8 +102,9 @@ func readAttempts(num int64, text []byte) (attempts []hookglass.ForwardAttempt, 
 	return attempts, nil
 }
 
-// SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again, NextAt. It returns for
-// each whether it was stored. The others' claims were lost meanwhile, or their events deleted; one may be there with the claim that is lost and with its next.
+// SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again,
+// NextAt. It returns for each whether it was stored. The others' claims were lost meanwhile, or their events deleted;
+// one may be there with the claim that is lost and with its next.
 func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	in := input{columns: []inputColumn{
 		{"num", inputInteger}, {"claim", inputInteger}, {"state", inputText}, {"due_at", inputInteger}, {"status", inputInteger}, {"attempts", inputBytes}, {"finished_at", inputInteger},
@@ -132,8 +134,8 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	return stored, err
 }
 
-// AddForwardEvidence stores what the last attempts of deliveries sent and were answered, of those that have it. It belongs into the transaction
-// that settles them.
+// AddForwardEvidence stores what the last attempts of deliveries sent and were answered, of those that have it. It
+// belongs into the transaction that settles them.
 func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 	in := input{columns: []inputColumn{{"forward", inputInteger}, {"event", inputInteger}, {"attempt", inputInteger}, {"record", inputBytes}}}
 	for _, c := range settled {
@@ -157,15 +159,16 @@ func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, erro
 		WHERE target = $1 AND `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
-// RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to, but for what a target asked for. One
-// that came after that time itself came before the clock went back.
+// RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to, but for what a
+// target asked for. One that came after that time itself came before the clock went back.
 func (tx *Tx) RecallForwards(now, beyond time.Time) error {
 	_, err := tx.exec(`UPDATE forwards SET due_at = $1 WHERE due_at > $2 AND (state <> 'pending' OR attempts IS NULL OR created_at > $2 OR due_at > $3)`,
 		now.UnixMicro(), beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro())
 	return err
 }
 
-// CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It answers not_found.
+// CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It
+// answers not_found.
 func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.Time) (hookglass.ForwardingTarget, error) {
 	err := tx.change("forwarding target", `UPDATE forwarding_targets SET failures = failures + cast($2 AS bigint), failing_from = coalesce(failing_from, cast($3 AS bigint)) WHERE id = $1`,
 		targetID, n, at.UnixMicro())
@@ -187,7 +190,8 @@ func (tx *Tx) PauseForwardingTarget(targetID int64, at time.Time, reason string)
 	return tx.change("forwarding target", "UPDATE forwarding_targets SET paused_at = $2, pause_reason = $3 WHERE id = $1", targetID, at.UnixMicro(), reason)
 }
 
-// EventsBySeq returns the events with the given seqs that are there still, those of at most maxSize bytes with their payloads.
+// EventsBySeq returns the events with the given seqs that are there still, those of at most maxSize bytes with their
+// payloads.
 func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Event, error) {
 	a := &args{}
 	events, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
@@ -236,7 +240,8 @@ func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hook
 	}
 }
 
-// Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not 0. It answers not_found.
+// Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not
+// 0. It answers not_found.
 func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -254,8 +259,8 @@ func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookgl
 	return queryAll(v, forwardOf(t), query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// Forward returns the delivery of an event to a target of an endpoint, with what each attempt sent and what was answered, as far as that is
-// kept. It answers not_found.
+// Forward returns the delivery of an event to a target of an endpoint, with what each attempt sent and what was
+// answered, as far as that is kept. It answers not_found.
 func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f hookglass.Forward, evidence []hookglass.ForwardEvidence, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {

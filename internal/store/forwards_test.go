@@ -99,8 +99,8 @@ func TestTheQueueIsReadByItsIndexes(t *testing.T) {
 	})
 }
 
-// A crash of the database can take a claim back, which nobody waited for the disk with. What the one who had it makes of the delivery is not taken for
-// that of the next claim, also when both are written down together.
+// A crash of the database can take a claim back, which nobody waited for the disk with. What the one who had it makes
+// of the delivery is not taken for that of the next claim, also when both are written down together.
 func TestAClaimThatWasTakenBackIsNotTheNext(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)

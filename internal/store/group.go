@@ -20,7 +20,8 @@ const (
 	groupBytes = 16 << 20
 
 	// sharedOps is the bound where the database is another process: while it works on one group, the senders of the
-	// others are served. Groups of all that wait would have the two processes take turns. Its bytes travel while all nodes wait.
+	// others are served. Groups of all that wait would have the two processes take turns. Its bytes travel while all
+	// nodes wait.
 	sharedOps   = 64
 	sharedBytes = 4 << 20
 )
@@ -70,9 +71,9 @@ const (
 	opGivenUp
 )
 
-// submit queues the op and waits for its commit. When the context ends while the op still waits it is
-// withdrawn; when the writer has it already the outcome is not known to the caller. In either case an update does not run any more when submit
-// returns, so that the caller may use what it wrote to.
+// submit queues the op and waits for its commit. When the context ends while the op still waits it is withdrawn; when
+// the writer has it already the outcome is not known to the caller. In either case an update does not run any more when
+// submit returns, so that the caller may use what it wrote to.
 func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 	mu.RLock()
 	if *closed {
@@ -117,8 +118,9 @@ func weight(ev *hookglass.Event) int64 {
 	return bytes
 }
 
-// take returns the first op and those that wait behind it, at most so many, and as many as reach a number of bytes. Yielding a few times lets senders that were
-// just answered come back with their next request, which fills the group at no cost to a lone one.
+// take returns the first op and those that wait behind it, at most so many, and as many as reach a number of bytes.
+// Yielding a few times lets senders that were just answered come back with their next request, which fills the group at
+// no cost to a lone one.
 func take(queue <-chan *op, first *op, most int, mostBytes int64) []*op {
 	ops := make([]*op, 0, 64)
 	var bytes int64

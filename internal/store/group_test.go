@@ -304,7 +304,8 @@ func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
 	t.Errorf("captures still wait: %v", last)
 }
 
-// Where there are other nodes a group is put together when theirs have ended, of all that came until then but for what was given up.
+// Where there are other nodes a group is put together when theirs have ended, of all that came until then but for what
+// was given up.
 func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	var mu sync.Mutex
@@ -382,7 +383,8 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	}
 }
 
-// Who waits for the counters of an endpoint, which another transaction holds, does not keep the turn of all others meanwhile.
+// Who waits for the counters of an endpoint, which another transaction holds, does not keep the turn of all others
+// meanwhile.
 func TestCapturesOfOthersDoNotWaitForAnEndpointThatIsHeld(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	db, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})

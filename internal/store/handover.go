@@ -7,16 +7,19 @@ import (
 	"hookglass"
 )
 
-// What follows a captured event is stored with it, and usually the node that captured it is the one to begin it. So a capture asks who works such things
-// on its node before it is stored. Where there is room they are stored as claimed, and handed over with the event when both are on disk: nobody looks for
-// them, claims them or loads the event again. All else waits in the tables for whoever comes.
+// What follows a captured event is stored with it, and usually the node that captured it is the one to begin it. So a
+// capture asks who works such things on its node before it is stored. Where there is room they are stored as claimed,
+// and handed over with the event when both are on disk: nobody looks for them, claims them or loads the event again.
+// All else waits in the tables for whoever comes.
 
-// Taker begins at once what follows webhooks that this process captures. Its methods return without waiting for anything.
+// Taker begins at once what follows webhooks that this process captures. Its methods return without waiting for
+// anything.
 type Taker[W any] interface {
-	// Offer is asked before an event is stored whether what follows it can begin at once, and until when it is claimed then, a delivery for its target's
-	// timeout longer; zero: it can not. account is 0 for a temporary endpoint.
+	// Offer is asked before an event is stored whether what follows it can begin at once, and until when it is claimed
+	// then, a delivery for its target's timeout longer; zero: it can not. account is 0 for a temporary endpoint.
 	Offer(account int64, event *hookglass.Event) (until time.Time)
-	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored. The event is the taker's own.
+	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored.
+	// The event is the taker's own.
 	Take(account int64, event *hookglass.Event, work []W)
 }
 
@@ -33,8 +36,8 @@ type takers struct {
 	tasks    map[TaskKind]Taker[Task]
 }
 
-// HandForwards hands deliveries over to t from now on, to nobody when it is nil. When it returns no other is asked any more; one that
-// was asked before is still told what came of that.
+// HandForwards hands deliveries over to t from now on, to nobody when it is nil. When it returns no other is asked any
+// more; one that was asked before is still told what came of that.
 func (db *DB) HandForwards(t Taker[HandedForward]) {
 	db.takers.mu.Lock()
 	defer db.takers.mu.Unlock()
@@ -67,8 +70,8 @@ func offer[W any](t Taker[W], c *captureOp) (o offered[W]) {
 	return o
 }
 
-// crowdOps is from how many captures at a time nothing is handed over: there is a crowd of senders, who wait, and what follows can wait in its tables, from
-// where it is taken with rests.
+// crowdOps is from how many captures at a time nothing is handed over: there is a crowd of senders, who wait, and what
+// follows can wait in its tables, from where it is taken with rests.
 const crowdOps = 8
 
 // offer asks the takers for what follows the captures among the ops.
@@ -96,7 +99,8 @@ func (db *DB) offer(ops []*op) {
 	}
 }
 
-// handed returns what is to be called when the sender has been answered, which may change the event: it hands over what was stored.
+// handed returns what is to be called when the sender has been answered, which may change the event: it hands over what
+// was stored.
 func (c *captureOp) handed(stored bool) (take []func()) {
 	if c.forwards.taker != nil {
 		take = append(take, c.forwards.handed(c, stored))
@@ -193,7 +197,8 @@ func unhand(ops []*op) {
 // handedForward are the columns of a delivery that is handed over: of a row s that has it, and handedTarget.
 const handedForward = "s.num, s.event, s.claim, s.created_at, " + handedTarget
 
-// handedTarget are the columns of what decides whether a delivery may go: of its target t, and the endpoint e and account a of that.
+// handedTarget are the columns of what decides whether a delivery may go: of its target t, and the endpoint e and
+// account a of that.
 const handedTarget = `t.id, e.num, e.id, t.name, t.url, t.timeout_seconds, t.retry_count, t.failures,
 	coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)`
 

@@ -132,7 +132,8 @@ func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
 				return nil
 			})
 		}
-		// What was not handed over waits: mails, tasks of a kind that nobody takes, and what is for a target that is paused.
+		// What was not handed over waits: mails, tasks of a kind that nobody takes, and what is for a target that is
+		// paused.
 		writing(t, db, func(tx *store.Tx) error {
 			mails, err := tx.ClaimTasks(store.TaskActions, b.Num, 100, time.Minute)
 			schemas, e := tx.ClaimTasks(store.TaskSchema, a.Num, 100, time.Minute)
@@ -148,7 +149,8 @@ func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
 	})
 }
 
-// Where many senders wait, what follows their webhooks waits in the tables. The embedded database makes its groups by itself.
+// Where many senders wait, what follows their webhooks waits in the tables. The embedded database makes its groups by
+// itself.
 func TestACrowdOfCapturesHandsNothingOver(t *testing.T) {
 	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
 	e := newEndpoint(t, db)

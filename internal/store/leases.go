@@ -9,8 +9,8 @@ import (
 // taskKinds are all kinds of tasks.
 var taskKinds = []TaskKind{TaskActions, TaskSignature, TaskVerdict, TaskSchema}
 
-// EndLeases makes due at once what another process had in hand, deliveries and tasks, which has died: for a process that has an embedded database
-// for itself, before it works. On PostgreSQL it does nothing, for others may be at work.
+// EndLeases makes due at once what another process had in hand, deliveries and tasks, which has died: for a process
+// that has an embedded database for itself, before it works. On PostgreSQL it does nothing, for others may be at work.
 func (db *DB) EndLeases(ctx context.Context) error {
 	if db.dialect == postgres {
 		return nil

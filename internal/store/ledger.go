@@ -10,11 +10,13 @@ import (
 	"hookglass"
 )
 
-// handover is how long after a target was made or changed an event may still be captured by a node that has not heard of it.
+// handover is how long after a target was made or changed an event may still be captured by a node that has not heard
+// of it.
 const handover = 10 * time.Second
 
-// Ledger adds up what became of the events of an endpoint that were received from one time up to another, which is not included. Both are whole
-// minutes, and whole hours where figures by minutes are not kept any more. Bodies are not read. It answers not_found.
+// Ledger adds up what became of the events of an endpoint that were received from one time up to another, which is not
+// included. Both are whole minutes, and whole hours where figures by minutes are not kept any more. Bodies are not
+// read. It answers not_found.
 func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err error) {
 	w, all, err := v.ledgerWindow(ref, from, to)
 	if err != nil {
@@ -77,8 +79,8 @@ func (w ledgerWindow) count(p ledgerPiece) (n int64, err error) {
 	return n, err
 }
 
-// kept counts the events of a piece and what their senders were answered. Of a whole piece the usual answer is what is left of all: the others are in an
-// index of their own.
+// kept counts the events of a piece and what their senders were answered. Of a whole piece the usual answer is what is
+// left of all: the others are in an index of their own.
 func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err error) {
 	usual, condition, ignored := int64(0), "", "count(ignored)"
 	if p.whole {
@@ -235,8 +237,8 @@ func (w ledgerWindow) runs(p ledgerPiece) ([]tally, error) {
 		w.table(a, p)+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
 }
 
-// missed is the condition that an event of a table w without a report is somebody's to deliver through the tunnel: it fell into an outage, or a
-// session that is there has it or will get it.
+// missed is the condition that an event of a table w without a report is somebody's to deliver through the tunnel: it
+// fell into an outage, or a session that is there has it or will get it.
 func missed(endpoint string) string {
 	return "(EXISTS (SELECT 1 FROM tunnel_gaps g WHERE g.endpoint = " + endpoint + " AND w.seq > g.from_seq AND (g.to_seq IS NULL OR w.seq <= g.to_seq)) OR " +
 		"EXISTS (SELECT 1 FROM tunnel_subscriptions s WHERE s.endpoint = " + endpoint + " AND w.seq > s.begins))"

@@ -13,8 +13,9 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// The ledger of an endpoint with many events, which is counted by ranges of seqs, is that of one with few, of which each event is asked: whatever the
-// order of their times is, whatever became of them, and for windows that begin and end anywhere.
+// The ledger of an endpoint with many events, which is counted by ranges of seqs, is that of one with few, of which
+// each event is asked: whatever the order of their times is, whatever became of them, and for windows that begin and
+// end anywhere.
 func TestTheLedgerOfManyEventsIsThatOfFew(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for seed := range uint64(4) {

@@ -14,8 +14,9 @@ const (
 	ledgerAttempts = 20 // reports and replays of one event, the newest
 )
 
-// LedgerLines lists what became of single events of an endpoint that were received from one time up to another, oldest first, those behind a Seq. next
-// is the Seq behind which others follow, 0 at the end. A page can be short and yet have a next one: large bodies take their time. It answers not_found.
+// LedgerLines lists what became of single events of an endpoint that were received from one time up to another, oldest
+// first, those behind a Seq. next is the Seq behind which others follow, 0 at the end. A page can be short and yet have
+// a next one: large bodies take their time. It answers not_found.
 func (v *View) LedgerLines(ref string, from, to time.Time, after int64, limit int) (lines []hookglass.LedgerLine, next int64, err error) {
 	w, _, err := v.ledgerWindow(ref, from, to)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"hookglass"
 )
 
-// sparse is how many seqs may lie between two events of an endpoint, on average, for it to pay to read all deliveries of their range rather than those
-// of each event.
+// sparse is how many seqs may lie between two events of an endpoint, on average, for it to pay to read all deliveries
+// of their range rather than those of each event.
 const sparse = 4
 
 // targets counts how events stand with forwarding targets; kept are the events of each piece.
@@ -63,7 +63,8 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 	return nil
 }
 
-// owed counts the events of a piece that came when a target had been enabled and unchanged, and were not handed over to it.
+// owed counts the events of a piece that came when a target had been enabled and unchanged, and were not handed over to
+// it.
 func (w ledgerWindow) owed(p ledgerPiece, t hookglass.ForwardingTarget) (n int64, err error) {
 	since := t.UpdatedAt.Add(handover)
 	if p.whole {
@@ -125,8 +126,8 @@ func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
 		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.values...)
 }
 
-// forwardsBetween counts the deliveries of events from one seq to another. It reads indexes alone, and rows where something is pending: what is delivered is
-// what is left of all.
+// forwardsBetween counts the deliveries of events from one seq to another. It reads indexes alone, and rows where
+// something is pending: what is delivered is what is left of all.
 func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 	// Also the targets that are gone: one look into an index for each target of the installation.
 	own, err := queryAll(w.v, scanNum, `WITH RECURSIVE q (target) AS (

@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// The ledger is added up from books that can disagree: a row that vanishes without having been counted, and a delivery that nothing would ever go on
-// with, are named.
+// The ledger is added up from books that can disagree: a row that vanishes without having been counted, and a delivery
+// that nothing would ever go on with, are named.
 func TestTheLedgerNamesWhatWasLost(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)

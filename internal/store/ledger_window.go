@@ -21,15 +21,15 @@ type ledgerWindow struct {
 // ledgerSpot is where the events of some minutes lie.
 type ledgerSpot struct{ from, to, low, high int64 }
 
-// ledgerPiece is a range of seqs, neither bound included. Of a whole one every event was received in the time, so that it is counted without reading the
-// events; of another each is asked when it was.
+// ledgerPiece is a range of seqs, neither bound included. Of a whole one every event was received in the time, so that
+// it is counted without reading the events; of another each is asked when it was.
 type ledgerPiece struct {
 	above, below int64
 	whole        bool
 }
 
-// ledgerWindow finds the pieces, and adds up the figures of the time. Where the figures place all events by their seqs, the pieces are one that is
-// whole and those at its ends in which events of different times are mixed.
+// ledgerWindow finds the pieces, and adds up the figures of the time. Where the figures place all events by their seqs,
+// the pieces are one that is whole and those at its ends in which events of different times are mixed.
 func (v *View) ledgerWindow(ref string, from, to time.Time) (w ledgerWindow, all hookglass.Figures, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -143,7 +143,8 @@ func (w ledgerWindow) hull() ledgerPiece {
 	return h
 }
 
-// since parts a whole piece by a time: all events of late were received after it, those of mixed may have been, and no others.
+// since parts a whole piece by a time: all events of late were received after it, those of mixed may have been, and no
+// others.
 func (w ledgerWindow) since(p ledgerPiece, at time.Time) (late, mixed ledgerPiece) {
 	minute, low, high := at.Unix()/60, int64(math.MaxInt64), p.above
 	for _, s := range w.spots {

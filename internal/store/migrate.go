@@ -58,8 +58,8 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 	return db.engine.update(ctx, func(*sql.Tx) (mayBeLost bool, err error) { return false, nil })
 }
 
-// SchemaVersion returns the version of the schema in the database, 0 where there is none, and the one this program needs. It
-// changes nothing.
+// SchemaVersion returns the version of the schema in the database, 0 where there is none, and the one this program
+// needs. It changes nothing.
 func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	provider, err := db.migrations()
 	if err != nil {

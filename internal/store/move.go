@@ -19,9 +19,10 @@ import (
 	"unicode/utf8"
 )
 
-// A move fills an empty PostgreSQL database from an embedded one, row for row. internal/move says what is copied when and compared with
-// what; here is the SQL of both sides. Rows travel as tuples of PostgreSQL's binary COPY, which are canonical: the same row has the same
-// bytes whichever database it comes from, so a digest of the tuple is a digest of the row.
+// A move fills an empty PostgreSQL database from an embedded one, row for row. internal/move says what is copied when
+// and compared with what; here is the SQL of both sides. Rows travel as tuples of PostgreSQL's binary COPY, which are
+// canonical: the same row has the same bytes whichever database it comes from, so a digest of the tuple is a digest of
+// the row.
 
 // MoveTable is a table that a move copies, and which of its columns are its key. Rows come in the order of that.
 type MoveTable struct {
@@ -35,7 +36,8 @@ type MovedRow struct {
 	Tuple []byte
 }
 
-// queueKey is the key of a job that is still to be done. Jobs get new ids in the destination, so no comparison looks at it.
+// queueKey is the key of a job that is still to be done. Jobs get new ids in the destination, so no comparison looks at
+// it.
 var queueKey = []Column{{"id", IntColumn}}
 
 // Queue reports whether the table stands for the jobs that are still to be done.
@@ -170,14 +172,16 @@ func appendTuple(b []byte, columns []Column, values []any) ([]byte, error) {
 	return b, nil
 }
 
-// MoveSource reads an embedded database that nobody writes to meanwhile: other processes that try are refused until it is closed.
+// MoveSource reads an embedded database that nobody writes to meanwhile: other processes that try are refused until it
+// is closed.
 type MoveSource struct {
 	tx     *sql.Tx
 	tables []MoveTable
 	schema int64
 }
 
-// OpenMoveSource begins to read. db must be an embedded database, which is good for nothing else until the source is closed.
+// OpenMoveSource begins to read. db must be an embedded database, which is good for nothing else until the source is
+// closed.
 func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
 	if db.dialect != sqliteDialect {
 		return nil, errors.New("store: only an embedded database can be moved")
@@ -248,8 +252,9 @@ func (s *MoveSource) Count(ctx context.Context, t MoveTable) (n int64, err error
 	return n, classify(s.tx.QueryRowContext(ctx, query).Scan(&n))
 }
 
-// Mark tells this database in its present state from others and from itself before and after it was served: it is made of the first
-// account's birth, the ids given away and the newest job. What changes no id shows in the comparison of the rows.
+// Mark tells this database in its present state from others and from itself before and after it was served: it is made
+// of the first account's birth, the ids given away and the newest job. What changes no id shows in the comparison of
+// the rows.
 func (s *MoveSource) Mark(ctx context.Context) ([]byte, error) {
 	counters, err := s.Counters(ctx)
 	if err != nil {
@@ -369,7 +374,8 @@ func (s *MoveSource) jobs(ctx context.Context, t MoveTable, after []byte) iter.S
 	}
 }
 
-// scanJob reads a job in the form that both databases keep: one spells its arguments anew, the other has milliseconds alone.
+// scanJob reads a job in the form that both databases keep: one spells its arguments anew, the other has milliseconds
+// alone.
 func scanJob(scan func(...any) error) (row MovedRow, err error) {
 	var id, priority, attempts int64
 	var kind, args, queue string

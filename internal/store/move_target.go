@@ -46,8 +46,8 @@ type MoveTarget struct {
 	tables []MoveTable
 }
 
-// OpenMoveTarget takes a migrated PostgreSQL database for filling until the target is closed. It answers ErrMoveBusy when somebody
-// else has it.
+// OpenMoveTarget takes a migrated PostgreSQL database for filling until the target is closed. It answers ErrMoveBusy
+// when somebody else has it.
 func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 	e, ok := db.engine.(*postgresEngine)
 	if !ok {
@@ -88,9 +88,9 @@ func (t *MoveTarget) Close() error {
 	return t.conn.Close(ctx)
 }
 
-// Begin prepares the database for the tables of the source, or continues what an earlier call began for the same mark, and returns how
-// far each table is. restart empties first what an earlier move put there. It answers ErrNotEmpty where there is data that no move put
-// there, ErrMoveForeign and ErrMoveSource.
+// Begin prepares the database for the tables of the source, or continues what an earlier call began for the same mark,
+// and returns how far each table is. restart empties first what an earlier move put there. It answers ErrNotEmpty where
+// there is data that no move put there, ErrMoveForeign and ErrMoveSource.
 func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte, restart bool) (progress map[string]MoveProgress, complete bool, err error) {
 	present, err := postgres.catalog(ctx, t.db.read)
 	if err != nil {
@@ -129,8 +129,9 @@ func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte,
 	return progress, complete, classify(err)
 }
 
-// housekeeping are the tables that a server fills on a database in which nobody has made anything yet, and that say nothing of anybody.
-// One may have been started on the destination before the move, or where a move was cut off before it could claim the destination.
+// housekeeping are the tables that a server fills on a database in which nobody has made anything yet, and that say
+// nothing of anybody. One may have been started on the destination before the move, or where a move was cut off before
+// it could claim the destination.
 var housekeeping = []string{queueTable.Name, "rate_limits", "rollup_cursor", "tunnel_nodes"}
 
 func (t *MoveTarget) mustBeEmpty(ctx context.Context, tx pgx.Tx) error {
@@ -187,11 +188,12 @@ var (
 	copyTail = []byte{0xff, 0xff}
 )
 
-// Append stores tuples, and in the same transaction how far the table is with them: after a crash both are there or neither.
+// Append stores tuples, and in the same transaction how far the table is with them: after a crash both are there or
+// neither.
 func (t *MoveTarget) Append(ctx context.Context, table MoveTable, tuples []byte, p MoveProgress) error {
 	err := pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
-		// A crash may lose the last batches; what is lost is copied again. The last commit of the move waits for the disk, and with it
-		// for all before it.
+		// A crash may lose the last batches; what is lost is copied again. The last commit of the move waits for the
+		// disk, and with it for all before it.
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
 			return err
 		}
@@ -262,7 +264,8 @@ func (t *MoveTarget) Counters(ctx context.Context) (map[string]int64, error) {
 	return counters, classify(err)
 }
 
-// Complete says that all is there and was compared: from now on the database may be served. It returns when everything is on disk.
+// Complete says that all is there and was compared: from now on the database may be served. It returns when everything
+// is on disk.
 func (t *MoveTarget) Complete(ctx context.Context) error {
 	_, err := t.conn.Exec(ctx, "UPDATE moves SET state = $1, finished_at = $2 WHERE id = 1", moveComplete, now().UnixMicro())
 	return classify(err)
@@ -341,13 +344,15 @@ func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
 	}
 }
 
-// Unfinished reports whether the database is being filled from another and not all of it is there yet: nobody may serve it.
+// Unfinished reports whether the database is being filled from another and not all of it is there yet: nobody may serve
+// it.
 func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
 	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM moves WHERE state <> $1)", moveComplete).Scan(&unfinished)
 	return unfinished, classify(err)
 }
 
-// Virgin answers ErrMoveForeign where a database that holds none of our tables holds others: they are another program's. It changes nothing.
+// Virgin answers ErrMoveForeign where a database that holds none of our tables holds others: they are another
+// program's. It changes nothing.
 func (db *DB) Virgin(ctx context.Context) error {
 	var name string
 	err := db.read.QueryRowContext(ctx, `SELECT coalesce(min(table_name), '') FROM information_schema.tables

@@ -11,7 +11,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// What must not be forgotten is tried until the storage answers, or the caller's time is over. What it refuses for another reason is not.
+// What must not be forgotten is tried until the storage answers, or the caller's time is over. What it refuses for
+// another reason is not.
 func TestWhatMustNotBeForgottenIsTriedUntilTheStorageAnswers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		away := &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "away"}

@@ -14,7 +14,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// PostgreSQL plans a statement once for many times, at first while its tables are empty. What is planned then must do when they have grown.
+// PostgreSQL plans a statement once for many times, at first while its tables are empty. What is planned then must do
+// when they have grown.
 func TestPlansOfAnEmptyDatabaseGoByIndexes(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	db := storetest.Open(t, store.Config{URL: dsn})

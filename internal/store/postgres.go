@@ -116,10 +116,12 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 		"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 		"lock_timeout":                        strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 		"idle_in_transaction_session_timeout": "10000",
-		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement has an index to go by.
+		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement
+		// has an index to go by.
 		"enable_seqscan": "off",
 		"jit":            "off", // what reads a table all the same counts as so dear that it would be compiled first
-		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what that node says.
+		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what
+		// that node says.
 		"tcp_keepalives_idle":     "8",
 		"tcp_keepalives_interval": "4",
 		"tcp_keepalives_count":    "3",
@@ -133,8 +135,9 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 	return pool, nil
 }
 
-// checkDurable refuses a server on which no session can be durable, and warns of one that as a whole is not: a throw-away database is somebody's choice,
-// which everybody who looks at the log, /readyz or doctor is to know of (docs/decisions/0032).
+// checkDurable refuses a server on which no session can be durable, and warns of one that as a whole is not: a
+// throw-away database is somebody's choice, which everybody who looks at the log, /readyz or doctor is to know of
+// (docs/decisions/0032).
 func checkDurable(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	facts, err := durability(ctx, pool)
 	if err != nil {
@@ -194,7 +197,8 @@ func (e *postgresEngine) announce(topics []string) {
 	}
 }
 
-// notify does not wait for the disk: a listener that outlives the server's crash connects anew, and then everything may have changed.
+// notify does not wait for the disk: a listener that outlives the server's crash connects anew, and then everything may
+// have changed.
 const notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
 
 // announceEvery bounds how often a node notifies: NOTIFY makes commits of all nodes wait for each other.

@@ -57,9 +57,10 @@ func (n *neighbours) met(met bool) {
 // turnFree returns when no group is under way, and whether one was.
 const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN false ELSE pg_advisory_xact_lock_shared($1) IS NOT NULL END`
 
-// letPass waits for the group of another node that is under way, and reports whether there was one. What would wait for it on the server, a group of a few,
-// waits here instead and grows: fewer and larger groups are less work for the server that all nodes share. Nothing is kept from others meanwhile, as by a node
-// that freezes with the turn; so another group may come first all the same.
+// letPass waits for the group of another node that is under way, and reports whether there was one. What would wait for
+// it on the server, a group of a few, waits here instead and grows: fewer and larger groups are less work for the
+// server that all nodes share. Nothing is kept from others meanwhile, as by a node that freezes with the turn; so
+// another group may come first all the same.
 func (e *postgresEngine) letPass() (met bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -106,7 +107,8 @@ func (e *postgresEngine) group(ops []*op) {
 	settle(e.db, ops, began)
 }
 
-// insert commits all captures of the groups in one transaction and one round trip, but for those whose endpoint is gone.
+// insert commits all captures of the groups in one transaction and one round trip, but for those whose endpoint is
+// gone.
 func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	// Not the context of any one op: the group commits for all of them. The server ends what hangs.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -137,11 +139,12 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	return nil
 }
 
-// stuckAfter is when a group that still has the lock is one of which the server waits for the rest: its node gave it up after 10 s. A variable for tests.
+// stuckAfter is when a group that still has the lock is one of which the server waits for the rest: its node gave it up
+// after 10 s. A variable for tests.
 var stuckAfter = 11 * time.Second
 
-// makeWay ends what holds the lock of captures and says no more, as when its machine stands still in the middle of a group. None of the
-// server's time limits applies while it waits for the rest of a message.
+// makeWay ends what holds the lock of captures and says no more, as when its machine stands still in the middle of a
+// group. None of the server's time limits applies while it waits for the rest of a message.
 func (e *postgresEngine) makeWay() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -18,7 +18,8 @@ import (
 // statement is a prepared statement and the name that it has on each connection.
 type statement struct{ name, text string }
 
-// The statements of a group of captures. A bump of an endpoint that is gone fails, and with it the group: it divides by zero.
+// The statements of a group of captures. A bump of an endpoint that is gone fails, and with it the group: it divides by
+// zero.
 var (
 	captureBump = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
 	captureTurn = statement{"capture_turn", "SELECT pg_advisory_xact_lock($1)"}
@@ -27,16 +28,17 @@ var (
 	captureEvent   = statement{"capture_event", "INSERT INTO events (" + capturedEvent + ") VALUES (" + placeholders(capturedEvent) + ") RETURNING seq"}
 	capturePayload = statement{"capture_payload", "INSERT INTO payloads (seq, " + capturedPayload + ") VALUES (currval('events_seq_seq'), " + placeholders(capturedPayload) + ")"}
 
-	// More are copied, which takes half the processor time of it (docs/decisions/0030). A copy evaluates nothing but defaults, so the events' numbers come from
-	// their identity, and those of their payloads from another sequence, which captureNumber sets to the first of the $1 and returns.
-	// The table is locked before numbers are taken, which [tending.drop] relies on.
+	// More are copied, which takes half the processor time of it (docs/decisions/0030). A copy evaluates nothing but
+	// defaults, so the events' numbers come from their identity, and those of their payloads from another sequence,
+	// which captureNumber sets to the first of the $1 and returns. The table is locked before numbers are taken, which
+	// [tending.drop] relies on.
 	captureTable    = statement{"capture_table", "SELECT FROM payloads WHERE false"}
 	captureEvents   = statement{"capture_events", "COPY events (" + capturedEvent + ") FROM STDIN BINARY"}
 	captureNumber   = statement{"capture_number", "SELECT setval('payloads_seq_seq', currval('events_seq_seq') - cast($1 AS bigint) + 1, false)"}
 	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
 
-	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is claimed until $5,
-	// where that is not 0, and returned then.
+	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is
+	// claimed until $5, where that is not 0, and returned then.
 	captureForwards = statement{"capture_forwards", `WITH w AS (
 			SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
 			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
@@ -64,8 +66,8 @@ var (
 const (
 	// copiedFrom is the number of events in a group from which copying takes less than inserting.
 	copiedFrom = 4
-	// copiedBytes bounds what is copied. Rows that are copied travel while the lock is held, and arguments before it is asked for: what is large
-	// must not have everybody wait for one node's network.
+	// copiedBytes bounds what is copied. Rows that are copied travel while the lock is held, and arguments before it is
+	// asked for: what is large must not have everybody wait for one node's network.
 	copiedBytes = 512 << 10
 )
 
@@ -102,8 +104,8 @@ func noTurn(err error) bool {
 	return errors.As(err, &failed) && (failed.Code == lockTimeout || failed.Code == queryCanceled)
 }
 
-// sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When the endpoint of one of the
-// groups is gone it returns that group, and nothing was stored.
+// sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When
+// the endpoint of one of the groups is gone it returns that group, and nothing was stored.
 func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at time.Time) (gone *endpointGroup, err error) {
 	for _, s := range captureAll {
 		if _, err := conn.Prepare(ctx, s.name, s.text); err != nil { // asks the server once for a connection
@@ -140,8 +142,9 @@ type captureAnswer struct {
 	failed   *pgconn.PgError
 }
 
-// exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is closed. What the server
-// is at for it is canceled: what comes too late must not be stored beside what its sender sends again.
+// exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is
+// closed. What the server is at for it is canceled: what comes too late must not be stored beside what its sender sends
+// again.
 func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints int) (answer captureAnswer, err error) {
 	conn := c.PgConn()
 	defer func() {
@@ -167,7 +170,8 @@ func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints in
 	return answer, conn.Conn().SetDeadline(time.Time{})
 }
 
-// read reads until the server is ready for the next. An error ends what it executes, and it skips the rest of the message.
+// read reads until the server is ready for the next. An error ends what it executes, and it skips the rest of the
+// message.
 func (m *captureMessage) read(from *pgproto3.Frontend, types *pgtype.Map, endpoints int, a *captureAnswer) error {
 	for {
 		message, err := from.Receive()

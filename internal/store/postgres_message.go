@@ -12,8 +12,9 @@ import (
 	"hookglass"
 )
 
-// captureMessage is what a group of captures says to the server, all at once: statements, their arguments and rows in the extended protocol, and
-// one synchronisation at the end, which makes one transaction of them. pgx copies rows only where it has waited for the answer before.
+// captureMessage is what a group of captures says to the server, all at once: statements, their arguments and rows in
+// the extended protocol, and one synchronisation at the end, which makes one transaction of them. pgx copies rows only
+// where it has waited for the answer before.
 type captureMessage struct {
 	b      []byte
 	begun  int // where the message begins that holds rows
@@ -52,7 +53,8 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (captures 
 			m.bindRow(capturePayload, portal('p', i), m.payload, c.event)
 		}
 	}
-	// Rows of counters, in the order of their endpoints, before the lock: who waits for one must not have all nodes wait.
+	// Rows of counters, in the order of their endpoints, before the lock: who waits for one must not have all nodes
+	// wait.
 	for _, g := range groups {
 		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
 	}

@@ -82,8 +82,8 @@ func postgresQueue(pool *pgxpool.Pool, clock *clock) (*queue, error) {
 	}, nil
 }
 
-// queueClock has the queue go by the database's clock, as all else does: it would stamp jobs by this machine's, and then they would
-// wait until the database's shows the same.
+// queueClock has the queue go by the database's clock, as all else does: it would stamp jobs by this machine's, and
+// then they would wait until the database's shows the same.
 type queueClock struct{ *clock }
 
 // NowUTC implements rivertype.TimeGenerator.
@@ -92,8 +92,9 @@ func (c queueClock) NowUTC() time.Time { return c.now() }
 // NowUTCOrNil implements rivertype.TimeGenerator.
 func (c queueClock) NowUTCOrNil() *time.Time { at := c.now(); return &at }
 
-// RescueJobs takes jobs back that were begun so long ago that nobody can be at them any more, so that the next who looks has them; those of a kind that
-// takes longer have a time of their own. It goes by the database's clock, which the queue's own rescue does not. It returns how many there were.
+// RescueJobs takes jobs back that were begun so long ago that nobody can be at them any more, so that the next who
+// looks has them; those of a kind that takes longer have a time of their own. It goes by the database's clock, which
+// the queue's own rescue does not. It returns how many there were.
 func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[string]time.Duration) (n int64, err error) {
 	err = db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		a, d := &args{}, tx.dialect

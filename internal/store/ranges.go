@@ -14,18 +14,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// On PostgreSQL the payloads, nine tenths of what is stored, are partitioned by ranges of sequence numbers (docs/decisions/0026). Numbers
-// are in the order of commit, so a range is a time, and retention drops tables instead of deleting rows. What no range takes goes to the
-// default one, which costs nothing but that: no capture ever fails for want of a range.
+// On PostgreSQL the payloads, nine tenths of what is stored, are partitioned by ranges of sequence numbers
+// (docs/decisions/0026). Numbers are in the order of commit, so a range is a time, and retention drops tables instead
+// of deleting rows. What no range takes goes to the default one, which costs nothing but that: no capture ever fails
+// for want of a range.
 
 const (
 	// payloadRest is the default range.
 	payloadRest = "payloads_rest"
-	// rangesKept is about how many ranges there are while events of the longest retention are kept, and rangesAhead how many there are above the
-	// newest event.
+	// rangesKept is about how many ranges there are while events of the longest retention are kept, and rangesAhead how
+	// many there are above the newest event.
 	rangesKept  = 8
 	rangesAhead = 2
-	// rangeTries is how often a change of the ranges is tried in a row. It waits for readers no longer than rangeWait, for captures wait behind it.
+	// rangeTries is how often a change of the ranges is tried in a row. It waits for readers no longer than rangeWait,
+	// for captures wait behind it.
 	rangeTries = 5
 	rangeWait  = 200 * time.Millisecond
 	rangePause = time.Second
@@ -58,7 +60,8 @@ func readRanges(ctx context.Context, q querier) (ranges []payloadRange, err erro
 	return ranges, err
 }
 
-// withoutRange returns those of the sequence numbers whose payloads are in no range below the newest event: what is in one goes with it.
+// withoutRange returns those of the sequence numbers whose payloads are in no range below the newest event: what is in
+// one goes with it.
 func (tx *Tx) withoutRange(seqs []int64) ([]int64, error) {
 	if tx.dialect != postgres || len(seqs) == 0 {
 		return seqs, nil
@@ -76,9 +79,9 @@ func (tx *Tx) withoutRange(seqs []int64) ([]int64, error) {
 	}), nil
 }
 
-// TendPayloads makes ranges of payloads for the events to come and drops those that no event has payloads in. retention is the
-// installation's, for accounts that have none of their own. On SQLite there is nothing to do, and where another node is at it as well. What
-// could not be done for those who read is done the next time, in a minute.
+// TendPayloads makes ranges of payloads for the events to come and drops those that no event has payloads in. retention
+// is the installation's, for accounts that have none of their own. On SQLite there is nothing to do, and where another
+// node is at it as well. What could not be done for those who read is done the next time, in a minute.
 func (db *DB) TendPayloads(ctx context.Context, retention time.Duration) error {
 	e, ok := db.engine.(*postgresEngine)
 	if !ok {
@@ -137,8 +140,8 @@ func (t *tending) read(ctx context.Context, retention time.Duration) (err error)
 	return err
 }
 
-// longestRetention is how long the events of that account are kept that keeps them longest, in microseconds, given that of the installation,
-// which endpoints without an account have too.
+// longestRetention is how long the events of that account are kept that keeps them longest, in microseconds, given that
+// of the installation, which endpoints without an account have too.
 func longestRetention(installation string) string {
 	installation = "cast(" + installation + " AS bigint)"
 	return "(SELECT coalesce(max(kept), " + installation + ") FROM (SELECT CASE WHEN retention > 0 THEN retention ELSE " + installation + ` END AS kept FROM accounts
@@ -161,7 +164,8 @@ func (t *tending) extend(ctx context.Context) error {
 			return err
 		}
 	case t.rest >= 0:
-		// Between the ranges or below them, from whichever hand: these go one by one, and no promise can be made of them.
+		// Between the ranges or below them, from whichever hand: these go one by one, and no promise can be made of
+		// them.
 		t.db.log.Debug("payloads below their ranges are left where they are", "from", t.rest)
 	}
 	for {
@@ -188,9 +192,10 @@ func attach(table string, r payloadRange) string {
 	return fmt.Sprintf("ALTER TABLE payloads ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", table, r.from, r.below)
 }
 
-// adopt makes a range of what is in the default one: all that was there before there were ranges, or came where none was made in time. That
-// it lies between two numbers is promised first and verified while captures go on, so that nobody waits for that. The promise binds what comes
-// as well, so it leaves as much room as there is in the default range; when the newest number comes near it, it is taken back.
+// adopt makes a range of what is in the default one: all that was there before there were ranges, or came where none
+// was made in time. That it lies between two numbers is promised first and verified while captures go on, so that
+// nobody waits for that. The promise binds what comes as well, so it leaves as much room as there is in the default
+// range; when the newest number comes near it, it is taken back.
 func (t *tending) adopt(ctx context.Context) error {
 	r := payloadRange{t.top(), t.pending}
 	if t.pending != 0 && t.newest > t.pending-rangeLeast/2 {
@@ -234,7 +239,8 @@ func (t *tending) adopt(ctx context.Context) error {
 
 func promise(below int64) string { return fmt.Sprintf("payloads_rest_below_%d", below) }
 
-// noRanges makes one table of the payloads again, which a database is that is filled anew: its numbers need not be those of the ranges.
+// noRanges makes one table of the payloads again, which a database is that is filled anew: its numbers need not be
+// those of the ranges.
 const noRanges = `DO $$ DECLARE r record; BEGIN
 	FOR r IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'payloads'::regclass AND c.relname <> '` + payloadRest + `' LOOP
 		EXECUTE format('DROP TABLE %I', r.relname);
@@ -258,7 +264,8 @@ func (t *tending) drop(ctx context.Context) error {
 		if any {
 			continue
 		}
-		// A capture that was given a number of the range and is not committed holds a lock on the table: behind it, none is missed.
+		// A capture that was given a number of the range and is not committed holds a lock on the table: behind it,
+		// none is missed.
 		done, err := t.change(ctx, "LOCK TABLE payloads IN ACCESS EXCLUSIVE MODE",
 			fmt.Sprintf("DO $$ BEGIN IF EXISTS (SELECT FROM events WHERE seq >= %d AND seq < %d) THEN RAISE object_in_use; END IF; END $$", r.from, r.below),
 			"DROP TABLE "+r.String())

@@ -162,7 +162,8 @@ func TestWhatHasNoRangeIsAdopted(t *testing.T) {
 	}
 }
 
-// An adoption that was cut off leaves a promise behind. It is kept by the next, or taken back when captures come near it.
+// An adoption that was cut off leaves a promise behind. It is kept by the next, or taken back when captures come near
+// it.
 func TestAnAdoptionThatWasCutOffGoesOn(t *testing.T) {
 	for name, below := range map[string]int64{"with room": 100, "without": 24} {
 		t.Run(name, func(t *testing.T) {

@@ -9,16 +9,18 @@ import (
 	"hookglass"
 )
 
-// clocksDiffer is how far the clocks of two calls of one bucket may lie apart: a call that waits for the row brings the time at
-// which it set out, and two nodes agree to within clockAgrees.
+// clocksDiffer is how far the clocks of two calls of one bucket may lie apart: a call that waits for the row brings the
+// time at which it set out, and two nodes agree to within clockAgrees.
 const clocksDiffer = patience + 2*clockAgrees
 
-// A bucket is one number, the time from which it is empty again in microseconds. It never lies further ahead than the period and what
-// clocks differ by, except after a clock went back, and then the bucket counts as empty.
+// A bucket is one number, the time from which it is empty again in microseconds. It never lies further ahead than the
+// period and what clocks differ by, except after a clock went back, and then the bucket counts as empty.
 
-// countInPeriod counts a call. The number is the end of the period, a multiple of periodStep, and the calls that it has had.
+// countInPeriod counts a call. The number is the end of the period, a multiple of periodStep, and the calls that it has
+// had.
 //
-// $1 bucket, $2 now, $3 the end of a period that begins now, $4 the furthest ahead, $5 limit; all times in microseconds.
+// $1 bucket, $2 now, $3 the end of a period that begins now, $4 the furthest ahead, $5 limit; all times in
+// microseconds.
 const countInPeriod = `INSERT INTO rate_limits (bucket, tat) VALUES ($1, cast($3 AS bigint) + 1)
 	ON CONFLICT (bucket) DO UPDATE SET tat = 1 + CASE
 		WHEN rate_limits.tat - rate_limits.tat % 1024 > cast($2 AS bigint) AND rate_limits.tat <= cast($4 AS bigint) THEN rate_limits.tat
@@ -30,9 +32,11 @@ const countInPeriod = `INSERT INTO rate_limits (bucket, tat) VALUES ($1, cast($3
 // periodStep is what ends of periods are multiples of, in microseconds, and so more than the calls of any of them.
 const periodStep = 1024
 
-// takeFromBucket takes a call. The number is the theoretical arrival time of the generic cell rate algorithm (ITU-T I.371).
+// takeFromBucket takes a call. The number is the theoretical arrival time of the generic cell rate algorithm (ITU-T
+// I.371).
 //
-// $1 bucket, $2 now, $3 interval between calls at the steady rate, $4 period, $5 the furthest ahead; all times in microseconds.
+// $1 bucket, $2 now, $3 interval between calls at the steady rate, $4 period, $5 the furthest ahead; all times in
+// microseconds.
 const takeFromBucket = `INSERT INTO rate_limits (bucket, tat) VALUES ($1, cast($2 AS bigint) + cast($3 AS bigint))
 	ON CONFLICT (bucket) DO UPDATE SET tat = cast($3 AS bigint) + CASE
 		WHEN rate_limits.tat BETWEEN cast($2 AS bigint) AND cast($5 AS bigint) THEN rate_limits.tat
@@ -41,8 +45,9 @@ const takeFromBucket = `INSERT INTO rate_limits (bucket, tat) VALUES ($1, cast($
 		OR rate_limits.tat > cast($5 AS bigint)
 	RETURNING tat`
 
-// Allow takes one call from a bucket that all nodes share: limit calls, fewer than periodStep, in a period, which begins with its
-// first. The others of the period are answered rate_limited, with RetryAfter saying when it ends; a call that is refused takes nothing.
+// Allow takes one call from a bucket that all nodes share: limit calls, fewer than periodStep, in a period, which
+// begins with its first. The others of the period are answered rate_limited, with RetryAfter saying when it ends; a
+// call that is refused takes nothing.
 func (db *DB) Allow(ctx context.Context, bucket string, limit int, per time.Duration) error {
 	ends := func(tat int64) time.Time { return time.UnixMicro(tat - tat%periodStep) }
 	return db.take(ctx, bucket, per, ends, countInPeriod, func(now time.Time) []any {
@@ -51,8 +56,8 @@ func (db *DB) Allow(ctx context.Context, bucket string, limit int, per time.Dura
 	})
 }
 
-// AllowEvenly is Allow with a bucket that is refilled evenly over the period, so that nobody is kept out for the rest of it: limit
-// calls at once, and nearly twice as many in a period.
+// AllowEvenly is Allow with a bucket that is refilled evenly over the period, so that nobody is kept out for the rest
+// of it: limit calls at once, and nearly twice as many in a period.
 func (db *DB) AllowEvenly(ctx context.Context, bucket string, limit int, per time.Duration) error {
 	interval := per / time.Duration(limit)
 	next := func(tat int64) time.Time { return time.UnixMicro(tat).Add(interval - per) }

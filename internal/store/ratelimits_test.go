@@ -127,7 +127,8 @@ func TestABucketOutlivesAClockThatGoesBack(t *testing.T) {
 	})
 }
 
-// Calls that wait for one another, and those of several nodes, bring times that are not in the order in which they are let through.
+// Calls that wait for one another, and those of several nodes, bring times that are not in the order in which they are
+// let through.
 func TestABucketIsNotEmptiedByACallThatSetOutEarlier(t *testing.T) {
 	for name, cfg := range map[string]store.Config{
 		"sqlite":   {Path: filepath.Join(t.TempDir(), "hookglass.db")},

@@ -21,8 +21,8 @@ func scanBatch(scan func(...any) error) (b hookglass.ReplayBatch, err error) {
 	return b, err
 }
 
-// CreateReplayBatch stores a bulk replay of the events with the given seqs that are there still, sets its Num, Total and times, and
-// enqueues its job.
+// CreateReplayBatch stores a bulk replay of the events with the given seqs that are there still, sets its Num, Total
+// and times, and enqueues its job.
 func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	b.CreatedAt, b.UpdatedAt = tx.Now, tx.Now
 	err := tx.queryRow("replay batch", `INSERT INTO replay_batches (id, endpoint, query, target_url, identity_mode, signature_mode, rate, stop_on_failure, state,
@@ -41,7 +41,8 @@ func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
 }
 
-// EventSeqs are the Seqs of events of an endpoint by their ids, each once and oldest first; those that are gone are left out.
+// EventSeqs are the Seqs of events of an endpoint by their ids, each once and oldest first; those that are gone are
+// left out.
 func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -98,7 +99,8 @@ func (v *View) ReplayBatchByID(id string) (hookglass.ReplayBatch, error) {
 	return one(v, "replay batch", scanBatch, query, a)
 }
 
-// MoveReplayBatch moves a bulk replay from one state to another, with its job where it goes on. It reports false where it was in another.
+// MoveReplayBatch moves a bulk replay from one state to another, with its job where it goes on. It reports false where
+// it was in another.
 func (tx *Tx) MoveReplayBatch(b *hookglass.ReplayBatch, from, to hookglass.BatchState) (bool, error) {
 	finished := time.Time{}
 	if to.Final() {
@@ -138,9 +140,9 @@ func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.B
 	return queryAll(v, scanItem, "SELECT "+itemColumns+" FROM replay_batch_items i WHERE i.batch = $1 AND i.num > $2 ORDER BY i.num LIMIT $3", b.Num, after, limit)
 }
 
-// BeginBatchItem takes the next event of a running bulk replay and leaves the marker that it may have been sent. One is under way at a time,
-// whoever works: it answers conflict while one is, and not_found where none is left or the replay does not run. It takes none and tells how
-// long to wait where the rate does not allow another yet.
+// BeginBatchItem takes the next event of a running bulk replay and leaves the marker that it may have been sent. One is
+// under way at a time, whoever works: it answers conflict while one is, and not_found where none is left or the replay
+// does not run. It takes none and tells how long to wait where the rate does not allow another yet.
 func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, wait time.Duration, err error) {
 	// Workers take turns at the row, so that each sees what the one before has taken.
 	if err := tx.queryRow("bulk replay", "SELECT num FROM replay_batches WHERE num = $1 AND state = 'running'"+tx.dialect.forUpdate(), []any{b.Num}, &b.Num); err != nil {
@@ -173,7 +175,8 @@ func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, w
 	return next, 0, tx.change("event", "UPDATE replay_batch_items SET state = 'sending', started_at = $2 WHERE num = $1 AND state = 'pending'", next.Num, tx.Now.UnixMicro())
 }
 
-// ReturnBatchItem takes the marker off an event that began at a time and of which nothing was sent, unless somebody else has it by now.
+// ReturnBatchItem takes the marker off an event that began at a time and of which nothing was sent, unless somebody
+// else has it by now.
 func (tx *Tx) ReturnBatchItem(num int64, began time.Time) error {
 	_, err := tx.exec("UPDATE replay_batch_items SET state = 'pending', started_at = NULL WHERE num = $1 AND started_at = $2 AND state = 'sending' AND finished_at IS NULL",
 		num, began.UnixMicro())
@@ -238,8 +241,8 @@ func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
 	return n, err
 }
 
-// Bounds of PurgeReplays: rows that one call deletes of a kind, and for how long a run is kept at least: its idempotency key is valid for
-// as long as it is there.
+// Bounds of PurgeReplays: rows that one call deletes of a kind, and for how long a run is kept at least: its
+// idempotency key is valid for as long as it is there.
 const (
 	purgeRuns    = 500
 	purgeBatches = 20
@@ -247,9 +250,9 @@ const (
 	keepRuns     = 24 * time.Hour
 )
 
-// PurgeReplays deletes some of the case runs and bulk replays, with what is known of their events, that ended before the retention of their
-// account, or the given one where it sets none, and reports whether there may be more. A run is kept for a day at least, and a case's last
-// one as long as the case. Replays go with their events.
+// PurgeReplays deletes some of the case runs and bulk replays, with what is known of their events, that ended before
+// the retention of their account, or the given one where it sets none, and reports whether there may be more. A run is
+// kept for a day at least, and a case's last one as long as the case. Replays go with their events.
 func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
 	const kept = "coalesce((SELECT CASE WHEN c.retention > 0 THEN c.retention END FROM endpoints e JOIN accounts c ON c.id = e.account_id WHERE e.num = x.endpoint), cast($2 AS bigint))"
 	runs, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.picked("num", `SELECT x.num FROM replay_case_runs x

@@ -102,8 +102,8 @@ func (tx *Tx) CreateReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 		VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $6) RETURNING num`, []any{c.ID, c.EndpointNum, string(c.SourceID), c.Sealed, snapshot, tx.Now.UnixMicro()}, &c.Num)
 }
 
-// SaveReplayCase stores a case that was read with its LockVersion and raises that. A snapshot replaces the one there is; nil keeps it.
-// It answers stale_lock_version where somebody was quicker.
+// SaveReplayCase stores a case that was read with its LockVersion and raises that. A snapshot replaces the one there
+// is; nil keeps it. It answers stale_lock_version where somebody was quicker.
 func (tx *Tx) SaveReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 	a := &args{}
 	query := "UPDATE replay_cases SET sealed = " + a.add(c.Sealed) + ", lock_version = lock_version + 1, updated_at = " + a.add(tx.Now.UnixMicro())
@@ -155,8 +155,8 @@ func scanRun(scan func(...any) error) (r hookglass.ReplayCaseRun, err error) {
 	return r, nil
 }
 
-// keptResult is a result in its column: sealed, or in the clear as it once was. A node of an older version reads it as an
-// empty one.
+// keptResult is a result in its column: sealed, or in the clear as it once was. A node of an older version reads it as
+// an empty one.
 type keptResult struct {
 	Sealed []byte `json:",omitempty"`
 	hookglass.RunResult
@@ -169,8 +169,8 @@ func sealedResult(sealed []byte) ([]byte, error) {
 	return json.Marshal(struct{ Sealed []byte }{sealed})
 }
 
-// ReplayRuns lists the runs of an endpoint's cases with their results sealed, newest first, those with a Num below before where it is not 0; caseID
-// narrows it to one case.
+// ReplayRuns lists the runs of an endpoint's cases with their results sealed, newest first, those with a Num below
+// before where it is not 0; caseID narrows it to one case.
 func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookglass.ReplayCaseRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -203,7 +203,8 @@ func (v *View) ReplayRunByID(id string) (hookglass.ReplayCaseRun, error) {
 	return one(v, "replay case run", scanRun, query, a)
 }
 
-// QueueReplayRun stores a new run with its job or, where its case has one with its key, reads that instead and reports so.
+// QueueReplayRun stores a new run with its job or, where its case has one with its key, reads that instead and reports
+// so.
 func (tx *Tx) QueueReplayRun(r *hookglass.ReplayCaseRun) (repeated bool, err error) {
 	r.CreatedAt = tx.Now
 	err = tx.queryRow("replay case run", `INSERT INTO replay_case_runs (id, endpoint, case_num, case_id, lock_version, snapshot_version, idempotency_key, state, sealed,
@@ -233,7 +234,8 @@ func (tx *Tx) BeginReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
 	return n > 0, err
 }
 
-// FinishReplayRun moves a run to its final State with its result. It reports false where the run has one already, which stays.
+// FinishReplayRun moves a run to its final State with its result. It reports false where the run has one already, which
+// stays.
 func (tx *Tx) FinishReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
 	result, err := sealedResult(r.SealedResult)
 	if err != nil {
@@ -251,7 +253,8 @@ func (v *View) OrphanedReplayRuns(begunBefore time.Time, limit int) ([]hookglass
 		begunBefore.UnixMicro(), limit)
 }
 
-// RequeueReplayRuns gives another job to runs that are queued since before the time: theirs may be with a node that died.
+// RequeueReplayRuns gives another job to runs that are queued since before the time: theirs may be with a node that
+// died.
 func (tx *Tx) RequeueReplayRuns(before time.Time, limit int) error {
 	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_case_runs SET enqueued_at = $1 WHERE num IN
 		(SELECT num FROM replay_case_runs WHERE state = 'queued' AND finished_at IS NULL AND enqueued_at < $2 ORDER BY num LIMIT $3) AND state = 'queued' RETURNING id`,

@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// The result of a run is sealed. It was not once: those of before are read, and who knows no other form reads none of the
-// sealed ones instead of failing.
+// The result of a run is sealed. It was not once: those of before are read, and who knows no other form reads none of
+// the sealed ones instead of failing.
 func TestResultsOfRunsAreReadInBothForms(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)

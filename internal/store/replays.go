@@ -54,8 +54,8 @@ func values(h hookglass.Headers, change func(string) string) hookglass.Headers {
 	return changed
 }
 
-// RecordReplay stores an attempt by one statement and sets its Num and Verdict. Of an event that was deleted meanwhile nothing is kept; one that
-// is stored already stays as it is.
+// RecordReplay stores an attempt by one statement and sets its Num and Verdict. Of an event that was deleted meanwhile
+// nothing is kept; one that is stored already stays as it is.
 func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	stored := *r
 	stored.Request, stored.Response = *exchange(&r.Request, encodeText), answered(r.Response, encodeText)
@@ -80,7 +80,8 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	return err
 }
 
-// Replays lists the attempts for an event, newest first, those with a Num below before where it is not 0. It answers not_found.
+// Replays lists the attempts for an event, newest first, those with a Num below before where it is not 0. It answers
+// not_found.
 func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookglass.Replay, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"hookglass"
 )
 
-// Spans of roll-ups in minutes, and how long each is kept: by minutes for the longest window that is shown by them, and a little more; by
-// hours as long as anybody asks.
+// Spans of roll-ups in minutes, and how long each is kept: by minutes for the longest window that is shown by them, and
+// a little more; by hours as long as anybody asks.
 const (
 	spanMinute = 1
 	spanHour   = 60
@@ -107,8 +107,8 @@ func scanFigures(scan func(...any) error) (f hookglass.Figures, err error) {
 	return f, nil
 }
 
-// rollCursor locks the seq up to which events are in the figures: for whoever moves it alone, for those who change what is behind it
-// together. So nobody changes an event while it is being counted.
+// rollCursor locks the seq up to which events are in the figures: for whoever moves it alone, for those who change what
+// is behind it together. So nobody changes an event while it is being counted.
 func (tx *Tx) rollCursor(move bool) (seq int64, err error) {
 	if _, err := tx.exec("INSERT INTO rollup_cursor (id, seq) VALUES (1, 0) ON CONFLICT (id) DO NOTHING"); err != nil {
 		return 0, err
@@ -220,7 +220,8 @@ func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error
 	return hidden, err
 }
 
-// PurgeFigures deletes some of the figures and outcomes that are too old to be asked for, and reports whether there may be more.
+// PurgeFigures deletes some of the figures and outcomes that are too old to be asked for, and reports whether there may
+// be more.
 func (tx *Tx) PurgeFigures() (more bool, err error) {
 	for _, old := range []struct {
 		span int64
@@ -275,7 +276,8 @@ func (tx *Tx) recount(events ...changed) error {
 	return tx.addFigures(c)
 }
 
-// figureErased counts events whose rows are gone, and first those that the figures had not come to yet: figures are of what arrived.
+// figureErased counts events whose rows are gone, and first those that the figures had not come to yet: figures are of
+// what arrived.
 func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 	if len(rows) == 0 {
 		return nil
@@ -314,7 +316,8 @@ func scanOutcome(scan func(...any) error) (o hookglass.Outcome, err error) {
 	return o, err
 }
 
-// AddOutcomes notes attempts to deliver events, for figures and alerts. It belongs into the transaction in which the attempt is written down.
+// AddOutcomes notes attempts to deliver events, for figures and alerts. It belongs into the transaction in which the
+// attempt is written down.
 func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
 	in := input{columns: []inputColumn{
 		{"endpoint", inputInteger}, {"event", inputInteger}, {"source", inputText}, {"at", inputInteger}, {"took", inputInteger}, {"status", inputInteger},
@@ -327,8 +330,9 @@ func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
 	return tx.insert("outcomes", in)
 }
 
-// FiguresByStep returns the figures of an endpoint for each step from one time up to another, both whole steps; the tail that is not rolled up yet is read
-// from the events. A step is whole minutes; of times longer ago than two days there are hours alone. Steps with nothing are left out.
+// FiguresByStep returns the figures of an endpoint for each step from one time up to another, both whole steps; the
+// tail that is not rolled up yet is read from the events. A step is whole minutes; of times longer ago than two days
+// there are hours alone. Steps with nothing are left out.
 func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Duration) (map[time.Time]*hookglass.Figures, error) {
 	span := int64(spanMinute)
 	if step%time.Hour == 0 && from.Unix()%3600 == 0 {
@@ -398,7 +402,8 @@ type Refused struct {
 	N           int64
 }
 
-// CountRefused adds arrivals that were refused to the figures and counters of their endpoints, those that are there still.
+// CountRefused adds arrivals that were refused to the figures and counters of their endpoints, those that are there
+// still.
 func (tx *Tx) CountRefused(rows []Refused) error {
 	sums := make(map[int64]int64)
 	for _, r := range rows {
@@ -421,7 +426,8 @@ func (tx *Tx) CountRefused(rows []Refused) error {
 	if err := tx.addFigures(c); err != nil {
 		return err
 	}
-	// The counters last, and in the order in which captures take the same rows: two transactions must not wait for each other.
+	// The counters last, and in the order in which captures take the same rows: two transactions must not wait for each
+	// other.
 	for _, num := range live {
 		if _, err := tx.exec(`UPDATE endpoint_stats SET refused_count = refused_count + cast($2 AS bigint) WHERE endpoint = $1`, num, sums[num]); err != nil {
 			return err

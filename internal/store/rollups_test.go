@@ -45,7 +45,8 @@ func update(tb testing.TB, db *store.DB, fn func(*store.Tx) error) {
 	}
 }
 
-// Figures are the same before a roll-up and after it, whatever was done to the events meanwhile; they count what arrived, also what was deleted.
+// Figures are the same before a roll-up and after it, whatever was done to the events meanwhile; they count what
+// arrived, also what was deleted.
 func TestFiguresAreExactWhenRolledUpOrNot(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)

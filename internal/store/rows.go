@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// input is rows that a statement takes as one table, in one text whatever their number, so that a database which knows the statement need
-// not read it again.
+// input is rows that a statement takes as one table, in one text whatever their number, so that a database which knows
+// the statement need not read it again.
 type input struct {
 	columns []inputColumn
 	rows    [][]any // int64, int, string, []byte of text in UTF-8, or nil; of the column's type each
@@ -27,7 +27,8 @@ const (
 	inputBytes   inputKind = "bytea"
 )
 
-// from is the table in a FROM, under a name and with its columns, and the statement's arguments, which it has for itself.
+// from is the table in a FROM, under a name and with its columns, and the statement's arguments, which it has for
+// itself.
 func (in input) from(d dialect, name string) (table string, args []any, err error) {
 	names := make([]string, len(in.columns))
 	for i, c := range in.columns {
@@ -63,8 +64,8 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each($1)) AS " + name, []any{string(text)}, err
 }
 
-// fewRows is up to how many rows SQLite is given as values, in a text for each number of them. More are one JSON text: that is written and read once more, but
-// texts of all numbers would not be known.
+// fewRows is up to how many rows SQLite is given as values, in a text for each number of them. More are one JSON text:
+// that is written and read once more, but texts of all numbers would not be known.
 const fewRows = 8
 
 // values is the table with the rows as unnamed arguments: SQLite finds each named one by going through all of them.
@@ -77,7 +78,8 @@ func (in input) values(names []string) string {
 	return "(SELECT " + strings.Join(columns, ", ") + " FROM (VALUES " + row + strings.Repeat(", "+row, len(in.rows)-1) + "))"
 }
 
-// lookup goes with conditions that columns are equal to the first ones of from, which are integers. It is for the reason that [dialect.picked] has.
+// lookup goes with conditions that columns are equal to the first ones of from, which are integers. It is for the
+// reason that [dialect.picked] has.
 func (in input) lookup(d dialect, columns ...string) (conditions string) {
 	if d != postgres {
 		return ""

@@ -42,8 +42,8 @@ func (v *View) EventSchema(endpointNum int64, provider, eventType string) (s hoo
 	return found[0], nil
 }
 
-// SaveEventSchema stores a schema and counts its version. It reports false, and stores nothing, where another version of it is stored
-// by now, or where it would be one too many of the endpoint.
+// SaveEventSchema stores a schema and counts its version. It reports false, and stores nothing, where another version
+// of it is stored by now, or where it would be one too many of the endpoint.
 func (tx *Tx) SaveEventSchema(s *hookglass.EventSchema) (saved bool, err error) {
 	baseline := nullString(string(s.Baseline))
 	var n int64
@@ -62,7 +62,8 @@ func (tx *Tx) SaveEventSchema(s *hookglass.EventSchema) (saved bool, err error) 
 	return n > 0, err
 }
 
-// EndTask removes a task that is done in the transaction of what it did, so that it is done once. It reports false where the claim was lost.
+// EndTask removes a task that is done in the transaction of what it did, so that it is done once. It reports false
+// where the claim was lost.
 func (tx *Tx) EndTask(t Task) (bool, error) {
 	n, err := tx.exec("DELETE FROM event_tasks WHERE num = $1 AND claim = $2", t.Num, t.Claim)
 	return n > 0, err

@@ -17,9 +17,9 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// sqliteEngine gives all writing to one goroutine, which commits in groups: whatever queued up while
-// the last was written is the next group. A second goroutine brings what is committed to the disk and answers (see [sqliteEngine.seal]).
-// So a lone write waits for nothing, and many share one commit and one sync.
+// sqliteEngine gives all writing to one goroutine, which commits in groups: whatever queued up while the last was
+// written is the next group. A second goroutine brings what is committed to the disk and answers (see
+// [sqliteEngine.seal]). So a lone write waits for nothing, and many share one commit and one sync.
 type sqliteEngine struct {
 	db      *DB
 	ops     chan *op
@@ -142,7 +142,8 @@ func (e *sqliteEngine) update(ctx context.Context, fn change) error {
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, update: fn, done: make(chan struct{})})
 }
 
-// alongFor is how long a write lets others pass, and how long its commit waits for a sync that is made for others. Nobody sees it in a delivery.
+// alongFor is how long a write lets others pass, and how long its commit waits for a sync that is made for others.
+// Nobody sees it in a delivery.
 const alongFor = 3 * time.Millisecond
 
 // updateAlong has the update run when nothing else waits to be written, or has let others pass for long enough.
@@ -200,8 +201,9 @@ func (e *sqliteEngine) look() {
 	e.copier.after(e.db.write)
 }
 
-// next writes a group of what waits, and reports whether there was any. What lets others pass has its turn when there are none. When it has waited
-// for long it goes with them, because then there is much to do, and one commit for all is the least work.
+// next writes a group of what waits, and reports whether there was any. What lets others pass has its turn when there
+// are none. When it has waited for long it goes with them, because then there is much to do, and one commit for all is
+// the least work.
 func (e *sqliteEngine) next() bool {
 	if len(e.along) == 0 {
 		e.passed = time.Time{}
@@ -228,7 +230,8 @@ func (e *sqliteEngine) waiting(queue chan *op) []*op {
 	}
 }
 
-// group commits ops in one transaction, for seal to answer. One that is patient waits for a sync that is made for others.
+// group commits ops in one transaction, for seal to answer. One that is patient waits for a sync that is made for
+// others.
 func (e *sqliteEngine) group(ops []*op, patient bool) {
 	if len(ops) == 0 {
 		return

@@ -28,7 +28,8 @@ type captureStatements struct {
 	handedTargets, handedForward, handedTask *sql.Stmt
 }
 
-// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled targets.
+// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled
+// targets.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3
 	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1 ORDER BY j.value, t.id`
@@ -37,7 +38,8 @@ const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
 	SELECT ?2, ?1, value, ` + sqliteClock + `, 0, 0, 0 FROM json_each(?3) ORDER BY key`
 
-// What is handed over is of few events, and stored row by row: that takes less than statements of many rows that answer with them.
+// What is handed over is of few events, and stored row by row: that takes less than statements of many rows that answer
+// with them.
 const (
 	handedTargets = `SELECT t.paused_at IS NULL, ` + handedTarget + ` FROM forwarding_targets t
 		JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id WHERE t.endpoint = ? AND t.enabled = 1 ORDER BY t.id`
@@ -167,7 +169,8 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 	return nil
 }
 
-// handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that are claimed by it. One to a paused target waits.
+// handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that are claimed by
+// it. One to a paused target waits.
 func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed []HandedForward, endpoint int64, f *following, at time.Time) ([]HandedForward, error) {
 	type target struct {
 		open  bool // it is not paused
@@ -223,14 +226,16 @@ func insertRow(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) 
 	return res.LastInsertId()
 }
 
-// following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are all claimed or all not.
+// following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are all claimed
+// or all not.
 type following struct {
 	kind  TaskKind
 	until time.Time // the latest of them; zero: they are not
 	seqs  []int64
 }
 
-// following returns what follows the events of the group, in the order in which each first came: groups are the same whoever runs them.
+// following returns what follows the events of the group, in the order in which each first came: groups are the same
+// whoever runs them.
 func (g *endpointGroup) following() (all []*following) {
 	add := func(kind TaskKind, until time.Time, seq int64) {
 		i := slices.IndexFunc(all, func(f *following) bool { return f.kind == kind && f.until.IsZero() == until.IsZero() })

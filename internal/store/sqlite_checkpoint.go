@@ -9,10 +9,11 @@ import (
 	"modernc.org/sqlite"
 )
 
-// What is committed into the log of the embedded database is copied from there into its file once there is some of it. The database would do
-// so inside the commit that passes a limit, and those behind it would wait for the copy and for two syncs. Here a goroutine does it beside the
-// writer. What is committed meanwhile stays in the log, which begins anew only when all of it is copied: so when it has grown long, the writer
-// copies the little that the goroutine has not.
+// What is committed into the log of the embedded database is copied from there into its file once there is some of it.
+// The database would do so inside the commit that passes a limit, and those behind it would wait for the copy and for
+// two syncs. Here a goroutine does it beside the writer. What is committed meanwhile stays in the log, which begins
+// anew only when all of it is copied: so when it has grown long, the writer copies the little that the goroutine has
+// not.
 const (
 	copyPages = 1000          // 8 MB: how much is committed before the copying begins
 	logPages  = 4 * copyPages // how long the log grows before the writer lends a hand
@@ -50,7 +51,8 @@ func (c *copier) run() {
 	}
 }
 
-// after is told by the writer of each group that it has committed, and now and then of what others have, and asks for a copy when there is enough.
+// after is told by the writer of each group that it has committed, and now and then of what others have, and asks for a
+// copy when there is enough.
 func (c *copier) after(write *sql.DB) {
 	if !c.holed.Load() && c.long.CompareAndSwap(true, false) {
 		_, _ = copyLog(write) // an error is met, and told, by the next copy

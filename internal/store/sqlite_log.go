@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// The embedded database commits into its log, a file that a commit only appends to. With synchronous=NORMAL a commit does not wait for the
-// disk, so the writer goes on with the next group while this one is brought there; each op is answered when a sync of the log that began
-// after its commit has succeeded, which is what synchronous=FULL would have waited for inside the commit. The database itself syncs the log
-// before it copies from it, and the copy before it begins the log anew, in either setting.
+// The embedded database commits into its log, a file that a commit only appends to. With synchronous=NORMAL a commit
+// does not wait for the disk, so the writer goes on with the next group while this one is brought there; each op is
+// answered when a sync of the log that began after its commit has succeeded, which is what synchronous=FULL would have
+// waited for inside the commit. The database itself syncs the log before it copies from it, and the copy before it
+// begins the log anew, in either setting.
 
 // sealQueue is how many groups may be written and wait for the disk. What waits goes there with one sync.
 const sealQueue = 8
@@ -27,9 +28,9 @@ type written struct {
 
 // seal brings what is committed to the disk, in its order, and answers. It ends when groups does.
 //
-// A sync that fails says nothing about what of the log is on disk, and one that succeeds after it does not either: the system has dropped
-// what it could not write. So nothing counts as stored from then on until the writer has mended the log (see [sqliteEngine.mend]),
-// because what is behind a hole is lost with it.
+// A sync that fails says nothing about what of the log is on disk, and one that succeeds after it does not either: the
+// system has dropped what it could not write. So nothing counts as stored from then on until the writer has mended the
+// log (see [sqliteEngine.mend]), because what is behind a hole is lost with it.
 func (e *sqliteEngine) seal() {
 	defer close(e.sealed)
 	var failed error
@@ -71,8 +72,8 @@ func (e *sqliteEngine) sync() error {
 // fewOps are gathered while a sync is on its way.
 const fewOps = 8
 
-// gather adds to a few ops what comes until the sync that is on its way has ended. Theirs can not begin before, and one commit for all of them is less
-// work, of which a commit of one op mostly consists.
+// gather adds to a few ops what comes until the sync that is on its way has ended. Theirs can not begin before, and one
+// commit for all of them is less work, of which a commit of one op mostly consists.
 func (e *sqliteEngine) gather(ops []*op) []*op {
 	select {
 	case <-e.synced: // one that has ended long ago
@@ -89,7 +90,8 @@ func (e *sqliteEngine) gather(ops []*op) []*op {
 	return ops
 }
 
-// committed returns the group and those that are committed behind it. When all of them are patient it waits a moment for one that is not.
+// committed returns the group and those that are committed behind it. When all of them are patient it waits a moment
+// for one that is not.
 func (e *sqliteEngine) committed(first written) []written {
 	groups, patient := []written{first}, first.patient
 	var late <-chan time.Time
@@ -131,9 +133,9 @@ func (e *sqliteEngine) answer(g written, err error) {
 	settle(e.db, g.ops, g.began)
 }
 
-// mend closes the hole that a sync which failed may have left: all of the log is written once more, and synced. Neither readers nor a power cut
-// in its midst matter to that, as they would if the log were copied into the database and begun anew. It is for the writer, and other
-// processes write nothing meanwhile.
+// mend closes the hole that a sync which failed may have left: all of the log is written once more, and synced. Neither
+// readers nor a power cut in its midst matter to that, as they would if the log were copied into the database and begun
+// anew. It is for the writer, and other processes write nothing meanwhile.
 func (e *sqliteEngine) mend() error {
 	tx, err := e.db.write.BeginTx(context.Background(), nil)
 	if err != nil {
@@ -161,8 +163,8 @@ func (l *logFile) left() bool {
 	return err == nil && info.Size() > 0
 }
 
-// seal returns when all that was written to the log before is on disk. The database makes its log with the first commit, and removes it only
-// when its last connection closes.
+// seal returns when all that was written to the log before is on disk. The database makes its log with the first
+// commit, and removes it only when its last connection closes.
 func (l *logFile) seal() error {
 	info, err := os.Stat(l.path)
 	if err != nil {
@@ -237,9 +239,10 @@ func keepsLog(ctx context.Context, db *sql.DB) error {
 // seenAhead is more events than are ever committed and not synced.
 const seenAhead = (sealQueue + 2) * 2 * groupOps
 
-// skipSeen leaves out the numbers that the next events would have. A reader can see what is committed before it is on disk; when a power cut
-// takes that, its number must not be given again, or whoever reads on from it would miss an event. It goes with the first capture: a log is also
-// there when another process has the database open, and who only looks at it writes nothing.
+// skipSeen leaves out the numbers that the next events would have. A reader can see what is committed before it is on
+// disk; when a power cut takes that, its number must not be given again, or whoever reads on from it would miss an
+// event. It goes with the first capture: a log is also there when another process has the database open, and who only
+// looks at it writes nothing.
 func skipSeen(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) SELECT 'events', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'events')"); err != nil {
 		return err

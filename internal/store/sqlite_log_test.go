@@ -106,7 +106,8 @@ func TestWhatIsAnsweredIsOnDisk(t *testing.T) {
 	}
 }
 
-// A sync that succeeds after one that failed proves nothing of what was written before: the log is written again first, whoever is reading it.
+// A sync that succeeds after one that failed proves nothing of what was written before: the log is written again first,
+// whoever is reading it.
 func TestNothingRestsOnASyncThatFailed(t *testing.T) {
 	db, path := logged(t)
 	e := newEndpoint(t, db)

@@ -9,15 +9,17 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Parsing a statement costs SQLite more than most of ours take to run, and its driver parses each anew. So each connection keeps those that it was
-// given last, ready to run: one text, parsed once, however often it comes. What says begin, commit and rollback is among them.
+// Parsing a statement costs SQLite more than most of ours take to run, and its driver parses each anew. So each
+// connection keeps those that it was given last, ready to run: one text, parsed once, however often it comes. What says
+// begin, commit and rollback is among them.
 const (
 	keptStatements = 96
 	// keptText is the longest text that is kept: longer ones hold a list of values, and come once.
 	keptText = 4 << 10
 )
 
-// openKeeping opens a database whose connections keep their statements. begin is how their transactions begin that are not read-only.
+// openKeeping opens a database whose connections keep their statements. begin is how their transactions begin that are
+// not read-only.
 func openKeeping(dsn, begin string) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
@@ -155,8 +157,8 @@ func (r *keptRows) Close() error {
 	return err
 }
 
-// BeginTx implements driver.ConnBeginTx. The context does not end the statement itself: an error would say that nothing began, also when the
-// context ended just after it had, and the next caller would find the connection in a transaction.
+// BeginTx implements driver.ConnBeginTx. The context does not end the statement itself: an error would say that nothing
+// began, also when the context ended just after it had, and the next caller would find the connection in a transaction.
 func (c *keepingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	begin := c.begin
 	if opts.ReadOnly {

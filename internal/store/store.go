@@ -172,8 +172,8 @@ func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) 
 	return db.updateBy(ctx, who, fn, db.engine.update)
 }
 
-// UpdateAlong is Update for what nobody waits for. On SQLite it lets all else pass for a moment, and then waits a moment for a sync that is made
-// for others, so that captures neither stand behind it nor behind a sync of its own.
+// UpdateAlong is Update for what nobody waits for. On SQLite it lets all else pass for a moment, and then waits a
+// moment for a sync that is made for others, so that captures neither stand behind it nor behind a sync of its own.
 func (db *DB) UpdateAlong(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
 	return db.updateBy(ctx, who, fn, db.engine.updateAlong)
 }
@@ -231,8 +231,8 @@ func (db *DB) announce(topics ...string) {
 // Listen returns a subscription to topics. See [Topic...] functions for their names.
 func (db *DB) Listen(topics ...string) *Subscription { return db.hub.subscribe(topics...) }
 
-// Watch is Listen for those that hold thousands of topics and can not wait for each: fn is called at every announcement, in the midst
-// of it, so it must return at once and must not use the database or the subscription.
+// Watch is Listen for those that hold thousands of topics and can not wait for each: fn is called at every
+// announcement, in the midst of it, so it must return at once and must not use the database or the subscription.
 func (db *DB) Watch(topic string, fn func()) *Subscription {
 	return db.hub.add(&Subscription{fn: fn, hub: db.hub, topics: []string{topic}})
 }
@@ -271,9 +271,9 @@ func (v *View) Who() hookglass.Principal { return v.who }
 // Announce makes the commit tell the topics.
 func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
 
-// AnnounceAtOnce is Announce for what people set: who has the answer expects that whatever is sent next, to any node, meets it. All topics
-// of the transaction are told to other nodes with its commit, which makes commits of that kind wait for each other, and Update
-// returns when they have heard, but for one that stands still.
+// AnnounceAtOnce is Announce for what people set: who has the answer expects that whatever is sent next, to any node,
+// meets it. All topics of the transaction are told to other nodes with its commit, which makes commits of that kind
+// wait for each other, and Update returns when they have heard, but for one that stands still.
 func (tx *Tx) AnnounceAtOnce(topics ...string) {
 	tx.Announce(topics...)
 	tx.atOnce = true

@@ -46,7 +46,8 @@ func (v *View) tag(id int64, lock string) (hookglass.Tag, error) {
 	return one(v, "tag", scanTag, query, a)
 }
 
-// LockTag is Tag, and keeps others from changing the tag, and steps from beginning to refer to it, until the transaction ends.
+// LockTag is Tag, and keeps others from changing the tag, and steps from beginning to refer to it, until the
+// transaction ends.
 func (tx *Tx) LockTag(id int64) (hookglass.Tag, error) {
 	return tx.tag(id, tx.dialect.forUpdateOf("t"))
 }
@@ -76,8 +77,8 @@ func tagConflict(err error) error {
 	return err
 }
 
-// Retag takes a tag off some of the events of a workspace that have it, those behind a seq, and puts another in its place unless that
-// is empty. It returns the seq that it came to, 0 when none is left.
+// Retag takes a tag off some of the events of a workspace that have it, those behind a seq, and puts another in its
+// place unless that is empty. It returns the seq that it came to, 0 when none is left.
 func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, err error) {
 	type row struct {
 		seq, endpoint int64

@@ -88,7 +88,8 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro())
 }
 
-// DeleteForwardingTarget deletes a target; its deliveries are unseen at once and erased in the background. It answers not_found.
+// DeleteForwardingTarget deletes a target; its deliveries are unseen at once and erased in the background. It answers
+// not_found.
 func (tx *Tx) DeleteForwardingTarget(endpointNum, id int64) error {
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return tx.change("forwarding target", "DELETE FROM forwarding_targets WHERE endpoint = $1 AND id = $2", endpointNum, id)

@@ -21,8 +21,8 @@ const (
 	TaskSchema TaskKind = "schema"
 )
 
-// Task is something to be done with a captured event, at least once. Whoever claims it holds a lease, and Claim is the right
-// to say what became of it.
+// Task is something to be done with a captured event, at least once. Whoever claims it holds a lease, and Claim is the
+// right to say what became of it.
 type Task struct {
 	Num         int64
 	Kind        TaskKind
@@ -42,7 +42,8 @@ type TaskQueue struct {
 	Wait        time.Duration // until the first of them is due; not above 0 when it is
 }
 
-// TaskQueues lists the endpoints with tasks of a kind. It finds each by one look into an index, however much waits there.
+// TaskQueues lists the endpoints with tasks of a kind. It finds each by one look into an index, however much waits
+// there.
 func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 	return queryAll(v, func(scan func(...any) error) (q TaskQueue, err error) {
 		var wait int64
@@ -58,8 +59,8 @@ func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 		FROM q LEFT JOIN endpoints e ON e.num = q.endpoint WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
 }
 
-// ClaimTasks takes tasks of a kind at an endpoint that are due, the first due first, for as long as a lease. Those whose lease has
-// ended are among them.
+// ClaimTasks takes tasks of a kind at an endpoint that are due, the first due first, for as long as a lease. Those
+// whose lease has ended are among them.
 func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time.Duration) ([]Task, error) {
 	lock := tx.dialect.forUpdate()
 	if lock != "" {

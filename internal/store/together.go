@@ -10,12 +10,14 @@ import (
 // togetherKey is under which a context holds the transaction of [DB.Together].
 type togetherKey struct{ db *DB }
 
-// Together makes one transaction of all that fn does: every View and Update that is made with its context, by whichever capability, sees
-// what those before it changed, and all is kept or, when fn returns an error, nothing. An Update that fails leaves nothing of itself
-// behind, so fn may go on. Within fn another Together is a part that may be undone alone.
+// Together makes one transaction of all that fn does: every View and Update that is made with its context, by whichever
+// capability, sees what those before it changed, and all is kept or, when fn returns an error, nothing. An Update that
+// fails leaves nothing of itself behind, so fn may go on. Within fn another Together is a part that may be undone
+// alone.
 //
-// One runs at a time in the whole installation, whatever the number of nodes. fn must be as quick as that of an [DB.Update], must use its
-// context from one goroutine alone, and may be called again when the commit of others has failed.
+// One runs at a time in the whole installation, whatever the number of nodes. fn must be as quick as that of an
+// [DB.Update], must use its context from one goroutine alone, and may be called again when the commit of others has
+// failed.
 func (db *DB) Together(ctx context.Context, fn func(ctx context.Context) error) error {
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		if db.joined(ctx) == nil && db.dialect == postgres {

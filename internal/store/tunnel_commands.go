@@ -7,8 +7,8 @@ import (
 	"hookglass"
 )
 
-// CreateTunnelCommand stores a command for one of the sessions of its endpoint, the newest that says it can replay or, where none does, the
-// newest, and sets its Num and SessionNum. It answers not_found where no session is subscribed.
+// CreateTunnelCommand stores a command for one of the sessions of its endpoint, the newest that says it can replay or,
+// where none does, the newest, and sets its Num and SessionNum. It answers not_found where no session is subscribed.
 func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand) error {
 	session, err := one(&tx.View, "tunnel session", scanNum, "SELECT session FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY replays DESC, num DESC LIMIT 1",
 		&args{[]any{c.EndpointNum}})
@@ -45,15 +45,15 @@ func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error)
 	return c, nil
 }
 
-// SendTunnelCommand leaves the marker that a command may have been given to its client, with the SHA-256 of the token of its result. It
-// reports false where it was before, or is withdrawn.
+// SendTunnelCommand leaves the marker that a command may have been given to its client, with the SHA-256 of the token
+// of its result. It reports false where it was before, or is withdrawn.
 func (tx *Tx) SendTunnelCommand(num int64, hash []byte) (bool, error) {
 	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND sent_at IS NULL AND answered_at IS NULL AND expires_at > $2", num, tx.Now.UnixMicro(), hash)
 	return n > 0, err
 }
 
-// AnswerTunnelCommand stores the result of a command, once. It answers unauthorized for a token that is not the command's, and conflict for a
-// command that was answered or has expired.
+// AnswerTunnelCommand stores the result of a command, once. It answers unauthorized for a token that is not the
+// command's, and conflict for a command that was answered or has expired.
 func (tx *Tx) AnswerTunnelCommand(id string, hash []byte, r hookglass.TunnelResult) error {
 	r.Evidence = evidence(r.Evidence, encodeText)
 	result, err := json.Marshal(r)
@@ -76,8 +76,8 @@ func (tx *Tx) AnswerTunnelCommand(id string, hash []byte, r hookglass.TunnelResu
 	return err
 }
 
-// TunnelCommandState returns how far a command is: whether its client may have it, whether the session that it is for is there still, and
-// the result, if there is one. It answers not_found.
+// TunnelCommandState returns how far a command is: whether its client may have it, whether the session that it is for
+// is there still, and the result, if there is one. It answers not_found.
 func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass.TunnelResult, err error) {
 	var s, h int64
 	var text []byte
@@ -92,7 +92,8 @@ func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass
 	return true, h != 0, result, err
 }
 
-// WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client can not have it.
+// WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client can not have
+// it.
 func (tx *Tx) WithdrawTunnelCommand(num int64) (unsent bool, err error) {
 	n, err := tx.exec("DELETE FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL", num)
 	if err == nil && n == 0 {

@@ -36,9 +36,10 @@ func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Tim
 	return err
 }
 
-// addPastGap notes an outage that is found out about when it is over already: whoever is subscribed now began behind what the lost subscription
-// received. Nothing is noted where another had it all, or came while the lost one was still heard of. Of a node that is gone the same client is not
-// another: its coming back says that it had gone, which the node knew and had not written down.
+// addPastGap notes an outage that is found out about when it is over already: whoever is subscribed now began behind
+// what the lost subscription received. Nothing is noted where another had it all, or came while the lost one was still
+// heard of. Of a node that is gone the same client is not another: its coming back says that it had gone, which the
+// node knew and had not written down.
 func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelEnd) error {
 	var to, back int64
 	var target, hostname string
@@ -87,8 +88,8 @@ func (tx *Tx) closeGap(endpointNum, to int64) error {
 		return err
 	}
 	g := open[0]
-	// At least 1: 0 says that it is open. Where all its events were erased there may be none to tell how far it went, and what comes later has
-	// a greater seq than all of them.
+	// At least 1: 0 says that it is open. Where all its events were erased there may be none to tell how far it went,
+	// and what comes later has a greater seq than all of them.
 	g.To = max(to, g.From, 1)
 	if err := tx.countGap(&g); err != nil {
 		return err
@@ -136,7 +137,8 @@ func (v *View) countGap(g *hookglass.Gap) error {
 	return nil
 }
 
-// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above after.
+// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above
+// after.
 func (v *View) Gaps(endpointNums []int64, after int64, limit int) ([]hookglass.Gap, error) {
 	a := &args{}
 	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE "+v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums)))+
@@ -163,7 +165,8 @@ func (v *View) gap(id, lock string) (hookglass.Gap, error) {
 
 // RecoverGap notes the outcome that a client claims and moves the gap to what its events show. It answers not_found.
 func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
-	// The row is locked before the events are counted, so that an erasure is either in its counters or not in the events.
+	// The row is locked before the events are counted, so that an erasure is either in its counters or not in the
+	// events.
 	g, err := tx.gap(id, tx.dialect.forUpdateOf("g"))
 	if err != nil {
 		return g, err
@@ -173,8 +176,9 @@ func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
 	return g, err
 }
 
-// countErased keeps the counts of gaps right when events are erased: those that were delivered stay recovered, the others are expired. It is
-// called when the rows of events are gone and those of their deliveries are not. It tells which events are expired.
+// countErased keeps the counts of gaps right when events are erased: those that were delivered stay recovered, the
+// others are expired. It is called when the rows of events are gone and those of their deliveries are not. It tells
+// which events are expired.
 func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) (gone map[int64]bool, err error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -9,8 +9,9 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// A client was lost and came back to the same node, which died before it could write down that the first connection had ended: both end at once, and
-// what was missed in between is known all the same. Where the second is another client's, the first was there until its node died.
+// A client was lost and came back to the same node, which died before it could write down that the first connection had
+// ended: both end at once, and what was missed in between is known all the same. Where the second is another client's,
+// the first was there until its node died.
 func TestAnOutageThatTheNodeTookAlongIsAGap(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for hostname, gaps := range map[string]int{"laptop": 2, "another": 1} {

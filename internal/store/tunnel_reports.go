@@ -11,11 +11,13 @@ import (
 
 const maxSeq = math.MaxInt64
 
-// keptReports bounds the reports that are kept of one event; the oldest go. Where an event stands is not among what is forgotten.
+// keptReports bounds the reports that are kept of one event; the oldest go. Where an event stands is not among what is
+// forgotten.
 const keptReports = 100
 
-// RecordReport stores a report about an event and sets its Num and the event's Seq. Where the event has one with the same attempt id, that
-// one is returned and nothing changes. It answers not_found, and conflict where the attempt id belongs to another event.
+// RecordReport stores a report about an event and sets its Num and the event's Seq. Where the event has one with the
+// same attempt id, that one is returned and nothing changes. It answers not_found, and conflict where the attempt id
+// belongs to another event.
 func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	log, err := tx.eventLog(ref)
 	if err != nil {
@@ -115,7 +117,8 @@ func (v *View) HasTunnel(endpointNum int64) (bool, error) {
 	return len(found) > 0, err
 }
 
-// SetReply puts on record what the sender of an event was really answered. An event that was deleted meanwhile is no error.
+// SetReply puts on record what the sender of an event was really answered. An event that was deleted meanwhile is no
+// error.
 func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {
 	if _, err := tx.exec("UPDATE events SET status = $2 WHERE seq = $1", e.Seq, r.Status); err != nil {
 		return err
@@ -134,7 +137,8 @@ type Undelivered struct {
 	Limit int
 }
 
-// UndeliveredEvents lists them in the detail form, oldest first, as many as may be read together; more says that others follow. It answers not_found.
+// UndeliveredEvents lists them in the detail form, oldest first, as many as may be read together; more says that others
+// follow. It answers not_found.
 func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*hookglass.Event, more bool, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {

@@ -16,8 +16,8 @@ func TopicTunnel(endpointNum int64) string { return "t" + TopicEvents(endpointNu
 // TopicCommands is the topic of commands for the sessions of one endpoint.
 func TopicCommands(endpointNum int64) string { return "c" + TopicEvents(endpointNum) }
 
-// RenewTunnelNode extends the lease of a process that holds sockets. It reports false where the lease was lost: then its
-// sessions were ended, and it begins anew.
+// RenewTunnelNode extends the lease of a process that holds sockets. It reports false where the lease was lost: then
+// its sessions were ended, and it begins anew.
 func (tx *Tx) RenewTunnelNode(node string, until time.Time) (held bool, err error) {
 	n, err := tx.exec("UPDATE tunnel_nodes SET seen_at = $2, lease_until = $3 WHERE id = $1", node, tx.Now.UnixMicro(), until.UnixMicro())
 	if err != nil || n > 0 {
@@ -49,7 +49,8 @@ func (v *View) LostTunnelNodes(but string, at time.Time) ([]LostTunnelNode, erro
 	}, "SELECT id, seen_at FROM tunnel_nodes WHERE id <> $1 AND lease_until < $2", but, at.UnixMicro())
 }
 
-// EndTunnelNode ends some of the sessions of a process as lost, and forgets the process when none is left. It reports whether it is done.
+// EndTunnelNode ends some of the sessions of a process as lost, and forgets the process when none is left. It reports
+// whether it is done.
 func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) {
 	// Another process may be at it, or the process itself back: the row says who goes on.
 	held, err := queryAll(&tx.View, scanNum, "SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forUpdate(), n.ID)
@@ -78,8 +79,9 @@ func (tx *Tx) CreateTunnelSession(s *hookglass.TunnelSession) error {
 		[]any{s.ID, s.Node, s.Client.ID, client, tx.Now.UnixMicro()}, &s.Num)
 }
 
-// SubscribeTunnel stores a subscription to the endpoint of a reference and sets its Num, endpoint and Received: it is sent what comes behind
-// that. An open gap of the endpoint ends there. It answers not_found, also where the session was ended meanwhile.
+// SubscribeTunnel stores a subscription to the endpoint of a reference and sets its Num, endpoint and Received: it is
+// sent what comes behind that. An open gap of the endpoint ends there. It answers not_found, also where the session was
+// ended meanwhile.
 func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hookglass.Endpoint, error) {
 	e, err := tx.Endpoint(ref)
 	if err != nil {
@@ -112,7 +114,8 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 		[]any{s.SessionNum, e.Num, s.Received, s.TargetURL, s.Hostname, boolInt(s.Reports), boolInt(s.Replays), tx.Now.UnixMicro()}, &s.Num)
 }
 
-// lockTunnels makes who begins and who ends subscriptions to an endpoint come one after another, and returns how many there are.
+// lockTunnels makes who begins and who ends subscriptions to an endpoint come one after another, and returns how many
+// there are.
 func (tx *Tx) lockTunnels(endpointNum int64) (n int64, err error) {
 	if lock := tx.dialect.forUpdate(); lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum); err != nil {
@@ -131,7 +134,8 @@ type TunnelEnd struct {
 	Received map[int64]int64 // how far each subscription is known to have received; what is stored counts where it is further
 }
 
-// EndTunnelSessions ends sessions with their subscriptions. The last subscription of an endpoint that is lost opens a gap.
+// EndTunnelSessions ends sessions with their subscriptions. The last subscription of an endpoint that is lost opens a
+// gap.
 func (tx *Tx) EndTunnelSessions(nums []int64, end TunnelEnd) error {
 	// Sessions before endpoints, as in SubscribeTunnel.
 	if lock := tx.dialect.forUpdate(); lock != "" {
@@ -213,8 +217,8 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 // looksBack bounds how many of the events that a client had received are looked at for those that it never reported.
 const looksBack = 1000
 
-// firstMissed returns the seq behind which a lost subscription may have missed events. What was received counts as delivered unless the client
-// is one that reports: then what it did not report may have ended with it.
+// firstMissed returns the seq behind which a lost subscription may have missed events. What was received counts as
+// delivered unless the client is one that reports: then what it did not report may have ended with it.
 func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription) (int64, error) {
 	log, err := v.eventLogOf(e)
 	if err != nil {
@@ -260,8 +264,8 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	return err
 }
 
-// EndpointsSince returns the endpoints with events above a seq and up to the newest of all, and that newest; below 0 it returns no endpoint. It
-// backs up announcements that were lost.
+// EndpointsSince returns the endpoints with events above a seq and up to the newest of all, and that newest; below 0 it
+// returns no endpoint. It backs up announcements that were lost.
 func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err error) {
 	if newest, err = v.NewestOfAll(); err != nil || seq < 0 || newest <= seq {
 		return nil, max(newest, seq), err
@@ -270,7 +274,8 @@ func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err e
 	return endpoints, newest, err
 }
 
-// TunnelEvents returns events of an endpoint behind a seq in the detail form, oldest first: as many as may be read together. It answers not_found.
+// TunnelEvents returns events of an endpoint behind a seq in the detail form, oldest first: as many as may be read
+// together. It answers not_found.
 func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hookglass.Event, error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {

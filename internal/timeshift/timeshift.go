@@ -1,11 +1,11 @@
-// Package timeshift moves the times in a request by one amount, so that a capture of last week is fresh again: in the headers, in
-// a body that is JSON or a form, and in JSON that stands in a string of either. It hides how a time is told from what only looks
-// like one.
+// Package timeshift moves the times in a request by one amount, so that a capture of last week is fresh again: in the
+// headers, in a body that is JSON or a form, and in JSON that stands in a string of either. It hides how a time is told
+// from what only looks like one.
 //
-// A text that is written as a time (RFC 3339, or as headers and mails write it) is one wherever it stands. A number is one
-// where it is in the range of Unix times of this century, in seconds or milliseconds, and the name of its field says so: ids and
-// amounts that look like one stay. What is signed stays: the claims of a token with a signature are not touched. All else stays
-// byte for byte.
+// A text that is written as a time (RFC 3339, or as headers and mails write it) is one wherever it stands. A number is
+// one where it is in the range of Unix times of this century, in seconds or milliseconds, and the name of its field
+// says so: ids and amounts that look like one stay. What is signed stays: the claims of a token with a signature are
+// not touched. All else stays byte for byte.
 //
 // It is pure and safe for concurrent use.
 package timeshift
@@ -41,8 +41,8 @@ type Shift struct {
 	now bool
 }
 
-// Parse reads a shift: now, or a duration with its sign (+3h, -90m, +2d, +1d12h), or a number of milliseconds. Its error is a sentence
-// for a person.
+// Parse reads a shift: now, or a duration with its sign (+3h, -90m, +2d, +1d12h), or a number of milliseconds. Its
+// error is a sentence for a person.
 func Parse(text string) (s Shift, fault string) {
 	const wanted = `must be "now", a duration with its sign such as "+3h" or "-2d", or a number of milliseconds`
 	if text == "now" {
@@ -85,7 +85,8 @@ func Parse(text string) (s Shift, fault string) {
 // IsZero reports whether nothing is moved.
 func (s Shift) IsZero() bool { return s == Shift{} }
 
-// Delta is how far the times of what was received then are moved when it is sent now. What is moved to now keeps how old its times were.
+// Delta is how far the times of what was received then are moved when it is sent now. What is moved to now keeps how
+// old its times were.
 func (s Shift) Delta(received, now time.Time) time.Duration {
 	if s.now {
 		return now.Sub(received).Truncate(time.Millisecond)
@@ -93,8 +94,8 @@ func (s Shift) Delta(received, now time.Time) time.Duration {
 	return s.by
 }
 
-// Apply moves the times of a request. Headers that skip names stay: those of a signature, which is made anew. It answers validation_failed
-// where there are too many.
+// Apply moves the times of a request. Headers that skip names stay: those of a signature, which is made anew. It
+// answers validation_failed where there are too many.
 func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bool) (provider.Outgoing, []hookglass.TimeChange, error) {
 	m := mover{delta: delta}
 	o.Headers = slices.Clone(o.Headers)

@@ -11,14 +11,15 @@ import (
 // AnswerTime is how long a sender waits for the answer of a local machine (decisions, section 14).
 const AnswerTime = 25 * time.Second
 
-// answerable reports whether the sender of an event waits for a local machine's answer. A provider's handshake is answered by itself.
+// answerable reports whether the sender of an event waits for a local machine's answer. A provider's handshake is
+// answered by itself.
 func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
 	return e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel && ev.Type == hookglass.EventWebhook &&
 		ev.Payload != nil && ev.Reply != nil && ev.Reply.Source != hookglass.SourceHandshake
 }
 
-// Answer waits for what a local machine answers to an event that is stored, and returns nil where none does in time: none is connected, the
-// machine gives no answer, or ctx ends.
+// Answer waits for what a local machine answers to an event that is stored, and returns nil where none does in time:
+// none is connected, the machine gives no answer, or ctx ends.
 func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
 	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
 	defer heard.Close()

@@ -22,8 +22,8 @@ var (
 	notTaken = hookglass.Failure{Code: "no_tunnel", Message: "The connected machine went away before it was given the request."}
 )
 
-// Send has one of the connected clients of an endpoint make a request, and waits until it says what came of it, at most for the timeout. It is
-// given to one client alone, and never twice.
+// Send has one of the connected clients of an endpoint make a request, and waits until it says what came of it, at most
+// for the timeout. It is given to one client alone, and never twice.
 func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
 	began, at := time.Now(), s.db.Now()
 	c := hookglass.TunnelCommand{
@@ -54,7 +54,8 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	return out
 }
 
-// await waits for the result of a command until this machine's clock shows the deadline. Without one it takes the command back, and says whether the client can not have it.
+// await waits for the result of a command until this machine's clock shows the deadline. Without one it takes the
+// command back, and says whether the client can not have it.
 func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline time.Time, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
 	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -117,7 +118,8 @@ func outcome(r *hookglass.TunnelResult, took time.Duration) hookglass.TunnelOutc
 	return out
 }
 
-// Finish stores what a client says of a command. The result token is the right to, once. It answers unauthorized, conflict and validation_failed.
+// Finish stores what a client says of a command. The result token is the right to, once. It answers unauthorized,
+// conflict and validation_failed.
 func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	var f faults
 	if in.CommandID == "" {
@@ -143,7 +145,8 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.AnswerTunnelCommand(in.CommandID, digest(in.ResultToken), r) })
 }
 
-// sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may have it.
+// sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may
+// have it.
 func (x *Session) sendCommands() error {
 	waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
 		err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
@@ -190,8 +193,8 @@ func (x *Session) subscribed(endpointNum int64) *subscription {
 	return nil
 }
 
-// local appends the path and query of a request to the target that the client named, as it does itself with events: nothing where
-// nothing followed the endpoint.
+// local appends the path and query of a request to the target that the client named, as it does itself with events:
+// nothing where nothing followed the endpoint.
 func local(target, requested string) string {
 	if !absolute(target) {
 		return requested

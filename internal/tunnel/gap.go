@@ -17,7 +17,8 @@ const (
 	maxListed    = 16 << 20 // bytes of their bodies, beyond the first
 )
 
-// resolve finds the endpoints that a caller names, or all that are the caller's where it names none. It answers not_found.
+// resolve finds the endpoints that a caller names, or all that are the caller's where it names none. It answers
+// not_found.
 func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
 	if len(refs) > maxEndpoints {
 		return nil, hookglass.Invalid("endpoint_ids[]", "may name %d endpoints at most", maxEndpoints)
@@ -38,7 +39,8 @@ func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
 	return endpoints, nil
 }
 
-// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above after.
+// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above
+// after.
 func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []string, after int64, limit int) (gaps []hookglass.Gap, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		endpoints, err := resolve(v, refs)
@@ -65,7 +67,8 @@ type Missing struct {
 	Missed int64     // without a gap: those that were not
 }
 
-// InGap lists those of one outage. It answers not_found, also where the outage is of none of the endpoints that are named.
+// InGap lists those of one outage. It answers not_found, also where the outage is of none of the endpoints that are
+// named.
 func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []string, gapID string, after int64, limit int) (m Missing, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		m = Missing{}
@@ -88,8 +91,8 @@ func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []str
 	return m, err
 }
 
-// Since lists those that were received since a time. counted adds how many there are. It answers validation_failed for a time before
-// what is retained.
+// Since lists those that were received since a time. counted adds how many there are. It answers validation_failed for
+// a time before what is retained.
 func (s *Service) Since(ctx context.Context, who hookglass.Principal, refs []string, since time.Time, after int64, limit int, counted bool) (m Missing, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		retention := s.Retention
@@ -201,8 +204,8 @@ type Recovery struct {
 	Attempted, Succeeded, Failed int64
 }
 
-// Recover notes a recovery, and finds out from the reports themselves what it achieved (spec, "Tunnel gap states"). It answers not_found and
-// validation_failed.
+// Recover notes a recovery, and finds out from the reports themselves what it achieved (spec, "Tunnel gap states"). It
+// answers not_found and validation_failed.
 func (s *Service) Recover(ctx context.Context, who hookglass.Principal, gapID string, r Recovery) (g hookglass.Gap, err error) {
 	var f faults
 	if !slices.Contains(hookglass.GapOutcomes, r.Outcome) {

@@ -121,8 +121,8 @@ func TestWhatEndsInOrderLeavesNoGap(t *testing.T) {
 	})
 }
 
-// An event that was on its way when the client died is in the gap: of a client that reports, what it did not report; of any, what its socket
-// never acknowledged.
+// An event that was on its way when the client died is in the gap: of a client that reports, what it did not report; of
+// any, what its socket never acknowledged.
 func TestWhatWasOnItsWayIsInTheGap(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		n := b.node(0, 0)
@@ -178,7 +178,8 @@ func TestTheSessionsOfADeadNodeAreEndedByAnother(t *testing.T) {
 	})
 }
 
-// A client is back, on another node, before anybody has found out that its node died: the events in between were nobody's.
+// A client is back, on another node, before anybody has found out that its node died: the events in between were
+// nobody's.
 func TestAnOutageThatIsOverBeforeItIsFoundIsAGapToo(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		var e hookglass.Endpoint

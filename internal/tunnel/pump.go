@@ -30,7 +30,8 @@ func (f *flow) full() bool {
 	return f.sent-f.confirmed >= windowEvents || f.bytes-f.arrived >= windowBytes
 }
 
-// pump is who may send on a session: a goroutine that is there while there is something to do. Thousands of idle sessions have none.
+// pump is who may send on a session: a goroutine that is there while there is something to do. Thousands of idle
+// sessions have none.
 type pump struct {
 	mu             sync.Mutex
 	running, again bool
@@ -54,8 +55,8 @@ func (x *Session) nudge() {
 	}
 }
 
-// rounds sends until nothing waits: events as they are captured, commands, and signs of life. It is the only one that writes, but for
-// answers to the client's own commands.
+// rounds sends until nothing waits: events as they are captured, commands, and signs of life. It is the only one that
+// writes, but for answers to the client's own commands.
 func (x *Session) rounds() {
 	p := &x.pump
 	for {
@@ -195,7 +196,8 @@ func (x *Session) sendAll(f *flow) (busy bool, err error) {
 	return busy && !f.full(), nil
 }
 
-// send sends what may be read together of one subscription, and reports whether more may wait. Trouble in the storage waits for the next look.
+// send sends what may be read together of one subscription, and reports whether more may wait. Trouble in the storage
+// waits for the next look.
 func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 	type batch struct {
 		e      hookglass.Endpoint

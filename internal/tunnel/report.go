@@ -24,8 +24,8 @@ const (
 	maxTime    = 24 * 3600 // seconds that a delivery may claim to have taken
 )
 
-// Report stores what a client says of a delivery. The same report again, by its attempt id, is the first one. It answers validation_failed,
-// not_found, forbidden where the client is not who it says, and conflict.
+// Report stores what a client says of a delivery. The same report again, by its attempt id, is the first one. It
+// answers validation_failed, not_found, forbidden where the client is not who it says, and conflict.
 func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	ref := in.EndpointID
 	if ref == "" {

@@ -37,7 +37,8 @@ type Session struct {
 	subs []*subscription
 }
 
-// subscription is what a session is sent of one endpoint. Besides what is named otherwise, only a round touches it once it is live.
+// subscription is what a session is sent of one endpoint. Besides what is named otherwise, only a round touches it once
+// it is live.
 type subscription struct {
 	hookglass.TunnelSubscription
 	key      string
@@ -100,8 +101,8 @@ type Wish struct {
 	Hostname  string
 }
 
-// Subscribe begins to send the events of an endpoint under a key, and confirms it or tells that it may not be. A key that is in use already
-// changes nothing. An error is the socket's end.
+// Subscribe begins to send the events of an endpoint under a key, and confirms it or tells that it may not be. A key
+// that is in use already changes nothing. An error is the socket's end.
 func (x *Session) Subscribe(key string, w Wish) error {
 	x.Heard()
 	if x.find(key) != nil {
@@ -201,8 +202,8 @@ func (x *Session) disconnect(reason string, reconnect bool) {
 	}
 }
 
-// End ends the session when its socket has ended; own says that the client closed it in order. The last subscription of an endpoint that ends
-// otherwise opens a gap.
+// End ends the session when its socket has ended; own says that the client closed it in order. The last subscription of
+// an endpoint that ends otherwise opens a gap.
 func (x *Session) End(own bool) {
 	now := x.s.db.Now()
 	x.cancel()
@@ -240,7 +241,8 @@ type ending struct {
 	received     map[int64]int64
 }
 
-// end writes an ending down. Where the storage can not take it now, the keeper does so later; where the node dies before, the others do.
+// end writes an ending down. Where the storage can not take it now, the keeper does so later; where the node dies
+// before, the others do.
 func (s *Service) end(e ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
 	defer cancel()
@@ -278,7 +280,8 @@ func (s *Service) settle(ctx context.Context) {
 	}
 }
 
-// Report stores what the client says of a delivery on one of its subscriptions; the report need not name the endpoint. See [Service.Report].
+// Report stores what the client says of a delivery on one of its subscriptions; the report need not name the endpoint.
+// See [Service.Report].
 func (x *Session) Report(key string, r api.DeliveryReport) error {
 	if r.EndpointID == "" {
 		if sub := x.find(key); sub != nil {

@@ -24,8 +24,9 @@ type Grant struct {
 	Credential string
 }
 
-// Connect makes a ticket for a socket. An authenticated one is for every endpoint that the principal has, and asks for one of them to begin with; that
-// of a temporary endpoint's key is for that endpoint alone. It answers not_found, forbidden for an email endpoint, and validation_failed.
+// Connect makes a ticket for a socket. An authenticated one is for every endpoint that the principal has, and asks for
+// one of them to begin with; that of a temporary endpoint's key is for that endpoint alone. It answers not_found,
+// forbidden for an email endpoint, and validation_failed.
 func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref string, client hookglass.TunnelClient) (g Grant, err error) {
 	if err := checkClient(&client); err != nil {
 		return g, err
@@ -77,8 +78,8 @@ func word(s string) bool {
 	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// redeem takes a ticket, stores the session that it opens, and returns as whom its bearer acts. It answers unauthorized for one that is none, was used, or has expired, and where
-// the right that it was made by has ended.
+// redeem takes a ticket, stores the session that it opens, and returns as whom its bearer acts. It answers unauthorized
+// for one that is none, was used, or has expired, and where the right that it was made by has ended.
 func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.TunnelSession) (t hookglass.TunnelTicket, err error) {
 	none := hookglass.Errorf(hookglass.CodeUnauthorized, "The ticket is not valid.")
 	if len(ticket) > maxWord {

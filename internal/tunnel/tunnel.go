@@ -1,18 +1,21 @@
-// Package tunnel carries captured events to connected local machines, the last mile: tickets, sessions, fan-out, delivery reports,
-// outages and their recovery, replays and answers that come back the same way. It sees a [Conn], not a socket.
+// Package tunnel carries captured events to connected local machines, the last mile: tickets, sessions, fan-out,
+// delivery reports, outages and their recovery, replays and answers that come back the same way. It sees a [Conn], not
+// a socket.
 //
 // # What is true is in the table
 //
-// A session holds a cursor for each endpoint that it is subscribed to, and is sent what is captured behind it, in order of capture. An
-// announcement only says that it is time to read; a slow poll backs that up. So any node serves any client, and nothing waits in memory:
-// a client that reads slowly reads later from the table, and one that does not read at all is given up and recovers by its gap.
+// A session holds a cursor for each endpoint that it is subscribed to, and is sent what is captured behind it, in order
+// of capture. An announcement only says that it is time to read; a slow poll backs that up. So any node serves any
+// client, and nothing waits in memory: a client that reads slowly reads later from the table, and one that does not
+// read at all is given up and recovers by its gap.
 //
-// A node holds a lease. Subscriptions of a node whose lease has ended are ended by the others as lost, so an outage is noticed whoever dies.
+// A node holds a lease. Subscriptions of a node whose lease has ended are ended by the others as lost, so an outage is
+// noticed whoever dies.
 //
 // # Concurrency
 //
-// A Service is safe for concurrent use. The methods of a [Session] are called by the one goroutine that reads from its Conn; another, which is there
-// while there is something to send, writes to it.
+// A Service is safe for concurrent use. The methods of a [Session] are called by the one goroutine that reads from its
+// Conn; another, which is there while there is something to send, writes to it.
 package tunnel
 
 import (
@@ -33,22 +36,23 @@ const (
 	TicketLife = 30 * time.Second
 	// beatEvery is how often a client is shown that the server is there (decisions, section 10).
 	beatEvery = 3 * time.Second
-	// pingEvery is how often a client is asked whether it is; with the 10 s that it has to answer, one that vanished is noticed within 20 s.
+	// pingEvery is how often a client is asked whether it is; with the 10 s that it has to answer, one that vanished is
+	// noticed within 20 s.
 	pingEvery = 10 * time.Second
 	// confirmEvery bounds how often it is asked while events go out, to know how far it has received them.
 	confirmEvery = 25 * time.Millisecond
 	// leaseFor is how long the sessions of a node live without a word of it. It is renewed five times in that time.
 	leaseFor = 15 * time.Second
-	// lookEvery is the slow poll: for announcements that were lost, and for rights that ended without one. A token's revocation
-	// must end its sockets within 5 s (decisions, section 14).
+	// lookEvery is the slow poll: for announcements that were lost, and for rights that ended without one. A token's
+	// revocation must end its sockets within 5 s (decisions, section 14).
 	lookEvery  = 2 * time.Second
 	purgeEvery = time.Minute
 	// stopFor is for clients to be told that the server stops.
 	stopFor = 5 * time.Second
 )
 
-// window bounds what a client has been sent and has not acknowledged: the queue of its socket. One that stands still behind it is
-// closed (decisions, section 10; reliability, row 85).
+// window bounds what a client has been sent and has not acknowledged: the queue of its socket. One that stands still
+// behind it is closed (decisions, section 10; reliability, row 85).
 const (
 	windowEvents = 1000
 	windowBytes  = 4 << 20
@@ -60,7 +64,8 @@ const (
 	ReasonRestart      = "server_restart"
 )
 
-// Conn is a client's socket as a session needs it. Deliver, Confirm, Reject and Beat fail when the socket has taken nothing for 10 s.
+// Conn is a client's socket as a session needs it. Deliver, Confirm, Reject and Beat fail when the socket has taken
+// nothing for 10 s.
 type Conn interface {
 	// Confirm tells that a subscription is there.
 	Confirm(ctx context.Context, key string) error
@@ -114,8 +119,9 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 }
 
-// Run keeps the node's lease, ends what other nodes left behind, and closes sockets whose rights have ended, until ctx ends or the
-// server drains. Then it tells every client that it may come back, and returns when no session is left and ctx has ended.
+// Run keeps the node's lease, ends what other nodes left behind, and closes sockets whose rights have ended, until ctx
+// ends or the server drains. Then it tells every client that it may come back, and returns when no session is left and
+// ctx has ended.
 func (s *Service) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
@@ -153,8 +159,8 @@ func (s *Service) disconnectAll() {
 	})
 }
 
-// Hold runs fn on a goroutine of its own, for which Run waits: a socket is served there from before its session begins until after it has ended. It reports
-// false, and runs nothing, when the server stops.
+// Hold runs fn on a goroutine of its own, for which Run waits: a socket is served there from before its session begins
+// until after it has ended. It reports false, and runs nothing, when the server stops.
 func (s *Service) Hold(fn func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +178,8 @@ func (s *Service) Hold(fn func()) bool {
 	return true
 }
 
-// aside runs fn on another goroutine and waits for it. What asks a database needs a deep stack, and a goroutine that lives as long as a socket
-// would keep it for nothing.
+// aside runs fn on another goroutine and waits for it. What asks a database needs a deep stack, and a goroutine that
+// lives as long as a socket would keep it for nothing.
 func aside[T any](fn func() (T, error)) (T, error) {
 	type outcome struct {
 		v     T

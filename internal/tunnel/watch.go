@@ -68,8 +68,8 @@ func (s *Service) all() []*Session {
 	return all
 }
 
-// checkRights ends sockets whose token was revoked or has expired, and those whose endpoint is gone. A socket that has other endpoints left is
-// told that the one is.
+// checkRights ends sockets whose token was revoked or has expired, and those whose endpoint is gone. A socket that has
+// other endpoints left is told that the one is.
 func (s *Service) checkRights(ctx context.Context) error {
 	sessions := s.all()
 	if len(sessions) == 0 {

@@ -66,8 +66,8 @@ func (a *app) renderActions(w http.ResponseWriter, r *http.Request, status int, 
 	return render(w, r, status, actions.ListPage(m))
 }
 
-// runsOfActions reads the runs of one action, or of all, and whole the one that the address names. Where it names none, that is the
-// newest of one action.
+// runsOfActions reads the runs of one action, or of all, and whole the one that the address names. Where it names none,
+// that is the newest of one action.
 func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h actions.Runs, err error) {
 	q := r.URL.Query()
 	h = actions.Runs{Endpoint: e.ID, Action: id, Names: make(map[string]string), Now: time.Now()}

@@ -97,7 +97,8 @@ func zipped(content []byte) []byte {
 	return b.Bytes()
 }
 
-// takesGzip reports whether a browser reads what is compressed so. One that says by how much it prefers it is left with the plain file.
+// takesGzip reports whether a browser reads what is compressed so. One that says by how much it prefers it is left with
+// the plain file.
 func takesGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
@@ -110,8 +111,8 @@ func takesGzip(r *http.Request) bool {
 // url is the address of an asset; of one that does not exist it is empty, which a test finds.
 func (a *assets) url(name string) string { return a.urls[name] }
 
-// find returns the file of a name, and for how long it may be kept. What another version's page asks for, while nodes are replaced one after
-// another, is answered with the file as it is here, once.
+// find returns the file of a name, and for how long it may be kept. What another version's page asks for, while nodes
+// are replaced one after another, is answered with the file as it is here, once.
 func (a *assets) find(name string) (file asset, keep string, ok bool) {
 	if file, ok = a.files[name]; ok {
 		return file, "public, max-age=31536000, immutable", true

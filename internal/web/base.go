@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// The app may stand below a path of its host (--public-url https://example.com/hookglass). Inside it every path is written and routed as if it stood at the
-// root; what leaves it gets the path put before: addresses in markup, redirects and cookies.
+// The app may stand below a path of its host (--public-url https://example.com/hookglass). Inside it every path is
+// written and routed as if it stood at the root; what leaves it gets the path put before: addresses in markup,
+// redirects and cookies.
 
 // base is the path that the app stands below. nil is the root.
 type base struct {

@@ -18,7 +18,8 @@ import (
 // maxPicked bounds how many requests a form can name.
 const maxPicked = 1000
 
-// maxReplays is how many requests one form replays at once, and replaysWithin how long that may take. More become a bulk replay.
+// maxReplays is how many requests one form replays at once, and replaysWithin how long that may take. More become a
+// bulk replay.
 const (
 	maxReplays    = 20
 	replaysWithin = time.Minute
@@ -142,8 +143,8 @@ func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e ho
 	return err
 }
 
-// writeExport writes the file while it reads. What fails when a part is out breaks the connection, so that the file does
-// not look whole.
+// writeExport writes the file while it reads. What fails when a part is out breaks the connection, so that the file
+// does not look whole.
 func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.Endpoint, each func(func(*hookglass.Event) error) error) error {
 	format := r.FormValue("format")
 	if format == "" {

@@ -16,7 +16,8 @@ import (
 // statePattern is what a command line may know its own request by.
 var statePattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,200}$`)
 
-// cliRequest reads where a command line waits: on a port of its machine, with a state that comes back to it, or for a code.
+// cliRequest reads where a command line waits: on a port of its machine, with a state that comes back to it, or for a
+// code.
 func cliRequest(form url.Values) (port, state string, err error) {
 	port, state = form.Get("callback_port"), form.Get("state")
 	if port == "" {

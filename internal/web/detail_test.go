@@ -276,7 +276,8 @@ func TestATreeTellsPointersAndValues(t *testing.T) {
 	c.silent()
 }
 
-// Whoever knows the address of a mailbox can send to it, so a stranger does not read it, wherever in a mail it stands and however that is encoded.
+// Whoever knows the address of a mailbox can send to it, so a stranger does not read it, wherever in a mail it stands
+// and however that is encoded.
 func TestASharedMailDoesNotTellItsAddress(t *testing.T) {
 	s := newSite(t)
 	inbox := s.create("inbox", hookglass.KindEmail)

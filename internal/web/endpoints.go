@@ -85,7 +85,8 @@ func (a *app) endpointRows(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, endpoints.Rows(l))
 }
 
-// endpointList reads a part of a user's endpoints: what comes behind the endpoint of the request's address, or the oldest.
+// endpointList reads a part of a user's endpoints: what comes behind the endpoint of the request's address, or the
+// oldest.
 func (a *app) endpointList(r *http.Request, v visitor) (endpoints.List, error) {
 	l := endpoints.List{Self: "/endpoint-list", Address: a.address, Now: time.Now()}
 	after := r.URL.Query().Get("after")

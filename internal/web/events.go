@@ -18,7 +18,8 @@ import (
 // pageSize is how many requests a page lists; more come on demand.
 const pageSize = 50
 
-// firstLook is how long a search may hold up a page that was not there before. Where it is not enough, the page says so and goes on by itself.
+// firstLook is how long a search may hold up a page that was not there before. Where it is not enough, the page says so
+// and goes on by itself.
 const firstLook = 50 * time.Millisecond
 
 func (a *app) registerInspector() {

@@ -13,7 +13,8 @@ import (
 	pages "hookglass/internal/web/ledger"
 )
 
-// Bounds of the ledger's page and file. The bodies are read for their hashes, so a file is made of as many events at once as the API lists.
+// Bounds of the ledger's page and file. The bodies are read for their hashes, so a file is made of as many events at
+// once as the API lists.
 const (
 	ledgerPage = 25
 	ledgerRead = 100
@@ -35,8 +36,8 @@ func askedLedger(r *http.Request) pages.Asked {
 	return asked
 }
 
-// showLedger paints at once: the sums may take a while, so the page fetches them as a part of itself. With sums=1, for browsers without scripts, they
-// are in it.
+// showLedger paints at once: the sums may take a while, so the page fetches them as a part of itself. With sums=1, for
+// browsers without scripts, they are in it.
 func (a *app) showLedger(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {

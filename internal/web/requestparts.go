@@ -10,8 +10,8 @@ import (
 	"hookglass/internal/web/inspector"
 )
 
-// mailHTML is the HTML of a mail as its sender wrote it, in a response of its own that runs nothing and, unless it is asked
-// for, loads nothing.
+// mailHTML is the HTML of a mail as its sender wrote it, in a response of its own that runs nothing and, unless it is
+// asked for, loads nothing.
 func (a *app) mailHTML(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
 	if err != nil {

@@ -55,8 +55,8 @@ func (a *app) registerRequests() {
 	a.page("POST "+base+"/claim", a.claim)
 }
 
-// owner is who looks at an endpoint as a signed-in user who may change what it holds. The holder of a temporary endpoint's
-// key may not.
+// owner is who looks at an endpoint as a signed-in user who may change what it holds. The holder of a temporary
+// endpoint's key may not.
 func (a *app) owner(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	v, e, err := a.open(r)
 	if err == nil && !v.signedIn() {

@@ -13,7 +13,8 @@ import (
 	"hookglass/internal/web/signin"
 )
 
-// Names of the cookies. Under https they have a prefix that binds them to https, and to this host where they are for all of it.
+// Names of the cookies. Under https they have a prefix that binds them to https, and to this host where they are for
+// all of it.
 const (
 	sessionCookie   = "hookglass_session"
 	temporaryCookie = "hookglass_temporary"

@@ -109,7 +109,8 @@ func (a *app) tagForm(w http.ResponseWriter, r *http.Request) (v visitor, m tags
 	return v, m, err
 }
 
-// tagSet goes on after a form: to the list, or to the page with what was refused. What a step uses is named with the step.
+// tagSet goes on after a form: to the list, or to the page with what was refused. What a step uses is named with the
+// step.
 func (a *app) tagSet(w http.ResponseWriter, r *http.Request, v visitor, m tags.Model, err error, done string) error {
 	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
 		return a.renderTags(w, r, http.StatusUnprocessableEntity, v, m)

@@ -135,7 +135,8 @@ func (m *module) read(root, dir string) error {
 	return nil
 }
 
-// identify names a licence by its words. One that it does not know has no name, and a module that has no other stops the release: a person reads it then.
+// identify names a licence by its words. One that it does not know has no name, and a module that has no other stops
+// the release: a person reads it then.
 func identify(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	has := func(words string) bool { return strings.Contains(text, words) }

@@ -1,6 +1,6 @@
-// Release puts together what is given away of one version: archives for the platforms, Debian and RPM packages, completions and a manual page in them, the
-// licences of everything that is linked in, a bill of materials, and checksums. It needs git, Go and the modules, and nothing else; the same commit gives the
-// same bytes.
+// Release puts together what is given away of one version: archives for the platforms, Debian and RPM packages,
+// completions and a manual page in them, the licences of everything that is linked in, a bill of materials, and
+// checksums. It needs git, Go and the modules, and nothing else; the same commit gives the same bytes.
 package main
 
 import (
@@ -176,7 +176,8 @@ func (r *release) documents() error {
 
 var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+)$`)
 
-// packageVersion is the version as package managers order it: a commit that has no tag comes before every version that will.
+// packageVersion is the version as package managers order it: a commit that has no tag comes before every version that
+// will.
 func (r *release) packageVersion() string {
 	if m := tagged.FindStringSubmatch(r.version); m != nil {
 		return m[1]

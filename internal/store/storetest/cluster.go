@@ -54,8 +54,9 @@ func Start(dir string) (*Cluster, error) {
 	return start(dir, "shared_buffers=64MB", "max_wal_size=256MB", "min_wal_size=32MB", "autovacuum_naptime=10s")
 }
 
-// StartStock is Start with PostgreSQL's own settings of memory, checkpoints and vacuum, as an installation comes, and with a write-ahead log that
-// has gone round once: a server that has run for a while writes into files that are there, and a new one makes each of them first.
+// StartStock is Start with PostgreSQL's own settings of memory, checkpoints and vacuum, as an installation comes, and
+// with a write-ahead log that has gone round once: a server that has run for a while writes into files that are there,
+// and a new one makes each of them first.
 func StartStock(dir string) (*Cluster, error) {
 	c, err := start(dir)
 	if err != nil {
@@ -67,7 +68,8 @@ func StartStock(dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// goRound fills as many files of the write-ahead log as lie between two checkpoints, and has them kept for what is written next.
+// goRound fills as many files of the write-ahead log as lie between two checkpoints, and has them kept for what is
+// written next.
 func (c *Cluster) goRound() error {
 	db, err := sql.Open("pgx", c.dsn("postgres"))
 	if err != nil {
@@ -476,7 +478,8 @@ func alive(pid int) bool {
 	return ok && state != 'Z' && state != 'X'
 }
 
-// procStat reads a process's state and parent from proc(5); the fields follow the name, which may hold anything but ends at the last ')'.
+// procStat reads a process's state and parent from proc(5); the fields follow the name, which may hold anything but
+// ends at the last ')'.
 func procStat(pid int) (state byte, parent int, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package actions is the pages of an endpoint's actions: the list, the builder, trying an action out, and its runs.
 //
-// The builder is a form whose every button works without scripts: the server does the edit and answers with the form. Where scripts
-// run, the same answer takes the form's place, and what is wrong is told while one types.
+// The builder is a form whose every button works without scripts: the server does the edit and answers with the form.
+// Where scripts run, the same answer takes the form's place, and what is wrong is told while one types.
 package actions
 
 import (

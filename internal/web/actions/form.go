@@ -13,8 +13,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Form is an action as it is typed: what a browser sends and gets back, with or without scripts. Its fields bear the names that faults
-// have below endpoint_action.
+// Form is an action as it is typed: what a browser sends and gets back, with or without scripts. Its fields bear the
+// names that faults have below endpoint_action.
 type Form struct {
 	Name          string
 	Enabled       bool
@@ -143,8 +143,8 @@ func ReadForm(v url.Values) Form {
 	return f
 }
 
-// Keep ends the lines of texts as they end in the action: a browser ends those of a form with CR LF, whatever ended them in the page, and a
-// body in parts needs its own.
+// Keep ends the lines of texts as they end in the action: a browser ends those of a form with CR LF, whatever ended
+// them in the page, and a body in parts needs its own.
 func (f *Form) Keep(a hookglass.Action) {
 	stored := FormOf(a)
 	for _, s := range f.Steps {
@@ -163,8 +163,8 @@ func (f *Form) Keep(a hookglass.Action) {
 	}
 }
 
-// Edit does what a button of the builder says: add, remove or move a condition, step or operation. It reports false for a word that is
-// none of these.
+// Edit does what a button of the builder says: add, remove or move a condition, step or operation. It reports false for
+// a word that is none of these.
 func (f *Form) Edit(do string, v url.Values) bool {
 	words := strings.Fields(do)
 	if len(words) == 0 {

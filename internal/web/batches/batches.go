@@ -1,4 +1,5 @@
-// Package batches is the page of one bulk replay: how far it is, what came of each request, and the way to pause or end it.
+// Package batches is the page of one bulk replay: how far it is, what came of each request, and the way to pause or end
+// it.
 package batches
 
 import (

@@ -1,5 +1,5 @@
-// Package cases is the pages of an endpoint's replay cases: the list, and one case with its form, its runs and what each
-// answer was judged to be.
+// Package cases is the pages of an endpoint's replay cases: the list, and one case with its form, its runs and what
+// each answer was judged to be.
 package cases
 
 import (
@@ -113,8 +113,8 @@ func (r Runs) underWay() bool {
 	return false
 }
 
-// key is the idempotency key of Run in the list: the same until the case or its last run is another, so that pressing twice
-// runs once.
+// key is the idempotency key of Run in the list: the same until the case or its last run is another, so that pressing
+// twice runs once.
 func key(c hookglass.ReplayCase) string {
 	last := "first"
 	if c.LastRun != nil {

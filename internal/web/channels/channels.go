@@ -1,5 +1,5 @@
-// Package channels are the pages of the notification channels of each workspace. They never hold a credential, but for the
-// signing secret of a webhook channel on the one page that answers its making.
+// Package channels are the pages of the notification channels of each workspace. They never hold a credential, but for
+// the signing secret of a webhook channel on the one page that answers its making.
 package channels
 
 import (

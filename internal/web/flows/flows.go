@@ -1,4 +1,5 @@
-// Package flows are the pages of expectations over webhooks and mail: the list, one with the state of its steps, and the form that begins one.
+// Package flows are the pages of expectations over webhooks and mail: the list, one with the state of its steps, and
+// the form that begins one.
 package flows
 
 import (

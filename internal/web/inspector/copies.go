@@ -11,8 +11,8 @@ import (
 // Copy is a request in one of the languages that people paste.
 type Copy struct{ Name, Text string }
 
-// copies are the request in each of the languages; the first is curl. Where a body can not be pasted, or is too long, the
-// text reads the file that the download makes.
+// copies are the request in each of the languages; the first is curl. Where a body can not be pasted, or is too long,
+// the text reads the file that the download makes.
 func copies(e *hookglass.Event) []Copy {
 	r := newPasted(e)
 	return []Copy{{"curl", curl(e)}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}
@@ -182,7 +182,8 @@ func jwt(value string) string {
 	return ""
 }
 
-// EditableHeaders are the headers that a form of a replay shows: those that are written anew, or can not be typed, are left out.
+// EditableHeaders are the headers that a form of a replay shows: those that are written anew, or can not be typed, are
+// left out.
 func EditableHeaders(h hookglass.Headers) hookglass.Headers {
 	var all hookglass.Headers
 	for _, f := range h {

@@ -45,8 +45,9 @@ var cidPattern = regexp.MustCompile(`(?i)cid:[^"'\s)>]+`)
 // maxInline bounds the bytes of the images that are put into a mail's HTML.
 const maxInline = 8 << 20
 
-// MailHTML is the HTML of a raw mail with the images that it carries itself put into it, to be shown in a sandbox alone. What
-// the sandbox would refuse anyway is taken out: scripts, and unless remote is allowed what is loaded from elsewhere.
+// MailHTML is the HTML of a raw mail with the images that it carries itself put into it, to be shown in a sandbox
+// alone. What the sandbox would refuse anyway is taken out: scripts, and unless remote is allowed what is loaded from
+// elsewhere.
 func MailHTML(raw []byte, remote bool) string {
 	m := email.Parse(raw)
 	m.HTML = tamed(m.HTML, remote)
@@ -68,8 +69,8 @@ func MailHTML(raw []byte, remote bool) string {
 // away are the attributes by which a page loads something without being asked.
 var away = []string{"src", "srcset", "background", "poster", "data", "action", "formaction", "ping"}
 
-// tamed is HTML without scripts and handlers and, unless remote is allowed, without what is loaded from elsewhere. It makes
-// nothing safe: the sandbox does. It spares a reader what the browser would complain about.
+// tamed is HTML without scripts and handlers and, unless remote is allowed, without what is loaded from elsewhere. It
+// makes nothing safe: the sandbox does. It spares a reader what the browser would complain about.
 func tamed(text string, remote bool) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))

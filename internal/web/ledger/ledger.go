@@ -1,4 +1,5 @@
-// Package ledger is the page of what became of all that arrived at an endpoint in a window: the sums, whether they hold, and the events, also as a file.
+// Package ledger is the page of what became of all that arrived at an endpoint in a window: the sums, whether they
+// hold, and the events, also as a file.
 package ledger
 
 import (

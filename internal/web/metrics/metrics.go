@@ -1,5 +1,5 @@
-// Package metrics is the page of an endpoint's figures. Its charts are drawn on the server, and each has its figures beside it as
-// a table: no figure is told by a colour or a length alone.
+// Package metrics is the page of an endpoint's figures. Its charts are drawn on the server, and each has its figures
+// beside it as a table: no figure is told by a colour or a length alone.
 package metrics
 
 import (

@@ -1,5 +1,5 @@
-// Package retries is the page of how an endpoint's senders retry. Each delivery is drawn as a line in time, and has its attempts beside it
-// as a table: nothing is told by a place or a mark alone.
+// Package retries is the page of how an endpoint's senders retry. Each delivery is drawn as a line in time, and has its
+// attempts beside it as a table: nothing is told by a place or a mark alone.
 package retries
 
 import (

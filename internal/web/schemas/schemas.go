@@ -1,4 +1,5 @@
-// Package schemas are the pages of what the bodies of an endpoint's event types are made of: the list, and one with its fields and drift.
+// Package schemas are the pages of what the bodies of an endpoint's event types are made of: the list, and one with its
+// fields and drift.
 package schemas
 
 import (

@@ -1,5 +1,5 @@
-// Package tunnel is the page of an endpoint's tunnel: who is connected, how to connect, and the outages with what became of the
-// requests that fell into them.
+// Package tunnel is the page of an endpoint's tunnel: who is connected, how to connect, and the outages with what
+// became of the requests that fell into them.
 package tunnel
 
 import (
