@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,6 +63,10 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 
 func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 	t.Parallel()
+	// What is started from here hears of a hangup, also where the tests run under nohup.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangup) })
 	onEach(t, func(t *testing.T, s *site) {
 		n := s.serve()
 		l := n.endpoint()

@@ -52,7 +52,7 @@ func TestARequestIsGivenAwayAsABundle(t *testing.T) {
 	b := s.signedIn()
 	file := b.want(200, "POST", s.page("/requests/"+string(id)+"/bundle"), url.Values{"pointers": {"/ref"}})
 	read, err := bundle.Read(strings.NewReader(file.body))
-	if !strings.Contains(file.Header.Get("Content-Disposition"), "hookglass-bundle.json") || err != nil || strings.Contains(string(read.Events[0].Body), "ada") {
+	if !strings.Contains(file.Header.Get("Content-Disposition"), "hookglass-bundle.json") || err != nil || strings.Contains(string(read.Events[0].Body), "ada@") {
 		t.Errorf("%v %v %s", file.Header, err, file.body)
 	}
 }
