@@ -291,15 +291,32 @@ var (
 	chatID   = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z0-9_]{3,64})$`)
 )
 
-func (d ChannelSettings) apply(c *hookglass.Channel, config *hookglass.ChannelConfig) (faults []hookglass.FieldError) {
-	fault := func(field, message string) { faults = append(faults, channelFault("config."+field, message)) }
-	known := settings(c.Kind)
+// apply puts what was given into a configuration, and says what is wrong with it then.
+func (d ChannelSettings) apply(c *hookglass.Channel, config *hookglass.ChannelConfig) []hookglass.FieldError {
+	if faults := d.put(c, config); len(faults) > 0 {
+		return faults
+	}
+	if faults := unfit(c.Kind, *config); len(faults) > 0 {
+		return faults
+	}
+	return wrong(c.Kind, *config)
+}
+
+func settingFault(field, message string) hookglass.FieldError {
+	return channelFault("config."+field, message)
+}
+
+// put puts what was given where it belongs. Its faults are of what belongs nowhere.
+func (d ChannelSettings) put(c *hookglass.Channel, config *hookglass.ChannelConfig) (faults []hookglass.FieldError) {
+	takes := func(field string, given bool) bool {
+		if given && !slices.Contains(settings(c.Kind), field) {
+			faults = append(faults, settingFault(field, "is not a setting of "+string(c.Kind)))
+			return false
+		}
+		return given
+	}
 	text := func(field string, given *string, to *string) {
-		switch {
-		case given == nil:
-		case !slices.Contains(known, field):
-			fault(field, "is not a setting of "+string(c.Kind))
-		default:
+		if takes(field, given != nil) {
 			*to = *given
 		}
 	}
@@ -310,47 +327,45 @@ func (d ChannelSettings) apply(c *hookglass.Channel, config *hookglass.ChannelCo
 		text("url", d.URL, &config.URL)
 	}
 	text("secret", d.Secret, &config.Secret)
-	if d.To != nil {
-		if slices.Contains(known, "to") {
-			config.To = *d.To
-		} else {
-			fault("to", "is not a setting of "+string(c.Kind))
-		}
+	if takes("to", d.To != nil) {
+		config.To = *d.To
 	}
-	if d.Events != nil {
-		if slices.Contains(known, "events") {
-			c.Events = []hookglass.ActivityType{}
-			for i, name := range *d.Events {
-				t := hookglass.ActivityType(name)
-				if !slices.Contains(hookglass.Subscribable, t) {
-					fault(fmt.Sprintf("events.%d", i), "must be webhook.received, email.received, forwarding.failed or alert.triggered")
-				} else if !slices.Contains(c.Events, t) {
-					c.Events = append(c.Events, t)
-				}
-			}
-		} else {
-			fault("events", "is not a setting of "+string(c.Kind))
-		}
-	}
-	if len(faults) > 0 {
+	if !takes("events", d.Events != nil) {
 		return faults
 	}
+	c.Events = []hookglass.ActivityType{}
+	for i, name := range *d.Events {
+		t := hookglass.ActivityType(name)
+		if !slices.Contains(hookglass.Subscribable, t) {
+			faults = append(faults, settingFault(fmt.Sprintf("events.%d", i), "must be webhook.received, email.received, forwarding.failed or alert.triggered"))
+		} else if !slices.Contains(c.Events, t) {
+			c.Events = append(c.Events, t)
+		}
+	}
+	return faults
+}
+
+// unfit says which texts of a configuration are missing or too long.
+func unfit(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults []hookglass.FieldError) {
 	for _, f := range []struct {
 		name, value string
 		longest     int
 	}{{"webhook_url", config.WebhookURL, maxURL}, {"bot_token", config.BotToken, maxToken}, {"chat_id", config.ChatID, maxToken}, {"url", config.URL, maxURL}, {"secret", config.Secret, maxToken}} {
 		switch {
-		case !slices.Contains(known, f.name):
+		case !slices.Contains(settings(kind), f.name):
 		case f.value == "":
-			fault(f.name, "is required")
+			faults = append(faults, settingFault(f.name, "is required"))
 		case len(f.value) > f.longest:
-			fault(f.name, fmt.Sprintf("may have %d bytes at most", f.longest))
+			faults = append(faults, settingFault(f.name, fmt.Sprintf("may have %d bytes at most", f.longest)))
 		}
 	}
-	if len(faults) > 0 {
-		return faults
-	}
-	switch c.Kind {
+	return faults
+}
+
+// wrong says what of a configuration can not be what it is to be.
+func wrong(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults []hookglass.FieldError) {
+	fault := func(field, message string) { faults = append(faults, settingFault(field, message)) }
+	switch kind {
 	case hookglass.ChannelTelegram:
 		if !botToken.MatchString(config.BotToken) {
 			fault("bot_token", "is not the token of a bot")

@@ -23,93 +23,137 @@ var (
 )
 
 // detect lists what a text holds that is recognised by its form, longest first where two would overlap.
-func (m *Maker) detect(s string) (found []span) {
-	add := func(start, end int, kind Kind) {
-		if start < end && !m.keepKinds[kind] && !m.known.exempt[lower(s[start:end])] {
-			found = append(found, span{start: start, end: end, kind: kind})
+func (m *Maker) detect(s string) []span {
+	f := finder{m: m, s: s}
+	f.addresses()
+	f.tokens()
+	f.numbers()
+	f.machines()
+	f.elements()
+	return slices.DeleteFunc(f.found, func(sp span) bool { return sp.kind == "" })
+}
+
+// finder looks through one text.
+type finder struct {
+	m     *Maker
+	s     string
+	found []span
+}
+
+func (f *finder) add(start, end int, kind Kind) {
+	if start < end && !f.m.keepKinds[kind] && !f.m.known.exempt[lower(f.s[start:end])] {
+		f.found = append(f.found, span{start: start, end: end, kind: kind})
+	}
+}
+
+// all adds what has a form and, where ok is not nil, is that too.
+func (f *finder) all(form *regexp.Regexp, kind Kind, ok func(text string, start, end int) bool) {
+	for _, at := range form.FindAllStringIndex(f.s, -1) {
+		if ok == nil || ok(f.s[at[0]:at[1]], at[0], at[1]) {
+			f.add(at[0], at[1], kind)
 		}
 	}
-	all := func(form *regexp.Regexp, kind Kind, ok func(text string, start, end int) bool) {
-		for _, at := range form.FindAllStringIndex(s, -1) {
-			if ok == nil || ok(s[at[0]:at[1]], at[0], at[1]) {
-				add(at[0], at[1], kind)
-			}
-		}
-	}
-	alone := func(_ string, start, end int) bool { return !inWord(s, start, end) }
+}
+
+// addresses finds those of mail, and the names in front of them.
+func (f *finder) addresses() {
 	for i := 0; ; {
-		at := strings.IndexByte(s[i:], '@')
+		at := strings.IndexByte(f.s[i:], '@')
 		if at < 0 {
-			break
+			return
 		}
 		i += at + 1
-		if start, end, ok := mailAddress(s, i-1); ok {
-			add(start, end, Email)
-			if first, last, ok := phrase(s, start); ok {
-				add(first, last, Name)
-			}
+		start, end, ok := mailAddress(f.s, i-1)
+		if !ok {
+			continue
+		}
+		f.add(start, end, Email)
+		if first, last, ok := phrase(f.s, start); ok {
+			f.add(first, last, Name)
 		}
 	}
+}
+
+func (f *finder) tokens() {
+	s := f.s
+	alone := func(_ string, start, end int) bool { return !inWord(s, start, end) }
 	if strings.Contains(s, "eyJ") {
-		all(jwtForm, JWT, alone)
+		f.all(jwtForm, JWT, alone)
 	}
 	if strings.ContainsAny(s, "_-. ") || strings.Contains(s, "AKIA") || strings.Contains(s, "AIza") {
-		all(tokenForm, Token, alone)
+		f.all(tokenForm, Token, alone)
 	}
 	if strings.Contains(s, "PRIVATE KEY") {
-		all(keyForm, Token, nil)
+		f.all(keyForm, Token, nil)
 	}
-	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") && m.Sensitive != nil {
+	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") && f.m.Sensitive != nil {
 		for _, at := range paramForm.FindAllStringSubmatchIndex(s, -1) {
-			if m.Sensitive(s[at[2]:at[3]]) {
-				add(at[4], at[5], Token)
+			if f.m.Sensitive(s[at[2]:at[3]]) {
+				f.add(at[4], at[5], Token)
 			}
 		}
 	}
-	count := 0
-	for i := range len(s) {
-		if s[i] >= '0' && s[i] <= '9' {
-			count++
-		}
-	}
-	if count >= 8 {
-		all(phoneForm, Phone, func(text string, start, end int) bool {
+}
+
+// numbers finds those of telephones, accounts and cards.
+func (f *finder) numbers() {
+	s, digits := f.s, f.digits()
+	if digits >= 8 {
+		f.all(phoneForm, Phone, func(text string, start, end int) bool {
 			n := len(alphanumeric(text))
 			return n >= 8 && n <= 15 && !inWord(s, start, end) && (start == 0 || strings.IndexByte("-.+", s[start-1]) < 0) && (end == len(s) || s[end] != '-')
 		})
-		all(ibanForm, IBAN, func(text string, start, end int) bool {
+		f.all(ibanForm, IBAN, func(text string, start, end int) bool {
 			plain := alphanumeric(text)
 			return len(plain) >= 15 && len(plain) <= 34 && !inWord(s, start, end) && ibanRest(plain) == 1
 		})
 	}
-	if count >= 14 {
-		all(cardForm, Card, func(text string, start, end int) bool {
+	if digits >= 14 {
+		f.all(cardForm, Card, func(text string, start, end int) bool {
 			plain := alphanumeric(text)
 			return !inWord(s, start, end) && (start == 0 || s[start-1] != '.') && network(plain) && luhn(plain)
 		})
 	}
-	if count >= 4 && strings.Contains(s, ".") {
-		all(ip4Form, IP, func(text string, start, end int) bool {
+}
+
+func (f *finder) digits() (n int) {
+	for i := range len(f.s) {
+		if f.s[i] >= '0' && f.s[i] <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
+// machines finds addresses of the Internet Protocol.
+func (f *finder) machines() {
+	s := f.s
+	if strings.Contains(s, ".") && f.digits() >= 4 {
+		f.all(ip4Form, IP, func(text string, start, end int) bool {
 			// Chrome/120.0.0.0 and v1.2.3.4 are versions; http://1.2.3.4 is an address.
 			version := start > 0 && (s[start-1] == '.' || s[start-1] == '/' && (start < 2 || s[start-2] != '/')) || end < len(s)-1 && s[end] == '.' && wordByte(s[end+1])
 			return !version && !inWord(s, start, end) && someone(text)
 		})
 	}
 	if strings.Count(s, ":") >= 2 {
-		all(ip6Form, IP, func(text string, start, end int) bool { return !inWord(s, start, end) && someone(text) })
+		f.all(ip6Form, IP, func(text string, start, end int) bool { return !inWord(s, start, end) && someone(text) })
 	}
-	if strings.Contains(s, "</") {
-		for _, at := range elementTag.FindAllStringSubmatchIndex(s, -1) {
-			name := s[at[2]:at[3]]
-			if i := strings.LastIndexByte(name, ':'); i >= 0 {
-				name = name[i+1:]
-			}
-			if value := s[at[4]:at[5]]; strings.TrimSpace(value) != "" {
-				add(at[4], at[5], m.fieldKind(spot{name: name}, value))
-			}
+}
+
+// elements finds what elements of markup hold whose names say what that is.
+func (f *finder) elements() {
+	if !strings.Contains(f.s, "</") {
+		return
+	}
+	for _, at := range elementTag.FindAllStringSubmatchIndex(f.s, -1) {
+		name := f.s[at[2]:at[3]]
+		if i := strings.LastIndexByte(name, ':'); i >= 0 {
+			name = name[i+1:]
+		}
+		if value := f.s[at[4]:at[5]]; strings.TrimSpace(value) != "" {
+			f.add(at[4], at[5], f.m.fieldKind(spot{name: name}, value))
 		}
 	}
-	return slices.DeleteFunc(found, func(sp span) bool { return sp.kind == "" })
 }
 
 // someone reports whether an address is that of a machine somewhere, and not a word for this one or for any.

@@ -110,40 +110,20 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 	switch t.Kind() {
 	case reflect.String:
 		kind("string")
-		if words := tag.Get("enum"); words != "" {
-			enum := []any{}
-			for _, w := range strings.Split(words, ",") {
-				enum = append(enum, w)
-			}
-			if nullable {
-				enum = append(enum, nil)
-			}
-			s.set("enum", enum)
-		}
-		for _, bound := range []string{"minLength", "maxLength"} {
-			if v := tag.Get(bound); v != "" {
-				s.set(bound, json.RawMessage(v))
-			}
-		}
+		s.oneOf(tag.Get("enum"), nullable)
+		s.bound(tag, "minLength", "maxLength")
 		if v := tag.Get("default"); v != "" {
 			s.set("default", v)
 		}
 	case reflect.Bool:
 		kind("boolean")
-		if v := tag.Get("const"); v != "" {
-			s.set("const", json.RawMessage(v))
-		}
-	case reflect.Int, reflect.Int64, reflect.Float64:
-		if t.Kind() == reflect.Float64 {
-			kind("number")
-		} else {
-			kind("integer")
-		}
-		for _, bound := range []string{"minimum", "maximum", "default"} {
-			if v := tag.Get(bound); v != "" {
-				s.set(bound, json.RawMessage(v))
-			}
-		}
+		s.bound(tag, "const")
+	case reflect.Int, reflect.Int64:
+		kind("integer")
+		s.bound(tag, "minimum", "maximum", "default")
+	case reflect.Float64:
+		kind("number")
+		s.bound(tag, "minimum", "maximum", "default")
 	case reflect.Slice, reflect.Array:
 		kind("array")
 		s.set("items", d.of(t.Elem(), "", false))
@@ -151,9 +131,7 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 			s.set("minItems", t.Len())
 			s.set("maxItems", t.Len())
 		}
-		if v := tag.Get("maxItems"); v != "" {
-			s.set("maxItems", json.RawMessage(v))
-		}
+		s.bound(tag, "maxItems")
 	case reflect.Map:
 		kind("object")
 		s.set("additionalProperties", d.of(t.Elem(), "", false))
@@ -164,6 +142,30 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 		}
 	}
 	return s
+}
+
+// bound sets the keywords that a field's tag has, whose values are JSON there.
+func (s *schema) bound(tag reflect.StructTag, keywords ...string) {
+	for _, keyword := range keywords {
+		if v := tag.Get(keyword); v != "" {
+			s.set(keyword, json.RawMessage(v))
+		}
+	}
+}
+
+// oneOf sets which words there are, from a list of them with commas; none where that is empty.
+func (s *schema) oneOf(words string, nullable bool) {
+	if words == "" {
+		return
+	}
+	enum := []any{}
+	for word := range strings.SplitSeq(words, ",") {
+		enum = append(enum, word)
+	}
+	if nullable {
+		enum = append(enum, nil)
+	}
+	s.set("enum", enum)
 }
 
 // optional returns what an api.Optional holds.

@@ -218,24 +218,18 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	return false, nil
 }
 
+// batchStep is one event of a bulk replay in hand.
+type batchStep struct {
+	batch hookglass.ReplayBatch
+	item  hookglass.BatchItem
+	began time.Time
+}
+
 // workOne replays the next event and tells how long to wait before the one after it. It reports false where none is
 // left for this worker: also where another worker has one under way, who goes on with what is left. So a replay that
 // was resumed while its worker waited for an answer has one worker again soon.
 func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.Duration, err error) {
-	var b hookglass.ReplayBatch
-	var item hookglass.BatchItem
-	var began time.Time
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		b, err = tx.ReplayBatchByID(id)
-		if err != nil {
-			return err
-		}
-		began = tx.Now
-		if item, wait, err = tx.BeginBatchItem(&b); hookglass.Is(err, hookglass.CodeNotFound) {
-			return s.close(tx, &b)
-		}
-		return err
-	})
+	st, wait, err := s.beginItem(ctx, id)
 	switch {
 	case hookglass.Is(err, hookglass.CodeNotFound), hookglass.Is(err, hookglass.CodeConflict):
 		return false, 0, nil // gone, or with another worker
@@ -243,9 +237,53 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 		return false, 0, err
 	case wait > 0:
 		return true, wait, nil
-	case item.Num == 0:
+	case st.item.Num == 0:
 		return false, 0, nil // not running, or nothing left
 	}
+	made, err := s.sendItem(ctx, st)
+	interval := time.Second / time.Duration(st.batch.Rate)
+	if made.withheld || hookglass.Is(err, hookglass.CodeUnavailable) {
+		// Nothing has left, and the event is not to blame: its turn comes again.
+		back := func(tx *store.Tx) error { return tx.ReturnBatchItem(st.item.Num, st.began) }
+		return true, interval, errors.Join(err, s.db.Persist(ctx, recordTimeout, hookglass.System, back))
+	}
+	if err == nil {
+		st.attempted(ctx, made.kept)
+	} else {
+		s.unsent(ctx, st, err)
+	}
+	settle := func(tx *store.Tx) error {
+		if made.kept != nil {
+			if err := tx.RecordReplay(made.kept); err != nil {
+				return err
+			}
+		}
+		return finish(tx, &st.batch, st.item)
+	}
+	err = s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
+	return true, min(interval, interval-s.db.Now().Sub(st.began)), err // no longer where the clock goes back meanwhile
+}
+
+// beginItem takes the next event of a bulk replay in hand, and closes one of which nothing is left. It answers how long
+// to wait where it is too early for the next, and an item without a number where there is none to be sent.
+func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait time.Duration, err error) {
+	st = new(batchStep)
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+		if st.batch, err = tx.ReplayBatchByID(id); err != nil {
+			return err
+		}
+		st.began = tx.Now
+		if st.item, wait, err = tx.BeginBatchItem(&st.batch); hookglass.Is(err, hookglass.CodeNotFound) {
+			return s.close(tx, &st.batch)
+		}
+		return err
+	})
+	return st, wait, err
+}
+
+// sendItem replays the event that is in hand.
+func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, err error) {
+	b := &st.batch
 	var src source
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		if src.endpoint, err = v.EndpointByNum(b.EndpointNum); err != nil {
@@ -254,53 +292,45 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 		if err := s.fill(v, &src); err != nil {
 			return err
 		}
-		src.event, err = v.Event(string(src.endpoint.ID), string(item.EventID))
+		src.event, err = v.Event(string(src.endpoint.ID), string(st.item.EventID))
 		return err
 	})
-	var made attempted
-	if err == nil {
-		err = b.Options.Permitted(src.entitlements)
+	if err != nil {
+		return made, err
 	}
-	if err == nil {
-		made, err = s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, time.Now()))
+	if err := b.Options.Permitted(src.entitlements); err != nil {
+		return made, err
 	}
-	interval := time.Second / time.Duration(b.Rate)
-	if made.withheld || hookglass.Is(err, hookglass.CodeUnavailable) {
-		// Nothing has left, and the event is not to blame: its turn comes again.
-		back := func(tx *store.Tx) error { return tx.ReturnBatchItem(item.Num, began) }
-		return true, interval, errors.Join(err, s.db.Persist(ctx, recordTimeout, hookglass.System, back))
+	return s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, time.Now()))
+}
+
+// attempted says what came of an event that was sent.
+func (st *batchStep) attempted(ctx context.Context, a *hookglass.Replay) {
+	item := &st.item
+	a.BatchID, item.ReplayID, item.Failure = st.batch.ID, a.ID, a.Failure
+	if a.Response != nil {
+		item.StatusCode = a.Response.Status
 	}
-	attempt := made.kept
-	item.State = hookglass.ItemFailed
-	var refusal *hookglass.Error
 	switch {
-	case err == nil:
-		attempt.BatchID, item.ReplayID, item.Failure = b.ID, attempt.ID, attempt.Failure
-		if attempt.Response != nil {
-			item.StatusCode = attempt.Response.Status
-		}
-		switch {
-		case attempt.Passed():
-			item.State = hookglass.ItemPassed
-		case ctx.Err() != nil && attempt.Failure != nil: // told to stop in the middle of it
-			item.State = hookglass.ItemUnknown
-		}
-	case errors.As(err, &refusal):
-		item.Failure = &hookglass.Failure{Code: string(refusal.Code), Message: refusal.Message}
+	case a.Passed():
+		item.State = hookglass.ItemPassed
+	case ctx.Err() != nil && a.Failure != nil: // told to stop in the middle of it
+		item.State = hookglass.ItemUnknown
 	default:
-		item.Failure = &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The event could not be read."}
-		s.Log.ErrorContext(ctx, "an event of a bulk replay failed", "batch", b.ID, "error", err)
+		item.State = hookglass.ItemFailed
 	}
-	settle := func(tx *store.Tx) error {
-		if attempt != nil {
-			if err := tx.RecordReplay(attempt); err != nil {
-				return err
-			}
-		}
-		return finish(tx, &b, item)
+}
+
+// unsent says why an event could not be sent.
+func (s *Service) unsent(ctx context.Context, st *batchStep, err error) {
+	st.item.State = hookglass.ItemFailed
+	var refusal *hookglass.Error
+	if errors.As(err, &refusal) {
+		st.item.Failure = &hookglass.Failure{Code: string(refusal.Code), Message: refusal.Message}
+		return
 	}
-	err = s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
-	return true, min(interval, interval-s.db.Now().Sub(began)), err // no longer where the clock goes back meanwhile
+	st.item.Failure = &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The event could not be read."}
+	s.Log.ErrorContext(ctx, "an event of a bulk replay failed", "batch", st.batch.ID, "error", err)
 }
 
 // finish stores what became of an event, and stops the bulk replay where it shall stop on a failure. One that was
