@@ -262,15 +262,15 @@ func (g *Guard) Evaluate(c *Context) (bool, *hookglass.Failure) {
 }
 
 func (g *guard) holds(c *Context) (bool, error) {
-	v, found, err := c.lookUp(g.source, g.path)
+	v, found, absent, err := c.lookUp(g.source, g.path)
 	if err != nil {
 		return false, fmt.Errorf("the source %s is not available: %w", g.source, err)
 	}
 	switch g.operator {
 	case hookglass.OperatorExists:
-		return found, nil
+		return !absent, nil
 	case hookglass.OperatorNotExists:
-		return !found, nil
+		return absent, nil
 	case hookglass.OperatorEquals:
 		return found && g.equals(v), nil
 	case hookglass.OperatorNotEquals:
@@ -278,7 +278,7 @@ func (g *guard) holds(c *Context) (bool, error) {
 	}
 	var texts []string
 	switch {
-	case !found:
+	case absent:
 	case v.Scalar():
 		texts = []string{v.Text()}
 	case v.Kind() == jsondoc.Array && g.operator != hookglass.OperatorMatches:

@@ -61,17 +61,18 @@ func (c *Context) Source(name string) (jsondoc.Value, error) {
 	return jsondoc.Value{}, errNoValue
 }
 
-// lookUp finds a value in a source. A source that is not there is an error, a value that is not there is none.
-func (c *Context) lookUp(source string, p jsondoc.Pointer) (v jsondoc.Value, found bool, err error) {
+// lookUp finds a value in a source. A source that is not there is an error, a value that is not there is none. A null
+// that says that something is not known is found, and absent all the same.
+func (c *Context) lookUp(source string, p jsondoc.Pointer) (v jsondoc.Value, found, absent bool, err error) {
 	tokens := p.Tokens()
 	if ref, ok := strings.CutPrefix(source, "steps."); ok {
 		source, tokens = "steps", append([]string{ref}, tokens...)
 	}
 	v, err = c.Find(source, tokens)
 	if errors.Is(err, errNoValue) {
-		return v, false, nil
+		return v, false, true, nil
 	}
-	return v, err == nil, err
+	return v, err == nil, v.Kind() == jsondoc.Null && !c.mayBeNull(source, tokens), err
 }
 
 // Find finds a value by the names on the way to it. It fails where there is none; null is a value.

@@ -33,6 +33,7 @@ func values(body string) action.Values {
 	secrets := map[string]string{"KEY": "s3cret-value-0123456789", "ODD": "a\"b\\c\n{{ request.id }}&/", "CRLF": "a\r\nX-Evil: 1"}
 	c := action.NewContext(arrival(body), endpoint, nil)
 	c.SetStep("shape", hookglass.StepCompleted, jsondoc.Members(jsondoc.Member{Name: "n", Value: jsondoc.Int(7)}))
+	c.SetStep("empty", hookglass.StepFailed, jsondoc.Value{})
 	return action.Values{Context: c, Secret: func(name string) (string, bool) { s, ok := secrets[name]; return s, ok }}
 }
 
