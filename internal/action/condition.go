@@ -21,13 +21,13 @@ type Trigger struct {
 const maxActual = 512
 
 // NewTrigger checks trigger conditions (spec, "Trigger conditions"; decisions, section 13). The faults name
-// conditions[0].operator and the like; a trigger with faults is not to be used.
+// conditions.0.operator and the like; a trigger with faults is not to be used.
 func NewTrigger(conditions []hookglass.Condition) (*Trigger, []hookglass.FieldError) {
 	t := &Trigger{conditions, make([]pattern, len(conditions))}
 	faults := tooMany(len(conditions))
 	for i, c := range conditions {
 		fault := func(field, message string) {
-			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("conditions[%d].%s", i, field), Message: message})
+			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("conditions.%d.%s", i, field), Message: message})
 		}
 		if !slices.Contains(hookglass.ConditionFields, c.Field) {
 			fault("field", "must be one of "+strings.Join(hookglass.ConditionFields, ", "))
@@ -192,7 +192,7 @@ type guard struct {
 	pattern  pattern
 }
 
-// NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions[0].path and the like; a
+// NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions.0.path and the like; a
 // guard with faults is not to be used. Whether a step that a source names comes before is the caller's to judge, see
 // [Guard.Steps].
 func NewGuard(conditions []hookglass.StepCondition) (*Guard, []hookglass.FieldError) {
@@ -200,7 +200,7 @@ func NewGuard(conditions []hookglass.StepCondition) (*Guard, []hookglass.FieldEr
 	faults := tooMany(len(conditions))
 	for i, c := range conditions {
 		fault := func(field, message string) {
-			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("conditions[%d].%s", i, field), Message: message})
+			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("conditions.%d.%s", i, field), Message: message})
 		}
 		one := &g.conditions[i]
 		one.source, one.operator = c.Source, c.Operator

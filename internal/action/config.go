@@ -262,7 +262,8 @@ func (c *configReader) requestHeaders(r *requestConfig) {
 
 // checkRequest judges what is known of an http_request before it is filled in.
 func (s *Service) checkRequest(c *configReader, r requestConfig) {
-	if !slices.Contains(requestMethods, r.Method) {
+	method, given := c.of.Member("method")
+	if !slices.Contains(requestMethods, r.Method) && (!given || method.Kind() == jsondoc.String) {
 		c.fault("method", "must be one of %s", strings.Join(requestMethods, ", "))
 	}
 	if (r.Method == "GET" || r.Method == "HEAD") && r.Body != "" {

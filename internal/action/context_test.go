@@ -163,8 +163,8 @@ func TestTransformSteps(t *testing.T) {
 	for _, c := range []struct{ config, fields string }{
 		{`{"source":"endpoint","operations":[{"op":"select","path":""}]}`, "source"},
 		{`{"source":"steps.","operations":[{"op":"select","path":""}]}`, "source"},
-		{`{"source":"request","operations":[{"op":"set","path":"/a","template":"{{"}]}`, "operations[0].template"},
-		{`{"source":"request","operations":[{"op":"set","path":"/a","from":"/secrets/KEY"}]}`, "operations[0].from"},
+		{`{"source":"request","operations":[{"op":"set","path":"/a","template":"{{"}]}`, "operations.0.template"},
+		{`{"source":"request","operations":[{"op":"set","path":"/a","from":"/secrets/KEY"}]}`, "operations.0.from"},
 		{`{"source":"request","source":"email","operations":[]}`, ""},
 		{`no`, ""},
 	} {

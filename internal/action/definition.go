@@ -139,7 +139,7 @@ func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
 			continue
 		}
 		for j := range faults { // a trigger does not tell what is empty from what was not sent
-			if faults[j].Field == fmt.Sprintf("conditions[%d].value", i) {
+			if faults[j].Field == fmt.Sprintf("conditions.%d.value", i) {
 				faults[j].Message = "must not be empty"
 			}
 		}
@@ -165,15 +165,15 @@ func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
 		key := *d.ReferenceKey
 		switch {
 		case !referenceKey.MatchString(key):
-			def.fault(fmt.Sprintf("steps[%d].reference_key", i), "must be 1 to 64 of a-z, A-Z, 0-9, underscore and hyphen, beginning with a letter or an underscore")
+			def.fault(fmt.Sprintf("steps.%d.reference_key", i), "must be 1 to 64 of a-z, A-Z, 0-9, underscore and hyphen, beginning with a letter or an underscore")
 		case taken[key]:
-			def.fault(fmt.Sprintf("steps[%d].reference_key", i), "is that of another step of the action")
+			def.fault(fmt.Sprintf("steps.%d.reference_key", i), "is that of another step of the action")
 		}
 		taken[key] = true
 	}
 	made := make([]hookglass.Step, 0, len(sent))
 	for i, d := range sent {
-		at := fmt.Sprintf("steps[%d].", i)
+		at := fmt.Sprintf("steps.%d.", i)
 		st := hookglass.Step{Type: hookglass.StepType(d.Type), ConfigVersion: hookglass.ConfigVersion}
 		if d.Name != nil {
 			st.Name = strings.TrimSpace(*d.Name)
@@ -270,7 +270,7 @@ func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hook
 func (s *Service) inspect(steps []hookglass.Step) (def definition) {
 	before := make(map[string]bool)
 	for i, of := range steps {
-		at := fmt.Sprintf("steps[%d].", i)
+		at := fmt.Sprintf("steps.%d.", i)
 		earlier := func(key, field string) {
 			if !before[key] {
 				def.fault(at+field, "refers to steps.%s, which is no earlier step of the action", key)
@@ -290,7 +290,7 @@ func (s *Service) inspect(steps []hookglass.Step) (def definition) {
 		}
 		for j, c := range of.Conditions {
 			if key, ok := strings.CutPrefix(c.Source, "steps."); ok {
-				earlier(key, fmt.Sprintf("conditions[%d].source", j))
+				earlier(key, fmt.Sprintf("conditions.%d.source", j))
 			}
 		}
 		if st, err := readStep(of, ""); err == nil {

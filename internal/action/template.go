@@ -153,7 +153,7 @@ func scan(text string, place Place) (*Template, error) {
 
 func checkLiteral(s string, place Place) error {
 	if (place == InHeader || place == InURL) && strings.ContainsFunc(s, unicode.IsControl) {
-		return &TemplateError{0, "it holds a control character"}
+		return &TemplateError{0, "may not hold control characters"}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type Transform struct {
 }
 
 // ParseTransform reads the configuration of a transform step (decisions, section 8). The faults name source,
-// operations[0].path and the like; a transform with faults is not to be used. Whether a step that it reads comes before
+// operations.0.path and the like; a transform with faults is not to be used. Whether a step that it reads comes before
 // is the caller's to judge.
 func ParseTransform(config []byte) (*Transform, []hookglass.FieldError) {
 	v, err := jsondoc.Parse(config, jsondoc.Wide())

@@ -42,7 +42,7 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 			{Type: "http_request", Config: []byte(`{"url":"https://crm.example.com/","headers":{"A":"{{ secrets.NONE }}"}}`)},
 			{Type: "notify", Config: []byte(`{"channel":"nobody"}`)},
 		}
-		if got := fields(action.Draft{Name: &name, Steps: &missing}); len(got) != 2 || got[0] != "endpoint_action.steps[0].config.headers.A" || got[1] != "endpoint_action.steps[1].config.channel" {
+		if got := fields(action.Draft{Name: &name, Steps: &missing}); len(got) != 2 || got[0] != "endpoint_action.steps.0.config.headers.A" || got[1] != "endpoint_action.steps.1.config.channel" {
 			t.Errorf("faults of %q", got)
 		}
 		a := b.create(d)

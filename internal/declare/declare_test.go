@@ -203,7 +203,7 @@ endpoints:
 		for _, d := range coded.Details {
 			fields = append(fields, d.Field)
 		}
-		y.wants(fields, "endpoints.1.custom_id", "endpoints.2.forwarding_targets.0.url", "endpoints.2.forwarding_targets.1.url", "endpoints.2.actions.0.steps[0].config.url",
+		y.wants(fields, "endpoints.1.custom_id", "endpoints.2.forwarding_targets.0.url", "endpoints.2.forwarding_targets.1.url", "endpoints.2.actions.0.steps.0.config.url",
 			"endpoints.2.alerts.0.config.window_minutes", "endpoints.2.alerts.1.channels.0", "endpoints.3.kind")
 		y.wants(y.names(), "taken")
 	})

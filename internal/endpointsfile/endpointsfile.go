@@ -134,12 +134,10 @@ func (f *File) shape(err error) error {
 }
 
 // numbered is how a path of the API numbers the members of some lists.
-var numbered = regexp.MustCompile(`\[(\d+)\]`)
-
 // Fault says what is wrong with the value at a path, or with the nearest that there is around it.
 func (f *File) Fault(path, message string) Fault {
 	path = strings.TrimPrefix(path, "declaration.")
-	at := numbered.ReplaceAllString(path, ".$1")
+	at := path
 	for at != "" && f.lines[at] == 0 {
 		at = at[:max(0, strings.LastIndexByte(at, '.'))]
 	}

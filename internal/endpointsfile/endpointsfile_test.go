@@ -140,9 +140,9 @@ func TestPathsOfTheAPIAreFoundInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, line := range map[string]int{
-		"declaration.endpoints.0.forwarding_targets.0.url":  18,
-		"endpoints.0.actions.0.steps[0].config.tag":         27,
-		"endpoints.0.actions.0.steps[0].config.other.inner": 27, // the nearest around it
+		"declaration.endpoints.0.forwarding_targets.0.url": 18,
+		"endpoints.0.actions.0.steps.0.config.tag":         27,
+		"endpoints.0.actions.0.steps.0.config.other.inner": 27, // the nearest around it
 		"endpoints.2.kind": 43,
 	} {
 		fault := f.Fault(path, "x")

@@ -150,7 +150,7 @@ func (o *operation) put(scope Scope) (Value, error) {
 func (t Transform) Templates() iter.Seq2[string, string] {
 	return func(yield func(field, template string) bool) {
 		for i, o := range t.operations {
-			if o.source == 't' && !yield(fmt.Sprintf("operations[%d].template", i), o.template) {
+			if o.source == 't' && !yield(fmt.Sprintf("operations.%d.template", i), o.template) {
 				return
 			}
 		}
@@ -161,7 +161,7 @@ func (t Transform) Templates() iter.Seq2[string, string] {
 func (t Transform) Reads() iter.Seq2[string, Pointer] {
 	return func(yield func(field string, p Pointer) bool) {
 		for i, o := range t.operations {
-			if o.source == 'f' && !yield(fmt.Sprintf("operations[%d].from", i), o.from) {
+			if o.source == 'f' && !yield(fmt.Sprintf("operations.%d.from", i), o.from) {
 				return
 			}
 		}
@@ -169,7 +169,7 @@ func (t Transform) Reads() iter.Seq2[string, Pointer] {
 }
 
 // ParseTransform reads a transform's configuration. Keys that are not known, operations of another shape and pointers
-// that are none are faults, named by their field, for example operations[2].path. The source is taken as it is given.
+// that are none are faults, named by their field, for example operations.2.path. The source is taken as it is given.
 func ParseTransform(config Value) (Transform, []hookglass.FieldError) {
 	c := checker{}
 	t := Transform{}
@@ -178,9 +178,15 @@ func ParseTransform(config Value) (Transform, []hookglass.FieldError) {
 		return t, c.faults
 	}
 	c.keys(config, "", "source", "operations")
-	source, ok := config.Member("source")
-	if t.Source = source.text; !ok || source.kind != String || t.Source == "" {
+	switch source, ok := config.Member("source"); {
+	case !ok:
+		c.fault("source", "is required")
+	case source.kind != String:
 		c.fault("source", "must be a string")
+	case source.text == "":
+		c.fault("source", "may not be empty")
+	default:
+		t.Source = source.text
 	}
 	operations, ok := config.Member("operations")
 	switch {
@@ -190,7 +196,7 @@ func ParseTransform(config Value) (Transform, []hookglass.FieldError) {
 		c.fault("operations", fmt.Sprintf("may hold %d operations at most", MaxOperations))
 	default:
 		for i, o := range operations.in.values {
-			t.operations = append(t.operations, c.operation(o, fmt.Sprintf("operations[%d]", i)))
+			t.operations = append(t.operations, c.operation(o, fmt.Sprintf("operations.%d", i)))
 		}
 	}
 	return t, c.faults

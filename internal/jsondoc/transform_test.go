@@ -156,36 +156,36 @@ func TestTransformConfigurationsAreStrict(t *testing.T) {
 		{repeat(50), ""},
 		{repeat(51), "operations"},
 		{picks(500), ""},
-		{picks(501), "operations[0].fields"},
+		{picks(501), "operations.0.fields"},
 		{`[]`, ""}, // "" is the whole, see below
 		{`{}`, "source operations"},
 		{`{"source":1,"operations":{}}`, "source operations"},
 		{`{"source":"request","operations":[]}`, "operations"},
 		{`{"source":"request","operations":[{"op":"select","path":""}],"extra":1}`, "extra"},
-		{`{"source":"request","operations":[1]}`, "operations[0]"},
-		{`{"source":"request","operations":[{"op":"copy"}]}`, "operations[0].op"},
-		{`{"source":"request","operations":[{"path":""}]}`, "operations[0].op"},
-		{`{"source":"request","operations":[{"op":"select"}]}`, "operations[0].path"},
-		{`{"source":"request","operations":[{"op":"select","path":"x"}]}`, "operations[0].path"},
-		{`{"source":"request","operations":[{"op":"select","path":"/~2"}]}`, "operations[0].path"},
-		{`{"source":"request","operations":[{"op":"select","path":1}]}`, "operations[0].path"},
+		{`{"source":"request","operations":[1]}`, "operations.0"},
+		{`{"source":"request","operations":[{"op":"copy"}]}`, "operations.0.op"},
+		{`{"source":"request","operations":[{"path":""}]}`, "operations.0.op"},
+		{`{"source":"request","operations":[{"op":"select"}]}`, "operations.0.path"},
+		{`{"source":"request","operations":[{"op":"select","path":"x"}]}`, "operations.0.path"},
+		{`{"source":"request","operations":[{"op":"select","path":"/~2"}]}`, "operations.0.path"},
+		{`{"source":"request","operations":[{"op":"select","path":1}]}`, "operations.0.path"},
 		{`{"source":"request","operations":[{"op":"select","path":"/` + long[:2*999] + `"}]}`, ""},
-		{`{"source":"request","operations":[{"op":"select","path":"/` + long + `"}]}`, "operations[0].path"},
-		{`{"source":"request","operations":[{"op":"select","path":"","Path":""}]}`, "operations[0].Path"},
-		{`{"source":"request","operations":[{"op":"select","path":""},{"op":"set","path":"/a"}]}`, "operations[1]"},
-		{`{"source":"request","operations":[{"op":"set","path":"/a","value":1,"from":"/a"}]}`, "operations[0]"},
+		{`{"source":"request","operations":[{"op":"select","path":"/` + long + `"}]}`, "operations.0.path"},
+		{`{"source":"request","operations":[{"op":"select","path":"","Path":""}]}`, "operations.0.Path"},
+		{`{"source":"request","operations":[{"op":"select","path":""},{"op":"set","path":"/a"}]}`, "operations.1"},
+		{`{"source":"request","operations":[{"op":"set","path":"/a","value":1,"from":"/a"}]}`, "operations.0"},
 		{`{"source":"request","operations":[{"op":"set","path":"/a","value":null}]}`, ""},
-		{`{"source":"request","operations":[{"op":"set","path":"/a","from":"a"}]}`, "operations[0].from"},
-		{`{"source":"request","operations":[{"op":"set","path":"/a","template":1}]}`, "operations[0].template"},
-		{`{"source":"request","operations":[{"op":"remove","path":""}]}`, "operations[0].path"},
-		{`{"source":"request","operations":[{"op":"rename","from":"","to":""}]}`, "operations[0].from operations[0].to"},
-		{`{"source":"request","operations":[{"op":"rename","path":"/a","to":"/b"}]}`, "operations[0].path operations[0].from"},
-		{`{"source":"request","operations":[{"op":"pick","fields":{}}]}`, "operations[0].fields"},
-		{`{"source":"request","operations":[{"op":"pick","fields":["a"]}]}`, "operations[0].fields"},
-		{`{"source":"request","operations":[{"op":"pick","fields":{"a":"/a","b":"b"}}]}`, "operations[0].fields.b"},
-		{`{"source":"request","operations":[{"op":"wrap","key":""}]}`, "operations[0].key"},
-		{`{"source":"request","operations":[{"op":"wrap"}]}`, "operations[0].key"},
-		{`{"source":"request","operations":[{"op":"wrap","key":"` + long + `"}]}`, "operations[0].key"},
+		{`{"source":"request","operations":[{"op":"set","path":"/a","from":"a"}]}`, "operations.0.from"},
+		{`{"source":"request","operations":[{"op":"set","path":"/a","template":1}]}`, "operations.0.template"},
+		{`{"source":"request","operations":[{"op":"remove","path":""}]}`, "operations.0.path"},
+		{`{"source":"request","operations":[{"op":"rename","from":"","to":""}]}`, "operations.0.from operations.0.to"},
+		{`{"source":"request","operations":[{"op":"rename","path":"/a","to":"/b"}]}`, "operations.0.path operations.0.from"},
+		{`{"source":"request","operations":[{"op":"pick","fields":{}}]}`, "operations.0.fields"},
+		{`{"source":"request","operations":[{"op":"pick","fields":["a"]}]}`, "operations.0.fields"},
+		{`{"source":"request","operations":[{"op":"pick","fields":{"a":"/a","b":"b"}}]}`, "operations.0.fields.b"},
+		{`{"source":"request","operations":[{"op":"wrap","key":""}]}`, "operations.0.key"},
+		{`{"source":"request","operations":[{"op":"wrap"}]}`, "operations.0.key"},
+		{`{"source":"request","operations":[{"op":"wrap","key":"` + long + `"}]}`, "operations.0.key"},
 	} {
 		_, faults := jsondoc.ParseTransform(parsed(t, c.config))
 		var fields []string
@@ -213,7 +213,7 @@ func TestATransformTellsWhatItReads(t *testing.T) {
 	for field, p := range tr.Reads() {
 		got += fmt.Sprintln(field, p)
 	}
-	if tr.Source != "request" || got != "operations[0].template x\noperations[1].from /steps/one\n" {
+	if tr.Source != "request" || got != "operations.0.template x\noperations.1.from /steps/one\n" {
 		t.Errorf("%s\n%s", tr.Source, got)
 	}
 }

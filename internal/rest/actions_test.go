@@ -67,6 +67,28 @@ func (s *site) act(endpoint, event string) {
 	}
 }
 
+// TestFieldsOfActionsHaveOneName refuses one field for its type and for its value.
+func TestFieldsOfActionsHaveOneName(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for _, c := range []struct{ members, field string }{
+			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"config_version":"1"}]`, "steps.0.config_version"},
+			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"config_version":2}]`, "steps.0.config_version"},
+			{`"conditions":[{"field":"provider","operator":"equals","value":1}]`, "conditions.0.value"},
+			{`"conditions":[{"field":"provider","operator":"equals","value":""}]`, "conditions.0.value"},
+			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"conditions":[{"source":"request","path":1,"operator":"exists"}]}]`, "steps.0.conditions.0.path"},
+			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"conditions":[{"source":"request","path":"a","operator":"exists"}]}]`, "steps.0.conditions.0.path"},
+			{`"steps":[{"step_type":"transform","config":{"source":"request","operations":[{"op":"wrap"}]}}]`, "steps.0.config.operations.0.key"},
+		} {
+			var refused api.Error
+			s.want(422, "POST", "/endpoints/"+e.ID+"/actions", `{"endpoint_action":{"name":"x",`+c.members+`}}`, &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Field != "endpoint_action."+c.field {
+				t.Errorf("%s: %v", c.members, refused.Details)
+			}
+		}
+	})
+}
+
 func TestActionsOverREST(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")

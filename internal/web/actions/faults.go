@@ -3,6 +3,7 @@ package actions
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"hookglass"
@@ -10,6 +11,9 @@ import (
 
 // Fault is what is wrong with a field of the form.
 type Fault struct{ Field, Label, Text string }
+
+// numbered are the places in a fault's field that the form's fields write in brackets.
+var numbered = regexp.MustCompile(`\b(steps|conditions|operations)\.(\d+)`)
 
 // Refuse takes over what the service finds wrong. It reports false where the error is of another kind.
 func (f *Form) Refuse(err error) bool {
@@ -19,7 +23,7 @@ func (f *Form) Refuse(err error) bool {
 	}
 	known := f.names()
 	for _, d := range e.Details {
-		field := strings.TrimPrefix(d.Field, "endpoint_action.")
+		field := numbered.ReplaceAllString(strings.TrimPrefix(d.Field, "endpoint_action."), "$1[$2]")
 		at := field
 		for at != "" && known[at] == "" {
 			at = at[:max(strings.LastIndexByte(at, '.'), 0)]
