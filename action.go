@@ -168,13 +168,16 @@ type StepStatus string
 const (
 	StepCompleted StepStatus = "completed"
 	StepFailed    StepStatus = "failed"
-	StepSkipped   StepStatus = "skipped" // its condition was false
+	StepSkipped   StepStatus = "skipped" // see its reason
 	StepStopped   StepStatus = "stopped" // a step before it halted the run
 	StepRunning   StepStatus = "running" // in a run that is not final: at work, or waiting to forward again
 )
 
-// ReasonConditionFalse is the reason of a step that its condition skipped.
-const ReasonConditionFalse = "condition_false"
+// Why a step was skipped.
+const (
+	ReasonConditionFalse = "condition_false"
+	ReasonNotSent        = "request_not_sent" // in a preview: it looks at the answer to a request, which a preview does not send
+)
 
 // StepResult is what became of one step.
 type StepResult struct {

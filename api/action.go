@@ -261,7 +261,7 @@ type PreviewedStep struct {
 	StepType     string           `json:"step_type" enum:"forward,notify,tag,ignore,transform,http_request" example:"http_request"`
 	Name         string           `json:"name" example:"Tell CRM"`
 	Status       string           `json:"status" enum:"completed,failed,skipped,stopped" doc:"completed: it can be rendered." example:"completed"`
-	Reason       *string          `json:"reason" example:"condition_false"`
+	Reason       *string          `json:"reason" doc:"With skipped: condition_false, or request_not_sent for a step that looks at the answer to a request, which a preview does not send." example:"condition_false"`
 	Output       json.RawMessage  `json:"output,omitempty" doc:"Of a transform: what it makes."`
 	Rendered     json.RawMessage  `json:"rendered,omitempty" doc:"Of any other: what it would do." example:"{\"method\":\"POST\",\"url\":\"https://crm.example.com/events\",\"headers\":{\"Authorization\":\"Bearer {{secrets.CRM_TOKEN}}\"},\"body\":\"{\\\"id\\\": 7}\"}"`
 	Truncated    bool             `json:"truncated" doc:"It is larger than what is shown." example:"false"`

@@ -19,6 +19,11 @@ type Context struct {
 	event    *readings
 	steps    []jsondoc.Member
 	patterns budget
+
+	// Of a preview: the steps whose output is known only when a request is sent, with whether that holds for their
+	// status too, and whether one of them was looked at.
+	unsent map[string]bool
+	missed bool
 }
 
 // Mail is what was parsed of a captured mail; the rest is in its event.
@@ -40,10 +45,19 @@ func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, outp
 	)})
 }
 
+// setUnsent says that the output of a step, and with all its status, is known only when a request is sent.
+func (c *Context) setUnsent(referenceKey string, all bool) {
+	if c.unsent == nil {
+		c.unsent = make(map[string]bool)
+	}
+	c.unsent[referenceKey] = all
+}
+
 // What can not be found. The texts are for a person and hold nothing of the event.
 var (
 	errNoMail    = errors.New("the event is no mail")
 	errNoStep    = errors.New("no such step ran before")
+	errUnsent    = errors.New("it is known only when the request is sent")
 	errLargeBody = errors.New("the body is larger than 1 MiB")
 	errNoValue   = errors.New("there is no such value")
 )
@@ -54,7 +68,7 @@ func (c *Context) Source(name string) (jsondoc.Value, error) {
 	root, ref, named := strings.Cut(name, ".")
 	switch {
 	case root == "steps" && named:
-		return c.step(ref)
+		return c.step(ref, nil)
 	case !named && root != "steps":
 		return c.root(root)
 	}
@@ -81,7 +95,7 @@ func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
 	var err error
 	switch {
 	case root == "steps" && len(tokens) > 0:
-		v, err = c.step(tokens[0])
+		v, err = c.step(tokens[0], tokens[1:])
 		tokens = tokens[1:]
 	case root == "request" && len(tokens) > 0 && tokens[0] != "body":
 		v = c.event.line() // a body that is not asked for is not read
@@ -128,7 +142,12 @@ func (c *Context) At(p jsondoc.Pointer) (jsondoc.Value, bool) {
 	return jsondoc.Members(all...), true
 }
 
-func (c *Context) step(ref string) (jsondoc.Value, error) {
+// step finds a step, of which what tokens name is wanted.
+func (c *Context) step(ref string, tokens []string) (jsondoc.Value, error) {
+	if all, unsent := c.unsent[ref]; unsent && (all || len(tokens) == 0 || tokens[0] == "output") {
+		c.missed = true
+		return jsondoc.Value{}, errUnsent
+	}
 	i := slices.IndexFunc(c.steps, func(m jsondoc.Member) bool { return m.Name == ref })
 	if i < 0 {
 		return jsondoc.Value{}, errNoStep

@@ -95,7 +95,15 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 		var output jsondoc.Value
 		if !halted {
 			var paths []string
+			doc.missed = false
 			output, paths = s.rehearseStep(sc, st, Values{Context: doc, Secret: secret}, redactor, &shown)
+			switch {
+			case doc.missed: // and so it failed, which the step itself need not do
+				shown = PreviewedStep{Step: st.Step, Status: hookglass.StepSkipped, Reason: hookglass.ReasonNotSent}
+				doc.setUnsent(st.ReferenceKey, true)
+			case st.Type == hookglass.StepRequest && shown.Status == hookglass.StepCompleted:
+				doc.setUnsent(st.ReferenceKey, false)
+			}
 			for _, path := range paths {
 				p.Sensitive = append(p.Sensitive, SensitiveField{st.ReferenceKey, path})
 			}

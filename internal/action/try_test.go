@@ -57,3 +57,44 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A preview does not send, so what a step would do with the answer is not known: the step is neither failed nor done,
+// and what does not look at it is rendered.
+func TestAPreviewDoesNotJudgeByAnswersThatItHasNot(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		d := draft("Compose",
+			step("http_request", "Ask", `{"url":"https://crm.example.com/"}`),
+			step("http_request", "Send", `{"url":"https://crm.example.com/{{steps.ask.output.body.id}}"}`),
+			step("transform", "Shape", `{"source":"steps.ask","operations":[{"op":"select","path":"/output/body"}]}`),
+			step("transform", "Set", `{"source":"request","operations":[{"op":"set","path":"/a","from":"/steps/ask/output/body"}]}`),
+			step("http_request", "Then", `{"url":"https://crm.example.com/","body":"{{steps.shape.output}}"}`),
+			step("tag", "Known", `{"tag":"known"}`, on("steps.ask", "/output/status_code", "equals", "200")),
+			step("tag", "After", `{"tag":"after"}`, on("steps.send", "/status", "equals", `"completed"`)),
+			step("tag", "Asked", `{"tag":"asked"}`, on("steps.ask", "/status", "equals", `"completed"`)),
+			step("http_request", "Wrong", `{"url":"https://crm.example.com/{{request.body.none}}"}`))
+		stop := string(hookglass.FailureStop)
+		d.FailurePolicy = &stop
+		a := b.create(d)
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(b.capture(`{}`).ID))
+		must(t, err)
+		got := ""
+		for _, st := range p.Steps {
+			got += st.ReferenceKey + "=" + string(st.Status)
+			if st.Reason != "" {
+				got += "(" + st.Reason + ")"
+			}
+			if st.Failure != nil {
+				got += "(" + st.Failure.Code + ")"
+			}
+			got += " "
+		}
+		const want = "ask=completed send=skipped(request_not_sent) shape=skipped(request_not_sent) set=skipped(request_not_sent) then=skipped(request_not_sent) " +
+			"known=skipped(request_not_sent) after=skipped(request_not_sent) asked=completed wrong=failed(template_error) "
+		if got != want {
+			t.Errorf("previewed as %s\nwant %s", got, want)
+		}
+		if len(b.net.requests()) > 0 {
+			t.Error("it was sent")
+		}
+	})
+}
