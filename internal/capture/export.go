@@ -99,8 +99,12 @@ func (x *csvExport) Add(e *hookglass.Event) error {
 	if encoding == "" {
 		encoding = "utf8"
 	}
+	ip := e.IP
+	if e.Type == hookglass.EventEmail {
+		ip = "" // as in lists: it is that of a server on the mail's way
+	}
 	row := []string{
-		string(e.ID), string(e.Type), stamp(e.ReceivedAt), e.Method, e.Path, e.RawQuery, e.URL, status, e.ContentType, e.IP, strconv.FormatInt(e.Size, 10), e.Provider, e.EventType,
+		string(e.ID), string(e.Type), stamp(e.ReceivedAt), e.Method, e.Path, e.RawQuery, e.URL, status, e.ContentType, ip, strconv.FormatInt(e.Size, 10), e.Provider, e.EventType,
 		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, encoding, body,
 	}
 	for i, cell := range row {

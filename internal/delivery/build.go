@@ -112,7 +112,7 @@ func Build(o Order) (Request, error) {
 	out.Headers = append(out.Headers,
 		hookglass.Header{Name: headerReplay, Value: "true"},
 		hookglass.Header{Name: HeaderOriginal, Value: string(o.Event.ID)},
-		hookglass.Header{Name: headerTime, Value: o.At.UTC().Format(time.RFC3339Nano)})
+		hookglass.Header{Name: headerTime, Value: o.At.UTC().Format(hookglass.TimeLayout)})
 	r.SentRequest = hookglass.SentRequest{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body}
 	return r, nil
 }

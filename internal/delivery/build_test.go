@@ -99,7 +99,7 @@ func TestReplayVectors(t *testing.T) {
 			want := append(fields(v.Expected.Headers),
 				hookglass.Header{Name: "X-Service-Replay", Value: "true"},
 				hookglass.Header{Name: "X-Service-Original-Request", Value: "req_1"},
-				hookglass.Header{Name: "X-Service-Replay-Time", Value: now.UTC().Format(time.RFC3339)})
+				hookglass.Header{Name: "X-Service-Replay-Time", Value: now.UTC().Format(hookglass.TimeLayout)})
 			if g, w := got.Headers.AppendWire(nil), want.AppendWire(nil); !bytes.Equal(g, w) {
 				t.Errorf("headers\n%s\nwant\n%s", g, w)
 			}
@@ -121,7 +121,7 @@ func order(e *hookglass.Event) delivery.Order {
 	}
 }
 
-const replayed = "X-Service-Replay: true\r\nX-Service-Original-Request: req_1\r\nX-Service-Replay-Time: 2027-01-15T08:00:00Z\r\n"
+const replayed = "X-Service-Replay: true\r\nX-Service-Original-Request: req_1\r\nX-Service-Replay-Time: 2027-01-15T08:00:00.000000Z\r\n"
 
 // Reliability, rows 71 and 72.
 func TestWhatIsSentIsWhatWasCaptured(t *testing.T) {

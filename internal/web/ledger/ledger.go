@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/web/layout"
@@ -157,7 +156,7 @@ var Head = []string{"received_at", "id", "type", "size", "body_sha256", "ignored
 func Record(l hookglass.LedgerLine) []string {
 	e := l.Event
 	return []string{
-		e.ReceivedAt.UTC().Format(time.RFC3339Nano), string(e.ID), string(e.Type), strconv.FormatInt(e.Size, 10), l.SHA256,
+		e.ReceivedAt.UTC().Format(hookglass.TimeLayout), string(e.ID), string(e.Type), strconv.FormatInt(e.Size, 10), l.SHA256,
 		strconv.FormatBool(e.Ignored != ""), answer(l), strings.Join(became(l), "; "),
 	}
 }
