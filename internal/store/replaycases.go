@@ -103,7 +103,7 @@ func (tx *Tx) CreateReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 }
 
 // SaveReplayCase stores a case that was read with its LockVersion and raises that. A snapshot replaces the one there
-// is; nil keeps it. It answers stale_lock_version where somebody was quicker.
+// is; nil keeps it. It answers stale_lock_version where somebody was quicker, and not_found where the case is gone.
 func (tx *Tx) SaveReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 	a := &args{}
 	query := "UPDATE replay_cases SET sealed = " + a.add(c.Sealed) + ", lock_version = lock_version + 1, updated_at = " + a.add(tx.Now.UnixMicro())
@@ -112,7 +112,9 @@ func (tx *Tx) SaveReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 	}
 	n, err := tx.exec(query+" WHERE num = "+a.add(c.Num)+" AND lock_version = "+a.add(c.LockVersion), a.values...)
 	if err == nil && n == 0 {
-		err = hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case was changed meanwhile. Read it again and repeat the change.")
+		if _, err = tx.ReplayCaseByNum(c.Num); err == nil {
+			err = hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case was changed meanwhile. Read it again and repeat the change.")
+		}
 	}
 	c.LockVersion++
 	c.UpdatedAt = tx.Now

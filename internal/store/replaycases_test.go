@@ -58,3 +58,31 @@ func TestResultsOfRunsAreReadInBothForms(t *testing.T) {
 		}
 	})
 }
+
+// Who saves a case that was deleted since it was read is told so, and not to read it again.
+func TestADeletedCaseIsNotSaved(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		c := hookglass.ReplayCase{ID: "rcase_1", EndpointNum: e.Num, SourceID: "req_1", Sealed: []byte("s")}
+		update := func(fn func(*store.Tx) error) error { return db.Update(t.Context(), hookglass.System, fn) }
+		if err := update(func(tx *store.Tx) error { return tx.CreateReplayCase(&c, []byte("s")) }); err != nil {
+			t.Fatal(err)
+		}
+		first, second := c, c
+		save := func(c *hookglass.ReplayCase) error {
+			return update(func(tx *store.Tx) error { return tx.SaveReplayCase(c, nil) })
+		}
+		if err := save(&first); err != nil {
+			t.Error(err)
+		}
+		if err := save(&second); !hookglass.Is(err, hookglass.CodeStaleLockVersion) {
+			t.Errorf("changed meanwhile: %v", err)
+		}
+		if err := update(func(tx *store.Tx) error { return tx.DeleteReplayCase(c.Num) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := save(&first); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("deleted meanwhile: %v", err)
+		}
+	})
+}
