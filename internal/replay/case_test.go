@@ -201,6 +201,10 @@ func TestTheStatesOfARun(t *testing.T) {
 		if r := b.run(b.newCase(e, subset), "k"); r.State != hookglass.RunPassed || len(r.Assertions) != 2 {
 			t.Errorf("passed: %+v", r)
 		}
+		b.sink.json("\ufeff" + `{"data":{"id":1}}`)
+		if r := b.run(b.newCase(e, subset), "k"); r.State != hookglass.RunPassed {
+			t.Errorf("behind a byte order mark: %+v", r)
+		}
 		b.sink.json(`{"data":{"id":2}}`)
 		r := b.run(b.newCase(e, subset), "k")
 		if r.State != hookglass.RunAssertionFailed || len(r.Assertions) != 2 || !r.Assertions[0].Passed {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +212,9 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 	if len(a.JSONSubset) == 0 {
 		return results, passed
 	}
-	matched, parts, err := jsondoc.Subset(a.JSONSubset, coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes))
+	// Some frameworks write a byte order mark before JSON, and clients pass over it (RFC 8259, section 8.1).
+	doc := bytes.TrimPrefix(coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes), []byte("\xef\xbb\xbf"))
+	matched, parts, err := jsondoc.Subset(a.JSONSubset, doc)
 	if err != nil {
 		return results, false // it was judged when it was saved
 	}
