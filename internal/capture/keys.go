@@ -174,7 +174,7 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	if err != nil {
 		return err
 	}
-	req := received(ev, e.Provider)
+	req := s.presented(ev, e.Provider)
 	found := provider.Detect(req)
 	verdict := s.verify(req, found, configs)
 	if verdict.Needs != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 
@@ -38,6 +39,7 @@ type Config struct {
 	Keys       Fetcher        // the way to keys that senders publish; nil: they are not fetched
 	MailDomain string         // of the addresses of email endpoints
 	Resolver   email.Resolver // the DNS that the authentication of mail asks
+	PublicURL  *url.URL       // --public-url, the address that senders were given; nil: what they used is all there is
 }
 
 // Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
@@ -149,7 +151,7 @@ func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 		ContentType: a.Headers.Get("Content-Type"), IP: addrText(a.Client), Size: int64(len(a.Body)),
 		Payload: &hookglass.Payload{Headers: a.Headers, Trailers: a.Trailers, Body: a.Body},
 	}
-	req := received(ev, t.Endpoint.Provider)
+	req := s.presented(ev, t.Endpoint.Provider)
 	found := provider.Detect(req)
 	verdict := s.verify(req, found, t.known.configs)
 	ev.Provider, ev.EventType, ev.EventRef, ev.DeliveryID = found.Provider, found.EventType, found.EventID, found.DeliveryID

@@ -40,7 +40,7 @@ func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, e
 	if ev.Type != hookglass.EventWebhook {
 		return sig, hookglass.Invalid("id", "is mail, which has no webhook signature; see its authentication")
 	}
-	req := received(ev, e.Provider)
+	req := s.presented(ev, e.Provider)
 	found := provider.Detect(req)
 	return Signature{
 		Provider: ev.Provider,
@@ -112,7 +112,7 @@ func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookgl
 			return err
 		}
 		r.Checked++
-		req := received(ev, e.Provider)
+		req := s.presented(ev, e.Provider)
 		found := provider.Detect(req)
 		verdict := s.verify(req, found, configs)
 		if verdict.Needs != nil && *fetches > 0 {
@@ -148,14 +148,21 @@ func judged(ev *hookglass.Event, v provider.Verdict) store.SignatureVerdict {
 // received is the event as the provider package reads it.
 func received(ev *hookglass.Event, hint string) *provider.Request {
 	return &provider.Request{
-		Method: ev.Method, URL: ev.URL, URLs: spellings(ev), Path: ev.Path, RawQuery: ev.RawQuery,
+		Method: ev.Method, URL: ev.URL, Path: ev.Path, RawQuery: ev.RawQuery,
 		Headers: ev.Headers, Body: ev.Body, ReceivedAt: ev.ReceivedAt, Hint: hint,
 	}
 }
 
-// spellings lists the URLs that a sender may have signed besides the one that was put together here: the other
-// scheme, and the host that it named (reference, "Pitfalls", 9).
-func spellings(ev *hookglass.Event) []string {
+// presented is the event as the provider package judges it, with the URLs that its sender may have signed.
+func (s *Service) presented(ev *hookglass.Event, hint string) *provider.Request {
+	r := received(ev, hint)
+	r.URLs = spellings(ev, s.cfg.PublicURL)
+	return r
+}
+
+// spellings lists the URLs that a sender may have signed besides the one that was put together here: the public
+// address, the other scheme, and the host that it named (reference, "Pitfalls", 9).
+func spellings(ev *hookglass.Event, public *url.URL) []string {
 	_, rest, ok := strings.Cut(ev.URL, "://")
 	if !ok {
 		return nil
@@ -168,7 +175,14 @@ func spellings(ev *hookglass.Event) []string {
 	if h := ev.Headers.Get("Host"); h != "" && h != host {
 		hosts = append(hosts, h)
 	}
-	urls := make([]string, 0, 4)
+	urls := make([]string, 0, 5)
+	if public != nil {
+		below := target // a proxy that says nothing of the public host may cut its path too
+		if !strings.HasPrefix(target, public.Path+"/") {
+			below = public.Path + target
+		}
+		urls = append(urls, public.Scheme+"://"+public.Host+below)
+	}
 	for _, h := range hosts {
 		urls = append(urls, "https://"+h+target, "http://"+h+target)
 	}

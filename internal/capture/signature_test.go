@@ -1,6 +1,11 @@
 package capture_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base64"
+	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +43,40 @@ func TestEventsAreJudgedAgainSideBySide(t *testing.T) {
 		r, err := b.captures.Rejudge(t.Context(), hookglass.System, string(b.ep.ID), config.ID)
 		if err != nil || r.Changed != 0 || r.Failed != events {
 			t.Errorf("afterwards: %+v %v", r, err)
+		}
+	})
+}
+
+// A proxy that passes on neither the public host nor the public path leaves only --public-url to tell what was signed.
+func TestASignatureOfTheURLMayCoverThePublicAddress(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for base, public := range map[string]string{
+			"":           "https://public.test",
+			"/some/path": "https://public.test:8443/some/path",
+		} {
+			b := newBench(t, db)
+			at, err := url.Parse(public)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.set(func(e *hookglass.Endpoint) {
+				e.Response = &hookglass.Response{Status: 200, Body: `{"id":"{{event.id}}"}`}
+			})
+			b.captures = capture.New(db, capture.Config{Verifiers: b.endpoints, PublicURL: at}, slog.New(slog.DiscardHandler))
+			const token = "12345"
+			_, err = b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: ptr("twilio"), Secret: ptr(token)}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for host, want := range map[string]hookglass.SignatureStatus{public: hookglass.SignatureVerified, "https://other.test": hookglass.SignatureFailed} {
+				mac := hmac.New(sha1.New, []byte(token))
+				mac.Write([]byte(host + "/hooks/" + string(b.ep.ID) + "/sms?a=%20b" + "BodyhiTo+1"))
+				e := b.event(b.post("POST", "/sms?a=%20b", "To=%2B1&Body=hi", "Content-Type", "application/x-www-form-urlencoded",
+					"X-Twilio-Signature", base64.StdEncoding.EncodeToString(mac.Sum(nil))))
+				if e.URL != "http://hooks.test/hooks/"+string(b.ep.ID)+"/sms?a=%20b" || e.SignatureStatus != want {
+					t.Errorf("below %q, signed for %s: %s (%s) at %s", base, host, e.SignatureStatus, e.SignatureReason, e.URL)
+				}
+			}
 		}
 	})
 }

@@ -299,7 +299,10 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	s.tunnels = tunnel.New(db, tunnel.Config{
 		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
 	})
-	s.captures = capture.New(db, capture.Config{Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS, Keys: out}, s.log.With("part", "capture"))
+	s.captures = capture.New(db, capture.Config{
+		Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS,
+		Keys: out, PublicURL: s.public,
+	}, s.log.With("part", "capture"))
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
