@@ -23,7 +23,11 @@ const (
 func Diagnose(r *Request, d Detection, configs []Config) Finding {
 	v := Verify(r, d, configs)
 	if v.Status == hookglass.SignatureVerified {
-		return Finding{Code: "verified", Message: "The signature is right.", ConfigID: v.ConfigID, SecretIndex: v.SecretIndex}
+		message := "The signature is right."
+		if v.SecretIndex > 0 { // the newest secret comes first
+			message += " It was made with a previous secret of the config: the sender has not changed over yet."
+		}
+		return Finding{Code: "verified", Message: message, ConfigID: v.ConfigID, SecretIndex: v.SecretIndex}
 	}
 	in := &input{Request: r}
 	judges := judgesFor(d, configs)

@@ -153,8 +153,12 @@ func TestDiagnoseConfigs(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r.Body = []byte("{}")
-	if got := provider.Diagnose(r, provider.Detect(r), config); got.Code != "verified" {
+	if got := provider.Diagnose(r, provider.Detect(r), config); got.Code != "verified" || strings.Contains(got.Message, "previous") {
 		t.Errorf("%+v", got)
+	}
+	config[0].Secrets = []string{"the new one", secret}
+	if got := provider.Diagnose(r, provider.Detect(r), config); got.Code != "verified" || !strings.Contains(got.Message, "previous secret") {
+		t.Errorf("of a secret that was kept: %+v", got)
 	}
 	for name, c := range map[string]struct {
 		headers, code string
