@@ -37,6 +37,7 @@ type Event struct {
 // ProviderEventData is what a provider said of its own event.
 type ProviderEventData struct {
 	EventType  *string `json:"event_type" example:"invoice.paid"`
+	Action     string  `json:"action,omitempty" doc:"What was done, where the provider says it beside the event type, as GitHub does; in the detail form alone." example:"opened"`
 	EventID    *string `json:"event_id" example:"evt_1PqE"`
 	DeliveryID *string `json:"delivery_id" example:"72d3162e-cc78-11e3-81ab-4c9367dc0958"`
 }

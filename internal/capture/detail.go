@@ -15,8 +15,10 @@ func Detail(e *hookglass.Event) api.EventDetail {
 		return out
 	}
 	if e.Type != hookglass.EventEmail {
-		found := provider.Detect(received(e, e.Provider))
+		req := received(e, e.Provider)
+		found := provider.Detect(req)
 		out.Relay, out.InnerProvider, out.Flavour = &found.Relay, found.Inner, found.Flavour
+		out.ProviderEventData.Action = provider.Action(req, found.Provider)
 		return out
 	}
 	m := email.Parse(e.Body)

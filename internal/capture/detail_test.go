@@ -19,8 +19,13 @@ func TestTheDetailFormNamesRelaysEnvelopesAndVariants(t *testing.T) {
 		headers               hookglass.Headers
 		body                  string
 		relay, inner, flavour string
+		action                string
 	}{
 		{name: "nothing of the kind", provider: "github", headers: header("X-GitHub-Event", "push"), body: "{}"},
+		{name: "an action", provider: "github", headers: header("X-GitHub-Event", "pull_request"), body: `{"action":"opened"}`, action: "opened"},
+		{name: "an action in a form", provider: "github", headers: header("X-GitHub-Event", "issues", "Content-Type", "application/x-www-form-urlencoded"),
+			body: "payload=%7B%22action%22%3A%22closed%22%7D", action: "closed"},
+		{name: "another's word", provider: "stripe", headers: header("Stripe-Signature", "t=1"), body: `{"action":"opened"}`},
 		{name: "a gateway", provider: "shopify", headers: header("X-Shopify-Topic", "orders/create", "X-Hookdeck-EventID", "evt_1"), body: "{}", relay: "hookdeck"},
 		{name: "an envelope", provider: "aws_sns", headers: header("X-Amz-Sns-Message-Type", "Notification"), inner: "stripe",
 			body: `{"Type":"Notification","Message":"{\"object\":\"event\",\"id\":\"evt_1\",\"type\":\"charge.succeeded\"}"}`},
@@ -31,6 +36,9 @@ func TestTheDetailFormNamesRelaysEnvelopesAndVariants(t *testing.T) {
 		d := capture.Detail(&hookglass.Event{Type: hookglass.EventWebhook, Method: "POST", Provider: c.provider, Payload: &hookglass.Payload{Headers: c.headers, Body: []byte(c.body)}})
 		if d.Relay == nil || *d.Relay != c.relay || d.InnerProvider != c.inner || d.Flavour != c.flavour {
 			t.Errorf("%s: relay %v, inner %q, flavour %q", c.name, d.Relay, d.InnerProvider, d.Flavour)
+		}
+		if d.ProviderEventData.Action != c.action {
+			t.Errorf("%s: action %q", c.name, d.ProviderEventData.Action)
 		}
 	}
 }

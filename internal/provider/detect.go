@@ -33,6 +33,16 @@ func Detect(r *Request) Detection {
 	return d
 }
 
+// Action returns what was done to the subject of an event, where its provider says so beside the event type: "opened"
+// of GitHub's pull_request. It is not part of a [Detection], because it is in the body, which detection seldom reads.
+func Action(r *Request, provider string) string {
+	s := table().byID[provider]
+	if s == nil || len(s.action) == 0 {
+		return ""
+	}
+	return first(s.action, &input{Request: r})
+}
+
 // identify returns the sender of a request, nil when no rule names one, and the gateway that passed it on, "" when none
 // shows.
 func (t *senders) identify(in *input) (*sender, string) {

@@ -28,6 +28,7 @@ type row struct {
 	Match      []string     `json:"match"`       // any of these conjunctions names the provider
 	Hint       []string     `json:"hint"`        // ... or of these, on an endpoint configured for it
 	Event      []string     `json:"event"`       // the event type: the first template that yields something
+	Action     []string     `json:"action"`      // likewise: what was done, where the event type does not say it
 	EventID    []string     `json:"event_id"`    // likewise
 	DeliveryID []string     `json:"delivery_id"` // likewise
 	Flavours   [][2]string  `json:"flavours"`    // conjunction and name: variants of the provider, the first that holds
@@ -63,14 +64,14 @@ type regeneration struct {
 // sender is a row ready for use.
 type sender struct {
 	row
-	hints                    []conjunction
-	event, eventID, delivery []template
-	flavours                 []named
-	firstClass               bool
-	describe                 func(in *input, d *Detection)         // instead of the templates
-	check                    func(in *input, secret string) reason // instead of signatures
-	seal                     func(o *Outgoing, secret string)      // signs, instead of signatures
-	bodies                   [][]string
+	hints                            []conjunction
+	event, action, eventID, delivery []template
+	flavours                         []named
+	firstClass                       bool
+	describe                         func(in *input, d *Detection)         // instead of the templates
+	check                            func(in *input, secret string) reason // instead of signatures
+	seal                             func(o *Outgoing, secret string)      // signs, instead of signatures
+	bodies                           [][]string
 }
 
 // rule is one conjunction of one sender in the order of precedence.
@@ -170,7 +171,7 @@ func (t *senders) add(r row, strength int) error {
 	for _, set := range []struct {
 		from []string
 		to   *[]template
-	}{{r.Event, &s.event}, {r.EventID, &s.eventID}, {r.DeliveryID, &s.delivery}} {
+	}{{r.Event, &s.event}, {r.Action, &s.action}, {r.EventID, &s.eventID}, {r.DeliveryID, &s.delivery}} {
 		for _, text := range set.from {
 			tmpl, err := parseTemplate(text)
 			if err != nil {

@@ -37,6 +37,7 @@ type vector struct {
 		Detection struct {
 			Provider   string
 			EventType  string `json:"event_type"`
+			Action     string
 			EventID    string `json:"event_id"`
 			DeliveryID string `json:"delivery_id"`
 			OuterType  string `json:"outer_type"`
@@ -182,6 +183,9 @@ func TestDetectSamples(t *testing.T) {
 			if got.Provider != want.Provider || got.EventType != want.EventType || got.EventID != want.EventID ||
 				got.DeliveryID != want.DeliveryID || got.Flavour != want.OuterType {
 				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if action := provider.Action(r, got.Provider); action != want.Action {
+				t.Errorf("action %q, want %q", action, want.Action)
 			}
 			answer, ok := provider.Handshake(r, got, nil)
 			if ok != (want.Respond != nil) {
