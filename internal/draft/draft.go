@@ -70,7 +70,7 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 	}
 	if o := Given(&faults, in+"options", c.Options, false); o != nil {
 		options := o.Domain()
-		d.Options = &options
+		d.Options, d.NamesOptions = &options, *o != (api.GenericOptions{})
 	}
 	if len(faults) > 0 {
 		return d, hookglass.InvalidFields(faults)

@@ -31,6 +31,7 @@ type SignatureDraft struct {
 	KeepPrevious bool // update: earlier secrets stay valid while the sender rotates
 	Enabled      *bool
 	Options      *hookglass.GenericOptions
+	NamesOptions bool // Options were not all left out, whatever they are set to
 }
 
 // SignatureConfigs lists the configs of the endpoint, whose secrets stay sealed.
@@ -229,7 +230,7 @@ func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.
 	}
 	if d.Options != nil {
 		c.Options = *d.Options
-		if c.Provider != "generic_hmac" && c.Options != (hookglass.GenericOptions{}) {
+		if c.Provider != provider.GenericHMAC && (d.NamesOptions || c.Options != (hookglass.GenericOptions{})) {
 			faults = append(faults, signatureFault("options", "apply to generic_hmac only"))
 		}
 		var invalid *hookglass.Error

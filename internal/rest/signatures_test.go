@@ -119,6 +119,7 @@ func TestWhatASignatureConfigMayNotBe(t *testing.T) {
 			"empty secret":            {e.ID, `{"signature_config":{"provider":"github","secret":""}}`, "signature_config.secret"},
 			"unknown provider":        {e.ID, `{"signature_config":{"provider":"nobody","secret":"x"}}`, "signature_config.provider"},
 			"unknown key":             {e.ID, `{"signature_config":{"provider":"github","secret":"x","zz":1}}`, "signature_config.zz"},
+			"a zero of another":       {e.ID, `{"signature_config":{"provider":"stripe","secret":"x","options":{"tolerance_seconds":0}}}`, "signature_config.options"},
 			"options of another":      {e.ID, `{"signature_config":{"provider":"github","secret":"x","options":{"header":"X-A"}}}`, "signature_config.options"},
 			"unknown algorithm":       {e.ID, `{"signature_config":{"provider":"generic_hmac","secret":"x","options":{"algorithm":"md5"}}}`, "signature_config.options.algorithm"},
 			"template without a body": {e.ID, `{"signature_config":{"provider":"generic_hmac","secret":"x","options":{"payload_template":"{id}"}}}`, "signature_config.options.payload_template"},
