@@ -172,7 +172,7 @@ type TunnelReplayResult struct {
 	ResponseMessage        string          `json:"response_message,omitempty" example:"OK"`
 	Error                  string          `json:"error,omitempty" doc:"Why there was no answer."`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
-	RequestMayHaveBeenSent bool            `json:"request_may_have_been_sent" doc:"Bytes of the request may have reached the target."`
+	RequestMayHaveBeenSent *bool           `json:"request_may_have_been_sent,omitempty" doc:"Bytes of the request may have reached the target. Left out: they may, but with connection_refused, dns_error and tls_error."`
 	TunnelEvidence
 }
 

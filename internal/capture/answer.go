@@ -2,11 +2,14 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/store"
 )
 
@@ -54,18 +57,33 @@ func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Rep
 	return given
 }
 
-// private are fields of a local machine's answer that are not passed on: what belongs to its own connection and
-// encoding, and what would reach into the web app, which may share the host.
+// private are fields of a local machine's answer that are not passed on: what would reach into the web app, which may
+// share the host.
 var private = []string{
-	"Content-Encoding", "Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Content-Security-Policy",
+	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Content-Security-Policy",
 }
 
 func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Reply {
 	r := &hookglass.Reply{Status: answer.Status, Body: answer.Body, Source: hookglass.SourceTunnel}
+	coded := stillCoded(answer)
 	for _, h := range answer.Headers {
+		if !coded && strings.EqualFold(h.Name, "Content-Encoding") {
+			continue
+		}
 		if Sendable(h) && !slices.ContainsFunc(private, func(name string) bool { return strings.EqualFold(name, h.Name) }) {
 			r.Headers = append(r.Headers, h)
 		}
 	}
 	return dated(finish(method, r))
+}
+
+// stillCoded reports whether the body of a local machine's answer has the coding that its headers name. Some clients
+// pass on what came, others what their HTTP library made of it, with the headers that it had before.
+func stillCoded(answer *hookglass.TargetResponse) bool {
+	of := coding.Of(answer.Headers)
+	if of == "" || utf8.Valid(answer.Body) {
+		return false
+	}
+	plain, err := coding.Decoded(answer.Body, of, 1<<10)
+	return err == nil || errors.Is(err, coding.ErrLonger) || errors.Is(err, coding.ErrUnknown) || len(plain) > 0
 }

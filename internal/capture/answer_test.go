@@ -1,7 +1,10 @@
 package capture_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"strings"
 	"testing"
 
 	"hookglass"
@@ -57,6 +60,35 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 		}
 		if r := answered.post("POST", "/", `{"type":"url_verification","challenge":"c","token":"t"}`, "Content-Type", "application/json"); r.Source == hookglass.SourceHandshake && r.Awaits != nil {
 			t.Error("a handshake waits for the local machine")
+		}
+	})
+}
+
+// What a local machine compressed, the sender can read; what its client decompressed is not said to be compressed.
+func TestACompressedAnswerOfALocalMachineSaysSo(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write([]byte(strings.Repeat("tea ", 2000)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ProviderConfig.ResponseMode = hookglass.ResponseTunnel })
+		for _, c := range []struct {
+			of, body string
+			want     bool
+		}{
+			{"gzip", packed.String(), true}, {"GZIP", packed.String()[:40], true}, {"gzip", "ok", false}, {"gzip", strings.Repeat("tea ", 2000), false},
+			{"gzip", "\x89PNG\x0d\x0a\x1a\x0a", false}, {"br", "\x0b\x02\x80tea\x03", true}, {"br", "tea", false}, {"identity", "\xff", false}, {"gzip", "", false},
+		} {
+			answered := b.through(machine{&hookglass.TargetResponse{
+				Status: 200, Body: []byte(c.body), Headers: hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "Content-Encoding", Value: c.of}},
+			}})
+			got := answered.captures.Answer(t.Context(), answered.post("POST", "/", "{}"))
+			if got.Headers.Has("Content-Encoding") != c.want || string(got.Body) != c.body {
+				t.Errorf("%s of %.20q: %+v", c.of, c.body, got.Headers)
+			}
 		}
 	})
 }

@@ -408,7 +408,8 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 	}
 	took = got.took.Milliseconds()
 	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(got.reason, hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
-	result.RequestMayHaveBeenSent = got.status != 0 || got.maySent
+	maySent := got.status != 0 || got.maySent
+	result.RequestMayHaveBeenSent = &maySent
 	result.TunnelEvidence = evidence(out.url(), got)
 	l.tell(Replayed{Method: c.Method, URL: out.url(), StatusCode: got.status, Took: got.took, Problem: got.problem})
 	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {

@@ -662,18 +662,18 @@ func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 		return r
 	}
 	r := run(api.TunnelReplayCommand{CommandID: "1", URL: "/x?y=1", HeaderList: [][2]string{{"x-kept", "1"}}, BodyBase64: base64of("body")})
-	if r.StatusCode.Value != 200 || !r.RequestMayHaveBeenSent || r.Body != "done" || r.ResolvedURL != h.URL+"/base/x?y=1" {
+	if r.StatusCode.Value != 200 || !*r.RequestMayHaveBeenSent || r.Body != "done" || r.ResolvedURL != h.URL+"/base/x?y=1" {
 		t.Errorf("%+v", r)
 	}
 	if r := run(api.TunnelReplayCommand{CommandID: "2", URL: h.URL + "/whole?z=1"}); r.StatusCode.Value != 200 || r.ResolvedURL != h.URL+"/whole?z=1" {
 		t.Errorf("%+v", r)
 	}
 	for _, bad := range []string{"http://169.254.169.254/latest", h.URL + "0/x", h.URL + "@evil.test/"} {
-		if r := run(api.TunnelReplayCommand{CommandID: "3" + bad, URL: bad}); r.StatusCode.Value != 0 || r.RequestMayHaveBeenSent || r.Error == "" {
+		if r := run(api.TunnelReplayCommand{CommandID: "3" + bad, URL: bad}); r.StatusCode.Value != 0 || *r.RequestMayHaveBeenSent || r.Error == "" {
 			t.Errorf("%s: %+v", bad, r)
 		}
 	}
-	if r := run(api.TunnelReplayCommand{CommandID: "4", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(-time.Minute)}}); r.StatusCode.Value != 0 || r.RequestMayHaveBeenSent {
+	if r := run(api.TunnelReplayCommand{CommandID: "4", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(-time.Minute)}}); r.StatusCode.Value != 0 || *r.RequestMayHaveBeenSent {
 		t.Errorf("%+v", r)
 	}
 	if h.mu.Lock(); len(h.got) != 2 || h.got[0].Method != "PUT" || h.body[0] != "body" || h.got[0].Header.Get("X-Kept") != "1" {

@@ -133,7 +133,7 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	f.category(in.FailureCategory)
 	r := hookglass.TunnelResult{
 		StatusCode: f.status(in.StatusCode, false), Message: in.ResponseMessage, Error: in.Error, FailureCategory: in.FailureCategory,
-		MaySent: in.RequestMayHaveBeenSent, Evidence: f.evidence(in.TunnelEvidence),
+		MaySent: maySent(in), Evidence: f.evidence(in.TunnelEvidence),
 		ResponseTime: time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond,
 	}
 	if len(f) > 0 {
@@ -143,6 +143,19 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 		return hookglass.Errorf(hookglass.CodeUnauthorized, "The result_token is not that of a command.")
 	}
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.AnswerTunnelCommand(in.CommandID, digest(in.ResultToken), r) })
+}
+
+// maySent reports whether a request may have reached the local machine's target although no answer came. Where the
+// client does not say it, only a failure that comes before the request proves that it was not sent.
+func maySent(in api.TunnelReplayResult) bool {
+	if in.RequestMayHaveBeenSent != nil {
+		return *in.RequestMayHaveBeenSent
+	}
+	switch in.FailureCategory {
+	case "connection_refused", "dns_error", "tls_error":
+		return false
+	}
+	return true
 }
 
 // sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may
@@ -193,15 +206,23 @@ func (x *Session) subscribed(endpointNum int64) *subscription {
 	return nil
 }
 
-// local appends the path and query of a request to the target that the client named, as it does itself with events:
-// nothing where nothing followed the endpoint.
+// local appends the path and query of a request to the target that the client named, as it does itself with events: no
+// path where nothing followed the endpoint, and the query behind the target's own.
 func local(target, requested string) string {
 	if !absolute(target) {
 		return requested
 	}
-	base, _, _ := strings.Cut(target, "?")
-	if requested == "/" || strings.HasPrefix(requested, "/?") {
-		return base + requested[1:]
+	target, _, _ = strings.Cut(target, "#")
+	base, own, _ := strings.Cut(target, "?")
+	path, query, _ := strings.Cut(requested, "?")
+	if path != "/" {
+		base = strings.TrimSuffix(base, "/") + path
 	}
-	return strings.TrimSuffix(base, "/") + requested
+	if own != "" && query != "" {
+		own += "&"
+	}
+	if own += query; own != "" {
+		base += "?" + own
+	}
+	return base
 }

@@ -69,15 +69,23 @@ func TestWhatBecomesOfARequestWithoutAnAnswer(t *testing.T) {
 		if got := <-out; got.Blocked || !got.MaySent || got.Failure == nil {
 			t.Errorf("the client has it and says nothing: %+v", got)
 		}
-		for i, may := range []bool{false, true} {
+		no, yes := false, true
+		for i, said := range []struct {
+			category string
+			sent     *bool
+			want     bool
+		}{
+			{"connection_refused", &no, false}, {"connection_refused", &yes, true}, {"timeout", &no, false},
+			{"connection_refused", nil, false}, {"dns_error", nil, false}, {"tls_error", nil, false}, {"timeout", nil, true}, {"unknown_error", nil, true},
+		} {
 			out := b.send(t.Context(), n, 20*time.Second)
 			c.await("the next command", func() bool { return len(c.commands) == 2+i })
 			last := c.commands[1+i]
 			must(t, n.Finish(t.Context(), api.TunnelReplayResult{
-				CommandID: last.CommandID, ResultToken: last.ResultToken, Error: "refused", FailureCategory: "connection_refused", RequestMayHaveBeenSent: may,
+				CommandID: last.CommandID, ResultToken: last.ResultToken, Error: "refused", FailureCategory: said.category, RequestMayHaveBeenSent: said.sent,
 			}))
-			if got := <-out; got.Blocked || got.MaySent != may || got.Failure == nil || got.Failure.Code != "connection_refused" || got.Failure.Message != "refused" {
-				t.Errorf("%+v", got)
+			if got := <-out; got.Blocked || got.MaySent != said.want || got.Failure == nil || got.Failure.Code != said.category || got.Failure.Message != "refused" {
+				t.Errorf("%+v: %+v", said, got)
 			}
 		}
 	})
@@ -137,6 +145,9 @@ func TestWhereARequestGoesBelowTheTarget(t *testing.T) {
 		{"http://localhost:3000/in/", "/a%2Fb", "http://localhost:3000/in/a%2Fb"},
 		{"http://localhost:3000/in", "/", "http://localhost:3000/in"},
 		{"http://localhost:3000/in", "/?a=1", "http://localhost:3000/in?a=1"},
+		{"http://localhost:3000/in?k=v", "/orders?a=1", "http://localhost:3000/in/orders?k=v&a=1"},
+		{"http://localhost:3000/in?k=v", "/orders", "http://localhost:3000/in/orders?k=v"},
+		{"http://localhost:3000?k=v#top", "/?a=1?2", "http://localhost:3000?k=v&a=1?2"},
 		{"", "/orders", "/orders"},
 		{"3000", "/orders", "/orders"},
 	} {
