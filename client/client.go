@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -124,7 +125,7 @@ func failure(res *http.Response) error {
 	var body api.Error
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
-		failed.Message = fmt.Sprintf("The server answered %s, and not as hookglass does; is this its address?", res.Status)
+		failed.Message = foreign(res).Message
 		return failed
 	}
 	failed.Code, failed.Message, failed.Details = hookglass.Code(body.Error), body.Message, body.Details
@@ -144,9 +145,20 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 func answer[T any](res *http.Response) (out T, err error) {
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		if strange := (*json.SyntaxError)(nil); errors.As(err, &strange) || errors.Is(err, io.EOF) {
+			return out, foreign(res)
+		}
 		return out, fmt.Errorf("the server's answer: %w", err)
 	}
 	return out, nil
+}
+
+// foreign is the error of an answer that is not of this API.
+func foreign(res *http.Response) *Error {
+	return &Error{
+		Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"),
+		Message: fmt.Sprintf("The server answered %s, and not as hookglass does; is this its address?", res.Status),
+	}
 }
 
 // data makes a call and returns what its envelope holds.
@@ -167,7 +179,11 @@ func join(segments ...string) string {
 
 // Verify says whose the token is.
 func (c *Client) Verify(ctx context.Context) (api.Identity, error) {
-	return data[api.Identity](ctx, c, http.MethodGet, "/auth/verify", nil, nil)
+	who, err := data[api.Identity](ctx, c, http.MethodGet, "/auth/verify", nil, nil)
+	if err == nil && who.User.ID == 0 {
+		err = &Error{Status: http.StatusOK, Message: "The server answered 200 OK, and not as hookglass does; is this its address?"}
+	}
+	return who, err
 }
 
 // Activity returns what happened since a time, newest first; the zero time is the server's default of 24 hours ago,

@@ -205,7 +205,10 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
 		},
-		"nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		"a page of success": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<!doctype html>")) },
+		"silence":           func(http.ResponseWriter, *http.Request) {},
+		"another's answer":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"ok"}`)) },
+		"nothing":           func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
 	} {
 		server := httptest.NewServer(handler)
 		c, err := client.New(server.URL, "hg_x")

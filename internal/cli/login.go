@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"hookglass/client"
 	"hookglass/internal/server"
@@ -26,11 +29,19 @@ func (c *LoginCmd) Help() string {
 HOOKGLASS_TOKEN a token, from the web app or from "hookglass admin token create".`
 }
 
+// AfterApply implements kong.AfterApply. A flag with an empty token is a variable that is not set: no browser is meant.
+func (c *LoginCmd) AfterApply(k *kong.Context) error {
+	for _, p := range k.Path {
+		if p.Flag != nil && p.Flag.Name == "token" && c.Token == "" {
+			return errors.New("--token is empty")
+		}
+	}
+	return nil
+}
+
 // Run implements the command. The token is tried before it is kept.
 func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
-	if c.Server == "" {
-		c.Server = defaultServer
-	}
+	c.fillServer()
 	nobody, err := client.New(c.Server, "")
 	if err != nil {
 		return outcome{exitUsage, err.Error()}
@@ -57,6 +68,15 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 		_, err := fmt.Fprintf(w, "Signed in to %s as %s (account %s). The token is kept in %s.\n", c.Server, who.User.Email, visible(who.Account.Name), path)
 		return err
 	})
+}
+
+// fillServer takes the server of the login before, as other commands do, where none is named. What can not be read does
+// not keep anybody from signing in anew.
+func (c *LoginCmd) fillServer() {
+	if c.Server == "" {
+		saved, _ := loadCredentials()
+		c.Server = cmp.Or(saved.Server, defaultServer)
+	}
 }
 
 // LogoutCmd is `hookglass logout`.

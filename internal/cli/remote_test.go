@@ -73,6 +73,11 @@ func TestLoginRemembersOneServerForItsUserAlone(t *testing.T) {
 	t.Setenv("HOOKGLASS_TOKEN", "hg_wrong")
 	fails(t, 3, `"hookglass login" signs in`, "whoami")
 	t.Setenv("HOOKGLASS_TOKEN", "")
+	// Who signs in again signs in to the same server.
+	fails(t, 2, "--token is empty", "login", "--token", "")
+	if who := object(t, "", "login", "--token", a.reading); who["server"] != a.server {
+		t.Errorf("login: %v", who)
+	}
 
 	if r := run(t, "", "logout"); r.code != 0 {
 		t.Errorf("logout: %+v", r)
