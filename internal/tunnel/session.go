@@ -3,6 +3,7 @@ package tunnel
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,7 +134,8 @@ func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
 	x.mu.Lock()
 	full := len(x.subs) >= maxSubscriptions
 	x.mu.Unlock()
-	if full || len(w.TargetURL) > maxURL || !word(w.Hostname) {
+	nul := strings.Contains(w.TargetURL, "\x00") // no address holds one, nor does PostgreSQL
+	if full || len(w.TargetURL) > maxURL || nul || !word(w.Hostname) {
 		return nil, hookglass.Invalid("identifier", "can not be subscribed to")
 	}
 	if w.Hostname == "" {

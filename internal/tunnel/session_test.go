@@ -164,12 +164,13 @@ func TestSubscriptionsAreForWhatIsTheirs(t *testing.T) {
 		mail, err := b.endpoints.Create(t.Context(), b.who, endpoint.Draft{Name: &name, Kind: &kind})
 		must(t, err)
 		mine.subscribe(mail)
+		must(t, mine.session.Subscribe("nul", tunnel.Wish{Endpoint: string(b.ep.ID), TargetURL: "http://localhost:3000/\x00"}))
 		for _, got := range []struct {
 			c    *socket
 			want []string
 		}{
 			{c, []string{"reject " + string(b.ep.ID), "confirm " + string(e.ID)}},
-			{mine, []string{"reject " + string(e.ID), "confirm " + string(b.ep.ID), "confirm " + string(mail.ID)}},
+			{mine, []string{"reject " + string(e.ID), "confirm " + string(b.ep.ID), "confirm " + string(mail.ID), "reject nul"}},
 		} {
 			if !slices.Equal(got.c.words, got.want) {
 				t.Errorf("got %q, want %q", got.c.words, got.want)
