@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"hookglass"
 	"hookglass/internal/httpd"
@@ -282,22 +284,46 @@ func read(text []byte) (m message, _ *fault) {
 	if hasParams && params.Kind() != '{' {
 		return invalid("params must be an object.")
 	}
-	if m.method != "tools/call" || m.id == nil {
+	if m.id == nil {
 		return m, nil
 	}
-	var call map[string]jsontext.Value
+	var given map[string]jsontext.Value
 	if hasParams {
-		if err := json.Unmarshal(params, &call); err != nil {
+		if err := json.Unmarshal(params, &given); err != nil {
 			return invalid("params must be an object.")
 		}
 	}
-	if json.Unmarshal(call["name"], &m.tool) != nil || m.tool == "" {
-		return m, &fault{status: http.StatusOK, code: codeParams, message: "Invalid params: name must be that of a tool."}
-	}
-	if arguments, given := call["arguments"]; given && arguments.Kind() != '{' && arguments.Kind() != 'n' {
-		return m, &fault{status: http.StatusOK, code: codeParams, message: "Invalid params: arguments must be an object."}
+	if wrong := m.take(params, given); wrong != "" {
+		return m, &fault{status: http.StatusOK, code: codeParams, message: "Invalid params: " + wrong}
 	}
 	return m, nil
+}
+
+// take looks at the params of a request, and says what is wrong with their shape: the SDK has no code of JSON-RPC for
+// some of that, and tells its own types.
+func (m *message) take(params jsontext.Value, given map[string]jsontext.Value) (wrong string) {
+	kind := func(name string, want jsontext.Kind) bool {
+		v, ok := given[name]
+		return !ok || v.Kind() == want || v.Kind() == 'n'
+	}
+	switch {
+	case !kind("_meta", '{'):
+		return "_meta must be an object."
+	case m.method == "initialize":
+		if len(params) > 0 && stdjson.Unmarshal(params, new(sdk.InitializeParams)) != nil {
+			return "protocolVersion must be a string, and capabilities and clientInfo objects as the protocol has them."
+		}
+	case m.method == "tools/list" && !kind("cursor", '"'):
+		return "cursor must be a string."
+	case m.method == "tools/call":
+		if json.Unmarshal(given["name"], &m.tool) != nil || m.tool == "" {
+			return "name must be that of a tool."
+		}
+		if !kind("arguments", '{') {
+			return "arguments must be an object."
+		}
+	}
+	return ""
 }
 
 // permitted says what is wrong with a message of this sender.

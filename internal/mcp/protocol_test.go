@@ -121,9 +121,14 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}`, 200, -32602},
 			{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_endpoints","arguments":[]}}`, 200, -32602},
 			{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, 400, -32600},
+			{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5,"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, 200, -32602},
+			{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":5}}`, 200, -32602},
+			{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":{"name":5}}}`, 200, -32602},
+			{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":5}}`, 200, -32602},
+			{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":5}}`, 200, -32602},
 		} {
 			res, raw := s.post(t.Context(), s.token, c.message, nil)
-			if a := parse(t, raw); res.StatusCode != c.status || a.Error == nil || a.Error.Code != c.code || res.Header.Get("Content-Type") != "application/json" {
+			if a := parse(t, raw); res.StatusCode != c.status || a.Error == nil || a.Error.Code != c.code || res.Header.Get("Content-Type") != "application/json" || strings.Contains(a.Error.Message, "Go struct") {
 				t.Errorf("%s: %d %s, want %d and %d", c.message, res.StatusCode, raw, c.status, c.code)
 			}
 		}

@@ -160,6 +160,8 @@ func (t *tool) next(code hookglass.Code, retry int) string {
 			return "list_replay_cases shows the ids that there are."
 		case t.takes("action_id"):
 			return "list_actions shows the ids that there are; list_endpoints those of endpoints."
+		case t.takes("run_id"):
+			return "list_replay_cases shows the last run of each case; run_replay_case answers with a new one."
 		case t.takes("request_id"), t.takes("source_id"):
 			return "list_requests shows the ids that there are; \"latest\" means the newest. It may have been deleted, or be older than the retention."
 		}
@@ -168,6 +170,8 @@ func (t *tool) next(code hookglass.Code, retry int) string {
 		return "correct the arguments named here and call " + t.name + " again."
 	case hookglass.CodePlanRequired, hookglass.CodeSubscriptionRequired, hookglass.CodePaymentMethodRequired:
 		return "tell the person you work for; only the owner of the account can change what it may do."
+	case hookglass.CodeUnauthorized, hookglass.CodeForbidden:
+		return "tell the person you work for; this connection needs another token."
 	case hookglass.CodeTargetNotAllowed:
 		return "choose a public address, or the target \"tunnel\" with a machine connected by hookglass listen."
 	case hookglass.CodeIdempotencyConflict:
