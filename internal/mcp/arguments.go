@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -22,8 +24,12 @@ func decode(text []byte, into any) error {
 	}
 	v := reflect.ValueOf(into).Elem()
 	fields := fieldsOf(v.Type())
-	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {
+	numbers := json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFunc(whole[int]), json.UnmarshalFunc(whole[int64])))
+	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), numbers); err != nil {
 		return refused(err, fields)
+	}
+	if err := refuseNulls(text, v.Type()); err != nil {
+		return err
 	}
 	var given map[string]jsontext.Value
 	if err := json.Unmarshal(text, &given); err != nil {
@@ -39,6 +45,23 @@ func decode(text []byte, into any) error {
 	if err := hookglass.InvalidFields(faults); err != nil {
 		return err
 	}
+	return nil
+}
+
+// whole reads an integer as the schema has it (JSON Schema 2020-12, Core 4.2.3 and Validation 6.1.1): 15.0 is one.
+func whole[T int | int64](text []byte, v *T) error {
+	if string(text) == "null" {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		f, wrong := strconv.ParseFloat(string(text), 64)
+		if wrong != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 { // what a float holds exactly
+			return err
+		}
+		n = int64(f)
+	}
+	*v = T(n)
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/endpoint"
+	"hookglass/internal/draft"
 	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
@@ -97,21 +97,24 @@ func (s *service) getEndpoint(ctx context.Context, in *InEndpoint) (out api.One[
 }
 
 func (s *service) createEndpoint(ctx context.Context, in *newEndpoint) (out api.One[api.Endpoint], err error) {
-	d := endpoint.Draft{
-		Name: in.Name, Kind: (*hookglass.EndpointKind)(in.Kind), CustomID: in.CustomID, Provider: in.Provider,
-		EmailLocalPart: in.EmailLocalPart, Enabled: in.Enabled, WorkspaceID: in.WorkspaceID,
-	}
-	if in.ProviderConfig != nil {
-		c := in.ProviderConfig.Domain()
-		d.ProviderConfig = &c
-	}
-	if in.Response != nil {
-		r := in.Response.Domain()
-		d.Response = &r
+	d, err := draft.Endpoint(&api.NewEndpoint{
+		Name: maybe(in.Name), Kind: maybe(in.Kind), Provider: maybe(in.Provider), EmailLocalPart: maybe(in.EmailLocalPart), CustomID: maybe(in.CustomID),
+		ProviderConfig: maybe(in.ProviderConfig), Response: maybe(in.Response), Enabled: maybe(in.Enabled), WorkspaceID: maybe(in.WorkspaceID),
+	})
+	if err != nil {
+		return out, err
 	}
 	e, err := s.Endpoints.Create(ctx, asker(ctx), d)
 	out.Data = s.endpoint(e)
 	return out, err
+}
+
+// maybe is an argument as the REST API has it; null is one that was left out.
+func maybe[T any](v *T) (o api.Optional[T]) {
+	if v != nil {
+		o = api.Some(*v)
+	}
+	return o
 }
 
 func (s *service) deleteEndpoint(ctx context.Context, in *InEndpoint) (out api.One[api.Deleted], err error) {

@@ -134,7 +134,7 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 		s.bound(tag, "maxItems")
 	case reflect.Map:
 		kind("object")
-		s.set("additionalProperties", d.of(t.Elem(), "", false))
+		s.set("additionalProperties", d.of(t.Elem(), "", t.Elem().Kind() == reflect.Pointer))
 	case reflect.Struct:
 		s = d.object(t)
 		if nullable {

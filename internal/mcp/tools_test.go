@@ -351,67 +351,6 @@ func fits(schema map[string]any, v any, path string) string {
 	return ""
 }
 
-func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
-	storetest1(t, func(s *site) {
-		ep := s.endpoint("Payments")
-		s.receive(ep, "/", "text/plain", "hello")
-		for _, c := range []struct {
-			tool  string
-			with  args
-			wants []string
-		}{
-			{"get_request", args{"endpoint_id": ep, "requestId": "latest"}, []string{"requestId is not an argument", "endpoint_id, request_id, max_bytes, pointers"}},
-			{"get_request", args{"request_id": "latest"}, []string{"endpoint_id is required"}},
-			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 0.5}, []string{"max_bytes must be a whole number"}},
-			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 262145}, []string{"max_bytes must be from 1 to 262144"}},
-			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []string{"a"}}, []string{"pointers.0"}},
-			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []string{"/a"}}, []string{"JSON body"}},
-			{"get_request", args{"endpoint_id": ep, "request_id": "req_00000000000000000000000000"}, []string{"not_found", "list_requests"}},
-			{"get_request", args{"endpoint_id": "ep_00000000000000000000000000", "request_id": "latest"}, []string{"not_found"}},
-			{"list_requests", args{}, []string{"endpoint_id is required"}},
-			{"list_requests", args{"endpoint_id": ep, "limit": 101}, []string{"limit must be from 1 to 100"}},
-			{"list_requests", args{"endpoint_id": ep, "limit": -1}, []string{"limit must be from 1 to 100"}},
-			{"list_requests", args{"endpoint_id": ep, "limit": 0}, []string{"limit must be from 1 to 100"}},
-			{"wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 0}, []string{"timeout_seconds must be from 1 to 30"}},
-			{"list_requests", args{"endpoint_id": ep, "cursor": "x"}, []string{"cursor is not the next_cursor"}},
-			{"list_requests", args{"endpoint_id": ep, "signature_status": "bad"}, []string{"verified, failed, unchecked"}},
-			{"list_requests", args{"endpoint_id": 5}, []string{"endpoint_id must be a string"}},
-			{"wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 31}, []string{"timeout_seconds must be from 1 to 30"}},
-			{"wait_for_request", args{"endpoint_id": ep, "after": "yesterday"}, []string{"after must be"}},
-			{"delete_all_requests", args{"endpoint_id": ep}, []string{"confirm is required"}},
-			{"delete_all_requests", args{"endpoint_id": ep, "confirm": false}, []string{"confirm is required"}},
-			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "before": ""}, []string{"before must be an ISO 8601 date and time"}},
-			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "after": ""}, []string{"after must be an ISO 8601 date and time"}},
-			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"idempotency_key is required"}},
-			{"get_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"not_found", "list_replay_cases"}},
-			{"save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "n", "target_url": "tunnel", "assertions": args{}}, []string{"assertions"}},
-			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "tag", "config": args{"tagg": "x"}}}}, []string{"config.tag"}},
-			{"create_alert", args{"endpoint_id": ep, "name": "n", "kind": "missing_webhook", "config": args{"window_minutes": 1441}}, []string{"config.window_minutes must be 1 to 1440"}},
-			{"create_endpoint", args{"name": ""}, []string{"name"}},
-			{"create_endpoint", args{"name": "n", "secret": "x"}, []string{"secret is not an argument"}},
-		} {
-			got := s.fails(s.token, c.tool, c.with)
-			for _, want := range c.wants {
-				if !strings.Contains(got, want) {
-					t.Errorf("%s %v: %q, want it to say %q", c.tool, c.with, got, want)
-				}
-			}
-		}
-	})
-}
-
-// A call without arguments at all is one with none.
-func TestArgumentsMayBeLeftOut(t *testing.T) {
-	storetest1(t, func(s *site) {
-		for _, params := range []string{`{"name":"list_endpoints"}`, `{"name":"list_endpoints","arguments":null}`, `{"name":"list_endpoints","arguments":{"limit":null}}`} {
-			_, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":`+params+`}`, nil)
-			if a := parse(t, raw); a.Error != nil || a.Result.IsError || string(a.ID) != `"a"` {
-				t.Errorf("%s: %s", params, raw)
-			}
-		}
-	})
-}
-
 // What came compressed is looked into as it is meant, and shown as it came.
 func TestCompressedBodiesAreReadByPointerAndCompared(t *testing.T) {
 	storetest1(t, func(s *site) {

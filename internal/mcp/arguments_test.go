@@ -1,0 +1,108 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
+	storetest1(t, func(s *site) {
+		ep := s.endpoint("Payments")
+		s.receive(ep, "/", "text/plain", "hello")
+		for _, c := range []struct {
+			tool  string
+			with  args
+			wants []string
+		}{
+			{"get_request", args{"endpoint_id": ep, "requestId": "latest"}, []string{"requestId is not an argument", "endpoint_id, request_id, max_bytes, pointers"}},
+			{"get_request", args{"request_id": "latest"}, []string{"endpoint_id is required"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 0.5}, []string{"max_bytes must be a whole number"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 262145}, []string{"max_bytes must be from 1 to 262144"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []string{"a"}}, []string{"pointers.0"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []string{"/a"}}, []string{"JSON body"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "req_00000000000000000000000000"}, []string{"not_found", "list_requests"}},
+			{"get_request", args{"endpoint_id": "ep_00000000000000000000000000", "request_id": "latest"}, []string{"not_found"}},
+			{"list_requests", args{}, []string{"endpoint_id is required"}},
+			{"list_requests", args{"endpoint_id": ep, "limit": 101}, []string{"limit must be from 1 to 100"}},
+			{"list_requests", args{"endpoint_id": ep, "limit": -1}, []string{"limit must be from 1 to 100"}},
+			{"list_requests", args{"endpoint_id": ep, "limit": 0}, []string{"limit must be from 1 to 100"}},
+			{"wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 0}, []string{"timeout_seconds must be from 1 to 30"}},
+			{"list_requests", args{"endpoint_id": ep, "cursor": "x"}, []string{"cursor is not the next_cursor"}},
+			{"list_requests", args{"endpoint_id": ep, "signature_status": "bad"}, []string{"verified, failed, unchecked"}},
+			{"list_requests", args{"endpoint_id": 5}, []string{"endpoint_id must be a string"}},
+			{"wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 31}, []string{"timeout_seconds must be from 1 to 30"}},
+			{"wait_for_request", args{"endpoint_id": ep, "after": "yesterday"}, []string{"after must be"}},
+			{"delete_all_requests", args{"endpoint_id": ep}, []string{"confirm is required"}},
+			{"delete_all_requests", args{"endpoint_id": ep, "confirm": false}, []string{"confirm is required"}},
+			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "before": ""}, []string{"before must be an ISO 8601 date and time"}},
+			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "after": ""}, []string{"after must be an ISO 8601 date and time"}},
+			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"idempotency_key is required"}},
+			{"get_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"not_found", "list_replay_cases"}},
+			{"save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "n", "target_url": "tunnel", "assertions": args{}}, []string{"assertions"}},
+			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "tag", "config": args{"tagg": "x"}}}}, []string{"config.tag"}},
+			{"create_alert", args{"endpoint_id": ep, "name": "n", "kind": "missing_webhook", "config": args{"window_minutes": 1441}}, []string{"config.window_minutes must be 1 to 1440"}},
+			{"create_endpoint", args{"name": ""}, []string{"name"}},
+			{"create_endpoint", args{"name": "n", "workspace_id": 0}, []string{"workspace_id is no workspace of yours"}},
+			{"create_endpoint", args{"name": "n", "workspace_id": 1e30}, []string{"workspace_id must be a whole number"}},
+			{"create_endpoint", args{"name": "n", "custom_id": ""}, []string{"custom_id may not be empty"}},
+			{"create_endpoint", args{"name": "n", "kind": "email", "email_local_part": ""}, []string{"email_local_part may not be empty"}},
+			{"create_endpoint", args{"name": "n", "provider": ""}, []string{"provider must be one of github, stripe"}},
+			{"create_endpoint", args{"name": "n", "provider_config": args{"response_mode": ""}}, []string{"provider_config.response_mode must be one of static, tunnel"}},
+			{"create_endpoint", args{"name": "n", "response": args{"headers": args{"X-A": nil}}}, []string{"response.headers.X-A may not be null"}},
+			{"get_request", args{"endpoint_id": ep, "request_id": "latest", "pointers": []any{nil}}, []string{"pointers.0 may not be null"}},
+			{"list_requests", args{"endpoint_id": ep, "type": ""}, []string{"type must be one of webhook, email"}},
+			{"replay_request", args{"endpoint_id": ep, "request_id": "latest", "target_url": "tunnel", "signature_mode": ""}, []string{"signature_mode must be one of preserve, strip, resign"}},
+			{"send_test_request", args{"endpoint_id": ep, "headers": args{"X-A": nil}}, []string{"headers.X-A may not be null"}},
+			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []any{nil}}, []string{"steps.0 may not be null"}},
+			{"get_replay_case_run", args{"endpoint_id": ep, "run_id": "rrun_x"}, []string{"not_found", "list_replay_cases"}},
+			{"create_endpoint", args{"name": "n", "secret": "x"}, []string{"secret is not an argument"}},
+		} {
+			got := s.fails(s.token, c.tool, c.with)
+			for _, want := range c.wants {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s %v: %q, want it to say %q", c.tool, c.with, got, want)
+				}
+			}
+		}
+	})
+}
+
+// What a schema allows is taken: null removes a header, 2.0 is a whole number, and what is optional may be null.
+func TestArgumentsThatTheSchemasAllowAreTaken(t *testing.T) {
+	storetest1(t, func(s *site) {
+		ep := s.endpoint("Payments")
+		s.receive(ep, "/", "application/json", `{"a":null,"b":""}`)
+		for _, c := range []struct{ tool, with string }{
+			{"list_requests", `{"limit":2.0}`},
+			{"list_requests", `{"limit":1e1,"type":null,"cursor":null}`},
+			{"get_request", `{"request_id":"latest","max_bytes":1.6e1,"pointers":null}`},
+			{"replay_request", `{"request_id":"latest","target_url":"tunnel","overrides":{"method":null,"headers":{"Content-Type":null,"X-A":"b"},"body":""}}`},
+			{"save_replay_case", `{"source_id":"latest","name":"n","target_url":"tunnel","assertions":{"status":null,"json_subset":{"a":[null],"b":""}}}`},
+			{"create_action", `{"name":"n","position":1.0,"steps":[{"step_type":"transform","config":{"source":"request","operations":[{"op":"set","path":"/a","value":null}]},"conditions":[{"source":"request","path":"/body/a","operator":"equals","value":null},{"source":"request","path":"/body/b","operator":"equals","value":""}]}]}`},
+			{"create_alert", `{"name":"n","kind":"missing_webhook","config":{"window_minutes":5.0,"keyword":null}}`},
+		} {
+			res, raw := s.try(s.token, c.tool, json.RawMessage(`{"endpoint_id":"`+ep+`",`+c.with[1:]))
+			if a := parse(t, raw); res.StatusCode != 200 || a.Error != nil || a.Result.IsError {
+				t.Errorf("%s %s: %s", c.tool, c.with, raw)
+			}
+		}
+		headers := at(s.list()["replay_request"].InputSchema, "properties", "overrides", "properties", "headers", "additionalProperties", "type")
+		if fmt.Sprint(headers) != "[string null]" {
+			t.Errorf("a header of overrides is described as %v; null removes one", headers)
+		}
+	})
+}
+
+// A call without arguments at all is one with none.
+func TestArgumentsMayBeLeftOut(t *testing.T) {
+	storetest1(t, func(s *site) {
+		for _, params := range []string{`{"name":"list_endpoints"}`, `{"name":"list_endpoints","arguments":null}`, `{"name":"list_endpoints","arguments":{"limit":null}}`} {
+			_, raw := s.post(t.Context(), s.token, `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":`+params+`}`, nil)
+			if a := parse(t, raw); a.Error != nil || a.Result.IsError || string(a.ID) != `"a"` {
+				t.Errorf("%s: %s", params, raw)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"hookglass"
+)
+
+// nulls finds what of a tool's arguments stands for nothing where something is wanted, and decodes like what was left
+// out: the same that the REST API refuses. A member that may be left out may be null as well; an item of a list and a
+// value under a name of the caller's own may not, and an empty string is none of several words.
+type nulls struct {
+	dec    *jsontext.Decoder
+	faults []hookglass.FieldError
+}
+
+// refuseNulls answers validation_failed naming each of them. The text was read into the same type before.
+func refuseNulls(text []byte, t reflect.Type) error {
+	n := &nulls{dec: jsontext.NewDecoder(bytes.NewReader(text))}
+	n.value(t, "", "", true)
+	if len(n.faults) > 0 {
+		return hookglass.InvalidFields(n.faults)
+	}
+	return nil
+}
+
+// value reads one value of a type, at a dotted name.
+func (n *nulls) value(t reflect.Type, tag reflect.StructTag, at string, nullable bool) {
+	for t.Kind() == reflect.Pointer {
+		t, nullable = t.Elem(), true
+	}
+	if inner, ok := optional(t); ok {
+		n.value(inner, tag, at, true)
+		return
+	}
+	switch kind := n.dec.PeekKind(); {
+	case kind == 'n' && !nullable:
+		n.refuse(at, "may not be null")
+	case kind == '"' && tag.Get("enum") != "":
+		if token, _ := n.dec.ReadToken(); token.String() == "" {
+			n.refuse(at, "must be one of "+strings.ReplaceAll(tag.Get("enum"), ",", ", "))
+		}
+		return
+	case kind == '{' && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
+		n.members(t, at)
+		return
+	case kind == '[' && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8: // of bytes is JSON of any kind
+		_, _ = n.dec.ReadToken()
+		for i := 0; n.dec.PeekKind() != ']' && n.dec.PeekKind() != 0; i++ {
+			n.value(t.Elem(), "", at+"."+strconv.Itoa(i), false)
+		}
+		_, _ = n.dec.ReadToken()
+		return
+	}
+	_ = n.dec.SkipValue()
+}
+
+// members reads those of an object: a struct has names of ours, a map of the caller's.
+func (n *nulls) members(t reflect.Type, at string) {
+	known := map[string]field{}
+	if t.Kind() == reflect.Struct {
+		for _, f := range fieldsOf(t) {
+			known[f.name] = f
+		}
+	}
+	_, _ = n.dec.ReadToken()
+	for n.dec.PeekKind() == '"' {
+		token, _ := n.dec.ReadToken()
+		name := token.String()
+		inside := strings.TrimPrefix(at+"."+name, ".")
+		if f, ok := known[name]; ok {
+			n.value(f.typ, f.tag, inside, true)
+			continue
+		}
+		n.value(t.Elem(), "", inside, false)
+	}
+	_, _ = n.dec.ReadToken()
+}
+
+func (n *nulls) refuse(at, message string) {
+	n.faults = append(n.faults, hookglass.FieldError{Field: at, Message: message})
+}
