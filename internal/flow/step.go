@@ -123,7 +123,11 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 		q, err := g.filter.Parse(now)
 		if err != nil {
 			if e, ok := err.(*hookglass.Error); ok && len(e.Details) > 0 {
-				return hookglass.Invalid(field+"."+g.name, "%s", e.Details[0].Message)
+				named := hookglass.Invalid(field+"."+g.name, "%s", e.Details[0].Message)
+				if g.name == "q" { // of what is made here nobody could find the place
+					named.Extra = e.Extra
+				}
+				return named
 			}
 			return err
 		}

@@ -34,6 +34,15 @@ func (s *site) judging() {
 	})
 }
 
+func TestAFlowsQueryIsRefusedAtItsPlace(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		_, text := s.call(s.token, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"`+s.newEndpoint("").ID+`","q":"method:POST foo:bar"}]}}`)
+		if !strings.Contains(text, `"field":"flow.steps.0.q"`) || !strings.Contains(text, `"position":12`) {
+			t.Error(text)
+		}
+	})
+}
+
 func TestAFlowPassesOverREST(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		s.judging()

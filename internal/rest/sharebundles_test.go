@@ -68,6 +68,19 @@ func TestAShareBundleCanBeGivenAway(t *testing.T) {
 	})
 }
 
+func TestABundlesQueryIsRefusedAtItsPlace(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		base := "/endpoints/" + s.newEndpoint("").ID + "/share_bundles"
+		_, made := s.call(s.token, "POST", base, `{"query":"method:POST foo:bar"}`)
+		_, seen := s.call(s.token, "GET", base+"/preview?query=method:POST+foo:bar", "")
+		for _, text := range []string{made, seen} {
+			if !strings.Contains(text, `"field":"query"`) || !strings.Contains(text, `"position":12`) {
+				t.Error(text)
+			}
+		}
+	})
+}
+
 func TestWhatABundleIsRefusedFor(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e, foreign := s.newEndpoint(""), s.newEndpoint("")

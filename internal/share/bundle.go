@@ -98,7 +98,9 @@ func found(v *store.View, ref, text string, now time.Time) (ids []string, err er
 	q, err := query.Filter{Q: text}.Parse(now)
 	var refused *hookglass.Error
 	if errors.As(err, &refused) && len(refused.Details) > 0 {
-		return nil, hookglass.Invalid("query", "%s", refused.Details[0].Message)
+		named := hookglass.Invalid("query", "%s", refused.Details[0].Message)
+		named.Extra = refused.Extra
+		return nil, named
 	}
 	if err != nil {
 		return nil, err
