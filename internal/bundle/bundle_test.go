@@ -395,3 +395,17 @@ func form(v any) string {
 	}
 	return "c"
 }
+
+func TestShortNamesAreFoundInTheSpellingsThatAreNames(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"first_name":"Will","note":"Will, WILL and will-o'-wisp will"}`:                       " and will-o'-wisp will",
+		`{"first_name":"Jane","username":"jane","note":"jane or JANE","list":["Jane","janet"]}`: "janet",
+		`{"login":"bob","note":"Bob asked, bob wrote, bobby"}`:                                  "bobby",
+	} {
+		out := string(makeBundle(t, bundle.Options{}, webhook("", "/in", jsonHead, in)).Events[0].Body)
+		left := regexp.MustCompile(`\b(Will|WILL|[Jj]ane|JANE|[Bb]ob)\b`).FindString(out)
+		if left != "" || !strings.Contains(out, want) {
+			t.Errorf("%s is left of %s in %s", left, in, out)
+		}
+	}
+}

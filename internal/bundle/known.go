@@ -15,9 +15,9 @@ type known struct {
 
 // entry is a value in lower case with what is known of it.
 type entry struct {
-	kind  Kind
-	sure  bool   // it is found within words too, and must not be left anywhere
-	exact string // it counts in this spelling alone
+	kind Kind
+	sure bool // it is found within words too, and must not be left anywhere
+	name bool // in small letters it is a word of the language, not a name
 }
 
 // span is a part of a text that is replaced.
@@ -30,7 +30,7 @@ type span struct {
 const (
 	leastKnown = 3 // bytes; what is shorter is replaced where it was recognised alone
 	leastSure  = 6
-	leastExact = 5 // shorter words are often words of the language too, so their capitals count
+	leastPlain = 5 // shorter names are often words of the language too, where they begin with a small letter
 )
 
 func newKnown() known {
@@ -44,14 +44,15 @@ func (k *known) add(value string, kind Kind, sure bool) {
 		return
 	}
 	e := entry{kind: kind, sure: sure && len(text) >= leastSure}
-	if kind == Name && len(text) < leastExact {
-		e.exact = strings.TrimSpace(value)
+	if first := strings.TrimSpace(value)[0]; kind == Name && len(text) < leastPlain {
+		e.name = first >= 'A' && first <= 'Z'
 	}
-	old, found := k.entries[text]
-	if found {
-		if !old.sure && e.sure {
-			k.entries[text] = e
+	if old, found := k.entries[text]; found {
+		if old.sure || !e.sure {
+			e.kind, e.sure = old.kind, old.sure
 		}
+		e.name = e.name && old.name
+		k.entries[text] = e
 		return
 	}
 	k.entries[text] = e
@@ -78,7 +79,7 @@ func (k *known) find(s string, sure bool) (found []span) {
 				continue
 			}
 			e := k.entries[text]
-			if !e.sure && (sure || inWord(s, i, end)) || e.exact != "" && e.exact != s[i:end] {
+			if !e.sure && (sure || inWord(s, i, end)) || e.name && s[i] >= 'a' {
 				continue
 			}
 			found = append(found, span{start: i, end: end, kind: e.kind})
