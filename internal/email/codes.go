@@ -21,7 +21,7 @@ const (
 
 // announcing are the words that stand by a one-time code, in lower case, in the languages that mails are met in.
 var announcing = []string{
-	"code", "passcode", "otp", "pin", "one-time", "one time", "verification", "2fa", "token", "security number",
+	"code", "passcode", "otp", "pin", "one-time", "one time", "one-time password", "one time password", "verification", "2fa", "token", "security number",
 	"einmalpasswort", "einmalkennwort", "tan", "código", "codigo", "clave", "codice", "senha", "kod", "kód", "kode", "koodi", "mã", "şifre", "mot de passe",
 	"код", "пароль", "コード", "認証番号", "暗証番号", "验证码", "驗證碼", "校验码", "动态码", "動態碼", "인증번호", "인증 코드", "보안 코드", "코드", "رمز", "קוד", "कोड", "รหัส", "κωδικός", "κωδικό",
 }

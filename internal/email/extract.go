@@ -179,5 +179,5 @@ func link(s string) (string, bool) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return "", false
 	}
-	return strings.ToValidUTF8(s, "\uFFFD"), true
+	return strings.ToValidUTF8(strings.ReplaceAll(s, " ", "%20"), "\uFFFD"), true
 }

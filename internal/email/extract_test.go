@@ -35,6 +35,9 @@ func TestCodes(t *testing.T) {
 		{"", "Confirm your email address\nYour confirmation code is below — enter it in your open browser window.\n\nABC-DEF\n\nQuestions?", "", []string{"ABC-DEF"}},
 		{"", "Here is the Steam Guard code you need to login:\n\nR4T9P\n\nThis email was generated because of a login attempt", "", []string{"R4T9P"}},
 		{"", "Security code: 1234567", "", []string{"1234567"}},
+		{"", "Your one-time password is Xk3P9q", "", []string{"Xk3P9q"}},
+		{"", "Your One Time Password: k7m2q9 (valid for 5 minutes)", "", []string{"k7m2q9"}},
+		{"", "A one-time password reset was asked for by ada99.", "", []string{}},
 		{"", "Your Example ID Code is: 123456. Don't share it with anyone.", "", []string{"123456"}},
 		{"Your temporary Example login code", "Enter this temporary verification code to continue:\n\n  031337\n", "", []string{"031337"}},
 		{"", "", "<html><body><div>Your code:</div><div><span>4</span><span>8</span><span>2</span><span>9</span></div></body></html>", []string{"4829"}},
@@ -147,6 +150,7 @@ func TestLinks(t *testing.T) {
 		{"_*https://example.com/a*_ *_https://example.com/b_* ~**https://example.com/c**~ *https://example.com/d_*", "",
 			[]string{"https://example.com/a", "https://example.com/b", "https://example.com/c", "https://example.com/d_"}},
 		{"ftp://example.com/ file:///etc/passwd ://x http:// https://", "", []string{}},
+		{"", `<a href=" https://example.com/my file.pdf?a=b c ">`, []string{"https://example.com/my%20file.pdf?a=b%20c"}}, // as browsers open it
 		{"日本語https://example.jp/道。続き", "", []string{"https://example.jp/道"}},
 	} {
 		e := email.Extract(&email.Message{Text: c.text, HTML: c.html})

@@ -198,5 +198,5 @@ func (n *node) text(fault func(Fault)) string {
 	}
 	text = strings.TrimPrefix(text, "\uFEFF")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	return strings.ReplaceAll(text, "\x00", "\uFFFD")
+	return n.unflow(strings.ReplaceAll(text, "\x00", "\uFFFD"))
 }
