@@ -160,6 +160,7 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	fails(t, 3, "write", "endpoints", "create", "More")
 	t.Setenv("HOOKGLASS_SERVER", "http://127.0.0.1:1")
 	fails(t, 1, "No server answers at http://127.0.0.1:1 (connection refused)", "endpoints", "list")
+	fails(t, 1, "No server answers at http://127.0.0.1:1 (connection refused)", "requests", "tail", "-e", "ep_x")
 }
 
 func TestTailPrintsEventsAsTheyCome(t *testing.T) {

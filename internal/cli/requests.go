@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -82,6 +84,11 @@ type RequestsTailCmd struct {
 func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, _, err := r.connect()
 	if err != nil {
+		return err
+	}
+	// The stream waits for a server that is away; one that was never there is most likely named wrongly.
+	var unreachable *url.Error
+	if _, err = from.Endpoint(ctx, r.Endpoint); errors.As(err, &unreachable) && ctx.Err() == nil {
 		return err
 	}
 	for e, err := range from.Stream(ctx, r.Endpoint, client.Filter{Query: c.Query}, c.After) {
