@@ -307,22 +307,9 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	if err != nil {
 		return b, err
 	}
-	var submitted *program
-	if d != nil {
-		changed := a
-		def := s.define(*d, &changed)
-		if err := s.db.View(ctx, who, func(v *store.View) error { return missing(v, pl.endpoint, &def) }); err != nil {
-			return b, err
-		}
-		if err := def.fails(); err != nil {
-			return b, err
-		}
-		if err := mayHave(pl.rights, changed.Steps, a.Steps); err != nil {
-			return b, err
-		}
-		if submitted, err = compile(changed); err != nil {
-			return b, err
-		}
+	submitted, err := s.submitted(ctx, who, pl, a, d)
+	if err != nil {
+		return b, err
 	}
 	until := time.Now().Add(backtestTime)
 	for _, listed := range page.Events {
@@ -340,17 +327,40 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		if err != nil {
 			return b, err
 		}
-		sc := pl.scene(event)
-		one := BacktestEvent{Stored: s.rehearse(sc, stored)}
-		if submitted != nil {
-			other := s.rehearse(sc, submitted)
-			one.Submitted = &other
-			one.Differences, one.More = differences(one.Stored, other)
-		}
-		b.Events = append(b.Events, one)
+		b.Events = append(b.Events, s.backtest(pl.scene(event), stored, submitted))
 	}
 	b.Complete = true
 	return b, nil
+}
+
+// submitted is what a draft makes of an action; nil without a draft.
+func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl plan, a hookglass.Action, d *Draft) (*program, error) {
+	if d == nil {
+		return nil, nil
+	}
+	changed := a
+	def := s.define(*d, &changed)
+	if err := s.db.View(ctx, who, func(v *store.View) error { return missing(v, pl.endpoint, &def) }); err != nil {
+		return nil, err
+	}
+	if err := def.fails(); err != nil {
+		return nil, err
+	}
+	if err := mayHave(pl.rights, changed.Steps, a.Steps); err != nil {
+		return nil, err
+	}
+	return compile(changed)
+}
+
+// backtest rehearses one event with what is stored and, where it is there, with what was submitted.
+func (s *Service) backtest(sc *scene, stored, submitted *program) BacktestEvent {
+	one := BacktestEvent{Stored: s.rehearse(sc, stored)}
+	if submitted != nil {
+		other := s.rehearse(sc, submitted)
+		one.Submitted = &other
+		one.Differences, one.More = differences(one.Stored, other)
+	}
+	return one
 }
 
 // ofQuery names what is wrong with a query by the name that it has here.
