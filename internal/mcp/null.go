@@ -13,7 +13,8 @@ import (
 
 // nulls finds what of a tool's arguments stands for nothing where something is wanted, and decodes like what was left
 // out: the same that the REST API refuses. A member that may be left out may be null as well; an item of a list and a
-// value under a name of the caller's own may not, and an empty string is none of several words.
+// value under a name of the caller's own may not, and an empty string is none of several words, but for a filter
+// (tagged empty), where it is one that was left out, as in a query.
 type nulls struct {
 	dec    *jsontext.Decoder
 	faults []hookglass.FieldError
@@ -41,7 +42,7 @@ func (n *nulls) value(t reflect.Type, tag reflect.StructTag, at string, nullable
 	switch kind := n.dec.PeekKind(); {
 	case kind == 'n' && !nullable:
 		n.refuse(at, "may not be null")
-	case kind == '"' && tag.Get("enum") != "":
+	case kind == '"' && tag.Get("enum") != "" && tag.Get("empty") != "true":
 		if token, _ := n.dec.ReadToken(); token.String() == "" {
 			n.refuse(at, "must be one of "+strings.ReplaceAll(tag.Get("enum"), ",", ", "))
 		}

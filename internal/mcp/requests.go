@@ -16,15 +16,15 @@ type (
 		InEndpoint
 		Provider        string `json:"provider" doc:"The detected provider, for example stripe; * stands for any characters."`
 		EventType       string `json:"event_type" doc:"The provider's event type, for example invoice.*."`
-		SignatureStatus string `json:"signature_status" enum:"verified,failed,unchecked" doc:"What checking the signature gave."`
-		Type            string `json:"type" enum:"webhook,email" doc:"Only webhooks, or only mail."`
+		SignatureStatus string `json:"signature_status" empty:"true" enum:"verified,failed,unchecked" doc:"What checking the signature gave."`
+		Type            string `json:"type" empty:"true" enum:"webhook,email" doc:"Only webhooks, or only mail."`
 		Method          string `json:"method" doc:"An HTTP method, or EMAIL."`
 		Status          string `json:"status" doc:"What the sender was answered: a status, or a class as 4xx."`
 		Tag             string `json:"tag" doc:"A tag that the request has."`
 		ContentType     string `json:"content_type" doc:"The media type, or a part of it."`
 		Before          string `json:"before" doc:"Received before this time: ISO 8601, or a duration as 2h that counts back from now."`
 		After           string `json:"after" doc:"Received after this time."`
-		Ignored         string `json:"ignored" enum:"false,true,any" doc:"Whether ignored requests are listed; default false."`
+		Ignored         string `json:"ignored" empty:"true" enum:"false,true,any" doc:"Whether ignored requests are listed; default false."`
 		Q               string `json:"q" doc:"A search: free text in path, headers, body, subject, from and to, and terms as provider:stripe, sig:failed, header.x-a:b, body./data/id:in_1; - before a term negates it."`
 		Paging
 	}
