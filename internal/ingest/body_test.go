@@ -154,6 +154,29 @@ func TestRefusalOfAnEndlessBodyCanBeRead(t *testing.T) {
 	}
 }
 
+func TestWhatNetHTTPRefusesWithoutReadingItCanBeRead(t *testing.T) {
+	unread := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	part := strings.Repeat("b", 1<<20)
+	for name, framed := range map[string][2]string{
+		"with a length": {fmt.Sprintf("Content-Length: %d\r\n\r\n", 64*len(part)), part},
+		"in chunks":     {"Transfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(part), part)},
+		"at its end":    {fmt.Sprintf("Connection: close\r\nContent-Length: %d\r\n\r\n", 64*len(part)), part},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, ingest.Config{}, new(stub), unread).dial()
+			c.send("POST /api/v1/endpoints HTTP/1.1\r\nHost: x\r\n" + framed[0])
+			for range 64 {
+				c.send(framed[1]) // all of it, before the answer is read
+			}
+			if a := c.want(401); !a.Close {
+				t.Error("the connection is kept")
+			}
+			c.nc.CloseWrite()
+			c.wantEnd()
+		})
+	}
+}
+
 func TestConnectionGoesOnBehindASmallRefusedBody(t *testing.T) {
 	s := new(stub)
 	c := start(t, ingest.Config{}, s, nil).dial()

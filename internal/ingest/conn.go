@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hookglass/internal/intake"
@@ -45,7 +46,8 @@ type conn struct {
 	writeBy   time.Time
 	responded bool
 
-	relay relayState
+	relay  relayState
+	unread atomic.Bool // something is left of the body of the request that net/http was given
 
 	mu       sync.Mutex
 	busy     bool // with a request: between its first byte and the end of its answer

@@ -38,6 +38,7 @@ func (c *conn) startPass() {
 		// net/http limits trailers by itself.
 		c.relay.chunks = &chunked{maxTrail: c.front.cfg.MaxHeaderBytes}
 	}
+	c.unread.Store(c.relay.body > 0 || c.relay.chunks != nil)
 	c.head = head{}
 }
 
@@ -64,6 +65,7 @@ func (c *conn) connState(state http.ConnState) {
 		c.relay.idle = true
 	case http.StateHijacked:
 		c.relay.raw = true
+		c.unread.Store(false)
 		c.front.letGo(c)
 	}
 }
@@ -83,7 +85,9 @@ func (c *conn) Read(p []byte) (int, error) {
 			return n, nil
 		case c.relay.body > 0:
 			n, err := c.readUpTo(p, c.relay.body)
-			c.relay.body -= int64(n)
+			if c.relay.body -= int64(n); c.relay.body == 0 {
+				c.unread.Store(false)
+			}
 			return n, err
 		case c.relay.chunks != nil && !c.relay.chunks.done():
 			return c.passChunks(p)
@@ -146,6 +150,7 @@ func (c *conn) passChunks(p []byte) (int, error) {
 		}
 		n += k
 	}
+	c.unread.Store(!c.relay.chunks.done())
 	return c.take(p, int64(n)), nil
 }
 
@@ -211,7 +216,8 @@ func (c *conn) lean() error {
 func (c *conn) Write(p []byte) (int, error) { return c.nc.Write(p) }
 
 // Close implements net.Conn. When net/http closes what it believes to be an idle connection, a hook
-// that is being served on it is answered first.
+// that is being served on it is answered first. Where it leaves a body unread, the client gets to read the answer;
+// but not while the front drains, when it is not the connection's own goroutine that closes.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	if c.leaning && c.busy {
@@ -226,15 +232,18 @@ func (c *conn) Close() error {
 		return net.ErrClosed
 	}
 	c.signal()
+	if c.unread.Load() && !c.front.draining.Load() {
+		c.linger(lingerTime)
+	}
 	c.front.forget(c)
 	return c.nc.Close()
 }
 
-// CloseWrite lets net/http end its side first, as it does where a client may still be sending.
+// CloseWrite is called by net/http before Close in some of the cases where it leaves a body unread. All that it does
+// about it is to wait half a second then, in which a client with much to send does not come to an end.
 func (c *conn) CloseWrite() error {
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
+	c.unread.Store(false)
+	c.linger(lingerTime)
 	return nil
 }
 
