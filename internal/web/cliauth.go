@@ -13,8 +13,9 @@ import (
 	"hookglass/internal/web/cliauth"
 )
 
-// statePattern is what a command line may know its own request by.
-var statePattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,200}$`)
+// statePattern is what a command line may know its own request by: visible ASCII, as of OAuth, but for what has a
+// meaning in HTML.
+var statePattern = regexp.MustCompile("^[!#-;=?-\\[\\]-~]{1,200}$")
 
 // cliRequest reads where a command line waits: on a port of its machine, with a state that comes back to it, or for a
 // code.
@@ -27,7 +28,7 @@ func cliRequest(form url.Values) (port, state string, err error) {
 		return "", "", hookglass.Invalid("callback_port", "must be a port")
 	}
 	if !statePattern.MatchString(state) {
-		return "", "", hookglass.Invalid("state", "must be 1 to 200 letters, digits and . _ ~ -")
+		return "", "", hookglass.Invalid("state", `must be 1 to 200 visible ASCII characters without < > " \`)
 	}
 	return port, state, nil
 }

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -9,7 +10,8 @@ import (
 
 func TestACommandLineIsApprovedByItsUser(t *testing.T) {
 	s := newSite(t)
-	asked := "/auth/cli?callback_port=4711&state=abc._~-9"
+	const state = "abc._~-9+/=&'%#"
+	asked := "/auth/cli?callback_port=4711&state=" + url.QueryEscape(state)
 	visitor := s.visitor()
 	if to := visitor.want(303, "GET", asked, nil).Header.Get("Location"); to != "/sign-in?next="+url.QueryEscape(asked) {
 		t.Errorf("a visitor is sent to %s", to)
@@ -18,19 +20,19 @@ func TestACommandLineIsApprovedByItsUser(t *testing.T) {
 
 	b := s.signedIn()
 	a := b.want(200, "GET", asked, nil)
-	a.holds(t, ">Approve</button>", "ada@example.com", "port 4711", `name="state" value="abc._~-9"`)
+	a.holds(t, ">Approve</button>", "ada@example.com", "port 4711", `name="state" value="`+html.EscapeString(state)+`"`)
 	if found := inline.FindString(a.body); found != "" {
 		t.Errorf("the page holds %q", found)
 	}
 	if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self' http://127.0.0.1:4711;") || !strings.Contains(policy, "frame-ancestors 'none'") {
 		t.Errorf("the policy is %s", policy)
 	}
-	form := url.Values{"callback_port": {"4711"}, "state": {"abc._~-9"}}
+	form := url.Values{"callback_port": {"4711"}, "state": {state}}
 	for _, foreign := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.test"}, {"Origin", "null"}} {
 		b.want(403, "POST", "/auth/cli", form, foreign...)
 	}
 	to, err := url.Parse(b.want(303, "POST", "/auth/cli", form, "Origin", s.url).Header.Get("Location"))
-	if err != nil || to.Scheme+"://"+to.Host+to.Path != "http://127.0.0.1:4711/callback" || to.Query().Get("state") != "abc._~-9" {
+	if err != nil || to.Scheme+"://"+to.Host+to.Path != "http://127.0.0.1:4711/callback" || to.Query().Get("state") != state {
 		t.Fatalf("approved, and sent to %v, %v", to, err)
 	}
 	who, err := s.accounts.Authenticate(t.Context(), to.Query().Get("token"))
@@ -64,7 +66,7 @@ func TestACommandLineCanNotSendItsTokenElsewhere(t *testing.T) {
 	b := s.signedIn()
 	for _, query := range []string{
 		"callback_port=0&state=a", "callback_port=65536&state=a", "callback_port=80%40evil.test&state=a", "callback_port=+80&state=a", "callback_port=080&state=a", "callback_port=x&state=a",
-		"callback_port=80", "callback_port=80&state=", "callback_port=80&state=a%0d%0ab", "callback_port=80&state=%3Cb%3E", "callback_port=80&state=" + strings.Repeat("a", 201),
+		"callback_port=80", "callback_port=80&state=", "callback_port=80&state=a%0d%0ab", "callback_port=80&state=%3Cb%3E", "callback_port=80&state=a+b", "callback_port=80&state=%22", "callback_port=80&state=%5C", "callback_port=80&state=" + strings.Repeat("a", 201),
 	} {
 		b.want(422, "GET", "/auth/cli?"+query, nil)
 		form, err := url.ParseQuery(query)
