@@ -68,5 +68,20 @@ func TestAServerFollowsItsEndpointsFile(t *testing.T) {
 		if strings.Contains(n.log(), "whsec") {
 			t.Error("a secret is in the log")
 		}
+
+		if err := os.Rename(file, file+".away"); err != nil {
+			t.Fatal(err)
+		}
+		applied := func(want string) func() bool {
+			return func() bool {
+				_, text, err := n.get("/metrics")
+				return err == nil && strings.Contains(string(text), "hookglass_endpoints_file_applied "+want+"\n")
+			}
+		}
+		eventually(t, 20*time.Second, "that the file is away is told", func() bool { return strings.Contains(n.log(), "no such file") && applied("0")() })
+		if err := os.Rename(file+".away", file); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 20*time.Second, "the file that came back unchanged is applied", applied("1"))
 	})
 }

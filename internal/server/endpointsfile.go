@@ -23,6 +23,9 @@ import (
 // lookEvery is how often it is looked whether the endpoints file has changed.
 const lookEvery = 2 * time.Second
 
+// maxUnread is after how many looks in a row a file that can not be read is told of.
+const maxUnread = 3
+
 // maxSecretFile bounds a file that holds a secret.
 const maxSecretFile = 64 << 10
 
@@ -92,6 +95,7 @@ type declaration struct {
 	}
 	seen    [sha256.Size]byte // of the content that was last tried
 	pending bool              // it is to be tried again
+	unread  int               // how often in a row it could not be read
 }
 
 // start applies the file for the first time. A file that is not valid is an error, a database that does not answer, or
@@ -140,14 +144,20 @@ func (d *declaration) run(ctx context.Context) error {
 }
 
 // changed reports whether the content is another than that which was last tried. A file that can not be read for a
-// moment, because it is being replaced, has not changed.
+// moment, because it is being replaced, has not changed; one that is away for longer is tried, so that it is told.
 func (d *declaration) changed() bool {
 	text, err := readBounded(d.path, endpointsfile.MaxBytes+1)
-	return err == nil && sha256.Sum256(text) != d.seen
+	if err != nil {
+		d.unread++
+		return d.unread == maxUnread
+	}
+	d.unread = 0
+	return sha256.Sum256(text) != d.seen
 }
 
 func (d *declaration) apply(ctx context.Context) (err error) {
 	defer func() { d.ok(err == nil) }()
+	d.seen = [sha256.Size]byte{} // what can not be read now is tried as soon as it can be, whatever it says then
 	if text, err := readBounded(d.path, endpointsfile.MaxBytes+1); err == nil {
 		d.seen = sha256.Sum256(text)
 	}
