@@ -192,10 +192,6 @@ func (a *app) refuseCase(w http.ResponseWriter, r *http.Request, v visitor, e ho
 		return a.renderCase(w, r, http.StatusUnprocessableEntity, v, e, m)
 	}
 	message, status := refused(err)
-	if hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
-		m.Form.Faults = []hookglass.FieldError{{Field: "replay_case.target_url", Message: "may not be reached: outbound protection forbids it"}}
-		return a.renderCase(w, r, status, v, e, m)
-	}
 	if message == "" {
 		return err
 	}

@@ -97,6 +97,7 @@ func channelForm(r *http.Request) channels.Form {
 	f := channels.Form{
 		Name: strings.TrimSpace(r.PostFormValue("name")), Enabled: r.PostFormValue("enabled") == "true",
 		ChatID: strings.TrimSpace(r.PostFormValue("chat_id")), To: lines(r.PostForm, "to"),
+		WebhookURL: strings.TrimSpace(r.PostFormValue("webhook_url")), URL: strings.TrimSpace(r.PostFormValue("url")),
 	}
 	for _, e := range r.PostForm["events"] {
 		f.Events = append(f.Events, hookglass.ActivityType(e))

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,12 @@ func (a *app) registerSettings() {
 const shownDeliveries = 10
 
 func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
-	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) { m.Notice = notices[r.URL.Query().Get("done")] })
+	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) {
+		m.Notice, m.NoticeAt = notices[r.URL.Query().Get("done")], settings.Parts[0]
+		if at := r.URL.Query().Get("at"); slices.Contains(settings.Parts, at) {
+			m.NoticeAt = at
+		}
+	})
 }
 
 // renderSettings shows the page with what change puts over what is stored.
@@ -43,7 +49,6 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 	}
 	m := settings.Model{
 		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Now: time.Now(),
-		Target: settings.NewTarget{Timeout: "30", Retries: "3"},
 	}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
 		return err
@@ -84,7 +89,7 @@ func (a *app) settled(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	return v, e, err
 }
 
-// settle finishes a form of the page: back to it with what was done, or the page again with what is wrong.
+// settle finishes a form of the page: back to its part with what was done, or the page again with what is wrong.
 func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, part string, typed func(*settings.Model)) error {
 	if faults := faultsOf(err); faults != nil {
 		return a.renderSettings(w, r, http.StatusUnprocessableEntity, func(m *settings.Model) {
@@ -94,13 +99,10 @@ func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, pa
 			}
 		})
 	}
-	if hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
-		return a.settle(w, r, hookglass.Invalid("url", "may not be reached: %s", strings.TrimSuffix(err.Error(), ".")), done, part, typed)
-	}
 	if err != nil {
 		return err
 	}
-	redirect(w, r, "/endpoints/"+r.PathValue("endpoint")+"/settings?done="+done+"#"+part)
+	redirect(w, r, "/endpoints/"+r.PathValue("endpoint")+"/settings?done="+done+"&at="+part+"#"+part)
 	return nil
 }
 
@@ -226,17 +228,20 @@ func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, secret := r.PostFormValue("provider"), r.PostFormValue("secret")
 	d := endpoint.SignatureDraft{Provider: &id, Secret: &secret}
+	options := hookglass.GenericOptions{
+		Header: r.PostFormValue("header"), Algorithm: r.PostFormValue("algorithm"), Encoding: r.PostFormValue("encoding"), Prefix: r.PostFormValue("prefix"),
+		PayloadTemplate: r.PostFormValue("payload_template"), TimestampHeader: r.PostFormValue("timestamp_header"),
+	}
 	if id == "generic_hmac" {
-		d.Options = &hookglass.GenericOptions{
-			Header: r.PostFormValue("header"), Algorithm: r.PostFormValue("algorithm"), Encoding: r.PostFormValue("encoding"), Prefix: r.PostFormValue("prefix"),
-			PayloadTemplate: r.PostFormValue("payload_template"), TimestampHeader: r.PostFormValue("timestamp_header"),
-		}
+		d.Options = &options
 	}
 	_, err = a.Endpoints.CreateSignatureConfig(r.Context(), v.who, string(e.ID), d, false)
 	if hookglass.Is(err, hookglass.CodeSignatureConfigExists) {
 		err = hookglass.Invalid("provider", "has a secret here already; replace it above")
 	}
-	return a.settle(w, r, err, "created", "signature", func(m *settings.Model) { m.Config.Provider = id })
+	return a.settle(w, r, err, "created", "signatures", func(m *settings.Model) {
+		m.Config = settings.NewConfig{Provider: id, Options: options}
+	})
 }
 
 func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
@@ -269,7 +274,7 @@ func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return hookglass.NotFound("page")
 	}
-	return a.settle(w, r, err, done, "signature", nil)
+	return a.settle(w, r, err, done, "signatures", func(m *settings.Model) { m.AtConfig(id) })
 }
 
 func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
@@ -312,7 +317,7 @@ func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		_, err = a.Endpoints.CreateForwardingTarget(r.Context(), v.who, string(e.ID), d)
 	}
-	return a.settle(w, r, err, "created", "target", func(m *settings.Model) { m.Target = typed })
+	return a.settle(w, r, err, "created", "forwarding", func(m *settings.Model) { m.Target = typed })
 }
 
 func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
@@ -327,11 +332,14 @@ func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return hookglass.NotFound("forwarding target")
 	}
-	_, d, err := readTarget(r)
+	typed, d, err := readTarget(r)
 	if err == nil {
 		_, err = a.Endpoints.UpdateForwardingTarget(r.Context(), v.who, string(e.ID), id, d)
 	}
-	return a.settle(w, r, err, "saved", "target", nil)
+	return a.settle(w, r, err, "saved", "forwarding", func(m *settings.Model) {
+		m.AtTarget(id)
+		m.Target = typed
+	})
 }
 
 func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
@@ -344,7 +352,7 @@ func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
 		return hookglass.NotFound("forwarding target")
 	}
 	err = a.Endpoints.DeleteForwardingTarget(r.Context(), v.who, string(e.ID), id)
-	return a.settle(w, r, err, "deleted", "target", nil)
+	return a.settle(w, r, err, "deleted", "forwarding", nil)
 }
 
 // clearEndpoint deletes all requests of an endpoint.

@@ -20,6 +20,7 @@ import (
 	"hookglass/internal/account"
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
+	"hookglass/internal/capture"
 	"hookglass/internal/outbound"
 	"hookglass/internal/seal"
 	"hookglass/internal/store"
@@ -174,6 +175,8 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "was delivered", "Night shift")
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}, "enabled": {"true"}, "webhook_url": {"https://hooks.slack.com/broken"}})
 	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "was not delivered", "The channel answered 500.")
+	// What was typed beside something wrong stays: a field that came back empty would keep the URL of before.
+	b.want(422, "POST", path, url.Values{"name": {" "}, "webhook_url": {"https://hooks.slack.com/new"}}).holds(t, `value="https://hooks.slack.com/new"`)
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}})
 	b.want(200, "GET", "/channels", nil).holds(t, "disabled")
 
@@ -181,7 +184,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:a"}, "chat_id": {"no chat"}}).holds(t, "The chat must be a number or @name.", `value="no chat"`)
 	b.want(422, "POST", "/channels", url.Values{"name": {"Mail"}, "kind": {"email"}, "to": {"ada@example.com\r\nnobody"}}).holds(t, "is not a mail address", "nobody</textarea>")
 	b.want(422, "POST", "/channels", url.Values{"name": {"x"}, "kind": {"pigeon"}}).holds(t, "The kind must be slack")
-	b.want(422, "POST", "/channels", url.Values{"name": {"In"}, "kind": {"slack"}, "webhook_url": {"http://127.0.0.1/x"}}).holds(t, `role="alert"`)
+	b.want(422, "POST", "/channels", url.Values{"name": {"In"}, "kind": {"slack"}, "webhook_url": {"http://127.0.0.1/x"}}).holds(t, "The webhook URL is not a public address", `value="http://127.0.0.1/x"`)
 	b.want(303, "POST", "/channels", url.Values{"name": {"Mail"}, "kind": {"email"}, "to": {"ada@example.com\r\n bob@example.com"}})
 	b.want(200, "GET", "/channels", nil).holds(t, "ada@example.com, bob@example.com")
 
@@ -318,6 +321,41 @@ func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	}
 	s.stranger().want(200, "GET", "/activity", nil).lacks(t, string(event))
 	s.visitor().want(303, "GET", "/activity", nil)
+}
+
+func TestAMailOfNobodyIsFromNone(t *testing.T) {
+	s := newSite(t)
+	inbox := s.create("inbox", hookglass.KindEmail)
+	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := s.captures.CaptureMail(t.Context(), &capture.Mail{
+		To: []capture.Recipient{{Address: inbox.EmailLocalPart + "@mail.test", Target: target}}, Protocol: "ESMTP", Raw: []byte("Subject: Bounced\r\n\r\nx\r\n"), At: time.Now(),
+	})
+	if stored[0].Err != nil {
+		t.Fatal(stored[0].Err)
+	}
+	b := s.signedIn()
+	b.want(200, "GET", "/activity", nil).lacks(t, "Bounced from")
+	b.want(200, "GET", "/endpoints/"+string(inbox.ID)+"/requests/"+string(stored[0].Event), nil).found(t, `<dt>From</dt>\s*<dd>\s*none\s*</dd>`)
+}
+
+func TestALongNameLeavesTheBadgeOfAnActivityItsPlaceOnAPhone(t *testing.T) {
+	w := newWatched(t)
+	b := w.signedIn()
+	b.want(303, "POST", w.page("/settings"), url.Values{"name": {"Orders of the shop in the old town"}, "enabled": {"true"}})
+	b.want(303, "POST", w.page("/alerts"), url.Values{"name": {"Refunds"}, "kind": {"keyword_match"}, "keyword": {"refund"}, "field": {"any"}, "enabled": {"true"}})
+	w.hook(json(`{"a":"refund"}`))
+	w.judged()
+	c := w.chrome(390, 900)
+	c.open(w.link())
+	c.until(isLive)
+	c.open(w.url + "/activity?type=alert.triggered")
+	c.until(`(() => {
+		const [badge, where] = [".badge", ".activity-where"].map((e) => document.querySelector("#feed " + e)?.getBoundingClientRect());
+		return badge && badge.right <= where.left && where.right <= innerWidth;
+	})()`)
 }
 
 func TestSetupNamesTheAddressesOfThisService(t *testing.T) {

@@ -161,7 +161,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(422, "POST", base, caseForm(event, "json_subset", "{\n\"a\": }")).holds(t, "The JSON is not JSON: ", "in line 2", "Orders are taken")
 	b.want(422, "POST", base, caseForm(event, "json_subset", "{")).holds(t, "The JSON is not JSON: ")
 	b.want(422, "POST", base, caseForm(event, "status_code", "9000")).holds(t, "The status code must be from 100 to 599.")
-	b.want(422, "POST", base, caseForm(event, "target_url", "http://127.0.0.1/")).holds(t, "outbound protection forbids it")
+	b.want(422, "POST", base, caseForm(event, "target_url", "http://127.0.0.1/")).holds(t, "The target URL is not a public address")
 	b.want(404, "POST", base, caseForm("req_nothing"))
 
 	one := b.want(303, "POST", base, caseForm(event)).Header.Get("Location")

@@ -95,7 +95,10 @@ func tells(a hookglass.Activity) string {
 		if subject == "" {
 			subject = "(no subject)"
 		}
-		return show.Line(subject + " from " + text("from"))
+		if from := text("from"); from != "" { // a bounce has none
+			subject += " from " + from
+		}
+		return show.Line(subject)
 	case hookglass.ActivityForwardingFailed:
 		why := "it answered " + text("status_code")
 		if e, ok := a.Data["error"].(map[string]any); ok {

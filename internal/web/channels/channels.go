@@ -66,6 +66,8 @@ type Form struct {
 	To        string // an address a line
 	Events    []hookglass.ActivityType
 	Faults    []hookglass.FieldError
+
+	WebhookURL, URL string // as typed; what is stored is not shown
 }
 
 // NewForm is the form of a channel as it is.

@@ -37,6 +37,12 @@ document.addEventListener("click", async (event) => {
   button.copiedTimer = setTimeout(() => delete button.dataset.copied, 1500);
 });
 
+// A form that came back begins at the field that is wrong (autofocus); what is wrong with it as a whole is brought into sight.
+if (!document.querySelector("main [aria-invalid][autofocus]:not(fieldset)")) {
+  const wrong = [...document.querySelectorAll("main .fault, main .problem-note")].find((e) => e.checkVisibility() && e.textContent);
+  if (wrong && wrong.getBoundingClientRect().bottom > innerHeight) wrong.scrollIntoView({ block: "center" });
+}
+
 // Ages, in the words of show.Ago.
 function ago(then, now) {
   const seconds = Math.floor((now - then) / 1000);

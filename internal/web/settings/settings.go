@@ -23,15 +23,16 @@ type Model struct {
 	Endpoint hookglass.Endpoint
 	Address  string
 	Notice   string // what was done
+	NoticeAt string // in which part of the page
 	General  General
 	Answer   Answer
 	Preview  *Preview // nil: none was asked for
 	Configs  []hookglass.SignatureConfig
 	Config   NewConfig
 	Targets  []Target
-	Target   NewTarget
+	Target   NewTarget // as typed in the form that the faults are of
 	Faults   []hookglass.FieldError
-	FaultAt  string // which form the faults are of
+	FaultAt  string // which form the faults are of: a part of the page, or that of a config or target
 	Now      time.Time
 }
 
@@ -72,7 +73,10 @@ type Preview struct {
 }
 
 // NewConfig is the form of a new signature config, as typed. The secret is never shown again.
-type NewConfig struct{ Provider string }
+type NewConfig struct {
+	Provider string
+	Options  hookglass.GenericOptions
+}
 
 // Target is a forwarding target with its last deliveries.
 type Target struct {
@@ -80,8 +84,42 @@ type Target struct {
 	Deliveries []hookglass.Forward
 }
 
-// NewTarget is the form of a new forwarding target, as typed.
+// NewTarget is the form of a forwarding target, as typed.
 type NewTarget struct{ Name, URL, Timeout, Retries string }
+
+// Parts are the parts of the page that have forms.
+var Parts = []string{"general", "response", "signatures", "forwarding"}
+
+// AtConfig and AtTarget say that faults are of the form that changes a signature config or a forwarding target.
+func (m *Model) AtConfig(id int64) { m.FaultAt = configForm(id) }
+func (m *Model) AtTarget(id int64) { m.FaultAt = targetForm(id) }
+
+func configForm(id int64) string { return "config-" + itoa(id) }
+func targetForm(id int64) string { return "target-" + itoa(id) }
+
+// typed is the form of a target that is there, as it is or as it was typed.
+func (m Model) typed(t Target) NewTarget {
+	if m.FaultAt == targetForm(t.ID) {
+		return m.Target
+	}
+	return NewTarget{t.Name, t.URL, itoa(int64(t.Timeout / time.Second)), itoa(int64(t.RetryCount))}
+}
+
+// blank is the form of a target that is not there yet.
+func (m Model) blank() NewTarget {
+	if m.FaultAt == "forwarding" {
+		return m.Target
+	}
+	return NewTarget{Timeout: "30", Retries: "3"}
+}
+
+// notice is what was done in a part of the page.
+func (m Model) notice(part string) string {
+	if m.NoticeAt != part {
+		return ""
+	}
+	return m.Notice
+}
 
 func (m Model) path(below string) string { return "/endpoints/" + string(m.Endpoint.ID) + below }
 

@@ -1,0 +1,82 @@
+package web_test
+
+import (
+	"net/url"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"hookglass/internal/web"
+)
+
+func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	typed := url.Values{"name": {"Typed"}, "url": {"nowhere"}, "timeout_seconds": {"7"}, "retry_count": {"1"}}
+	kept := []string{`value="Typed"`, `value="nowhere"`, `value="7"`, `value="1"`, "The url must begin with"}
+	b.want(422, "POST", s.page("/targets"), typed).holds(t, append(kept, `aria-describedby="forwarding-url-fault"`)...)
+	b.want(422, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"http://127.0.0.1/"}}).holds(t, "The url is not a public address")
+
+	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
+	page := b.want(200, "GET", s.page("/settings"), nil)
+	target := page.found(t, `action="([^"]+/targets/\d+)/delete"`)
+	id := regexp.MustCompile(`\d+$`).FindString(target)
+	again := b.want(422, "POST", target, typed)
+	again.holds(t, append(kept, `aria-describedby="target-`+id+`-url-fault"`)...)
+	again.lacks(t, `aria-describedby="forwarding-url-fault"`)
+
+	hmac := url.Values{
+		"provider": {"generic_hmac"}, "secret": {"swordfish"}, "header": {"not a header"}, "algorithm": {"sha512"}, "encoding": {"base64"}, "prefix": {"v9="},
+		"payload_template": {"{id}.{body}"}, "timestamp_header": {"X-Time"},
+	}
+	refused := b.want(422, "POST", s.page("/signatures"), hmac)
+	refused.holds(t, `value="not a header"`, "<option selected>sha512", "<option selected>base64", `value="v9="`, `value="{id}.{body}"`, `value="X-Time"`,
+		`aria-describedby="option-header-fault"`, "The header must be the name of a header")
+	refused.lacks(t, "swordfish")
+
+	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
+	page = b.want(200, "GET", s.page("/settings"), nil)
+	config := page.found(t, `action="([^"]+/signatures/\d+)/delete"`)
+	id = regexp.MustCompile(`\d+$`).FindString(config)
+	b.want(422, "POST", config+"/secret", url.Values{"secret": {""}}).holds(t, `aria-describedby="config-`+id+`-fault"`, "<details open>")
+}
+
+func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(390, 700)
+	c.open(s.link())
+	c.until(isLive)
+	inSight := func(e string) string {
+		return `(() => { const box = ` + e + `.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight; })()`
+	}
+	c.open(s.page("/settings"))
+	eval[any](c, `document.querySelector("[name=url]").form.noValidate = true`)
+	eval[any](c, `document.querySelector("[name=url]").form.requestSubmit() ?? true`)
+	c.until(`document.activeElement.getAttribute("aria-describedby") === "forwarding-name-fault" && ` + inSight("document.activeElement"))
+
+	c.open(s.url + "/account/tokens")
+	eval[any](c, `document.querySelectorAll("[name=scopes]").forEach((box) => { box.checked = false; }) ?? true`)
+	eval[any](c, `document.querySelector("[name=scopes]").form.requestSubmit() ?? true`)
+	c.until(`document.querySelector("#scopes-fault") && ` + inSight(`document.querySelector("#scopes-fault")`))
+}
+
+func TestWhatWasSavedIsSaidWhereItWas(t *testing.T) {
+	s := newSite(t)
+	for _, height := range []int64{700, 900} {
+		c := s.chrome(390, height)
+		c.open(s.link())
+		c.until(isLive)
+		c.open(s.page("/settings"))
+		c.click(`[aria-label="Save the response"]`)
+		c.until(`location.hash === "#response" && document.querySelector("#response .saved")`)
+		c.until(`(() => { const box = document.querySelector(".saved").getBoundingClientRect(); return box.top >= 0 && box.bottom <= ` +
+			strconv.FormatInt(height, 10) + `; })()`)
+		c.silent()
+	}
+}
+
+func TestAFaultOfASignUpIsToldBesideTheHint(t *testing.T) {
+	s := newSiteWith(t, func(d *web.Deps) { d.Signup = true })
+	b := s.visitor()
+	b.want(422, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"short"}}).holds(t, `aria-describedby="password-hint password-fault"`)
+}
