@@ -80,3 +80,15 @@ func TestAFaultOfASignUpIsToldBesideTheHint(t *testing.T) {
 	b := s.visitor()
 	b.want(422, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"short"}}).holds(t, `aria-describedby="password-hint password-fault"`)
 }
+
+func TestATagMayBeAsLongInTheInspectorAsAnywhere(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	event := s.hook(json(`{}`))
+	page := b.want(200, "GET", s.page("/requests/"+string(event)), nil)
+	for _, input := range regexp.MustCompile(`<input name="tag"[^>]*>`).FindAllString(page.body, -1) {
+		if !regexp.MustCompile(`maxlength="64"`).MatchString(input) {
+			t.Error(input)
+		}
+	}
+}

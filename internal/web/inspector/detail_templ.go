@@ -666,7 +666,7 @@ func actions(d *Detail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "\" class=\"inline\" data-part><label class=\"field\"><span>Tag</span><input name=\"tag\" list=\"tag-names\" required maxlength=\"50\" autocomplete=\"off\"></label> <button type=\"submit\">Add tag</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "\" class=\"inline\" data-part><label class=\"field\"><span>Tag</span><input name=\"tag\" list=\"tag-names\" required maxlength=\"64\" autocomplete=\"off\"></label> <button type=\"submit\">Add tag</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
