@@ -31,6 +31,8 @@ type session struct {
 	endpoints   map[string]string // the other way round
 	pending     int               // subscriptions without an answer
 	confirmed   int
+	online      bool          // every subscription was answered, and one at least confirmed
+	catching    chan struct{} // holds a value while a recovery is under way
 }
 
 // disconnected is the server's end of a socket.
@@ -41,25 +43,82 @@ func (d disconnected) Error() string { return "the server ended the connection: 
 // session opens a socket and stays with it until it ends. online tells whether every subscription was answered and one
 // at least confirmed.
 func (l *Listener) session(ctx context.Context) (online bool, err error) {
-	s := &session{l: l, identifiers: make(map[string]string), endpoints: make(map[string]string)}
-	if s.ticket, err = l.connect(ctx); err != nil {
+	s, err := l.open(ctx)
+	if err != nil {
 		return false, err
+	}
+	defer s.socket.Close()
+	// The socket outlives ctx by the time that what is under way takes.
+	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	recovery, done := context.WithCancel(life)
+	defer done()
+	defer l.reports.detach()
+	messages, ended := s.read(life)
+	beat, late, look := time.NewTicker(heartbeat), time.NewTimer(greeting), time.NewTicker(backlogCheck)
+	defer beat.Stop()
+	defer late.Stop()
+	defer look.Stop()
+	again := time.NewTimer(takeover[0])
+	defer again.Stop()
+	looks := 0
+	for stop := ctx.Done(); ; {
+		select {
+		case m := <-messages:
+			up, err := s.take(life, m)
+			if err != nil {
+				return s.online, err
+			}
+			if up && !s.online {
+				late.Stop()
+				s.ready(recovery)
+			}
+		case err := <-ended:
+			return s.online, err
+		case <-late.C:
+			return s.online, errors.New("the server did not answer the subscriptions")
+		case <-beat.C:
+			if err := s.heartbeat(); err != nil {
+				return s.online, err
+			}
+		case <-look.C:
+			if since := l.backlog(); !since.IsZero() && s.online && stop != nil {
+				s.catch(func() { l.catchUp(recovery, since) })
+			}
+		case <-again.C:
+			if looks++; looks < len(takeover) {
+				again.Reset(takeover[looks] - takeover[looks-1])
+			}
+			if s.online && stop != nil && l.cfg.Recover != RecoverNone {
+				s.catch(func() { l.recoverLate(recovery) })
+			}
+		case <-stop:
+			stop = nil
+			done()
+			l.work.Go(func() { s.leave(cut) })
+		}
+	}
+}
+
+// open opens a socket.
+func (l *Listener) open(ctx context.Context) (s *session, err error) {
+	s = &session{l: l, identifiers: make(map[string]string), endpoints: make(map[string]string), catching: make(chan struct{}, 1)}
+	if s.ticket, err = l.connect(ctx); err != nil {
+		return nil, err
 	}
 	if n := s.ticket.TunnelProtocol.EvidenceBodyLimit; n > 0 {
 		l.mu.Lock()
 		l.evidence = min(n, 16<<20)
 		l.mu.Unlock()
 	}
-	if s.socket, err = l.cfg.Client.OpenCable(ctx, s.ticket); err != nil {
-		return false, err
-	}
-	defer s.socket.Close()
+	s.socket, err = l.cfg.Client.OpenCable(ctx, s.ticket)
+	return s, err
+}
 
-	// The socket outlives ctx by the time that what is under way takes.
-	life, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
+// read reads messages until life or the socket ends, and says then why.
+func (s *session) read(life context.Context) (<-chan api.CableMessage, <-chan error) {
 	messages, ended := make(chan api.CableMessage), make(chan error, 1)
-	l.work.Go(func() {
+	s.l.work.Go(func() {
 		for {
 			m, err := s.socket.Read(life)
 			if err != nil {
@@ -74,86 +133,44 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 			}
 		}
 	})
-	recovery, done := context.WithCancel(life)
-	defer done()
-	beat, late, look := time.NewTicker(heartbeat), time.NewTimer(greeting), time.NewTicker(backlogCheck)
-	defer beat.Stop()
-	defer late.Stop()
-	defer look.Stop()
-	again := time.NewTimer(takeover[0])
-	defer again.Stop()
-	looks := 0
-	defer l.reports.detach()
-	catching := make(chan struct{}, 1) // one recovery at a time
-	for stop := ctx.Done(); ; {
-		select {
-		case m := <-messages:
-			up, err := s.take(life, m)
-			if err != nil {
-				return online, err
-			}
-			if up && !online {
-				online = true
-				late.Stop()
-				l.reports.attach(s)
-				l.mu.Lock()
-				again := l.online
-				l.online = true
-				if again {
-					l.summary.Reconnects++
-				}
-				l.mu.Unlock()
-				l.tell(Connected{again})
-				catching <- struct{}{}
-				l.work.Go(func() {
-					l.recover(recovery)
-					<-catching
-				})
-			}
-		case err := <-ended:
-			return online, err
-		case <-late.C:
-			return online, errors.New("the server did not answer the subscriptions")
-		case <-beat.C:
-			for _, identifier := range s.identifiers {
-				if err := s.socket.Perform(identifier, "heartbeat", nil); err != nil {
-					return online, err
-				}
-			}
-		case <-look.C:
-			since := l.backlog()
-			if since.IsZero() || !online || stop == nil {
-				continue
-			}
-			select {
-			case catching <- struct{}{}:
-				l.work.Go(func() {
-					l.catchUp(recovery, since)
-					<-catching
-				})
-			default:
-			}
-		case <-again.C:
-			if looks++; looks < len(takeover) {
-				again.Reset(takeover[looks] - takeover[looks-1])
-			}
-			if !online || stop == nil || l.cfg.Recover == RecoverNone {
-				continue
-			}
-			select {
-			case catching <- struct{}{}:
-				l.work.Go(func() {
-					l.recoverLate(recovery)
-					<-catching
-				})
-			default:
-			}
-		case <-stop:
-			stop = nil
-			done()
-			l.work.Go(func() { s.leave(cut) })
+	return messages, ended
+}
+
+// ready begins with what waits for every subscription to be answered.
+func (s *session) ready(recovery context.Context) {
+	l := s.l
+	s.online = true
+	l.reports.attach(s)
+	l.mu.Lock()
+	again := l.online
+	l.online = true
+	if again {
+		l.summary.Reconnects++
+	}
+	l.mu.Unlock()
+	l.tell(Connected{again})
+	s.catch(func() { l.recover(recovery) })
+}
+
+// catch has missed events fetched beside all else, by one recovery at a time: where one is under way, it is that.
+func (s *session) catch(fetch func()) {
+	select {
+	case s.catching <- struct{}{}:
+		s.l.work.Go(func() {
+			fetch()
+			<-s.catching
+		})
+	default:
+	}
+}
+
+func (s *session) heartbeat() error {
+	for _, identifier := range s.identifiers {
+		if err := s.socket.Perform(identifier, "heartbeat", nil); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // connect gets a ticket for one of the endpoints; it opens a socket for all of them. A mailbox takes no ticket.
