@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func (a *app) createChannel(w http.ResponseWriter, r *http.Request) error {
 		d.WorkspaceID = &m.Form.Workspace
 	}
 	c, secret, err := a.Alerts.CreateChannel(r.Context(), v.who, d)
-	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
+	if m.Form.Faults = channelFaults(r, err); m.Form.Faults != nil {
 		return a.renderChannels(w, r, http.StatusUnprocessableEntity, v, m)
 	}
 	if message, status := refused(err); message != "" {
@@ -90,6 +91,23 @@ func (a *app) createChannel(w http.ResponseWriter, r *http.Request) error {
 	}
 	redirect(w, r, "/channels?done=created")
 	return nil
+}
+
+// channelFaults is what is wrong with the form, and which credentials have to be typed again: one that came back
+// empty without a word would leave the old one in place, or have one made.
+func channelFaults(r *http.Request, err error) []hookglass.FieldError {
+	faults := faultsOf(err)
+	if faults == nil {
+		return nil
+	}
+	for _, name := range []string{"bot_token", "secret"} {
+		field := "notification_channel.config." + name
+		told := slices.ContainsFunc(faults, func(f hookglass.FieldError) bool { return f.Field == field })
+		if !told && strings.TrimSpace(r.PostFormValue(name)) != "" {
+			faults = append(slices.Clip(faults), hookglass.FieldError{Field: field, Message: "is not shown again and has to be typed anew"})
+		}
+	}
+	return faults
 }
 
 // channelForm is what was typed.
@@ -175,7 +193,7 @@ func (a *app) changeChannel(w http.ResponseWriter, r *http.Request) error {
 		d.Enabled = &m.Form.Enabled // named, it would start a channel anew that goes on
 	}
 	_, err = a.Alerts.UpdateChannel(r.Context(), v.who, c.ID, d)
-	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
+	if m.Form.Faults = channelFaults(r, err); m.Form.Faults != nil {
 		return a.renderChannel(w, r, http.StatusUnprocessableEntity, v, m)
 	}
 	if message, status := refused(err); message != "" {

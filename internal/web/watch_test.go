@@ -182,6 +182,9 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:secret-token"}, "chat_id": {"no chat"}}).lacks(t, "secret-token")
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:a"}, "chat_id": {"no chat"}}).holds(t, "The chat must be a number or @name.", `value="no chat"`)
+	again := b.want(422, "POST", "/channels", url.Values{"name": {"Hook"}, "kind": {"webhook"}, "url": {"nowhere"}, "secret": {"whsec_c3dvcmRmaXNoc3dvcmRmaXNoc3dvcmRmaXNo"}})
+	again.holds(t, `value="nowhere"`, "The secret is not shown again and has to be typed anew.")
+	again.lacks(t, "whsec_c3dvcmRmaXNoc3dvcmRmaXNoc3dvcmRmaXNo")
 	b.want(422, "POST", "/channels", url.Values{"name": {"Mail"}, "kind": {"email"}, "to": {"ada@example.com\r\nnobody"}}).holds(t, "is not a mail address", "nobody</textarea>")
 	b.want(422, "POST", "/channels", url.Values{"name": {"x"}, "kind": {"pigeon"}}).holds(t, "The kind must be slack")
 	b.want(422, "POST", "/channels", url.Values{"name": {"In"}, "kind": {"slack"}, "webhook_url": {"http://127.0.0.1/x"}}).holds(t, "The webhook URL is not a public address", `value="http://127.0.0.1/x"`)
