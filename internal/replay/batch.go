@@ -65,7 +65,11 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 		return b, err
 	}
 	if len(faults) > 0 {
-		return b, hookglass.InvalidFields(faults)
+		refused := hookglass.InvalidFields(faults)
+		if invalid != nil {
+			refused.Extra = invalid.Extra
+		}
+		return b, refused
 	}
 	if err := s.checkTarget("target_url", r.TargetURL); err != nil {
 		return b, err

@@ -243,6 +243,9 @@ func TestBulkReplaysAreListedAndMoved(t *testing.T) {
 			s.arrive(e.ID, nil)
 		}
 		base := "/endpoints/" + e.ID + "/replay_batches"
+		if _, text := s.call(s.token, "POST", base, `{"target_url":"https://app.example.com/","query":"method:POST foo:bar"}`); !strings.Contains(text, `"position":12`) {
+			t.Error(text)
+		}
 		var dry, b api.One[api.ReplayBatch]
 		s.want(202, "POST", base, `{"target_url":"https://a.example.com","dry_run":true}`, &dry)
 		if dry.Data.ID != nil || dry.Data.Total != 3 || dry.Data.State != "dry_run" {
