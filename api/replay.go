@@ -23,6 +23,11 @@ type ReplayRequest struct {
 // TimeShift says how far times are moved: text, or a number of milliseconds, which is taken as text.
 type TimeShift string
 
+// Form says what is taken.
+func (TimeShift) Form() string {
+	return `"now", a duration with its sign such as "+3h" or "-2d", or a number of milliseconds`
+}
+
 // UnmarshalJSONFrom implements the decoder's interface.
 func (s *TimeShift) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() == 'n' { // as if it were not there

@@ -112,6 +112,9 @@ func wanted(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return "of another type"
 	}
+	if own, ok := reflect.Zero(e.GoType).Interface().(interface{ Form() string }); ok {
+		return own.Form()
+	}
 	switch e.GoType.Kind() {
 	case reflect.String:
 		return "a string"

@@ -339,7 +339,7 @@ func TestAReplayMovesTimes(t *testing.T) {
 		for _, wrong := range []string{`"soon"`, `"3h"`, `""`, `true`, `1.5`, `{}`, `3153600000001`} {
 			var refused api.Error
 			s.want(422, "POST", path, `{"target_url":"https://app.example.com/","time_shift":`+wrong+`}`, &refused)
-			if len(refused.Details) != 1 || refused.Details[0].Field != "time_shift" {
+			if len(refused.Details) != 1 || refused.Details[0].Field != "time_shift" || !strings.Contains(refused.Message, `"+3h"`) && wrong != `3153600000001` {
 				t.Errorf("%s: %+v", wrong, refused)
 			}
 		}
