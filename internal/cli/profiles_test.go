@@ -57,6 +57,9 @@ func TestSchemasFromTheCommandLine(t *testing.T) {
 	}
 	fails(t, 1, "schema_tracking", "schemas", id, "-", "--accept")
 	fails(t, 2, "name the event type", "schemas", id, "--drift")
+	if r := run(t, "", "schemas", id, "--track"); r.code != 0 || strings.Contains(r.out, "--track") || !strings.Contains(r.out, "from now on") {
+		t.Errorf("track: %+v", r)
+	}
 	if r := run(t, "", "schemas", id, "-", "--track", "--accept"); r.code != 0 || !strings.Contains(r.out, "is the baseline now") {
 		t.Errorf("accept: %+v", r)
 	}

@@ -99,7 +99,11 @@ func (c *SchemasCmd) list(ctx context.Context, t *server.Terminal, from *client.
 			return err
 		}
 		if list.Meta.Source == "sample" {
-			_, err := fmt.Fprintf(w, "\nInferred from the newest %s. --track keeps schemas of all that arrives.\n", plural(list.Meta.Events, "event", "events"))
+			note := "--track keeps schemas of all that arrives."
+			if list.Meta.Tracking {
+				note = "Schemas are kept of all that arrives from now on."
+			}
+			_, err := fmt.Fprintf(w, "\nInferred from the newest %s. %s\n", plural(list.Meta.Events, "event", "events"), note)
 			return err
 		}
 		return nil
