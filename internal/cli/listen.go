@@ -137,14 +137,8 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Recover: listen.Recovery(c.Recover)}
-	if cfg.Recover == "" {
-		cfg.Recover = listen.RecoverRecent
-		if asks(t) {
-			cfg.Recover = listen.RecoverAsk
-		}
-	}
-	if cfg.Recover == listen.RecoverAsk && asks(t) {
+	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Recover: c.recovery(t)}
+	if cfg.Recover == listen.RecoverAsk {
 		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }
 	}
 	if c.Chaos != "" {
@@ -343,6 +337,18 @@ func targetsOf(endpoints []listen.Endpoint) (all []listen.Target) {
 		}
 	}
 	return all
+}
+
+// recovery is what is done about what was missed: asking, unless something else is wanted or nobody is there to be
+// asked.
+func (c *ListenCmd) recovery(t *server.Terminal) listen.Recovery {
+	switch wanted := listen.Recovery(c.Recover); {
+	case wanted != "" && wanted != listen.RecoverAsk:
+		return wanted
+	case asks(t):
+		return listen.RecoverAsk
+	}
+	return listen.RecoverRecent
 }
 
 // asks reports whether there is somebody to ask.

@@ -119,6 +119,27 @@ func TestOnATerminalItAsksAboutWhatWasMissed(t *testing.T) {
 	}
 }
 
+func TestWhereNobodyCanBeAskedWhatWasMissedIsDelivered(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	local, got := receiver(t)
+	wire := newWire(t, a.server)
+	first := begin(t, strings.NewReader(""), "listen", local, "--server", wire.url)
+	key, hook := first.err.wait(t, `--key (tk_\w+)`), first.err.wait(t, hookPattern)
+	first.err.wait(t, "connected;")
+	wire.cut()
+	first.err.wait(t, "connection lost")
+	first.stop()
+	first.ends(t, 0)
+	post(t, hook+"/1", "")
+	post(t, hook+"/2", "")
+	g := begin(t, strings.NewReader(""), "listen", local, "--key", key, "--recover", "ask", "--exit-after", "2", "--timeout", "20s")
+	g.ends(t, 0)
+	if all := got(); len(all) != 2 {
+		t.Errorf("%q were delivered", all)
+	}
+}
+
 // wire lies between a program and a server, and can be cut.
 type wire struct {
 	url      string
