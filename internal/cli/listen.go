@@ -222,21 +222,11 @@ func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *list
 
 // endpoints finds those to listen to, and makes one where it is to.
 func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
-	wrongKey := outcome{exitRefused, "no temporary endpoint has this key; they live for 24 hours. Without --key a new one is made"}
 	switch {
 	case c.Key != "" && !cfg.Client.Anonymous(): // it is none by its form
-		return nil, wrongKey
+		return nil, errWrongKey
 	case cfg.Client.Anonymous():
-		ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
-		var refused *client.Error
-		if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-			return nil, wrongKey
-		}
-		if err != nil {
-			return nil, err
-		}
-		e, err := cfg.Client.Endpoint(ctx, ticket.EndpointID)
-		return []api.Endpoint{e}, err
+		return c.keyed(ctx, cfg)
 	case !cfg.Client.SignedIn():
 		e, err := cfg.Client.CreateTemporaryEndpoint(ctx)
 		if err != nil {
@@ -248,6 +238,33 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 	case c.New:
 		return c.create(ctx, cfg)
 	}
+	found, err := c.named(ctx, cfg, file)
+	if err != nil || slices.ContainsFunc(found, takesWebhooks) {
+		return found, err
+	}
+	return c.chosen(ctx, cfg, found)
+}
+
+var errWrongKey = outcome{exitRefused, "no temporary endpoint has this key; they live for 24 hours. Without --key a new one is made"}
+
+func takesWebhooks(e api.Endpoint) bool { return e.Kind == "webhook" }
+
+// keyed is the temporary endpoint of the key.
+func (c *ListenCmd) keyed(ctx context.Context, cfg *listen.Config) ([]api.Endpoint, error) {
+	ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		return nil, errWrongKey
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := cfg.Client.Endpoint(ctx, ticket.EndpointID)
+	return []api.Endpoint{e}, err
+}
+
+// named are the endpoints that flags or the file name.
+func (c *ListenCmd) named(ctx context.Context, cfg *listen.Config, file *listenFile) (found []api.Endpoint, err error) {
 	names := c.Endpoint
 	if file != nil {
 		for _, e := range file.Endpoints {
@@ -258,7 +275,6 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 			}
 		}
 	}
-	var found []api.Endpoint
 	for _, name := range names {
 		e, err := cfg.Client.Endpoint(ctx, name)
 		if refused := new(client.Error); errors.As(err, &refused) && refused.Code == hookglass.CodeInsufficientScope && hookglass.IsEndpointID(name) {
@@ -271,25 +287,23 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 			found = append(found, e)
 		}
 	}
-	if len(found) > 0 && slices.ContainsFunc(found, func(e api.Endpoint) bool { return e.Kind == "webhook" }) {
-		return found, nil
-	}
+	return found, nil
+}
+
+// chosen are the endpoints where none that takes webhooks was named: the mailboxes that were, with the door that their
+// tunnel needs, or all, or the only one there is.
+func (c *ListenCmd) chosen(ctx context.Context, cfg *listen.Config, mailboxes []api.Endpoint) ([]api.Endpoint, error) {
 	all, err := cfg.Client.Endpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var hooks []api.Endpoint
-	for _, e := range all {
-		if e.Kind == "webhook" {
-			hooks = append(hooks, e)
-		}
-	}
+	hooks := slices.DeleteFunc(slices.Clone(all), func(e api.Endpoint) bool { return !takesWebhooks(e) })
 	switch {
-	case len(found) > 0 && len(hooks) == 0:
+	case len(mailboxes) > 0 && len(hooks) == 0:
 		return nil, errors.New("the tunnel of a mailbox needs a webhook endpoint beside it; create one with \"hookglass endpoints create\"")
-	case len(found) > 0:
+	case len(mailboxes) > 0:
 		cfg.Door = hooks[0].ID
-		return found, nil
+		return mailboxes, nil
 	case c.All && len(all) > 0:
 		if len(hooks) > 0 {
 			cfg.Door = hooks[0].ID
