@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"hookglass"
 	"hookglass/internal/web"
 )
 
@@ -39,6 +40,34 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	config := page.found(t, `action="([^"]+/signatures/\d+)/delete"`)
 	id = regexp.MustCompile(`\d+$`).FindString(config)
 	b.want(422, "POST", config+"/secret", url.Values{"secret": {""}}).holds(t, `aria-describedby="config-`+id+`-fault"`, "<details open>")
+}
+
+func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	typed := url.Values{
+		"provider": {"generic_hmac"}, "secret": {"c2VjcmV0"}, "payload_template": {"{id}.{timestamp}.{body}"}, "id_header": {"X-Id"}, "timestamp_header": {"X-Time"},
+		"timestamp_unit": {"ms"}, "secret_encoding": {"base64"}, "tolerance_seconds": {"soon"},
+	}
+	b.want(422, "POST", s.page("/signatures"), typed).holds(t, `value="X-Id"`, `value="ms" selected`, `<option selected>base64`, `value="soon"`,
+		`aria-describedby="option-tolerance_seconds-fault"`, "must be a whole number")
+	want := hookglass.GenericOptions{
+		PayloadTemplate: "{id}.{timestamp}.{body}", IDHeader: "X-Id", TimestampHeader: "X-Time", TimestampUnit: "ms", SecretEncoding: "base64",
+		ToleranceSeconds: hookglass.DefaultTolerance, // a timestamp that is signed is checked
+	}
+	for tolerance, seconds := range map[string]int{"": hookglass.DefaultTolerance, "0": 0, " 60 ": 60} {
+		typed.Set("tolerance_seconds", tolerance)
+		b.want(303, "POST", s.page("/signatures"), typed)
+		config := b.want(200, "GET", s.page("/settings"), nil).found(t, `action="([^"]+/signatures/\d+)/delete"`)
+		configs, err := s.endpoints.SignatureConfigs(t.Context(), s.who, string(s.endpoint.ID))
+		if err != nil || len(configs) != 1 {
+			t.Fatal(configs, err)
+		}
+		if want.ToleranceSeconds = seconds; configs[0].Options != want {
+			t.Errorf("with %q: %+v, want %+v", tolerance, configs[0].Options, want)
+		}
+		b.want(303, "POST", config+"/delete", nil)
+	}
 }
 
 func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {

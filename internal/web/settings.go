@@ -228,20 +228,44 @@ func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, secret := r.PostFormValue("provider"), r.PostFormValue("secret")
 	d := endpoint.SignatureDraft{Provider: &id, Secret: &secret}
-	options := hookglass.GenericOptions{
-		Header: r.PostFormValue("header"), Algorithm: r.PostFormValue("algorithm"), Encoding: r.PostFormValue("encoding"), Prefix: r.PostFormValue("prefix"),
-		PayloadTemplate: r.PostFormValue("payload_template"), TimestampHeader: r.PostFormValue("timestamp_header"),
-	}
+	form := configForm(r)
 	if id == "generic_hmac" {
+		options, err := genericOptions(form)
+		if err != nil {
+			return a.settle(w, r, err, "", "signatures", func(m *settings.Model) { m.Config = form })
+		}
 		d.Options = &options
 	}
 	_, err = a.Endpoints.CreateSignatureConfig(r.Context(), v.who, string(e.ID), d, false)
 	if hookglass.Is(err, hookglass.CodeSignatureConfigExists) {
 		err = hookglass.Invalid("provider", "has a secret here already; replace it above")
 	}
-	return a.settle(w, r, err, "created", "signatures", func(m *settings.Model) {
-		m.Config = settings.NewConfig{Provider: id, Options: options}
-	})
+	return a.settle(w, r, err, "created", "signatures", func(m *settings.Model) { m.Config = form })
+}
+
+func configForm(r *http.Request) settings.NewConfig {
+	return settings.NewConfig{
+		Provider: r.PostFormValue("provider"), Tolerance: strings.TrimSpace(r.PostFormValue("tolerance_seconds")),
+		Options: hookglass.GenericOptions{
+			Header: r.PostFormValue("header"), Algorithm: r.PostFormValue("algorithm"), Encoding: r.PostFormValue("encoding"), Prefix: r.PostFormValue("prefix"),
+			PayloadTemplate: r.PostFormValue("payload_template"), TimestampHeader: r.PostFormValue("timestamp_header"), TimestampUnit: r.PostFormValue("timestamp_unit"),
+			IDHeader: r.PostFormValue("id_header"), SecretEncoding: r.PostFormValue("secret_encoding"),
+		},
+	}
+}
+
+// genericOptions are those of the form. A timestamp that is signed is checked, as over the API, unless 0 is typed.
+func genericOptions(c settings.NewConfig) (o hookglass.GenericOptions, err error) {
+	o = c.Options
+	switch {
+	case c.Tolerance != "":
+		if o.ToleranceSeconds, err = strconv.Atoi(c.Tolerance); err != nil {
+			err = hookglass.Invalid("signature_config.options.tolerance_seconds", "must be a whole number")
+		}
+	case o.SignsTime():
+		o.ToleranceSeconds = hookglass.DefaultTolerance
+	}
+	return o, err
 }
 
 func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {

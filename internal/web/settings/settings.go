@@ -74,8 +74,9 @@ type Preview struct {
 
 // NewConfig is the form of a new signature config, as typed. The secret is never shown again.
 type NewConfig struct {
-	Provider string
-	Options  hookglass.GenericOptions
+	Provider  string
+	Options   hookglass.GenericOptions
+	Tolerance string // seconds
 }
 
 // Target is a forwarding target with its last deliveries.
