@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hookglass"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/web"
 )
 
@@ -68,6 +69,15 @@ func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {
 		}
 		b.want(303, "POST", config+"/delete", nil)
 	}
+}
+
+func TestANewSignatureConfigIsOfTheEndpointsProvider(t *testing.T) {
+	s := newSite(t)
+	stripe := "stripe"
+	if _, err := s.endpoints.Update(t.Context(), s.who, string(s.endpoint.ID), endpoint.Draft{Provider: &stripe}); err != nil {
+		t.Fatal(err)
+	}
+	s.signedIn().want(200, "GET", s.page("/settings"), nil).holds(t, `<option value="stripe" selected>`)
 }
 
 func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {

@@ -49,6 +49,7 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 	}
 	m := settings.Model{
 		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Now: time.Now(),
+		Config: settings.NewConfig{Provider: e.Provider},
 	}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
 		return err
