@@ -15,7 +15,7 @@ import (
 
 // statePattern is what a command line may know its own request by: visible ASCII, as of OAuth, but for what has a
 // meaning in HTML.
-var statePattern = regexp.MustCompile("^[!#-;=?-\\[\\]-~]{1,200}$")
+var statePattern = regexp.MustCompile(`^[!#-;=?-\[\]-~]{1,200}$`)
 
 // cliRequest reads where a command line waits: on a port of its machine, with a state that comes back to it, or for a
 // code.
