@@ -99,6 +99,19 @@ func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {
 	c.until(`document.querySelector("#scopes-fault") && ` + inSight(`document.querySelector("#scopes-fault")`))
 }
 
+func TestAPageThatTellsOfAPastFailureBeginsAtItsTop(t *testing.T) {
+	w := newWorkshop(t)
+	event := w.hook(json(`{"id":7}`))
+	action := w.below("/actions/" + w.makeTricky().ID)
+	w.target.answer(500, "down")
+	w.execute(w.signedIn().want(303, "POST", action+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location"))
+	c := w.chrome(390, 700)
+	c.open(w.link())
+	c.open(w.url + action)
+	c.until(`document.readyState === "complete" && document.querySelector(".steps-trace .fault").getBoundingClientRect().top > innerHeight`)
+	c.silent()
+}
+
 func TestWhatWasSavedIsSaidWhereItWas(t *testing.T) {
 	s := newSite(t)
 	for _, height := range []int64{700, 900} {

@@ -37,9 +37,10 @@ document.addEventListener("click", async (event) => {
   button.copiedTimer = setTimeout(() => delete button.dataset.copied, 1500);
 });
 
-// A form that came back begins at the field that is wrong (autofocus); what is wrong with it as a whole is brought into sight.
+// A form that came back begins at the field that is wrong (autofocus); what is wrong with it as a whole is brought into
+// sight. That describes a field, or is an alert; what a page tells of failures of the past is neither.
 if (!document.querySelector("main [aria-invalid][autofocus]:not(fieldset)")) {
-  const wrong = [...document.querySelectorAll("main .fault, main .problem-note")].find((e) => e.checkVisibility() && e.textContent);
+  const wrong = [...document.querySelectorAll("main :is(.fault, .problem-note):is([id], [role=alert])")].find((e) => e.checkVisibility() && e.textContent);
   if (wrong && wrong.getBoundingClientRect().bottom > innerHeight) wrong.scrollIntoView({ block: "center" });
 }
 
