@@ -133,7 +133,6 @@ func (f *File) shape(err error) error {
 	return f.Fault(path, "is of another type")
 }
 
-// numbered is how a path of the API numbers the members of some lists.
 // Fault says what is wrong with the value at a path, or with the nearest that there is around it.
 func (f *File) Fault(path, message string) Fault {
 	path = strings.TrimPrefix(path, "declaration.")
