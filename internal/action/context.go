@@ -170,6 +170,10 @@ func (c *Context) root(name string) (jsondoc.Value, error) {
 			jsondoc.Member{Name: "name", Value: jsondoc.Text(e.Name)},
 		), nil
 	case "steps":
+		if len(c.unsent) > 0 {
+			c.missed = true
+			return jsondoc.Value{}, errUnsent
+		}
 		return jsondoc.Members(c.steps...), nil
 	}
 	return jsondoc.Value{}, fmt.Errorf("%q is not known", name)

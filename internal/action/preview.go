@@ -98,8 +98,8 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 			doc.missed = false
 			output, paths = s.rehearseStep(sc, st, Values{Context: doc, Secret: secret}, redactor, &shown)
 			switch {
-			case doc.missed: // and so it failed, which the step itself need not do
-				shown = PreviewedStep{Step: st.Step, Status: hookglass.StepSkipped, Reason: hookglass.ReasonNotSent}
+			case doc.missed: // and so it failed, which the step itself need not do, or was made without what it looks at
+				shown, paths = PreviewedStep{Step: st.Step, Status: hookglass.StepSkipped, Reason: hookglass.ReasonNotSent}, nil
 				doc.setUnsent(st.ReferenceKey, true)
 			case st.Type == hookglass.StepRequest && shown.Status == hookglass.StepCompleted:
 				doc.setUnsent(st.ReferenceKey, false)

@@ -67,6 +67,8 @@ func TestAPreviewDoesNotJudgeByAnswersThatItHasNot(t *testing.T) {
 			step("http_request", "Send", `{"url":"https://crm.example.com/{{steps.ask.output.body.id}}"}`),
 			step("transform", "Shape", `{"source":"steps.ask","operations":[{"op":"select","path":"/output/body"}]}`),
 			step("transform", "Set", `{"source":"request","operations":[{"op":"set","path":"/a","from":"/steps/ask/output/body"}]}`),
+			step("transform", "All", `{"source":"request","operations":[{"op":"set","path":"/a","from":"/steps"}]}`),
+			step("transform", "Whole", `{"source":"request","operations":[{"op":"set","path":"/a","from":""}]}`),
 			step("http_request", "Then", `{"url":"https://crm.example.com/","body":"{{steps.shape.output}}"}`),
 			step("tag", "Known", `{"tag":"known"}`, on("steps.ask", "/output/status_code", "equals", "200")),
 			step("tag", "After", `{"tag":"after"}`, on("steps.send", "/status", "equals", `"completed"`)),
@@ -75,7 +77,7 @@ func TestAPreviewDoesNotJudgeByAnswersThatItHasNot(t *testing.T) {
 		stop := string(hookglass.FailureStop)
 		d.FailurePolicy = &stop
 		a := b.create(d)
-		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(b.capture(`{}`).ID))
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(b.capture(`{"password":"swordfish"}`).ID))
 		must(t, err)
 		got := ""
 		for _, st := range p.Steps {
@@ -88,10 +90,13 @@ func TestAPreviewDoesNotJudgeByAnswersThatItHasNot(t *testing.T) {
 			}
 			got += " "
 		}
-		const want = "ask=completed send=skipped(request_not_sent) shape=skipped(request_not_sent) set=skipped(request_not_sent) then=skipped(request_not_sent) " +
-			"known=skipped(request_not_sent) after=skipped(request_not_sent) asked=completed wrong=failed(template_error) "
+		const want = "ask=completed send=skipped(request_not_sent) shape=skipped(request_not_sent) set=skipped(request_not_sent) all=skipped(request_not_sent) " +
+			"whole=skipped(request_not_sent) then=skipped(request_not_sent) known=skipped(request_not_sent) after=skipped(request_not_sent) asked=completed wrong=failed(template_error) "
 		if got != want {
 			t.Errorf("previewed as %s\nwant %s", got, want)
+		}
+		if len(p.Sensitive) > 0 {
+			t.Errorf("blotted out: %v", p.Sensitive)
 		}
 		if len(b.net.requests()) > 0 {
 			t.Error("it was sent")
