@@ -112,10 +112,7 @@ func (c *conn) linger(d time.Duration) {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	if c.front.draining.Load() {
-		d = min(d, lingerShort)
-	}
-	c.setReadBy(time.Now().Add(d))
+	c.lingerFor(d)
 	for read := 0; read < lingerBytes; {
 		c.r, c.w = 0, 0
 		n, err := c.wait.fill()
@@ -125,4 +122,17 @@ func (c *conn) linger(d time.Duration) {
 		read += n
 	}
 	c.r, c.w = 0, 0
+}
+
+// lingerFor sets the end of lingering. A server that stops waits for it, so it comes soon then, as nudge has it where
+// the server stops later.
+func (c *conn) lingerFor(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lingering = true
+	if c.front.draining.Load() {
+		d = min(d, lingerShort)
+	}
+	c.readBy = time.Now().Add(d)
+	c.nc.SetReadDeadline(c.readBy)
 }

@@ -49,15 +49,16 @@ type conn struct {
 	relay  relayState
 	unread atomic.Bool // something is left of the body of the request that net/http was given
 
-	mu       sync.Mutex
-	busy     bool // with a request: between its first byte and the end of its answer
-	nudged   bool // told to end while idle
-	shaking  bool // hands, under TLS: nothing else was heard yet
-	leaning  bool // reading for itself inside net/http's Read
-	closing  bool // net/http closed it while busy leaning
-	deadline time.Time
-	wake     chan struct{} // after each change of the deadline, or the end
-	gone     bool
+	mu        sync.Mutex
+	busy      bool // with a request: between its first byte and the end of its answer
+	nudged    bool // told to end while idle
+	lingering bool // answered for the last time, while the sender goes on
+	shaking   bool // hands, under TLS: nothing else was heard yet
+	leaning   bool // reading for itself inside net/http's Read
+	closing   bool // net/http closed it while busy leaning
+	deadline  time.Time
+	wake      chan struct{} // after each change of the deadline, or the end
+	gone      bool
 
 	letGo bool // guarded by front.mu
 }
@@ -249,10 +250,15 @@ func (c *conn) setBusy(busy bool) {
 	}
 }
 
-// nudge tells an idle connection to end. One whose request is on its way at this moment still has it answered.
+// nudge tells an idle connection to end, and one that lingers to end soon. One whose request is on its way at this
+// moment still has it answered.
 func (c *conn) nudge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.lingering {
+		c.nc.SetReadDeadline(time.Now().Add(lingerShort))
+		return
+	}
 	if !c.busy && !c.relay.owned && !c.nudged {
 		c.nudged = true
 		grace := nudgeGrace

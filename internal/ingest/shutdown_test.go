@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"testing"
@@ -193,5 +194,32 @@ func TestServeAfterShutdown(t *testing.T) {
 	}
 	if err := <-sv.done; !errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestShutdownDoesNotWaitForWhoGoesOnSending(t *testing.T) {
+	unread := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	for name, c := range map[string]struct {
+		path   string
+		length int
+		status int
+	}{
+		"net/http": {"/api", 64 << 20, 401},
+		"a hook":   {hook(""), 1 << 30, 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sv := start(t, ingest.Config{}, new(stub), unread)
+			sending := sv.dial()
+			sending.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\nbo", c.path, c.length))
+			sending.want(c.status)
+			sending.wantEnd() // of the server's side: it lingers now
+			begun := time.Now()
+			if err := <-sv.shutdown(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
 	}
 }
