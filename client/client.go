@@ -58,7 +58,7 @@ func (c *Client) As(token string) *Client {
 // SignedIn reports whether the client has a token at all.
 func (c *Client) SignedIn() bool { return c.token != "" }
 
-// Error is an answer of the server that is not a success.
+// Error is an answer of the server that is not a success, or a success that is not of this API.
 type Error struct {
 	Status     int
 	Code       hookglass.Code // "" where what answered is no hookglass server

@@ -74,7 +74,7 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 			continue
 		}
 		var refused *client.Error
-		if errors.As(err, &refused) && refused.Status < 500 && refused.Status != 429 {
+		if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429 {
 			return notRun(err)
 		}
 		if lost.IsZero() {

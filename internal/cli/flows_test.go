@@ -3,7 +3,9 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +72,30 @@ func TestAFlowOfAFile(t *testing.T) {
 	t.Setenv("HOOKGLASS_TOKEN", "hg_wrong")
 	write("steps: [{endpoint_id: EP}]")
 	fails(t, 3, "token", "flow", "run", file)
+}
+
+// What a proxy says in the place of a server that starts again does not end a flow, whatever its status.
+func TestAFlowOutlivesItsServer(t *testing.T) {
+	const flow = `{"data":{"id":"flow_1","state":"%s","steps":[],"version":%d}}`
+	waits := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, flow, "pending", 1)
+		case waits == 0:
+			waits++
+			fmt.Fprint(w, "<!doctype html><p>We are back soon.")
+		default:
+			fmt.Fprintf(w, flow, "passed", 2)
+		}
+	}))
+	defer server.Close()
+	t.Setenv("HOOKGLASS_SERVER", server.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_x")
+	if r := run(t, `{"steps":[]}`, "flow", "run", "-"); r.code != 0 || !strings.Contains(r.out, "passed") {
+		t.Errorf("%+v", r)
+	}
 }
 
 func TestTheLedgerOfAnEndpoint(t *testing.T) {
