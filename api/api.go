@@ -105,6 +105,14 @@ type Optional[T any] struct {
 // Some is an optional field with a value.
 func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
 
+// Maybe is an optional field with what v points to; nil leaves it out.
+func Maybe[T any](v *T) (o Optional[T]) {
+	if v != nil {
+		o = Some(*v)
+	}
+	return o
+}
+
 // Null is an optional field that clears what it names.
 func Null[T any]() Optional[T] { return Optional[T]{Set: true, Null: true} }
 

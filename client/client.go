@@ -125,7 +125,7 @@ func failure(res *http.Response) error {
 	var body api.Error
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
-		failed.Message = foreign(res).Message
+		failed.Message = foreign(res.StatusCode, "").Message
 		return failed
 	}
 	failed.Code, failed.Message, failed.Details = hookglass.Code(body.Error), body.Message, body.Details
@@ -146,7 +146,7 @@ func answer[T any](res *http.Response) (out T, err error) {
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
 		if strange := (*json.SyntaxError)(nil); errors.As(err, &strange) || errors.Is(err, io.EOF) {
-			return out, foreign(res)
+			return out, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
 		}
 		return out, fmt.Errorf("the server's answer: %w", err)
 	}
@@ -154,11 +154,9 @@ func answer[T any](res *http.Response) (out T, err error) {
 }
 
 // foreign is the error of an answer that is not of this API.
-func foreign(res *http.Response) *Error {
-	return &Error{
-		Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"),
-		Message: fmt.Sprintf("The server answered %s, and not as hookglass does; is this its address?", res.Status),
-	}
+func foreign(status int, requestID string) *Error {
+	line := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+	return &Error{Status: status, RequestID: requestID, Message: "The server answered " + line + ", and not as hookglass does; is this its address?"}
 }
 
 // data makes a call and returns what its envelope holds.
@@ -181,7 +179,7 @@ func join(segments ...string) string {
 func (c *Client) Verify(ctx context.Context) (api.Identity, error) {
 	who, err := data[api.Identity](ctx, c, http.MethodGet, "/auth/verify", nil, nil)
 	if err == nil && who.User.ID == 0 {
-		err = &Error{Status: http.StatusOK, Message: "The server answered 200 OK, and not as hookglass does; is this its address?"}
+		err = foreign(http.StatusOK, "")
 	}
 	return who, err
 }

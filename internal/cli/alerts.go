@@ -67,8 +67,8 @@ func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 		return err
 	}
 	wanted := api.NewAlert{Name: api.Some(r.Name), Kind: api.Some(r.Kind), Config: api.Some(api.AlertSettings{
-		WindowMinutes: some(r.Window), Threshold: some(r.Threshold), Keyword: some(r.Keyword), Field: some(r.Field), Factor: some(r.Factor),
-		MinCount: some(r.MinCount), EventType: some(r.EventType),
+		WindowMinutes: api.Maybe(r.Window), Threshold: api.Maybe(r.Threshold), Keyword: api.Maybe(r.Keyword), Field: api.Maybe(r.Field), Factor: api.Maybe(r.Factor),
+		MinCount: api.Maybe(r.MinCount), EventType: api.Maybe(r.EventType),
 	})}
 	if len(r.Channel) > 0 {
 		wanted.ChannelIDs = api.Some(r.Channel)
@@ -81,14 +81,6 @@ func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 		_, err := fmt.Fprintf(w, "Created alert %s: %s\n", made.ID, visible(made.Name))
 		return err
 	})
-}
-
-// some is what a flag that was given says, and nothing where it was not.
-func some[T any](flag *T) (o api.Optional[T]) {
-	if flag != nil {
-		o = api.Some(*flag)
-	}
-	return o
 }
 
 // AlertsDeleteCmd is `hookglass alerts delete`.

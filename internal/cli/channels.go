@@ -95,8 +95,8 @@ func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err 
 		}
 		*credential = strings.TrimSpace(lines.Text())
 	}
-	s.BotToken, s.Secret = some(r.BotToken), some(r.Secret)
-	if s.WebhookURL = some(r.URL); r.Kind == "webhook" {
+	s.BotToken, s.Secret = api.Maybe(r.BotToken), api.Maybe(r.Secret)
+	if s.WebhookURL = api.Maybe(r.URL); r.Kind == "webhook" {
 		s.URL, s.WebhookURL = s.WebhookURL, s.URL
 	}
 	if r.Chat != nil {

@@ -52,7 +52,7 @@ func (r *TagsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd)
 	if err != nil {
 		return err
 	}
-	made, err := to.CreateTag(ctx, api.NewTag{Name: api.Some(r.Name), Color: some(r.Color)})
+	made, err := to.CreateTag(ctx, api.NewTag{Name: api.Some(r.Name), Color: api.Maybe(r.Color)})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if err != nil {
 		return err
 	}
-	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: some(r.Timeout), RetryCount: some(r.Retries)}
+	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries)}
 	made, err := to.CreateForwardingTarget(ctx, c.Endpoint, wanted)
 	if err != nil {
 		return err

@@ -95,16 +95,7 @@ func TestOnATerminalItAsksAboutWhatWasMissed(t *testing.T) {
 	local, got := receiver(t)
 	for answer, delivered := range map[string]int{"\n": 2, "n\n": 0} {
 		before := len(got())
-		wire := newWire(t, a.server)
-		first := begin(t, strings.NewReader(""), "listen", local, "--server", wire.url)
-		key, hook := first.err.wait(t, `--key (tk_\w+)`), first.err.wait(t, hookPattern)
-		first.err.wait(t, "connected;")
-		wire.cut()
-		first.err.wait(t, "connection lost")
-		first.stop()
-		first.ends(t, 0)
-		post(t, hook+"/1", "")
-		post(t, hook+"/2", "")
+		key, hook := missedTwo(t, a, local)
 		g, person := onTerminal(t, "listen", local, "--key", key, "--exit-after", fmt.Sprint(delivered+1))
 		g.out.wait(t, `2 events were missed while nobody listened. Deliver now\? \[Y/n\]`)
 		_, _ = io.WriteString(person, answer)
@@ -123,9 +114,20 @@ func TestWhereNobodyCanBeAskedWhatWasMissedIsDelivered(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	local, got := receiver(t)
+	key, _ := missedTwo(t, a, local)
+	g := begin(t, strings.NewReader(""), "listen", local, "--key", key, "--recover", "ask", "--exit-after", "2", "--timeout", "20s")
+	g.ends(t, 0)
+	if all := got(); len(all) != 2 {
+		t.Errorf("%q were delivered", all)
+	}
+}
+
+// missedTwo has a temporary endpoint of that key miss two events after its listener was cut off.
+func missedTwo(t *testing.T, a at, local string) (key, hook string) {
+	t.Helper()
 	wire := newWire(t, a.server)
 	first := begin(t, strings.NewReader(""), "listen", local, "--server", wire.url)
-	key, hook := first.err.wait(t, `--key (tk_\w+)`), first.err.wait(t, hookPattern)
+	key, hook = first.err.wait(t, `--key (tk_\w+)`), first.err.wait(t, hookPattern)
 	first.err.wait(t, "connected;")
 	wire.cut()
 	first.err.wait(t, "connection lost")
@@ -133,11 +135,7 @@ func TestWhereNobodyCanBeAskedWhatWasMissedIsDelivered(t *testing.T) {
 	first.ends(t, 0)
 	post(t, hook+"/1", "")
 	post(t, hook+"/2", "")
-	g := begin(t, strings.NewReader(""), "listen", local, "--key", key, "--recover", "ask", "--exit-after", "2", "--timeout", "20s")
-	g.ends(t, 0)
-	if all := got(); len(all) != 2 {
-		t.Errorf("%q were delivered", all)
-	}
+	return key, hook
 }
 
 // wire lies between a program and a server, and can be cut.

@@ -98,8 +98,8 @@ func (s *service) getEndpoint(ctx context.Context, in *InEndpoint) (out api.One[
 
 func (s *service) createEndpoint(ctx context.Context, in *newEndpoint) (out api.One[api.Endpoint], err error) {
 	d, err := draft.Endpoint(&api.NewEndpoint{
-		Name: maybe(in.Name), Kind: maybe(in.Kind), Provider: maybe(in.Provider), EmailLocalPart: maybe(in.EmailLocalPart), CustomID: maybe(in.CustomID),
-		ProviderConfig: maybe(in.ProviderConfig), Response: maybe(in.Response), Enabled: maybe(in.Enabled), WorkspaceID: maybe(in.WorkspaceID),
+		Name: api.Maybe(in.Name), Kind: api.Maybe(in.Kind), Provider: api.Maybe(in.Provider), EmailLocalPart: api.Maybe(in.EmailLocalPart), CustomID: api.Maybe(in.CustomID),
+		ProviderConfig: api.Maybe(in.ProviderConfig), Response: api.Maybe(in.Response), Enabled: api.Maybe(in.Enabled), WorkspaceID: api.Maybe(in.WorkspaceID),
 	})
 	if err != nil {
 		return out, err
@@ -107,14 +107,6 @@ func (s *service) createEndpoint(ctx context.Context, in *newEndpoint) (out api.
 	e, err := s.Endpoints.Create(ctx, asker(ctx), d)
 	out.Data = s.endpoint(e)
 	return out, err
-}
-
-// maybe is an argument as the REST API has it; null is one that was left out.
-func maybe[T any](v *T) (o api.Optional[T]) {
-	if v != nil {
-		o = api.Some(*v)
-	}
-	return o
 }
 
 func (s *service) deleteEndpoint(ctx context.Context, in *InEndpoint) (out api.One[api.Deleted], err error) {
