@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +18,11 @@ import (
 // crowd is a client under whose bounds requests wait, and what they do.
 type crowd struct {
 	*outbound.Client
-	started []string           // URLs' paths in the order in which they were let through
-	open    map[string]func()  // lets the request of that path end
-	ended   chan outbound.Code // "" for an answer
+	ended chan outbound.Code // "" for an answer
+
+	mu   sync.Mutex
+	let  []string          // URLs' ports in the order in which they were let through
+	open map[string]func() // lets the request to that port end
 }
 
 func newCrowd(t *testing.T, total, perKey int) *crowd {
@@ -28,7 +31,9 @@ func newCrowd(t *testing.T, total, perKey int) *crowd {
 		ours, theirs := net.Pipe()
 		release := make(chan struct{})
 		name := fmt.Sprint(to.Port())
-		c.started = append(c.started, name)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.let = append(c.let, name)
 		c.open[name] = func() { close(release) }
 		go func() {
 			defer theirs.Close()
@@ -62,9 +67,18 @@ func (c *crowd) send(ctx context.Context, key string, port int) {
 	synctest.Wait()
 }
 
+func (c *crowd) started() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.let)
+}
+
 func (c *crowd) finish(ports ...int) {
 	for _, p := range ports {
-		c.open[fmt.Sprint(p)]()
+		c.mu.Lock()
+		end := c.open[fmt.Sprint(p)]
+		c.mu.Unlock()
+		end()
 		synctest.Wait()
 	}
 }
@@ -75,12 +89,12 @@ func TestTurnsOfOneKeyAreInOrder(t *testing.T) {
 		for p := 8001; p <= 8006; p++ {
 			c.send(t.Context(), "a", p)
 		}
-		if !slices.Equal(c.started, []string{"8001", "8002"}) {
-			t.Fatal(c.started)
+		if !slices.Equal(c.started(), []string{"8001", "8002"}) {
+			t.Fatal(c.started())
 		}
 		c.finish(8002, 8001, 8003, 8004, 8005, 8006)
-		if !slices.Equal(c.started, []string{"8001", "8002", "8003", "8004", "8005", "8006"}) {
-			t.Error(c.started)
+		if !slices.Equal(c.started(), []string{"8001", "8002", "8003", "8004", "8005", "8006"}) {
+			t.Error(c.started())
 		}
 		if taken, keys := c.InFlight(); taken != 0 || keys != 0 {
 			t.Errorf("left: %d, %d", taken, keys)
@@ -99,12 +113,12 @@ func TestKeysDoNotDelayOneAnother(t *testing.T) {
 		c.send(t.Context(), "b", 9002)
 		c.send(t.Context(), "c", 9101)
 		c.send(t.Context(), "b", 9003)
-		if want := []string{"8001", "8002", "9001"}; !slices.Equal(c.started, want) {
-			t.Fatalf("%v, want %v", c.started, want)
+		if want := []string{"8001", "8002", "9001"}; !slices.Equal(c.started(), want) {
+			t.Fatalf("%v, want %v", c.started(), want)
 		}
 		c.finish(9001, 9002, 9101, 9003)
-		if want := []string{"8001", "8002", "9001", "9002", "9101", "9003"}; !slices.Equal(c.started, want) {
-			t.Fatalf("%v, want %v", c.started, want)
+		if want := []string{"8001", "8002", "9001", "9002", "9101", "9003"}; !slices.Equal(c.started(), want) {
+			t.Fatalf("%v, want %v", c.started(), want)
 		}
 		time.Sleep(time.Minute) // those of the black hole end, one way or the other
 		synctest.Wait()
