@@ -6,8 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +19,9 @@ import (
 // smallBody is up to where a body is sent in one write with the head.
 const smallBody = 16 << 10
 
+// atOnce is a request that fits into the buffers of any connection, so that writing it waits for nobody.
+const atOnce = 8 << 10
+
 // afterAnswer is how long a target that has answered may go on reading a request that is still being written.
 const afterAnswer = time.Second
 
@@ -24,7 +29,8 @@ const afterAnswer = time.Second
 type message struct {
 	method  string
 	headers hookglass.Headers // with those computed
-	head    []byte            // on the wire
+	head    []byte            // on the wire; in heads
+	buffer  *[]byte
 	body    []byte
 	maxBody int64
 	keep    bool
@@ -36,8 +42,9 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	if !isToken(r.Method) || r.Method == "CONNECT" {
 		return m, hookglass.Invalid("method", "can not be sent")
 	}
-	rest := Sanitize(r.Headers)
-	for _, f := range rest {
+	m.headers = append(make(hookglass.Headers, 0, len(r.Headers)+3), hookglass.Header{Name: "Host", Value: t.authority()})
+	m.headers = appendSanitized(m.headers, r.Headers)
+	for _, f := range m.headers[1:] {
 		if !isToken(f.Name) {
 			return m, hookglass.Invalid("headers", "hold a name that is not a header name")
 		}
@@ -45,8 +52,6 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 			return m, hookglass.Invalid("headers", "hold a value with a line break or another control character")
 		}
 	}
-	m.headers = make(hookglass.Headers, 0, len(rest)+3)
-	m.headers = append(append(m.headers, hookglass.Header{Name: "Host", Value: t.authority()}), rest...)
 	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH" { // RFC 9110, section 8.6
 		m.headers = append(m.headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
 	}
@@ -61,8 +66,8 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	if len(r.Body) <= smallBody {
 		size += len(r.Body)
 	}
-	b := make([]byte, 0, size)
-	b = append(b, r.Method...)
+	m.buffer = heads.Get().(*[]byte)
+	b := append(slices.Grow((*m.buffer)[:0], size), r.Method...)
 	b = append(b, ' ')
 	b = append(b, t.path...)
 	b = append(b, " HTTP/1.1\r\n"...)
@@ -71,8 +76,18 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	if len(r.Body) <= smallBody {
 		b, m.body = append(b, r.Body...), nil
 	}
-	m.head = b
+	m.head, *m.buffer = b, b
 	return m, nil
+}
+
+// heads are buffers of heads, which are as many as requests and none is left once its answer is read.
+var heads = sync.Pool{New: func() any { return new([]byte) }}
+
+// release gives the buffer of the head back. Nothing may write it any more.
+func (m message) release() {
+	if cap(*m.buffer) <= maxHeadBytes {
+		heads.Put(m.buffer)
+	}
 }
 
 // exchange sends the request over a line, and reads the answer. It owns the line, and closes it or keeps it for another
@@ -90,31 +105,21 @@ func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m messa
 		return nil, f
 	}
 
-	// The request is written while the answer is read: a target may answer, and close, before it has read everything.
 	before := l.wire.written.Load()
-	done := make(chan struct{})
-	whole := false // once done is closed: all of it was written
-	go func() {
-		defer close(done)
-		_, err := l.stream.Write(m.head)
-		if err == nil && len(m.body) > 0 {
-			_, err = l.stream.Write(m.body) // what fails here shows in the answer that does not come
-		}
-		whole = err == nil
-	}()
+	sent := l.send(m)
 	a := answer{in: l.in, lines: maxHeadLines, bytes: maxHeadBytes}
 	resp, err := a.read(m.method, m.maxBody)
 	if err == nil {
 		resp.Duration = time.Since(began)
 		resp.RequestHeaders = m.headers
-		if finish(ctx, done) && whole && m.keep && a.delimited && lasting(resp) && l.in.Buffered() == 0 && stop() {
+		if sent.finish(ctx) && sent.whole && m.keep && a.delimited && lasting(resp) && l.in.Buffered() == 0 && stop() {
 			c.kept.put(l)
 			l = nil
 			return resp, nil
 		}
 	}
 	conn.Close()
-	<-done
+	<-sent.done
 	if err == nil {
 		return resp, nil
 	}
@@ -130,12 +135,49 @@ func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m messa
 	return nil, f
 }
 
+// sending is a request that is being written.
+type sending struct {
+	done  chan struct{} // closed once nothing more is written
+	whole bool          // then: all of it was
+}
+
+// written is a done that is closed from the start.
+var written = func() chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
+
+// send writes a request. What is larger than atOnce is written while the answer is read: a target may answer, and close,
+// before it has read everything. What fails shows in the answer that does not come.
+func (l *line) send(m message) *sending {
+	if len(m.head) <= atOnce && len(m.body) == 0 {
+		_, err := l.stream.Write(m.head)
+		return &sending{done: written, whole: err == nil}
+	}
+	s := &sending{done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		_, err := l.stream.Write(m.head)
+		if err == nil && len(m.body) > 0 {
+			_, err = l.stream.Write(m.body)
+		}
+		s.whole = err == nil
+	}()
+	return s
+}
+
 // finish gives the rest of a request that was answered early a moment to get through, and reports whether it did.
-func finish(ctx context.Context, written <-chan struct{}) bool {
+func (s *sending) finish(ctx context.Context) bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+	}
 	moment := time.NewTimer(afterAnswer)
 	defer moment.Stop()
 	select {
-	case <-written:
+	case <-s.done:
 		return true
 	case <-moment.C:
 	case <-ctx.Done():

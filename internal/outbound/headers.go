@@ -17,6 +17,10 @@ var perConnection = map[string]bool{
 // without Host, Content-Length and Expect, which Do computes or never sends. Order and spelling of the rest stay. Do
 // applies it to every request; a caller that shows what will be sent applies it too.
 func Sanitize(h hookglass.Headers) hookglass.Headers {
+	return appendSanitized(make(hookglass.Headers, 0, len(h)+4), h) // callers add some
+}
+
+func appendSanitized(dst, h hookglass.Headers) hookglass.Headers {
 	var named map[string]bool
 	for _, v := range h.Values("Connection") {
 		for option := range strings.SplitSeq(v, ",") {
@@ -26,10 +30,32 @@ func Sanitize(h hookglass.Headers) hookglass.Headers {
 			named[strings.ToLower(strings.Trim(option, " \t"))] = true
 		}
 	}
-	return without(h, func(name string) bool {
-		name = strings.ToLower(name)
-		return perConnection[name] || named[name] || strings.HasPrefix(name, "proxy-")
-	})
+	for _, f := range h {
+		if !ofConnection(f.Name) && (named == nil || !named[strings.ToLower(f.Name)]) {
+			dst = append(dst, f)
+		}
+	}
+	return dst
+}
+
+// ofConnection reports whether a field has one of the names of perConnection, in any spelling, or begins with Proxy-.
+func ofConnection(name string) bool {
+	const proxy = "proxy-"
+	if len(name) >= len(proxy) && strings.EqualFold(name[:len(proxy)], proxy) {
+		return true
+	}
+	var lower [len("transfer-encoding")]byte // the longest of them; every field of every request comes here
+	if len(name) > len(lower) {
+		return false
+	}
+	for i := range len(name) {
+		b := name[i]
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower[i] = b
+	}
+	return perConnection[string(lower[:len(name)])]
 }
 
 // without returns a copy of h that lacks the fields whose name matches, with room for one more.

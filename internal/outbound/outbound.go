@@ -121,6 +121,7 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 	if invalid != nil {
 		return nil, refuse(invalid)
 	}
+	defer m.release()
 	if err := c.turns.take(ctx, r.Key); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, failed(CodeBusy, "Too many requests are under way, and none ended in the time allowed.")
