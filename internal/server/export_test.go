@@ -83,7 +83,7 @@ func MetricNames() []string {
 	return names
 }
 
-// GarbagePercent is the GOGC for so many bytes that are alive.
+// GarbagePercent is the GOGC for so many bytes that are alive, in a process that asks for so many a second.
 var GarbagePercent = garbagePercent
 
 // Unequal is what a move ends with.

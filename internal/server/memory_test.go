@@ -6,16 +6,18 @@ import (
 	"hookglass/internal/server"
 )
 
-// The less is alive, the rarer a collection, within bounds.
+// The less is alive, and the more a process asks for, the rarer a collection, within bounds.
 func TestGarbagePercent(t *testing.T) {
 	for _, c := range []struct {
 		alive uint64
+		rate  float64 // bytes a second
 		want  int
 	}{
-		{0, 300}, {10 << 20, 300}, {32 << 20, 200}, {64 << 20, 100}, {100 << 20, 64}, {400 << 20, 50},
+		{0, 0, 300}, {10 << 20, 0, 300}, {32 << 20, 0, 200}, {64 << 20, 0, 100}, {100 << 20, 0, 64}, {400 << 20, 0, 50},
+		{10 << 20, 10 << 20, 300}, {10 << 20, 40 << 20, 800}, {10 << 20, 1 << 30, 1280}, {100 << 20, 1 << 30, 128}, {400 << 20, 1 << 30, 50}, {0, 1 << 30, 4000},
 	} {
-		if got := server.GarbagePercent(c.alive); got != c.want {
-			t.Errorf("with %d MB alive: %d, want %d", c.alive>>20, got, c.want)
+		if got := server.GarbagePercent(c.alive, c.rate); got != c.want {
+			t.Errorf("with %d MB alive and %.0f MB a second: %d, want %d", c.alive>>20, c.rate/(1<<20), got, c.want)
 		}
 	}
 }
