@@ -68,7 +68,7 @@ type Forwarder struct {
 	ForwardConfig
 	db       *store.DB
 	freed    chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
-	settled  chan settled
+	settled  chan *settled
 	sending  sync.WaitGroup
 	looked   time.Time // the time of the last round by Now, and recalled that of the last recall by this machine; of Run's alone
 	recalled time.Time
@@ -94,7 +94,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan settled, unwritten),
+	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan *settled, unwritten),
 		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
 }
@@ -435,7 +435,7 @@ func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 
 // hand hands a delivery over to be written down and returns its place, so that the next need not wait for that.
 func (f *Forwarder) hand(s *settled) {
-	f.settled <- *s
+	f.settled <- s
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.direct {

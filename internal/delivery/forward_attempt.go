@@ -39,7 +39,7 @@ type Delayed func(bound time.Duration) time.Duration
 
 // buildForward makes the request that takes an event to a target. Its failure is final.
 func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time) (Request, *hookglass.Failure) {
-	r, err := Build(Order{Event: e, TargetURL: target, Proxied: proxied, At: now})
+	r, err := Build(Order{Event: e, TargetURL: target, Proxied: proxied, At: now, Unwarned: true})
 	if err != nil {
 		return r, &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The event can not be sent as a request."}
 	}

@@ -36,7 +36,7 @@ func withdrawn(a hookglass.ForwardAttempt) bool {
 func (f *Forwarder) settleAll(ctx context.Context) {
 	for first := range f.settled {
 		began := time.Now()
-		batch := []settled{first}
+		batch := []*settled{first}
 	gather:
 		for len(batch) < settleAtOnce {
 			select {
@@ -50,9 +50,9 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 			}
 		}
 		// All transactions take the rows in the same order, so that no two wait for each other.
-		slices.SortFunc(batch, func(a, b settled) int { return int(a.Num - b.Num) })
+		slices.SortFunc(batch, func(a, b *settled) int { return int(a.Num - b.Num) })
 		f.settle(ctx, batch)
-		if slices.ContainsFunc(batch, func(s settled) bool { return s.State == hookglass.ForwardPending }) {
+		if slices.ContainsFunc(batch, func(s *settled) bool { return s.State == hookglass.ForwardPending }) {
 			f.lookAgain() // it may be due already
 		}
 		fair.Rest(ctx, began)
@@ -61,7 +61,7 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 
 // settle writes a batch down. While the storage can not take it, it is tried again; a batch that it does not take for
 // another reason is tried one by one. What is left in the end is sent again when its lease is over.
-func (f *Forwarder) settle(ctx context.Context, batch []settled) {
+func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 	for began := time.Now(); ; {
 		patience := settleFor
 		if ctx.Err() != nil {
@@ -85,11 +85,11 @@ func (f *Forwarder) settle(ctx context.Context, batch []settled) {
 	}
 }
 
-func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
+func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	tx.MayBeLost() // what is lost with the machine is sent again, as when it stops between the answer and this
 	targets := map[int64]*streak{}
-	var kept []store.ClaimedForward
-	var outcomes []hookglass.Outcome
+	kept := make([]store.ClaimedForward, 0, len(batch))
+	outcomes := make([]hookglass.Outcome, 0, len(batch))
 	claimed := make([]store.ClaimedForward, len(batch))
 	for i := range batch {
 		claimed[i] = batch[i].ClaimedForward
@@ -98,8 +98,7 @@ func (f *Forwarder) write(tx *store.Tx, batch []settled) error {
 	if err != nil {
 		return err
 	}
-	for i := range batch {
-		s := &batch[i]
+	for i, s := range batch {
 		if !written[i] {
 			continue // another node has it, or it was deleted
 		}

@@ -178,9 +178,12 @@ const (
 	maxSecrets    = 100 // a cookie may have thousands of parts
 )
 
-// RedactHeaders returns a copy in which credentials are blotted out: fields that carry them by their name, and every
-// occurrence of a secret.
+// RedactHeaders returns headers in which credentials are blotted out: fields that carry them by their name, and every
+// occurrence of a secret. Where there can be none that is h itself, else a copy.
 func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
+	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return credential(f.Name) }) {
+		return h
+	}
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
 		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, secrets)}
@@ -218,10 +221,20 @@ func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
 
 // credential reports whether a field by this name holds a credential rather than a signature over the message.
 func credential(name string) bool {
-	name = strings.ToLower(name)
-	switch name {
-	case "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token":
-		return true
+	for _, whole := range credentials {
+		if len(name) == len(whole) && strings.EqualFold(name, whole) {
+			return true
+		}
 	}
-	return strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-password") || strings.HasSuffix(name, "-api-key")
+	for _, ending := range credentialEndings {
+		if n := len(name) - len(ending); n >= 0 && strings.EqualFold(name[n:], ending) {
+			return true
+		}
+	}
+	return false
 }
+
+var (
+	credentials       = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
+	credentialEndings = []string{"-token", "-secret", "-password", "-api-key"}
+)

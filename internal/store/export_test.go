@@ -174,3 +174,33 @@ func (db *DB) Listens() bool { return db.engine.(*postgresEngine).listener.Load(
 
 // TellFor changes how long an Update waits until others have heard. It is for PostgreSQL.
 func (db *DB) TellFor(limit time.Duration) { db.engine.(*postgresEngine).tellLimit = limit }
+
+// Unnested is what the database reads of rows that a statement is given: an integer, a text and a byte string each, any
+// of them nil.
+func (v *View) Unnested(rows [][]any) (read [][]any, err error) {
+	in := input{columns: []inputColumn{{"n", inputInteger}, {"t", inputText}, {"b", inputBytes}}, rows: rows}
+	from, args, err := in.from(v.dialect, "i")
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(v, func(scan func(...any) error) ([]any, error) {
+		var n sql.NullInt64
+		var t sql.NullString
+		var b []byte
+		var missing bool // a driver may read an empty byte string as nil
+		row := []any{nil, nil, nil}
+		if err := scan(&n, &t, &b, &missing); err != nil {
+			return nil, err
+		}
+		if n.Valid {
+			row[0] = n.Int64
+		}
+		if t.Valid {
+			row[1] = t.String
+		}
+		if !missing {
+			row[2] = string(b)
+		}
+		return row, nil
+	}, "SELECT n, t, b, b IS NULL FROM "+from, args...)
+}

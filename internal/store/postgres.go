@@ -128,6 +128,10 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		writeArrays(conn.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"hookglass"
 )
@@ -275,35 +274,4 @@ func encode(b []byte, message pgproto3.FrontendMessage) []byte {
 		panic("store: " + err.Error())
 	}
 	return longer
-}
-
-// The arguments of a statement, in PostgreSQL's binary format.
-
-func integer(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-
-func integers(ns []int64) []byte {
-	b := arrayOf(pgtype.Int8OID, len(ns), 12*len(ns))
-	for _, n := range ns {
-		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
-	}
-	return b
-}
-
-func texts(all []string) []byte {
-	b := arrayOf(pgtype.TextOID, len(all), 16*len(all))
-	for _, s := range all {
-		b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
-		b = append(b, s...)
-	}
-	return b
-}
-
-// arrayOf is the head of an array that is not empty and without NULL.
-func arrayOf(element uint32, count, room int) []byte {
-	b := make([]byte, 0, 20+room)
-	for _, n := range []uint32{1, 0, element, uint32(count), 1} { // dimensions, flags, type, length, first index
-		b = binary.BigEndian.AppendUint32(b, n)
-	}
-	return b
 }

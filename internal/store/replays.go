@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"hookglass"
 )
@@ -27,7 +28,7 @@ func scanReplay(scan func(...any) error) (*hookglass.Replay, error) {
 	return r, nil
 }
 
-// exchange and answered return copies whose header values went through change: JSON holds text, and headers any bytes.
+// exchange and answered return copies whose headers went through change: JSON holds text, and headers any bytes.
 func exchange(r *hookglass.SentRequest, change func(string) string) *hookglass.SentRequest {
 	if r == nil {
 		return nil
@@ -46,10 +47,21 @@ func answered(r *hookglass.TargetResponse, change func(string) string) *hookglas
 	return &changed
 }
 
+// values is h with each name and value changed, never nil: h itself where none changes, as with most.
 func values(h hookglass.Headers, change func(string) string) hookglass.Headers {
-	changed := make(hookglass.Headers, len(h))
+	if h == nil {
+		return hookglass.Headers{}
+	}
+	changed := h
 	for i, f := range h {
-		changed[i] = hookglass.Header{Name: change(f.Name), Value: change(f.Value)}
+		now := hookglass.Header{Name: change(f.Name), Value: change(f.Value)}
+		if now == f {
+			continue
+		}
+		if &changed[0] == &h[0] {
+			changed = slices.Clone(h)
+		}
+		changed[i] = now
 	}
 	return changed
 }

@@ -38,7 +38,7 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 		arrays := make([]string, len(in.columns))
 		for i, c := range in.columns {
 			arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, c.kind)
-			args = append(args, in.array(i))
+			args = append(args, inputArray{in, i})
 		}
 		return "unnest(" + strings.Join(arrays, ", ") + ") AS " + name + " (" + strings.Join(names, ", ") + ")", args, nil
 	}
@@ -88,38 +88,6 @@ func (in input) lookup(d dialect, columns ...string) (conditions string) {
 		conditions += fmt.Sprintf(" AND %s = ANY($%d)", column, i+1)
 	}
 	return conditions
-}
-
-// array is a column as the driver takes it for an array.
-func (in input) array(column int) any {
-	switch in.columns[column].kind {
-	case inputInteger:
-		all := make([]*int64, len(in.rows))
-		for i, row := range in.rows {
-			switch v := row[column].(type) {
-			case int64:
-				all[i] = &v
-			case int:
-				n := int64(v)
-				all[i] = &n
-			}
-		}
-		return all
-	case inputText:
-		all := make([]*string, len(in.rows))
-		for i, row := range in.rows {
-			if v, ok := row[column].(string); ok {
-				all[i] = &v
-			}
-		}
-		return all
-	default:
-		all := make([][]byte, len(in.rows))
-		for i, row := range in.rows {
-			all[i], _ = row[column].([]byte)
-		}
-		return all
-	}
 }
 
 // insert stores the rows in a table with columns of the same names.
