@@ -143,7 +143,7 @@ func (h Headers) Has(name string) bool {
 func (h Headers) Values(name string) []string {
 	var values []string
 	for i := range h {
-		if strings.EqualFold(h[i].Name, name) {
+		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
 			values = append(values, h[i].Value)
 		}
 	}

@@ -1,8 +1,6 @@
 package action
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
@@ -33,16 +31,16 @@ const (
 	shortText = 64
 )
 
-// add makes the parts of a secret known. A short secret has none: its halves are anybody's words.
-func (f *fragments) add(secret string) {
+// add makes the parts of a secret known, whose codings may be known already. A short secret has none: its halves are
+// anybody's words.
+func (f *fragments) add(secret string, coded *codings) {
 	if len(secret) < 2*window || f.size > 4*maxFragments {
 		return
 	}
-	f.spellings = append(f.spellings, secret, hex.EncodeToString([]byte(secret)))
-	for before := range 3 {
-		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret...))
-		f.spellings = append(f.spellings, text[(before*8+5)/6:(before+len(secret))*8/6])
+	if coded == nil {
+		coded = codingsOf(secret)
 	}
+	f.spellings = append(append(f.spellings, secret, coded.hex), coded.cores[:]...)
 	f.size += 7 * len(secret)
 	f.index = sync.OnceValue(func() *windows { return indexWindows(f.spellings) })
 }

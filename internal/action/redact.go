@@ -78,7 +78,7 @@ func (r *Redactor) size() (n int) {
 func hide(masks []Mask, often bool) *hiddenValues {
 	h := &hiddenValues{often: often}
 	h.fragments.often = often
-	known := map[string]bool{}
+	known := make(map[string]bool, 16*len(masks))
 	// Of many, parts and rarer spellings of the shortest are found: they are passwords and keys.
 	masks = slices.SortedStableFunc(slices.Values(masks), func(a, b Mask) int { return len(a.Value) - len(b.Value) })
 	for _, m := range masks {
@@ -90,9 +90,10 @@ func hide(masks []Mask, often bool) *hiddenValues {
 		case len(m.Value) < shortSecret:
 			h.words = append(h.words, m)
 		default:
-			forms := []string{m.Value, inJSON(m.Value)}
+			forms, coded := []string{m.Value, inJSON(m.Value)}, (*codings)(nil)
 			if h.size < maxForms {
-				forms = formsOf(m.Value)
+				coded = codingsOf(m.Value)
+				forms = formsOf(m.Value, coded)
 			}
 			for _, form := range forms {
 				if !known[form] {
@@ -101,7 +102,7 @@ func hide(masks []Mask, often bool) *hiddenValues {
 					h.size += len(form)
 				}
 			}
-			h.fragments.add(m.Value)
+			h.fragments.add(m.Value, coded)
 		}
 	}
 	slices.SortStableFunc(h.forms, func(a, b Mask) int { return len(b.Value) - len(a.Value) })
@@ -162,26 +163,44 @@ func Preview(names []string) (secret func(name string) (string, bool), masks []M
 // HTML's forms.
 var unescapedMarks = []string{"~", "~!*'()", "~!*'();,/?:@&=+$#", "~/", "*"}
 
-// formsOf are the spellings of a value that are looked for.
-func formsOf(value string) []string {
-	urls := []string{url.PathEscape(value)}
+// formsOf are the spellings of a value that are looked for. Most values look the same in most of them.
+func formsOf(value string, coded *codings) []string {
+	forms := make([]string, 0, 40)
+	add := func(form string) {
+		if len(form) >= shortSecret && !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	add(value)
+	add(html.EscapeString(value))
+	add(url.PathEscape(value))
+	add(lowerEscapes(url.PathEscape(value)))
 	for _, marks := range unescapedMarks {
 		encoded := percentEncoded(value, marks)
-		urls = append(urls, encoded, strings.ReplaceAll(encoded, "%20", "+"))
-	}
-	forms := []string{value, html.EscapeString(value)}
-	for _, f := range urls {
-		forms = append(forms, f, lowerEscapes(f))
+		plus := strings.ReplaceAll(encoded, "%20", "+")
+		add(encoded)
+		add(lowerEscapes(encoded))
+		add(plus)
+		add(lowerEscapes(plus))
 	}
 	inner := inJSON(value)
-	forms = append(forms, inner, strings.ReplaceAll(inner, "/", `\/`))
+	add(inner)
+	add(strings.ReplaceAll(inner, "/", `\/`))
 	if other, err := json.Marshal(value); err == nil { // with <, > and & escaped
-		forms = append(forms, string(other[1:len(other)-1]))
+		add(string(other[1 : len(other)-1]))
 	}
-	digits := hex.EncodeToString([]byte(value))
-	forms = append(forms, digits, strings.ToUpper(digits))
-	forms = append(forms, base64Of(value)...)
-	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < shortSecret })
+	add(coded.hex)
+	add(strings.ToUpper(coded.hex))
+	for _, text := range coded.base64 {
+		add(text)
+	}
+	for _, core := range coded.cores {
+		if len(core) > shortSecret {
+			add(core)
+			add(inURL.Replace(core))
+		}
+	}
+	return forms
 }
 
 // inJSON is how a string of JSON writes a value.
@@ -190,26 +209,37 @@ func inJSON(value string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// base64Of are the texts by which a value shows in base64, alone and wherever it stands in what is encoded, as in Basic
-// credentials behind a user's name.
-func base64Of(value string) []string {
-	var forms []string
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-		forms = append(forms, enc.EncodeToString([]byte(value)), enc.WithPadding(base64.NoPadding).EncodeToString([]byte(value)))
-		for before := range 3 {
-			text := enc.EncodeToString(append(make([]byte, before), value...))
-			first := (before*8 + 5) / 6            // characters that the bytes before it reach into
-			whole := (before + len(value)) * 8 / 6 // characters that nothing behind it reaches into
-			if core := text[first:whole]; len(core) > shortSecret {
-				forms = append(forms, core)
-			}
+// codings are how a value shows in encodings that leave nothing of it as it is.
+type codings struct {
+	hex    string
+	base64 []string  // alone, in both alphabets, with padding and without
+	cores  [3]string // in base64 wherever it stands in what is encoded, as in Basic credentials behind a user's name
+}
+
+// inURL writes base64 in the alphabet of URLs (RFC 4648, section 5).
+var inURL = strings.NewReplacer("+", "-", "/", "_")
+
+func codingsOf(value string) *codings {
+	c := &codings{hex: hex.EncodeToString([]byte(value))}
+	padded := append(make([]byte, len(c.cores)-1, len(c.cores)-1+len(value)), value...)
+	for before := range c.cores {
+		text := base64.StdEncoding.EncodeToString(padded[len(c.cores)-1-before:])
+		first := (before*8 + 5) / 6            // characters that the bytes before it reach into
+		whole := (before + len(value)) * 8 / 6 // characters that nothing behind it reaches into
+		c.cores[before] = text[first:whole]
+		if before == 0 {
+			plain := strings.TrimRight(text, "=")
+			c.base64 = []string{text, plain, inURL.Replace(text), inURL.Replace(plain)}
 		}
 	}
-	return forms
+	return c
 }
 
 // lowerEscapes spells percent-encoding in lower case.
 func lowerEscapes(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
 		if b[i] == '%' {

@@ -175,6 +175,9 @@ func (f *filler) value(name string) filling {
 	return filling{}
 }
 
+// unescaped reads a token of a pointer (RFC 6901, section 4).
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+
 // member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON, with its
 // members in their order. The body of a form answers to the names of its fields.
 func (f *filler) member(pointer string) filling {
@@ -186,7 +189,7 @@ func (f *filler) member(pointer string) filling {
 	}
 	at := f.body
 	for token := range strings.SplitSeq(pointer[1:], "/") {
-		if at = at.member(strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); at == nil {
+		if at = at.member(unescaped.Replace(token)); at == nil {
 			return filling{}
 		}
 	}

@@ -124,6 +124,9 @@ func beginning(body []byte) (text string, cut bool) {
 // askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, up to the longest that is honoured. What
 // can not be read asks for nothing.
 func askedFor(value string, now time.Time) time.Duration {
+	if value == "" { // as most
+		return 0
+	}
 	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
 	switch {
 	case err == nil:

@@ -148,8 +148,8 @@ var written = func() chan struct{} {
 	return done
 }()
 
-// send writes a request. What is larger than atOnce is written while the answer is read: a target may answer, and close,
-// before it has read everything. What fails shows in the answer that does not come.
+// send writes a request. What is larger than atOnce is written while the answer is read: a target may answer, and
+// close, before it has read everything. What fails shows in the answer that does not come.
 func (l *line) send(m message) *sending {
 	if len(m.head) <= atOnce && len(m.body) == 0 {
 		_, err := l.stream.Write(m.head)

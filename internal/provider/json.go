@@ -244,6 +244,9 @@ func parseJSON(body []byte) value {
 	return value(body[i:])
 }
 
+// unescaped reads a token of a pointer (RFC 6901, section 4).
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+
 // tokens splits a pointer of RFC 6901.
 func tokens(pointer string) []string {
 	if pointer == "" {
@@ -251,7 +254,7 @@ func tokens(pointer string) []string {
 	}
 	parts := strings.Split(pointer[1:], "/")
 	for i, p := range parts {
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(p)
+		parts[i] = unescaped.Replace(p)
 	}
 	return parts
 }

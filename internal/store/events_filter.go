@@ -89,11 +89,13 @@ func encodeTags(tags []string) any {
 	return b.String()
 }
 
+var tagEscaper = strings.NewReplacer(`\"`, `\u0022`, `\\`, `\u005c`, `,`, `\u002c`)
+
 // encodeTag makes a JSON string in which a quote stands at the ends alone and there is no comma, so that a tag can be
 // looked for as text.
 func encodeTag(tag string) string {
 	text, _ := json.Marshal(tag) // of a string it never fails
-	inner := strings.NewReplacer(`\"`, `\u0022`, `\\`, `\u005c`, `,`, `\u002c`).Replace(string(text[1 : len(text)-1]))
+	inner := tagEscaper.Replace(string(text[1 : len(text)-1]))
 	return `"` + inner + `"`
 }
 
