@@ -78,7 +78,10 @@ func (r *Redactor) size() (n int) {
 func hide(masks []Mask, often bool) *hiddenValues {
 	h := &hiddenValues{often: often}
 	h.fragments.often = often
-	known := make(map[string]bool, 16*len(masks))
+	var known map[string]bool // across masks
+	if len(masks) > 1 {
+		known = make(map[string]bool, 16*len(masks))
+	}
 	// Of many, parts and rarer spellings of the shortest are found: they are passwords and keys.
 	masks = slices.SortedStableFunc(slices.Values(masks), func(a, b Mask) int { return len(a.Value) - len(b.Value) })
 	for _, m := range masks {
@@ -96,11 +99,14 @@ func hide(masks []Mask, often bool) *hiddenValues {
 				forms = formsOf(m.Value, coded)
 			}
 			for _, form := range forms {
-				if !known[form] {
-					known[form] = true
-					h.forms = append(h.forms, Mask{form, m.Shown})
-					h.size += len(form)
+				if known[form] {
+					continue
 				}
+				if known != nil {
+					known[form] = true
+				}
+				h.forms = append(h.forms, Mask{form, m.Shown})
+				h.size += len(form)
 			}
 			h.fragments.add(m.Value, coded)
 		}
