@@ -22,3 +22,21 @@ func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, 
 
 // Away is how long a listener was without a connection.
 func Away(lost time.Time, gaps []api.Gap) time.Duration { return away(lost, gaps) }
+
+// Memory holds the events that were seen last.
+type Memory struct{ *memory }
+
+// NewMemory returns one that holds so many.
+func NewMemory(limit int) Memory { return Memory{newMemory(limit)} }
+
+// See notes an event that is settled at once, and reports whether it is new.
+func (m Memory) See(id string) bool {
+	s, fresh := m.note(id)
+	if fresh {
+		close(s.done)
+	}
+	return fresh
+}
+
+// Forget makes an event new again.
+func (m Memory) Forget(id string) { m.forget(id) }

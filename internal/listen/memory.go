@@ -2,6 +2,7 @@ package listen
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -43,9 +44,15 @@ func (m *memory) note(id string) (s *sight, fresh bool) {
 
 // forget makes an event new again: it was seen, and left for later.
 func (m *memory) forget(id string) {
+	if m.byID[id] == nil {
+		return
+	}
 	delete(m.byID, id)
-	if n := len(m.order) - 1; n >= 0 && m.order[n] == id {
-		m.order = m.order[:n]
+	for i := len(m.order) - 1; i >= 0; i-- { // most often it is the last
+		if m.order[i] == id {
+			m.order = slices.Delete(m.order, i, i+1)
+			return
+		}
 	}
 }
 
