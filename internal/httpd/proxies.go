@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -39,10 +40,10 @@ func (p Proxies) Origin(peer netip.Addr, host, scheme string, values func(name s
 		return o
 	}
 	fwdHost, fwdProto := "", ""
-	if hops := elements(values("X-Forwarded-For")); len(hops) > 0 {
+	if hops := words(values("X-Forwarded-For")); len(hops) > 0 {
 		back := p.walk(&o, hops)
-		fwdHost = fromRight(elements(values("X-Forwarded-Host")), back)
-		fwdProto = fromRight(elements(values("X-Forwarded-Proto")), back)
+		fwdHost = fromRight(words(values("X-Forwarded-Host")), back)
+		fwdProto = fromRight(words(values("X-Forwarded-Proto")), back)
 	} else if forwarded := elements(values("Forwarded")); len(forwarded) > 0 {
 		hops := make([]string, len(forwarded))
 		for i, e := range forwarded {
@@ -51,8 +52,8 @@ func (p Proxies) Origin(peer netip.Addr, host, scheme string, values func(name s
 		e := fromRight(forwarded, p.walk(&o, hops))
 		fwdHost, fwdProto = parameter(e, "host"), parameter(e, "proto")
 	} else {
-		fwdHost = fromRight(elements(values("X-Forwarded-Host")), 0)
-		fwdProto = fromRight(elements(values("X-Forwarded-Proto")), 0)
+		fwdHost = fromRight(words(values("X-Forwarded-Host")), 0)
+		fwdProto = fromRight(words(values("X-Forwarded-Proto")), 0)
 	}
 	if validHost(fwdHost) {
 		o.Host = fwdHost
@@ -91,37 +92,47 @@ func hopAddr(s string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// words returns the members of the X-Forwarded fields, in order. A quote means nothing in them.
+func words(values []string) []string {
+	var all []string
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.Trim(part, " \t"); part != "" {
+				all = append(all, part)
+			}
+		}
+	}
+	return all
+}
+
 // elements returns the members of a list-valued field, in order (RFC 9110, section 5.6.1). A comma in a quoted
 // string separates nothing.
 func elements(values []string) []string {
 	var all []string
 	for _, v := range values {
-		all = splitUnquoted(all, v, ',')
+		all = append(all, splitUnquoted(v, ',')...)
 	}
 	return all
 }
 
-func splitUnquoted(dst []string, s string, sep byte) []string {
-	quoted, from := false, 0
-	for i := 0; i <= len(s); i++ {
-		if i == len(s) || s[i] == sep && !quoted {
-			if part := strings.Trim(s[from:i], " \t"); part != "" {
-				dst = append(dst, part)
-			}
-			from = i + 1
-			continue
-		}
+// splitUnquoted reads from the right: a quote that a sender leaves open must not swallow what proxies append.
+func splitUnquoted(s string, sep byte) (parts []string) {
+	quoted, end := false, len(s)
+	for i := len(s) - 1; i >= -1; i-- {
 		switch {
+		case i < 0 || s[i] == sep && !quoted:
+			if part := strings.Trim(s[i+1:end], " \t"); part != "" {
+				parts = append(parts, part)
+			}
+			end = i
 		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == '\\' && quoted:
-			i++
-			if i == len(s) {
-				return dst // the string never ends: nothing of it can be told
+			if escapes := i - len(strings.TrimRight(s[:i], `\`)); escapes%2 == 0 {
+				quoted = !quoted
 			}
 		}
 	}
-	return dst
+	slices.Reverse(parts)
+	return parts
 }
 
 // fromRight returns the element so many places from the right, the leftmost when there are fewer.
@@ -134,7 +145,7 @@ func fromRight(elements []string, back int) string {
 
 // parameter returns the value of a parameter of one element of Forwarded (RFC 7239, section 4).
 func parameter(element, name string) string {
-	for _, pair := range splitUnquoted(nil, element, ';') {
+	for _, pair := range splitUnquoted(element, ';') {
 		if k, v, ok := strings.Cut(pair, "="); ok && strings.EqualFold(k, name) {
 			if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
 				v = strings.ReplaceAll(v[1:len(v)-1], `\`, "")
