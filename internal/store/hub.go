@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Topics of announcements.
+// Topics of announcements. None has a space: they travel between nodes as words.
 const (
 	// TopicEndpoints: an endpoint, its settings or its configs changed.
 	TopicEndpoints = "endpoints"
@@ -23,7 +23,7 @@ const (
 )
 
 // TopicTasks is the topic of tasks of a kind that may be due.
-func TopicTasks(kind TaskKind) string { return "tasks " + string(kind) }
+func TopicTasks(kind TaskKind) string { return "tasks-" + string(kind) }
 
 // TopicEvents is the topic of events captured, changed or deleted at one endpoint.
 func TopicEvents(endpointNum int64) string { return "e" + strconv.FormatInt(endpointNum, 10) }

@@ -123,3 +123,29 @@ func TestWhatIsSetIsHeardWhenWhoSetItIsGone(t *testing.T) {
 		}
 	}
 }
+
+// Topics travel between nodes as words of one text.
+func TestEveryTopicIsHeardByOtherNodes(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	node, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
+	listening(t, node, other)
+	for _, topic := range []string{
+		store.TopicEndpoints, store.TopicJobs, store.TopicForwards, store.TopicNotifications, store.TopicSecrets, store.TopicTokens, store.TopicFlows,
+		store.TopicTasks(store.TaskActions), store.TopicEvents(1), store.TopicAccount(1), store.TopicTunnel(1), store.TopicCommands(1), store.TopicFlow(1),
+	} {
+		heard := other.Listen(topic)
+		defer heard.Close()
+		err := node.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			tx.Announce(topic)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-heard.C:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%q was not heard", topic)
+		}
+	}
+}
