@@ -222,7 +222,7 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 	hook := origin + "/hooks/" + string(e.ID)
 	out := provider.Outgoing{Method: r.Method, URL: hook + r.Path, Headers: r.Headers, Body: r.Body}
 	if r.Provider != "" {
-		if out, err = sample(r, hook, configs, now); err != nil {
+		if out, err = sample(r, hook, configs, s.db.Stamp(now)); err != nil { // by the clock that judges it
 			return "", err
 		}
 	}

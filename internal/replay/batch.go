@@ -305,7 +305,7 @@ func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, 
 	if err := b.Options.Permitted(src.entitlements); err != nil {
 		return made, err
 	}
-	return s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, time.Now()))
+	return s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, s.db.Now()))
 }
 
 // attempted says what came of an event that was sent.

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"hookglass/internal/provider"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
 )
 
 func (b *bench) newBatch(change func(*replay.BatchRequest)) hookglass.ReplayBatch {
@@ -363,4 +365,15 @@ func TestWhatABatchMayNotBe(t *testing.T) {
 		_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: "http://10.0.0.1"})
 		wantCode(t, err, hookglass.CodeTargetNotAllowed)
 	})
+}
+
+// What nodes write down for one another goes by the database's clock (decision 0025).
+func TestABatchGoesByTheDatabasesClock(t *testing.T) {
+	ahead := func() time.Time { return time.Now().Add(time.Hour) }
+	b := newBench(t, storetest.Open(t, store.Config{Path: filepath.Join(t.TempDir(), "hookglass.db"), Clock: ahead}))
+	e := b.capture("POST", "", "x")
+	b.work(b.newBatch(nil).ID)
+	if all := b.history(e, 0, 1); len(all) != 1 || all[0].At.Sub(b.db.Now()).Abs() > time.Minute {
+		t.Errorf("replayed at %v, which is %v", all[0].At, b.db.Now())
+	}
 }

@@ -75,11 +75,12 @@ func (a *app) feedOf(r *http.Request, v visitor, filter activity.Filter, endpoin
 	f.Now, f.Names = time.Now(), make(map[hookglass.EndpointID]string)
 	since, err := time.Parse(time.RFC3339, filter.Since)
 	if err != nil {
-		span, err := hookglass.ParseWindow(filter.Since, "", f.Now)
+		now := a.DB.Now()
+		span, err := hookglass.ParseWindow(filter.Since, "", now)
 		if err != nil {
 			return f, hookglass.Invalid("since", "must be a number and m, h or d, such as 24h, or a time such as 2026-11-20T10:00:00Z")
 		}
-		since = f.Now.Add(span.From.Sub(span.To))
+		since = now.Add(span.From.Sub(span.To))
 	}
 	if f.Limit, err = strconv.Atoi(filter.Limit); err != nil || f.Limit < 1 || f.Limit > maxFeed {
 		return f, hookglass.Invalid("limit", "must be 1 to %d", maxFeed)

@@ -99,7 +99,7 @@ func (a *app) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := query.Filter{Q: r.FormValue("q")}.Parse(time.Now())
+	q, err := query.Filter{Q: r.FormValue("q")}.Parse(a.DB.Now())
 	if err != nil {
 		return err
 	}

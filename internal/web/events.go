@@ -74,7 +74,7 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience ti
 	if err != nil {
 		return l, err
 	}
-	filter, err := query.Filter{Q: l.Query}.Parse(l.Now)
+	filter, err := query.Filter{Q: l.Query}.Parse(a.DB.Now())
 	if faults := faultsOf(err); faults != nil {
 		l.Fault = "The query can not be read " + faults[0].Message + "."
 		return l, nil

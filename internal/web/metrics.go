@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -59,7 +58,7 @@ func (a *app) metricsFigures(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p metrics.Part, err error) {
 	asked := window(r)
-	span, err := hookglass.ParseWindow(asked, r.URL.Query().Get("step"), time.Now())
+	span, err := hookglass.ParseWindow(asked, r.URL.Query().Get("step"), a.DB.Now())
 	if err != nil {
 		return p, err
 	}

@@ -57,8 +57,12 @@ func newSite(t *testing.T) *site { return newSiteWith(t, func(*web.Deps) {}) }
 
 func newSiteWith(t *testing.T, change func(*web.Deps)) *site {
 	t.Helper()
+	return newSiteOn(t, storetest.SQLite(t), change)
+}
+
+func newSiteOn(t *testing.T, db *store.DB, change func(*web.Deps)) *site {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	db := storetest.SQLite(t)
 	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
 	if err != nil {
 		t.Fatal(err)

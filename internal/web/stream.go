@@ -32,7 +32,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 	if s.at, err = place(after); err != nil {
 		return err
 	}
-	if s.filter, err = (query.Filter{Q: r.FormValue("q")}).Parse(time.Now()); err != nil {
+	if s.filter, err = (query.Filter{Q: r.FormValue("q")}).Parse(a.DB.Now()); err != nil {
 		return err
 	}
 	v, e, err := a.open(r)
