@@ -83,6 +83,44 @@ func TestKeywordMatchStaysUntilTenQuietMinutes(t *testing.T) {
 	})
 }
 
+// Actions of several events run at the same time, and some wait to be tried again: an alert reads no event before all
+// that may hide it has run, whichever of them is due first.
+func TestKeywordMatchWaitsForActions(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("refund"), Field: ptr("body")})
+		hidden := y.captureFor("refund", store.TaskActions)
+		y.captureFor("something else", store.TaskActions)
+		var running []store.Task
+		y.update(func(tx *store.Tx) (err error) {
+			running, err = tx.ClaimTasks(store.TaskActions, y.ep.Num, 1, time.Minute)
+			return err
+		})
+		if len(running) != 1 || running[0].EventSeq != hidden.Seq {
+			t.Fatalf("%+v is running, want the first", running)
+		}
+		y.want("the actions of the first are running", a, hookglass.AlertOK, 0)
+		y.update(func(tx *store.Tx) error { return tx.DeferTask(running[0], time.Second) })
+		y.want("they will be tried again", a, hookglass.AlertOK, 0)
+		y.update(func(tx *store.Tx) error {
+			if err := tx.SetIgnored(string(y.ep.ID), string(hidden.ID), "noise"); err != nil {
+				return err
+			}
+			return tx.EndTasks(running)
+		})
+		y.want("they have hidden it", a, hookglass.AlertOK, 0)
+		y.capture("refund")
+		y.want("another waits for the second", a, hookglass.AlertOK, 0)
+		y.update(func(tx *store.Tx) error {
+			rest, err := tx.ClaimTasks(store.TaskActions, y.ep.Num, 2, time.Minute)
+			if err != nil {
+				return err
+			}
+			return tx.EndTasks(rest)
+		})
+		y.want("none waits", a, hookglass.AlertTriggered, 1)
+	})
+}
+
 func TestVolumeSpikeIsMoreThanBeforeAndMoreThanAFew(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})

@@ -85,6 +85,17 @@ func (y *yard) capture(body string) *hookglass.Event { y.t.Helper(); return y.ca
 
 func (y *yard) captureWith(headers hookglass.Headers, body string) *hookglass.Event {
 	y.t.Helper()
+	return y.captureAll(headers, body, store.Work{})
+}
+
+// captureFor stores an event with tasks.
+func (y *yard) captureFor(body string, tasks ...store.TaskKind) *hookglass.Event {
+	y.t.Helper()
+	return y.captureAll(nil, body, store.Work{Tasks: tasks})
+}
+
+func (y *yard) captureAll(headers hookglass.Headers, body string, follow store.Work) *hookglass.Event {
+	y.t.Helper()
 	now := y.clock.now().UTC().Truncate(time.Microsecond)
 	e := &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: y.ep.Num, EndpointID: y.ep.ID, Type: hookglass.EventWebhook, ReceivedAt: now,
@@ -92,7 +103,7 @@ func (y *yard) captureWith(headers hookglass.Headers, body string) *hookglass.Ev
 		SignatureStatus: hookglass.SignatureUnchecked,
 		Payload:         &hookglass.Payload{Headers: append(hookglass.Headers{{Name: "X-Canary", Value: "blue"}}, headers...), Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
 	}
-	must(y.t, y.db.Capture(y.t.Context(), y.who.Account, e))
+	must(y.t, y.db.CaptureWith(y.t.Context(), y.who.Account, e, follow))
 	return e
 }
 

@@ -319,7 +319,11 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	if err != nil {
 		return nil, 0, err
 	}
-	waiting, err := queryAll(v, scanNum, "SELECT event FROM event_tasks WHERE kind = $1 AND endpoint = $2 ORDER BY due_at, num LIMIT 1", string(TaskActions), endpointNum)
+	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind it.
+	// None is due before its event arrived, so that few are looked at where many wait.
+	var waiting int64
+	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3",
+		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64)}, &waiting)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -331,7 +335,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	}
 	upTo = after
 	for _, e := range found {
-		if len(waiting) > 0 && e.Seq >= waiting[0] && v.Now.Sub(e.ReceivedAt) < settling {
+		if e.Seq >= waiting && v.Now.Sub(e.ReceivedAt) < settling {
 			break
 		}
 		if upTo = e.Seq; e.Ignored == "" {
