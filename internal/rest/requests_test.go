@@ -303,6 +303,16 @@ func TestDestroyAllKeepsWhatIsOutsideItsBounds(t *testing.T) {
 		for _, empty := range []string{"before=", "after=", "after", "before=2026-01-01T00:00:00Z&before="} {
 			s.wantError(422, "validation_failed", "DELETE", base+"/destroy_all?"+empty, "")
 		}
+		// Nor is one that can not be decoded, or whose name hides behind a semicolon.
+		for query, field := range map[string]string{
+			"before=%": "before", "after=2026-01-01T00:00:00%2": "after", "bef%zzore=2026-01-01": "query", "%": "query",
+			"befor=2026-01-01;x": "befor", "before=2020-01-01;after=2019-01-01": "before", "%ff=%": "query",
+		} {
+			var refused api.Error
+			if s.want(422, "DELETE", base+"/destroy_all?"+query, "", &refused); refused.Details[0].Field != field {
+				t.Errorf("%s: %+v", query, refused)
+			}
+		}
 		s.want(200, "DELETE", base+"/destroy_all?after="+at.Format(time.RFC3339)+"&before="+at.Add(3*time.Minute).Format(time.RFC3339), "", &gone)
 		if left := s.list(base); gone.Data.Deleted != 2 || !slices.Equal(ids(left), []string{all[4], all[3], all[0]}) {
 			t.Errorf("%d were deleted and %v are left", gone.Data.Deleted, ids(left))

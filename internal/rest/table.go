@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -198,7 +199,7 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 		hop := &huma.Operation{
 			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.text,
 			Tags: []string{op.tag}, DefaultStatus: max(op.status, http.StatusOK), Responses: op.responses(media),
-			Security: op.security(), Middlewares: huma.Middlewares{addressed, admit, named[In]}, RejectUnknownQueryParameters: op.strict,
+			Security: op.security(), Middlewares: huma.Middlewares{addressed, admit, named[In], readable[In](t)}, RejectUnknownQueryParameters: op.strict,
 		}
 		if i > 0 {
 			hop.OperationID += "-" + strconv.Itoa(i+1)
@@ -235,6 +236,34 @@ func named[In any](hc huma.Context, next func(huma.Context)) {
 		}
 	}
 	next(hc)
+}
+
+// readable refuses a query that is not percent-encoded as it says, where the operation has parameters. The framework
+// takes what it can not decode for a parameter that was left out, and a bound that is left out means everything.
+func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
+	takes := slices.ContainsFunc(reflect.VisibleFields(reflect.TypeFor[In]()), func(f reflect.StructField) bool { return f.Tag.Get("query") != "" })
+	return func(hc huma.Context, next func(huma.Context)) {
+		if !takes {
+			next(hc)
+			return
+		}
+		r, w := humago.Unwrap(hc)
+		// A semicolon is a character as any other (WHATWG URL, section 5.1); net/url leaves out what has one.
+		r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
+		for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+			if _, err := url.QueryUnescape(pair); err == nil {
+				continue
+			}
+			name, _, _ := strings.Cut(pair, "=")
+			field, err := url.QueryUnescape(name)
+			if err != nil || !utf8.ValidString(field) {
+				field = "query"
+			}
+			httpd.WriteError(w, r, t.told(hc.Context(), hookglass.Invalid(field, "has a percent sign that is not followed by two hexadecimal digits")))
+			return
+		}
+		next(hc)
+	}
 }
 
 func (t *table) find(method, path string) *huma.Operation {
