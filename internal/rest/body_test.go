@@ -104,6 +104,18 @@ func TestABodyIsJSONOfABoundedSize(t *testing.T) {
 				t.Errorf("%q: %d %s, want %d", media, res.StatusCode, text, status)
 			}
 		}
+		for coding, status := range map[string]int{"identity": 201, "gzip": 415, "br, gzip": 415} {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/endpoints", strings.NewReader(`{"endpoint":{"name":"a"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			req.Header.Set("Content-Encoding", coding)
+			res, text := s.do(req)
+			if accepted := res.Header.Get("Accept-Encoding"); res.StatusCode != status || status == 415 && accepted != "identity" {
+				t.Errorf("%s: %d %s, accepted are %q", coding, res.StatusCode, text, accepted)
+			}
+		}
 		const limit = 2 << 20
 		body := func(size int) string {
 			frame := `{"endpoint":{"name":"a"}}`
