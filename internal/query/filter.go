@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -21,7 +22,8 @@ type Filter struct {
 // Ignored events are left out unless Ignored, or an is: in Q where Ignored is not given, asks for them.
 func (f Filter) Parse(now time.Time) (Query, error) {
 	q, err := Parse(f.Q, now)
-	if err != nil {
+	var inQ *hookglass.Error
+	if err != nil && !errors.As(err, &inQ) {
 		return Query{}, err
 	}
 	var faults []hookglass.FieldError
@@ -67,6 +69,11 @@ func (f Filter) Parse(now time.Time) (Query, error) {
 	case "any":
 	default:
 		faults = append(faults, hookglass.FieldError{Field: "ignored", Message: "must be false, true or any"})
+	}
+	if inQ != nil {
+		refused := hookglass.InvalidFields(append(inQ.Details, faults...))
+		refused.Extra = inQ.Extra
+		return Query{}, refused
 	}
 	if err := hookglass.InvalidFields(faults); err != nil {
 		return Query{}, err

@@ -49,7 +49,7 @@ func TestFilters(t *testing.T) {
 func TestEveryBadFilterIsNamed(t *testing.T) {
 	long := strings.Repeat("x", query.MaxLength+1)
 	_, err := query.Filter{
-		Type: "fax", Method: "BREW", Provider: long, SignatureStatus: "maybe", Status: "200 OK", Before: "x", After: "tomorrow", Ignored: "no",
+		Type: "fax", Method: "BREW", Provider: long, SignatureStatus: "maybe", Status: "200 OK", Before: "x", After: "tomorrow", Ignored: "no", Q: `a "b`,
 	}.Parse(now)
 	var e *hookglass.Error
 	if !errors.As(err, &e) || e.Code != hookglass.CodeValidationFailed {
@@ -58,12 +58,15 @@ func TestEveryBadFilterIsNamed(t *testing.T) {
 	var fields []string
 	for _, d := range e.Details {
 		fields = append(fields, d.Field)
-		if !strings.HasPrefix(d.Message, "must be ") && !strings.HasPrefix(d.Message, "may have ") {
+		if d.Field != "q" && !strings.HasPrefix(d.Message, "must be ") && !strings.HasPrefix(d.Message, "may have ") {
 			t.Errorf("%s %s", d.Field, d.Message)
 		}
 	}
-	if got := strings.Join(fields, " "); got != "type method provider signature_status status before after ignored" {
+	if got := strings.Join(fields, " "); got != "q type method provider signature_status status before after ignored" {
 		t.Error(got)
+	}
+	if e.Extra["position"] != 4 {
+		t.Errorf("the fault in q is at %v", e.Extra["position"])
 	}
 	if _, err := (query.Filter{Q: `"`}).Parse(now); !errors.As(err, &e) || e.Details[0].Field != "q" {
 		t.Error(err)
