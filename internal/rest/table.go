@@ -238,30 +238,45 @@ func named[In any](hc huma.Context, next func(huma.Context)) {
 	next(hc)
 }
 
-// readable refuses a query that is not percent-encoded as it says, where the operation has parameters. The framework
-// takes what it can not decode for a parameter that was left out, and a bound that is left out means everything.
+// readable refuses a query that is not percent-encoded as it says, where the operation has parameters: the framework
+// takes what it can not decode for a parameter that was left out, and a bound that is left out means everything. It
+// spells what both readers of a query, the framework's and net/url's, shall take for the same.
 func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
-	takes := slices.ContainsFunc(reflect.VisibleFields(reflect.TypeFor[In]()), func(f reflect.StructField) bool { return f.Tag.Get("query") != "" })
+	flags := map[string]bool{} // the parameters, and whether each is one that may stand without a value
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
+		if name := f.Tag.Get("query"); name != "" {
+			name, _, _ = strings.Cut(name, ",")
+			flags[name] = f.Type.Kind() == reflect.Bool
+		}
+	}
 	return func(hc huma.Context, next func(huma.Context)) {
-		if !takes {
+		r, w := humago.Unwrap(hc)
+		if len(flags) == 0 || r.URL.RawQuery == "" {
 			next(hc)
 			return
 		}
-		r, w := humago.Unwrap(hc)
 		// A semicolon is a character as any other (WHATWG URL, section 5.1); net/url leaves out what has one.
-		r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, ";", "%3B")
-		for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
-			if _, err := url.QueryUnescape(pair); err == nil {
-				continue
-			}
-			name, _, _ := strings.Cut(pair, "=")
+		pairs := strings.Split(strings.ReplaceAll(r.URL.RawQuery, ";", "%3B"), "&")
+		for i, pair := range pairs {
+			name, _, valued := strings.Cut(pair, "=")
 			field, err := url.QueryUnescape(name)
 			if err != nil || !utf8.ValidString(field) {
 				field = "query"
 			}
-			httpd.WriteError(w, r, t.told(hc.Context(), hookglass.Invalid(field, "has a percent sign that is not followed by two hexadecimal digits")))
-			return
+			if _, err := url.QueryUnescape(pair); err != nil {
+				httpd.WriteError(w, r, t.told(hc.Context(), hookglass.Invalid(field, "has a percent sign that is not followed by two hexadecimal digits")))
+				return
+			}
+			// The framework takes a name alone for true at the end of a query, and overlooks it elsewhere.
+			switch {
+			case valued || pair == "":
+			case flags[field]:
+				pairs[i] += "=true"
+			default:
+				pairs[i] += "="
+			}
 		}
+		r.URL.RawQuery = strings.Join(pairs, "&")
 		next(hc)
 	}
 }

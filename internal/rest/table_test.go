@@ -53,6 +53,24 @@ func TestAnOperationAnswersAtItsOlderPathToo(t *testing.T) {
 	}
 }
 
+// Where a parameter stands in a query says nothing, and one without a value is one with an empty value, or a flag.
+func TestAParameterWithoutAValue(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	e := s.newEndpoint("")
+	id := s.arrive(e.ID, nil)
+	base := "/endpoints/" + e.ID
+	for _, query := range []string{"?q&limit=5", "?limit=5&q", "?type&tag&limit=5&ignored", "?&limit=5&"} {
+		if got := s.list(base + "/requests" + query); len(got.Data) != 1 || got.Data[0].ID != id {
+			t.Errorf("%s lists %v", query, ids(got))
+		}
+	}
+	config := `{"signature_config":{"provider":"github","secret":"s"}}`
+	s.want(201, "POST", base+"/signature_configs", config, nil)
+	for query, status := range map[string]int{"?force": 201, "?force&x=1": 201, "?x=1&force": 201, "?force=false": 409, "?x=1": 409} {
+		s.want(status, "POST", base+"/signature_configs"+query, config, nil)
+	}
+}
+
 // What the framework says of parameters reads as a sentence behind their names.
 func TestFaultsOfParametersAreSentences(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
