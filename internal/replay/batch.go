@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -167,18 +168,17 @@ func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id str
 		return b, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		if b, err = tx.ReplayBatch(ref, id); err != nil {
+		if b, err = tx.LockReplayBatch(ref, id); err != nil {
 			return err
 		}
-		if b.State == to {
+		switch {
+		case b.State == to:
 			return nil // asked for twice
+		case !slices.Contains(from, b.State):
+			return hookglass.Errorf(hookglass.CodeConflict, "The bulk replay is %s.", b.State)
 		}
-		for _, state := range from {
-			if moved, err := tx.MoveReplayBatch(&b, state, to); err != nil || moved {
-				return err
-			}
-		}
-		return hookglass.Errorf(hookglass.CodeConflict, "The bulk replay is %s.", b.State)
+		_, err = tx.MoveReplayBatch(&b, b.State, to)
+		return err
 	})
 	return b, err
 }

@@ -159,6 +159,35 @@ func TestABatchIsPausedResumedAndCanceled(t *testing.T) {
 	})
 }
 
+func TestABatchIsMovedByMoreThanOneAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.capture("POST", "", "x")
+		atOnce := func(id string, moves ...func(context.Context, hookglass.Principal, string, string) (hookglass.ReplayBatch, error)) {
+			var moving sync.WaitGroup
+			for range 4 {
+				for _, move := range moves {
+					moving.Go(func() {
+						if _, err := move(t.Context(), b.who, string(b.ep.ID), id); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			moving.Wait()
+		}
+		for range 5 {
+			batch := b.newBatch(nil)
+			atOnce(batch.ID, b.replays.Pause) // what is asked for twice is done once
+			atOnce(batch.ID, b.replays.Resume)
+			atOnce(batch.ID, b.replays.Pause, b.replays.Resume)
+			atOnce(batch.ID, b.replays.Cancel)
+			if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchCanceled {
+				t.Errorf("%+v", got)
+			}
+		}
+	})
+}
+
 func TestABatchWhoseWorkerDiedGoesOnWithoutSendingTwice(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		for range 3 {

@@ -84,12 +84,21 @@ func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.R
 }
 
 // ReplayBatch returns one bulk replay of an endpoint. It answers not_found.
-func (v *View) ReplayBatch(ref, id string) (b hookglass.ReplayBatch, err error) {
+func (v *View) ReplayBatch(ref, id string) (hookglass.ReplayBatch, error) {
+	return v.replayBatch(ref, id, "")
+}
+
+func (v *View) replayBatch(ref, id, lock string) (b hookglass.ReplayBatch, err error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
 		return b, err
 	}
-	return one(v, "replay batch", scanBatch, "SELECT "+batchColumns+" FROM replay_batches b WHERE b.endpoint = $1 AND b.id = $2", &args{[]any{e.Num, id}})
+	return one(v, "replay batch", scanBatch, "SELECT "+batchColumns+" FROM replay_batches b WHERE b.endpoint = $1 AND b.id = $2"+lock, &args{[]any{e.Num, id}})
+}
+
+// LockReplayBatch is ReplayBatch, and keeps others from moving it until the transaction ends.
+func (tx *Tx) LockReplayBatch(ref, id string) (hookglass.ReplayBatch, error) {
+	return tx.replayBatch(ref, id, tx.dialect.forUpdate())
 }
 
 // ReplayBatchByID returns a bulk replay wherever it is. It answers not_found.
