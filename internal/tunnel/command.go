@@ -160,7 +160,8 @@ func maySent(in api.TunnelReplayResult) bool {
 
 // sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may
 // have it.
-func (x *Session) sendCommands() error {
+func (x *Session) sendCommands(f *flow) error {
+	defer x.stayAlive(f)()
 	waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
 		err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
 			waiting, err = v.WaitingTunnelCommands(x.record.Num, v.Now)

@@ -56,7 +56,7 @@ func (x *Session) nudge() {
 }
 
 // rounds sends until nothing waits: events as they are captured, commands, and signs of life. It is the only one that
-// writes, but for answers to the client's own commands.
+// writes, but for answers to the client's own commands, and for signs of life while it waits for the storage.
 func (x *Session) rounds() {
 	p := &x.pump
 	for {
@@ -133,6 +133,29 @@ func (f *flow) next(now time.Time) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
+// stayAlive shows the client that the server is there until end is called, should that be late: a storage may let the
+// pump wait for longer than clients believe in a silent server.
+func (x *Session) stayAlive(f *flow) (end func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	due := time.AfterFunc(time.Until(f.beat.Add(beatEvery)), func() {
+		defer close(ended)
+		for x.conn.Beat(x.ctx) == nil { // else the next round's fails
+			f.beat = time.Now()
+			select {
+			case <-over:
+				return
+			case <-time.After(beatEvery):
+			}
+		}
+	})
+	return func() {
+		if !due.Stop() {
+			close(over)
+			<-ended
+		}
+	}
+}
+
 // ping asks the other side, when it is time, whether it has received what was sent.
 func (x *Session) ping(f *flow, now time.Time) {
 	every := pingEvery
@@ -173,7 +196,7 @@ func (x *Session) answered(f *flow, m mark) error {
 // sendAll sends some of what waits, of each subscription in turn. It reports whether more can go at once.
 func (x *Session) sendAll(f *flow) (busy bool, err error) {
 	if x.command.Swap(false) {
-		if err := x.sendCommands(); err != nil {
+		if err := x.sendCommands(f); err != nil {
 			return false, err
 		}
 	}
@@ -199,6 +222,7 @@ func (x *Session) sendAll(f *flow) (busy bool, err error) {
 // send sends what may be read together of one subscription, and reports whether more may wait. Trouble in the storage
 // waits for the next look.
 func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
+	defer x.stayAlive(f)()
 	type batch struct {
 		e      hookglass.Endpoint
 		events []*hookglass.Event

@@ -2,6 +2,7 @@ package tunnel_test
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"slices"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"hookglass"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
 	"hookglass/internal/tunnel"
 )
 
@@ -231,6 +234,39 @@ func TestASocketThatStandsStillHoldsUpNobody(t *testing.T) {
 			t.Error("after it moved again, it did not get all in order")
 		}
 	})
+}
+
+// A client takes a server that is silent for two beats for gone.
+func TestASocketIsShownThatTheServerIsThereWhileTheStorageHangs(t *testing.T) {
+	url := storetest.Postgres(t)
+	b := newBench(t, storetest.Open(t, store.Config{URL: url}))
+	c := b.connect(b.node(0, 0), b.who, string(b.ep.ID), hookglass.TunnelClient{})
+	c.subscribe(b.ep)
+	b.capture(0, b.ep, 1)
+	c.got(1)
+
+	db, err := sql.Open("pgx", url)
+	must(t, err)
+	defer db.Close()
+	lock, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer lock.Rollback()
+	_, err = lock.ExecContext(t.Context(), "LOCK TABLE events")
+	must(t, err)
+	must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		tx.Announce(store.TopicEvents(b.ep.Num))
+		return nil
+	}))
+	c.mu.Lock()
+	before, since := c.beats, time.Now()
+	c.mu.Unlock()
+	c.await("signs of life", func() bool { return c.beats >= before+2 })
+	if took := time.Since(since); took > 8*time.Second {
+		t.Errorf("two signs of life in %v", took)
+	}
+	must(t, lock.Rollback())
+	b.capture(0, b.ep, 1)
+	c.got(2)
 }
 
 func TestAServerThatStopsTellsItsClientsToComeBack(t *testing.T) {
