@@ -40,6 +40,7 @@ func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err
 	if err != nil {
 		return out, err
 	}
+	in.EndpointID = string(e.ID) // another may be given the custom id meanwhile
 	until, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutSeconds)*time.Second)
 	defer cancel()
 	tokens := s.DB.Listen(store.TopicTokens)

@@ -38,7 +38,8 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	if err != nil {
 		return err
 	}
-	if _, err := s.endpointNum(ctx, in.EndpointID); err != nil {
+	e, err := s.existing(ctx, in.EndpointID)
+	if err != nil {
 		return err
 	}
 	download(w, file.MediaType(), in.EndpointID+"."+in.Format)
@@ -46,7 +47,7 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 		return nil
 	}
 	checked := time.Now()
-	err = s.DB.EachEvent(ctx, asker(ctx), in.EndpointID, q, func(e *hookglass.Event) error {
+	err = s.DB.EachEvent(ctx, asker(ctx), string(e.ID), q, func(e *hookglass.Event) error {
 		if time.Since(checked) > poll {
 			if !s.stillValid(r) {
 				return http.ErrAbortHandler

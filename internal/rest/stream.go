@@ -45,11 +45,12 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	if err != nil {
 		return err
 	}
-	num, err := s.endpointNum(ctx, in.ID)
+	e, err := s.existing(ctx, in.ID)
 	if err != nil {
 		return err
 	}
-	events, tokens := s.DB.Listen(store.TopicEvents(num)), s.DB.Listen(store.TopicTokens)
+	in.ID = string(e.ID) // another may be given the custom id meanwhile
+	events, tokens := s.DB.Listen(store.TopicEvents(e.Num)), s.DB.Listen(store.TopicTokens)
 	defer events.Close()
 	defer tokens.Close()
 	seq, begin, err := s.streamStart(ctx, in)
@@ -99,13 +100,13 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	}
 }
 
-func (s *service) endpointNum(ctx context.Context, ref string) (num int64, err error) {
+// existing is the endpoint that a caller names. It answers not_found.
+func (s *service) existing(ctx context.Context, ref string) (e hookglass.Endpoint, err error) {
 	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.Endpoint(ref)
-		num = e.Num
+		e, err = v.Endpoint(ref)
 		return err
 	})
-	return num, err
+	return e, err
 }
 
 // streamStart returns the Seq behind which a stream begins, and the id of an event that stands for it.

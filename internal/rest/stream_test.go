@@ -234,6 +234,22 @@ func TestAStreamEndsWithItsTokenItsEndpointAndTheServer(t *testing.T) {
 	})
 }
 
+func TestAStreamStaysWithItsEndpoint(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e, other := s.newEndpoint(`,"custom_id":"payments"`), s.newEndpoint("")
+		stream := s.stream(s.token, "payments", "", "")
+		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"custom_id":null}}`, nil)
+		s.want(200, "PATCH", "/endpoints/"+other.ID, `{"endpoint":{"custom_id":"payments"}}`, nil)
+		s.arrive(other.ID, nil)
+		id := s.arrive(e.ID, nil)
+		if got := stream.ids(1); got[0] != id {
+			t.Errorf("the stream got %v, want %s", got, id)
+		}
+		s.want(200, "DELETE", "/endpoints/"+e.ID, "", nil)
+		stream.ends()
+	})
+}
+
 // Many events in a short time reach a stream whole and in order, on whichever node it is.
 func TestAStreamHoldsEveryEventInOrder(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
