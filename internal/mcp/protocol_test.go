@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/mcp"
 )
 
@@ -307,6 +308,25 @@ func TestWaitingEndsWhenTheCallerLeavesAndWhenTheTokenIsRevoked(t *testing.T) {
 		s.until(func() bool { return mcp.Waiting(s.handler) > 0 })
 		leave()
 		s.until(func() bool { return mcp.Waiting(s.handler) == 0 })
+	})
+}
+
+func TestWaitingEndsSoonAfterTheTokenHas(t *testing.T) {
+	storetest1(t, func(s *site) {
+		ep := s.endpoint("Payments")
+		token, _, err := s.accounts.CreateToken(t.Context(), hookglass.System, account.TokenRequest{
+			User: s.owner.User.ID, Account: s.owner.Account.ID, Level: hookglass.LevelAccount, Scopes: []hookglass.Scope{hookglass.ScopeRead}, ExpiresIn: time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if got := s.fails(token, "wait_for_request", args{"endpoint_id": ep, "timeout_seconds": 30}); !strings.Contains(got, "unauthorized") {
+			t.Errorf("the token expired: %s", got)
+		}
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("waiting ended after %v, want 5 s behind the token at most", took)
+		}
 	})
 }
 

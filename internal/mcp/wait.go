@@ -29,6 +29,9 @@ type (
 	}
 )
 
+// poll is between looks at the token of who waits; one that was revoked is refused within 5 s.
+const poll = 3 * time.Second
+
 // waitForRequest returns the first match behind a place, or what it took the time to find that there is none. It is
 // woken by the store's announcements; what those can lose, it finds by a last look at its end.
 func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err error) {
@@ -72,7 +75,10 @@ func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err
 }
 
 // sleep returns when there may be something, or when waiting is over: for its time, or because the server stops.
+// A token that expires, or that another program revoked, is found by looking.
 func (s *service) sleep(ctx, until context.Context, w *waiter, tokens *store.Subscription) (over bool, err error) {
+	look := time.NewTicker(poll)
+	defer look.Stop()
 	for {
 		select {
 		case <-w.woken:
@@ -82,9 +88,10 @@ func (s *service) sleep(ctx, until context.Context, w *waiter, tokens *store.Sub
 		case <-s.Draining:
 			return true, nil
 		case <-tokens.C:
-			if err := s.stillPermitted(ctx); err != nil {
-				return true, err
-			}
+		case <-look.C:
+		}
+		if err := s.stillPermitted(ctx); err != nil {
+			return true, err
 		}
 	}
 }
