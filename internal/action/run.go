@@ -46,6 +46,7 @@ type run struct {
 	doc     *Context
 	secrets map[string]hookglass.ActionSecret
 	values  map[string]string // of the secrets
+	given   []Mask            // secrets as the run knew them before it waited: they may have been replaced since
 	masks   *Redactor
 	answers *Redactor
 	effects []func(*store.Tx) error
@@ -68,6 +69,7 @@ type checkpoint struct {
 	Sent   bool
 	Tries  []hookglass.ForwardAttempt `json:",omitempty"`
 	Done   []outcomeOf
+	Given  []Mask `json:",omitempty"` // the secrets, for targets may still answer with what they were sent
 }
 
 func checkpointOf(runID string) string { return "action_runs:checkpoint:" + runID }
@@ -135,7 +137,7 @@ func (s *Service) resume(sc *scene, h store.HeldRun) (*run, error) {
 	if err := json.Unmarshal(plain, &c); err != nil {
 		return nil, fmt.Errorf("the checkpoint of %s can not be read", h.ID) // without the cause, which may quote what was sealed
 	}
-	r := &run{scene: sc, s: s, held: h, stored: true, policy: c.Policy, next: c.Next, sent: c.Sent, tries: c.Tries, done: c.Done, doc: sc.base.Fresh()}
+	r := &run{scene: sc, s: s, held: h, stored: true, policy: c.Policy, next: c.Next, sent: c.Sent, tries: c.Tries, done: c.Done, given: c.Given, doc: sc.base.Fresh()}
 	if r.steps, err = readSteps(c.Steps, c.Policy); err != nil {
 		return nil, err
 	}
@@ -197,10 +199,13 @@ func (r *run) echoes() *Redactor {
 	return r.answers
 }
 
-// named are the secrets that the steps name, as the run knows them.
-func (r *run) named() (masks []Mask) {
+// named are the secrets that the steps name, as the run knows them and as it knew them before it waited.
+func (r *run) named() []Mask {
+	masks := slices.Clone(r.given)
 	for name, value := range r.values {
-		masks = append(masks, Mask{Value: value, Shown: Placeholder(name)})
+		if mask := (Mask{Value: value, Shown: Placeholder(name)}); !slices.Contains(masks, mask) {
+			masks = append(masks, mask)
+		}
 	}
 	return masks
 }
@@ -342,7 +347,7 @@ func (r *run) toSave(lease time.Duration) *store.RunSave {
 
 // save stores a run that has not ended, with the checkpoint as it is, and holds it for a while.
 func (r *run) save(ctx context.Context, lease time.Duration) error {
-	c := checkpoint{Policy: r.policy, Next: r.next, Sent: r.sent, Tries: r.tries, Done: r.done}
+	c := checkpoint{Policy: r.policy, Next: r.next, Sent: r.sent, Tries: r.tries, Done: r.done, Given: r.named()}
 	for i := range r.steps {
 		c.Steps = append(c.Steps, r.steps[i].Step)
 	}

@@ -246,6 +246,36 @@ func TestSecretsThatAnActionDoesNotNameAreNotInItsTrace(t *testing.T) {
 	})
 }
 
+// A target may answer a run with a secret that was replaced, or deleted, while the run waited to forward again.
+func TestASecretThatIsReplacedWhileARunWaitsIsNotInItsTrace(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		secret := b.secret("KEY", canary)
+		b.net.respond = func(n int, r outbound.Request) (*outbound.Response, error) {
+			if strings.Contains(r.URL, "app") && n < 4 {
+				return answer(503, "busy"), nil
+			}
+			return answer(200, "got "+canary+" and "+base64.StdEncoding.EncodeToString([]byte(canary))), nil
+		}
+		a := b.create(draft("Echo",
+			step("http_request", "Send", `{"url":"https://crm.example.com/","body":"{{secrets.KEY}}"}`),
+			step("forward", "On", `{"url":"https://app.example.com/","retry_count":3}`)))
+		e := b.capture(body)
+		for claim, value := range []string{"the-second-value-of-it", "the-third-value-of-it"} { // once more than it takes to forget one
+			if err := b.actions.Work(t.Context(), task(e, int64(claim+1))); !hookglass.Is(err, hookglass.CodeRateLimited) {
+				t.Fatal(err)
+			}
+			_, err := b.actions.UpdateSecret(t.Context(), b.who, b.owner.Workspace.ID, secret.ID, action.SecretDraft{Value: &value})
+			must(t, err)
+		}
+		must(t, b.actions.Work(t.Context(), task(e, 3)))
+		run := b.runs(a)[0]
+		wantOutcome(t, run, "completed send=completed on=completed")
+		if summary := string(run.Steps[1].Summary); !strings.Contains(summary, "got {{secrets.KEY}} and {{secrets.KEY}}") {
+			t.Errorf("the trace is %s", summary)
+		}
+	})
+}
+
 // Secrets are opened when they have changed, and not for each event.
 func TestSecretsThatNoStepNamesAreOpenedOnce(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
