@@ -144,6 +144,22 @@ func TestVolumeSpikeIsMoreThanBeforeAndMoreThanAFew(t *testing.T) {
 	})
 }
 
+// What is counted is what arrived within the window, wherever in a minute that begins: as many as ever are no spike.
+func TestASteadyRateIsNoSpike(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(1.5), WindowMinutes: ptr(int64(1)), MinCount: ptr(int64(8))})
+		for range 24 { // six a minute
+			y.capture("x")
+			y.clock.advance(10 * time.Second)
+			y.want("as many as ever", a, hookglass.AlertOK, 0)
+		}
+		for range 8 {
+			y.capture("x")
+		}
+		y.want("more than twice as many", a, hookglass.AlertTriggered, 1)
+	})
+}
+
 func TestAChangedAlertBeginsAnew(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("a")})

@@ -198,6 +198,14 @@ func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Dur
 		}
 		average = float64(before.Counted()) / windows
 	}
+	decided := decideSpike(a, count, average)
+	if !decided.triggered {
+		return decided, nil
+	}
+	// Figures are of whole minutes: of that in which the window begins, some are of before it.
+	if count, err = v.CountedSince(a.EndpointNum, now.Add(-window), now); err != nil {
+		return verdict{}, err
+	}
 	return decideSpike(a, count, average), nil
 }
 

@@ -297,6 +297,39 @@ func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.F
 	return all, nil
 }
 
+// CountedSince counts the events of an endpoint from one time to another that are not ignored: of the minute in which it
+// begins the events themselves, and the figures of those behind it.
+func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, err error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return 0, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return 0, err
+	}
+	newest, err := v.newestSeq(log)
+	if err != nil {
+		return 0, err
+	}
+	next := since.Truncate(time.Minute).Add(time.Minute)
+	from, err := v.seqAt(log, since.UnixMicro(), newest)
+	if err != nil {
+		return 0, err
+	}
+	to, err := v.seqAt(log, next.UnixMicro(), newest)
+	if err != nil {
+		return 0, err
+	}
+	a := &args{}
+	query := "SELECT count(*) FROM events WHERE " + v.dialect.within(a, endpointNum, from, to+1) + " AND ignored IS NULL"
+	if err := v.queryRow("endpoint", query, a.values, &n); err != nil || now.Before(next) {
+		return n, err
+	}
+	f, err := v.FiguresOf(endpointNum, next, now)
+	return n + f.Counted(), err
+}
+
 // BadDeliveries counts deliveries of an endpoint since a time that failed or were answered with 400 or more, up to a
 // bound; those of ignored events do not count.
 func (v *View) BadDeliveries(endpointNum int64, since time.Time, most int64) (n int64, err error) {
