@@ -38,8 +38,11 @@ const (
 	OutcomeFailed    OutcomeEnd = "failed"
 )
 
-// Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts").
-func (o Outcome) Bad() bool { return o.StatusCode == 0 || o.StatusCode >= 400 }
+// Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts"). One that
+// was answered with a redirect failed too, where it is not tried again.
+func (o Outcome) Bad() bool {
+	return o.StatusCode == 0 || o.StatusCode >= 400 || o.Final == OutcomeFailed
+}
 
 // Figures count what arrived at an endpoint in a time, also what was deleted later, and what was delivered. Times are
 // counted in buckets of TimeBucket, so that figures can be added up.

@@ -56,6 +56,13 @@ func TestErrorResponseCountsBadDeliveriesAndHasHysteresis(t *testing.T) {
 		y.want("three are more than half", a, hookglass.AlertTriggered, 1)
 		y.clock.advance(5 * time.Minute)
 		y.want("none is left", a, hookglass.AlertOK, 1)
+		for _, body := range []string{"h", "i", "j", "k"} { // a target that redirects has not got them
+			e := y.capture(body)
+			y.update(func(tx *store.Tx) error {
+				return tx.AddOutcomes(hookglass.Outcome{EndpointNum: y.ep.Num, EventSeq: e.Seq, Source: hookglass.OutcomeTarget, At: y.clock.now(), StatusCode: 301, Final: hookglass.OutcomeFailed})
+			})
+		}
+		y.want("four that failed", a, hookglass.AlertTriggered, 2)
 	})
 }
 
