@@ -322,7 +322,7 @@ func isJSON(contentType string) bool {
 
 // looksJSON reports whether a body is worth reading as JSON: many senders call theirs text.
 func looksJSON(contentType string, body []byte) bool {
-	body = bytes.TrimLeft(body, " \t\r\n")
+	body = bytes.TrimLeft(jsondoc.Unmarked(body), " \t\r\n")
 	return isJSON(contentType) || len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 

@@ -170,7 +170,7 @@ func TestHTTPRequestAnswers(t *testing.T) {
 			case strings.HasSuffix(r.URL, "/moved"):
 				return answer(302, ""), nil
 			case strings.HasSuffix(r.URL, "/teapot"):
-				return answer(418, `{"why":"tea"}`), nil
+				return answer(418, "\ufeff"+`{"why":"tea"}`), nil // as some frameworks begin their JSON
 			case strings.HasSuffix(r.URL, "/refused"):
 				return nil, &outbound.Failure{Code: outbound.CodeConnectionRefused, Message: "refused"}
 			}

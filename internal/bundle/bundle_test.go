@@ -284,6 +284,7 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"text", "Content-Type: text/plain\n", "From ada@lovelace.example.org\r\nto x", `^From [a-z]{3}@[a-z]{8}\.example\r\nto x$`},
 		{"XML", "Content-Type: application/xml\n", "<p><first_name>Zaphod</first_name><n>1</n></p>", `^<p><first_name>[A-Z][a-z]{5}</first_name><n>1</n></p>$`},
 		{"lines of JSON", "Content-Type: application/x-ndjson\n", "{\"email\":\"ada@lovelace.example.org\"}\n{\"n\":1}\n", `^{"email":"[a-z]{3}@[a-z]{8}\.example"}\n{"n":1}\n$`},
+		{"JSON behind a byte order mark and spaces", "Content-Type: application/json\n", "\ufeff" + strings.Repeat(" ", 99) + `{"first_name":"Zaphod"}`, `^\x{feff} {99}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"compressed", "Content-Type: application/json\nContent-Encoding: gzip\n", packed.String(), `^{"email":"[a-z]{3}@[a-z]{8}\.example"}$`},
 		{"compressed in another way", "Content-Type: application/json\nContent-Encoding: br\n", "\x0b\x02\x80", `^$`},
 		{"binary", "Content-Type: image/png\n", "\x89PNG\xff", `^$`},

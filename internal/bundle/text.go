@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"net/url"
@@ -143,7 +144,7 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 
 // json edits a JSON object or array in place; it is not ok where the text is none.
 func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
-	if start := strings.TrimLeft(string(text[:min(len(text), 64)]), " \t\r\n"); start == "" || start[0] != '{' && start[0] != '[' {
+	if start := bytes.TrimLeft(jsondoc.Unmarked(text), " \t\r\n"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
 		return nil, false
 	}
 	bounds := jsondoc.Bounds{Bytes: MaxBytes, Depth: jsondoc.MaxDepth}

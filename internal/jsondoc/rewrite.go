@@ -3,6 +3,7 @@ package jsondoc
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,22 +31,27 @@ func (l Leaf) Member() string {
 }
 
 // Rewrite edits the leaves of a text in place. change says what stands instead of a leaf, and whether anything does; a
-// number that would not be one is left as it is. All else, white space, order, escapes and names that repeat included,
-// stays byte for byte, and a text in which nothing changes is returned itself. The text may hold several values with
-// white space between them, as a file of JSON lines does. It answers ErrNotJSON for what is none, and beyond the
-// bounds.
+// number that would not be one is left as it is. All else, a byte order mark, white space, order, escapes and names that
+// repeat included, stays byte for byte, and a text in which nothing changes is returned itself. The text may hold
+// several values with white space between them, as a file of JSON lines does. It answers ErrNotJSON for what is none,
+// and beyond the bounds.
 func Rewrite(text []byte, b Bounds, change func(Leaf) (string, bool)) ([]byte, error) {
 	if len(text) > b.Bytes {
 		return nil, ErrNotJSON
 	}
-	w := rewriter{text: text, depth: b.Depth, change: change, dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))}
+	whole := text
+	text = Unmarked(text)
+	w := rewriter{
+		text: text, out: slices.Clone(whole[:len(whole)-len(text)]), depth: b.Depth, change: change,
+		dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true)),
+	}
 	for values := 0; ; values++ {
 		if w.dec.PeekKind() == jsontext.KindInvalid {
 			if _, err := w.dec.ReadToken(); err != io.EOF || values == 0 {
 				return nil, ErrNotJSON
 			}
 			if w.done == 0 {
-				return text, nil
+				return whole, nil
 			}
 			return append(w.out, text[w.done:]...), nil
 		}

@@ -21,6 +21,8 @@ func TestRewriteEditsInPlace(t *testing.T) {
 		{"escapes are read and written", `["se\u0063ret", "quote"]`, `["hidden", "\"\n"]`},
 		{"lines", "\"secret\"\n{\"a\":42}\n", "\"hidden\"\n{\"a\":7}\n"},
 		{"a scalar", "42", "7"},
+		{"a byte order mark", "\ufeff [42, \"secret\"]", "\ufeff [7, \"hidden\"]"},
+		{"a byte order mark before what stays", "\ufeff[1]", "\ufeff[1]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := jsondoc.Rewrite([]byte(c.text), jsondoc.Wide(), func(l jsondoc.Leaf) (string, bool) {

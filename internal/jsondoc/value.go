@@ -48,9 +48,11 @@ type Bounds struct {
 // Wide are the bounds of what is looked into, rather than transformed.
 func Wide() Bounds { return Bounds{MaxBytes, MaxDepth} }
 
-// Parse reads one JSON value. It answers ErrNotJSON for anything else, for names that repeat in an object, for text
-// that is not UTF-8, and beyond the bounds.
+// Parse reads one JSON value, passing over a byte order mark before it, which some frameworks write (RFC 8259, section
+// 8.1). It answers ErrNotJSON for anything else, for names that repeat in an object, for text that is not UTF-8, and
+// beyond the bounds.
 func Parse(text []byte, b Bounds) (Value, error) {
+	text = Unmarked(text)
 	if len(text) > b.Bytes || b.Bytes > 1<<30 || b.Depth > 1<<14 {
 		return Value{}, ErrNotJSON
 	}
@@ -64,6 +66,9 @@ func Parse(text []byte, b Bounds) (Value, error) {
 	}
 	return v, (&reader{dec: p.dec}).end()
 }
+
+// Unmarked is a text without the byte order mark that it may begin with.
+func Unmarked(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
 // parser makes values out of tokens. Members wait on its stacks until their container ends, so that each is made with
 // the room that it needs.

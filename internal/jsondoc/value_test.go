@@ -32,6 +32,7 @@ func TestValuesKeepWhatTheyAreMadeOf(t *testing.T) {
 		{`"\ud83d\ude00"`, `"😀"`},
 		{`{}`, `{}`},
 		{"[ ]", `[]`},
+		{"\ufeff [1]", `[1]`},
 		{`{"z" : 1 , "a":[ 2,{"":null} ] , "\u006d":{}}`, `{"z":1,"a":[2,{"":null}],"m":{}}`},
 	} {
 		v := parsed(t, c.text)
@@ -44,7 +45,7 @@ func TestValuesKeepWhatTheyAreMadeOf(t *testing.T) {
 	}
 	for _, text := range []string{
 		``, ` `, `{`, `[1,]`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `1 2`, `01`, `+1`, `.5`, `1.`, `nul`, `"a`, "\"\x01\"",
-		"\"\xff\"", `"\ud800"`, `{1:2}`, `{"a"}`, `[1}`, `'a'`, `NaN`, "\ufeff{}",
+		"\"\xff\"", `"\ud800"`, `{1:2}`, `{"a"}`, `[1}`, `'a'`, `NaN`, "\ufeff", "\ufeff\ufeff{}", "{}\ufeff",
 	} {
 		if v, err := jsondoc.Parse([]byte(text), jsondoc.Wide()); err == nil {
 			t.Errorf("%q was read as %s", text, v.Bytes())

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -212,8 +211,7 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 	if len(a.JSONSubset) == 0 {
 		return results, passed
 	}
-	// Some frameworks write a byte order mark before JSON, and clients pass over it (RFC 8259, section 8.1).
-	doc := bytes.TrimPrefix(coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes), []byte("\xef\xbb\xbf"))
+	doc := jsondoc.Unmarked(coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes))
 	matched, parts, err := jsondoc.Subset(a.JSONSubset, doc)
 	if err != nil {
 		return results, false // it was judged when it was saved
