@@ -167,6 +167,25 @@ func TestNothingIsMissedAroundTheBeginning(t *testing.T) {
 	})
 }
 
+// What came before a flow began counts where it is asked for, and takes none of the time that steps have.
+func TestReachingBackTakesNoTimeFromSteps(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.node()
+		for _, anyTurn := range []bool{false, true} {
+			f := y.begin(flow.Draft{Since: y.db.Now().Add(-time.Minute), AnyTurn: anyTurn, Steps: []flow.StepDraft{
+				step(y.a, func(d *flow.StepDraft) { d.EventType, d.Within = "fresh", 30*time.Second }),
+			}})
+			if left := f.Progress.Steps[0].Until.Sub(y.db.Now()); left < 20*time.Second || left > 30*time.Second {
+				t.Errorf("any turn %v: the step has %s", anyTurn, left)
+			}
+			y.capture(y.a, "fresh", "{}")
+			if f = y.wait(f); f.State != hookglass.FlowPassed {
+				t.Errorf("any turn %v: %+v", anyTurn, f.Progress)
+			}
+		}
+	})
+}
+
 // A node that is killed says nothing any more: another goes on when its lease has ended, and an event that was counted
 // is not counted again.
 func TestAFlowOutlivesItsNode(t *testing.T) {

@@ -60,7 +60,7 @@ func (m *machine) turn(at time.Time) {
 			if m.flow.Plan.AnyTurn {
 				p.Since = m.flow.StartedAt
 			}
-			if until := p.Since.Add(plan.Within); plan.Within > 0 && until.Before(p.Until) {
+			if until := m.timed(p.Since).Add(plan.Within); plan.Within > 0 && until.Before(p.Until) {
 				p.Until = until
 			}
 			m.shown = true
@@ -69,6 +69,15 @@ func (m *machine) turn(at time.Time) {
 			return
 		}
 	}
+}
+
+// timed is from when a step has time that watches since then. Of one that watches since the flow's start that is when the
+// flow began: what came before counts where that is asked for, and takes none of the time.
+func (m *machine) timed(since time.Time) time.Time {
+	if since.Equal(m.flow.StartedAt) {
+		return m.flow.DeadlineAt.Add(-m.flow.Plan.Timeout)
+	}
+	return since
 }
 
 // resolved reports whether the steps that a step refers to have their values.
