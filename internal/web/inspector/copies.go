@@ -1,9 +1,11 @@
 package inspector
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass"
 )
@@ -22,14 +24,15 @@ func copies(e *hookglass.Event) []Copy {
 type pasted struct {
 	method, url string
 	headers     hookglass.Headers
+	unsent      []string // fields that must not be added
 	body        string
 	file        string // the body is in this file; empty: it is in body
 }
 
 func newPasted(e *hookglass.Event) pasted {
-	r := pasted{method: e.Method, url: printable(e.URL)}
+	r := pasted{method: e.Method, url: printable(e.URL), unsent: unsent(e)}
 	for _, h := range e.Headers {
-		if slices.Contains(leftOut, strings.ToLower(h.Name)) || !pasteable(h.Name+h.Value) || strings.ContainsAny(h.Value, "\n\t") {
+		if slices.Contains(leftOut, strings.ToLower(h.Name)) || !pasteable(h.Name+h.Value) || strings.Contains(h.Value, "\n") {
 			continue
 		}
 		r.headers = append(r.headers, h)
@@ -46,13 +49,26 @@ func newPasted(e *hookglass.Event) pasted {
 
 func (r pasted) httpie() string {
 	var b strings.Builder
-	b.WriteString("http " + shell(r.method) + " " + shell(r.url))
+	b.WriteString("http")
+	if r.file == "" {
+		b.WriteString(" --ignore-stdin") // which it would read, or refuse beside a body, where that is no terminal
+	}
+	if strings.Contains(r.url, "/.") {
+		b.WriteString(" --path-as-is")
+	}
+	b.WriteString(" " + shell(r.method) + " " + shell(r.url))
 	for _, h := range r.headers {
 		separator := ":"
-		if h.Value == "" {
+		switch {
+		case h.Value == "":
 			separator = ";"
+		case h.Value[0] == '@', h.Value[0] == '=':
+			separator = `:\` // or it would send what a file of that name holds, or JSON
 		}
 		b.WriteString(" \\\n  " + shell(h.Name+separator+h.Value))
+	}
+	for _, name := range r.unsent {
+		b.WriteString(" \\\n  " + shell(name+":"))
 	}
 	if r.file != "" {
 		b.WriteString(" \\\n  < " + shell(r.file))
@@ -85,6 +101,25 @@ func literal(s string) string {
 	return b.String()
 }
 
+// literalBytes is the value of a header as a string of JavaScript and Python with a character for each byte of its
+// UTF-8, which is how they send one; others they refuse.
+func literalBytes(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.Write([]byte{'\\', c})
+		case c < ' ' || c >= utf8.RuneSelf:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
 func (r pasted) fetch() string {
 	var b strings.Builder
 	if r.file != "" {
@@ -94,13 +129,18 @@ func (r pasted) fetch() string {
 	if len(r.headers) > 0 {
 		b.WriteString("  headers: [\n")
 		for _, h := range r.headers {
-			b.WriteString("    [" + literal(h.Name) + ", " + literal(h.Value) + "],\n")
+			b.WriteString("    [" + literal(h.Name) + ", " + literalBytes(h.Value) + "],\n")
 		}
 		b.WriteString("  ],\n")
 	}
-	if r.file != "" {
+	bodiless := r.method == "GET" || r.method == "HEAD"
+	switch {
+	case r.file == "" && r.body == "":
+	case bodiless:
+		b.WriteString("  // The body is left out: fetch sends none with " + r.method + ".\n")
+	case r.file != "":
 		b.WriteString("  body: await readFile(" + literal(r.file) + "),\n")
-	} else if r.body != "" {
+	default:
 		b.WriteString("  body: " + literal(r.body) + ",\n")
 	}
 	b.WriteString("});\nconsole.log(response.status, await response.text());")
@@ -141,7 +181,7 @@ func (r pasted) python() string {
 			if slices.ContainsFunc(r.headers[:i], func(o hookglass.Header) bool { return strings.EqualFold(o.Name, h.Name) }) {
 				continue // a dictionary has a name once
 			}
-			b.WriteString("        " + literal(h.Name) + ": " + literal(strings.Join(r.headers.Values(h.Name), ", ")) + ",\n")
+			b.WriteString("        " + literal(h.Name) + ": " + literalBytes(strings.Join(r.headers.Values(h.Name), ", ")) + ",\n")
 		}
 		b.WriteString("    },\n")
 	}

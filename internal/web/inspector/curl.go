@@ -42,11 +42,11 @@ func curl(e *hookglass.Event) string {
 		}
 		b.WriteString(" \\\n  -H " + shell(h.Name+": "+h.Value))
 	}
+	for _, name := range unsent(e) {
+		b.WriteString(" \\\n  -H " + shell(name+":"))
+	}
 	if len(e.Body) == 0 {
 		return b.String()
-	}
-	if !e.Headers.Has("Content-Type") {
-		b.WriteString(" \\\n  -H 'Content-Type:'") // or curl would say that it is a form
 	}
 	if len(e.Body) <= maxCurl && pasteable(string(e.Body)) {
 		b.WriteString(" \\\n  --data-raw " + shell(string(e.Body)))
@@ -54,6 +54,13 @@ func curl(e *hookglass.Event) string {
 		b.WriteString(" \\\n  --data-binary " + shell("@"+string(e.ID)+".bin"))
 	}
 	return b.String()
+}
+
+// unsent are the fields that curl and HTTPie would write of their own accord, and the request did not have.
+func unsent(e *hookglass.Event) []string {
+	return slices.DeleteFunc([]string{"User-Agent", "Accept", "Content-Type"}, func(name string) bool {
+		return e.Headers.Has(name) || name == "Content-Type" && len(e.Body) == 0
+	})
 }
 
 // printable percent-encodes what can not be pasted.

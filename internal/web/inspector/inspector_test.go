@@ -3,6 +3,7 @@ package inspector_test
 import (
 	"bytes"
 	"compress/gzip"
+	"html"
 	"os/exec"
 	"strings"
 	"testing"
@@ -142,7 +143,8 @@ func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, line)
 	}
-	want := "-X|PUT|--globoff|--path-as-is|http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's|-H|X-Empty;|-H|X-Quote: it's \"so\"|-H|Content-Type:|--data-raw|@it's\n$HOME `id`|"
+	want := "-X|PUT|--globoff|--path-as-is|http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's|-H|X-Empty;|-H|X-Quote: it's \"so\"|" +
+		"-H|User-Agent:|-H|Accept:|-H|Content-Type:|--data-raw|@it's\n$HOME `id`|"
 	if string(out) != want {
 		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
 	}
@@ -150,6 +152,42 @@ func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
 	e.Body = []byte("\x03\xff")
 	if page := render(t, e); !strings.Contains(page, "--data-binary &#39;@req_1.bin&#39;") {
 		t.Error("bytes that can not be pasted stand in the line")
+	}
+}
+
+func TestCopiesSendTheHeadersThatCame(t *testing.T) {
+	page := render(t, &hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", URL: "http://127.0.0.1/hooks/ep_x/./a",
+		Payload: &hookglass.Payload{
+			Headers: hookglass.Headers{
+				{Name: "Accept", Value: "*/*"}, {Name: "X-File", Value: "@/etc/hostname"}, {Name: "X-JSON", Value: "=1"}, {Name: "X-Name", Value: "a\t\"é日\\"},
+			},
+			Body: []byte("{}"),
+		},
+	})
+	page = html.UnescapeString(page)
+	start := strings.Index(page, "<code>http ") + len("<code>")
+	line := page[start : start+strings.Index(page[start:], "</code>")]
+
+	// HTTPie reads a file for what stands behind :@, and JSON behind :=
+	out, err := exec.Command("sh", "-c", `http() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, line)
+	}
+	want := `--ignore-stdin|--path-as-is|GET|http://127.0.0.1/hooks/ep_x/./a|Accept:*/*|X-File:\@/etc/hostname|X-JSON:\=1|X-Name:a` + "\t" + `"é日\|` +
+		`User-Agent:|Content-Type:|--raw|{}|`
+	if string(out) != want {
+		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
+	}
+	for _, want := range []string{
+		`["X-Name", "a\x09\"\xc3\xa9\xe6\x97\xa5\\"]`, // a string of JavaScript stands for the bytes of a header
+		`"X-Name": "a\x09\"\xc3\xa9\xe6\x97\xa5\\",`,  // and so does one of Python
+		`req.Header.Add("X-Name", "a\t\"é日\\")`,
+		"// The body is left out: fetch sends none with GET.",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
 	}
 }
 
