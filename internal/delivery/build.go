@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/timeshift"
@@ -90,7 +91,7 @@ func Build(o Order) (Request, error) {
 		return Request{}, err
 	}
 	r := Request{signedChanged: o.Overrides.Body != nil && *o.Overrides.Body != string(o.Event.Body)}
-	if coding := out.Headers.Get("Content-Encoding"); r.signedChanged && coding != "" && !strings.EqualFold(coding, "identity") && !o.Overrides.names("Content-Encoding") {
+	if r.signedChanged && coding.Of(out.Headers) != "" && !o.Overrides.names("Content-Encoding") {
 		r.Warnings = append(r.Warnings, "The body was replaced and goes as it was given, under the captured Content-Encoding. Remove that header with overrides.headers unless the new body is encoded as well.")
 	}
 	var err error
@@ -182,6 +183,10 @@ func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, erro
 	kept := provider.Strip(provider.Detection{Provider: o.Event.Provider}, out.Headers, o.Configs...)
 	out, changes, err := timeshift.Apply(out, o.delta(), func(name string) bool { return !kept.Has(name) })
 	r.TimeChanges = changes
+	inBody := func(c hookglass.TimeChange) bool { return c.Header == "" }
+	if coding.Of(out.Headers) != "" && len(out.Body) > 0 && !slices.ContainsFunc(changes, inBody) {
+		r.Warnings = append(r.Warnings, "The body is compressed, so the times in it were not moved.")
+	}
 	return out, err
 }
 
@@ -212,7 +217,7 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 		}
 		kept := provider.Strip(d, out.Headers, o.Configs...)
 		signed := slices.ContainsFunc(out.Headers, func(h hookglass.Header) bool { return !kept.Has(h.Name) && !o.Overrides.names(h.Name) })
-		if len(r.TimeChanges) > 0 && signed {
+		if len(r.TimeChanges) > 0 && (signed || provider.TimesSigned(d, out)) {
 			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if r.signedChanged && signed {
 			r.Warnings = append(r.Warnings, "What is signed was changed and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")

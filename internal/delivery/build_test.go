@@ -13,6 +13,7 @@ import (
 	"hookglass"
 	"hookglass/internal/delivery"
 	"hookglass/internal/provider"
+	"hookglass/internal/timeshift"
 )
 
 // transform is a known answer: what a captured request becomes.
@@ -353,6 +354,31 @@ func TestAReplacedBodyUnderKeptHeadersIsWarnedOf(t *testing.T) {
 	} {
 		o := order(event("POST", c.headers, "{}"))
 		o.Event.Provider, o.Overrides = "github", c.change
+		if got, err := delivery.Build(o); err != nil || len(got.Warnings) != c.warnings {
+			t.Errorf("%s: %v %v", name, got.Warnings, err)
+		}
+	}
+}
+
+func TestTimesThatCanNotBeMovedOrAreSignedInTheBodyAreWarnedOf(t *testing.T) {
+	const (
+		sns     = `{"Type":"Notification","MessageId":"m","Message":"x","Timestamp":"2026-02-16T12:00:00.000Z","SignatureVersion":"2","Signature":"AA=="}`
+		mailgun = `{"signature":{"timestamp":"1771243200","token":"t","signature":"00"},"event-data":{"id":"e"}}`
+	)
+	for name, c := range map[string]struct {
+		provider, headers, body string
+		warnings                int
+	}{
+		"signed in the body":              {"aws_sns", "X-A: b\r\n", sns, 1},
+		"a signed time of the body":       {"mailgun", "X-A: b\r\n", mailgun, 1},
+		"not signed":                      {"unknown", "X-A: b\r\n", sns, 0},
+		"compressed":                      {"unknown", "Content-Encoding: gzip\r\n", "\x1f\x8b", 1},
+		"compressed, as the header says":  {"unknown", "Content-Encoding: gzip\r\n", `{"created":1771243200}`, 0},
+		"empty, and said to be something": {"unknown", "Content-Encoding: gzip\r\n", "", 0},
+	} {
+		o := order(event("POST", c.headers, c.body))
+		o.Event.Provider, o.Options.Signature = c.provider, hookglass.SignaturePreserve
+		o.Shift, _ = timeshift.Parse("+1h")
 		if got, err := delivery.Build(o); err != nil || len(got.Warnings) != c.warnings {
 			t.Errorf("%s: %v %v", name, got.Warnings, err)
 		}

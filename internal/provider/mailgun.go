@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,15 @@ func signMailgun(o *Outgoing, secret string, at time.Time) error {
 	}
 	o.Body = replaced(o.Body, places, texts)
 	return nil
+}
+
+// TimesSigned reports whether the body holds a signature of its sender that is over a time of the body.
+func TimesSigned(d Detection, o Outgoing) bool {
+	s := table().byID[d.Provider]
+	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
+	return s != nil && slices.ContainsFunc(s.Signatures, func(sc *scheme) bool {
+		return (sc.Kind == "mailgun" || sc.Kind == "sns") && sc.presentedInBody(in)
+	})
 }
 
 // presentedInBody reports whether the body holds a signature of the schemes that keep it there.

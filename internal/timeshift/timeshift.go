@@ -108,10 +108,12 @@ func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bo
 			o.Headers[i].Value = to
 		}
 	}
-	if media, _, _ := strings.Cut(o.Headers.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
-		o.Body = m.form(o.Body)
-	} else if out, ok := m.json(o.Body, "", 0); ok {
+	// JSON is JSON whatever the header says: curl calls all that it posts a form.
+	media, _, _ := strings.Cut(o.Headers.Get("Content-Type"), ";")
+	if out, ok := m.json(o.Body, "", 0); ok {
 		o.Body = out
+	} else if strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
+		o.Body = m.form(o.Body)
 	}
 	if len(m.changes) > MaxChanges {
 		return o, nil, hookglass.Invalid("time_shift", "finds more than 10,000 times in the request")

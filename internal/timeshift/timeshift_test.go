@@ -87,6 +87,11 @@ func TestHeadersFormsAndWhatIsNestedAreMoved(t *testing.T) {
 	if want := "a=1&event%5Btimestamp%5D=1699996400&payload=%7B%22created%22%3A1699996400%7D&id=1700000000&when=2023-11-14T21%3A13%3A20%2B00%3A00"; string(out.Body) != want || len(changes) != 3 {
 		t.Errorf("%s %v", out.Body, changes)
 	}
+	// What curl -d sends says that it is a form.
+	out, changes = shift(t, "Content-Type: application/x-www-form-urlencoded\n", `{"created": 1700000000}`, time.Hour)
+	if string(out.Body) != `{"created": 1700003600}` || len(changes) != 1 {
+		t.Errorf("%s %v", out.Body, changes)
+	}
 	o := provider.Outgoing{Headers: hookglass.Headers{{Name: "X-Slack-Request-Timestamp", Value: "1700000000"}}}
 	if out, changes, _ := timeshift.Apply(o, time.Hour, func(string) bool { return true }); out.Headers[0].Value != "1700000000" || len(changes) != 0 {
 		t.Error("a header that is signed anew was moved")
