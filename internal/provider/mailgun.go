@@ -14,7 +14,7 @@ import (
 // a JSON event, or as fields of a form. The rest of the body is not signed.
 
 func mailgunClaim(in *input) (stamp, token, signature string) {
-	if in.isForm() {
+	if in.isForm() && len(in.doc()) == 0 {
 		stamp, _ = formValue(in.params(), "timestamp")
 		token, _ = formValue(in.params(), "token")
 		signature, _ = formValue(in.params(), "signature")
@@ -53,7 +53,7 @@ func signMailgun(o *Outgoing, secret string, at time.Time) error {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signature = hex.EncodeToString(hmacSHA256(secret, stamp+token))
 	values := map[string]string{"timestamp": stamp, "signature": signature}
-	if in.isForm() {
+	if in.isForm() && len(in.doc()) == 0 {
 		pairs := strings.Split(string(o.Body), "&")
 		for i, p := range pairs {
 			name, _, _ := strings.Cut(p, "=")

@@ -242,6 +242,8 @@ func TestSignInTheBody(t *testing.T) {
 	for _, c := range []struct{ name, provider, headers, body, secret, want string }{
 		{"mailgun", "mailgun", "", "{ \"event-data\":{\"id\":\"\\u00e9\"},\n\"signature\":{\"timestamp\":\"1\",\"token\":\"tok\",\"signature\":\"00\"}}\n", secret,
 			"{ \"event-data\":{\"id\":\"\\u00e9\"},\n\"signature\":{\"timestamp\":\"1800000000\",\"token\":\"tok\",\"signature\":\"" + mailgun + "\"}}\n"},
+		{"mailgun, by curl -d", "mailgun", "Content-Type: application/x-www-form-urlencoded", `{"signature":{"timestamp":"1","token":"tok","signature":"00"}}`, secret,
+			`{"signature":{"timestamp":"1800000000","token":"tok","signature":"` + mailgun + `"}}`},
 		{"mailgun form", "mailgun", "Content-Type: application/x-www-form-urlencoded", "a=%20b&signature=00&timestamp=1&token=tok&c", secret, "a=%20b&signature=" + mailgun + "&timestamp=1800000000&token=tok&c"},
 		{"adyen", "adyen", "", `{"live":"false", "notificationItems":[` + item("1", `"00"`) + "," + item("2", `"x"`) + `]}`, hex64,
 			`{"live":"false", "notificationItems":[` + item("1", `"`+adyen("1")+`"`) + "," + item("2", `"`+adyen("2")+`"`) + `]}`},
@@ -361,6 +363,7 @@ func TestHandshake(t *testing.T) {
 	}{
 		{name: "slack", body: `{"type":"url_verification","token":"t","challenge":"c<1>"}`, status: 200, want: "c<1>", header: "Content-Type: text/plain"},
 		{name: "slack, known by nothing but the question", body: `{"challenge":"c","type":"url_verification"}`, status: 200, want: "c"},
+		{name: "slack, by curl -d", headers: "Content-Type: application/x-www-form-urlencoded", body: `{"token":"t","challenge":"c","type":"url_verification"}`, status: 200, want: "c"},
 		{name: "zoom, known by nothing but the question", body: `{"payload":{"plainToken":"p"},"event":"endpoint.url_validation"}`, configs: zoom, status: 200,
 			want: `{"encryptedToken":"` + hex.EncodeToString(hmacOf("p")) + `","plainToken":"p"}`},
 		{name: "event grid, known by nothing but the question", body: `[{"eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{"validationCode":"512d"}}]`, status: 200, want: `{"validationResponse":"512d"}`},

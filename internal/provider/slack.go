@@ -12,7 +12,7 @@ func slackSchemes() []*scheme {
 // describeSlack reads the three shapes of Slack's requests: JSON events, interactions (JSON in the form field payload)
 // and slash commands (a plain form).
 func describeSlack(in *input, d *Detection) {
-	if in.isForm() {
+	if in.isForm() && len(in.doc()) == 0 { // what is tried by hand is often JSON that calls itself a form
 		if payload, ok := formValue(in.params(), "payload"); ok {
 			d.EventType = printable(parseJSON([]byte(payload)).child("type").text(), fieldBytes)
 		} else if _, ok := formValue(in.params(), "command"); ok {
