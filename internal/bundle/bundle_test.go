@@ -281,6 +281,9 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 	for _, c := range []struct{ name, head, body, want string }{
 		{"a form", "Content-Type: application/x-www-form-urlencoded\n", "a=1&customer%5Bemail%5D=ada%40lovelace.example.org&first_name=Zaphod&b=x+y", `^a=1&customer%5Bemail%5D=[a-z]{3}%40[a-z]{8}\.example&first_name=[A-Z][a-z]{5}&b=x\+y$`},
 		{"JSON in a form", "Content-Type: application/x-www-form-urlencoded\n", "payload=" + url.QueryEscape(`{"email": "ada@lovelace.example.org"}`), `^payload=%7B%22email%22%3A\+%22[a-z]{3}%40[a-z]{8}\.example%22%7D$`},
+		{"JSON that says it is a form", "Content-Type: application/x-www-form-urlencoded\n", `{"first_name": "Zaphod", "n": "a b"}`, `^{"first_name": "[A-Z][a-z]{5}", "n": "a b"}$`},
+		{"JSON behind a byte order mark", "Content-Type: application/json\n", "\xef\xbb\xbf" + `{"first_name":"Zaphod"}`, "^\xef\xbb\xbf" + `{"first_name":"[A-Z][a-z]{5}"}$`},
+		{"JSON behind many blanks", "", strings.Repeat(" ", 80) + `{"first_name":"Zaphod"}`, `^ {80}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"text", "Content-Type: text/plain\n", "From ada@lovelace.example.org\r\nto x", `^From [a-z]{3}@[a-z]{8}\.example\r\nto x$`},
 		{"XML", "Content-Type: application/xml\n", "<p><first_name>Zaphod</first_name><n>1</n></p>", `^<p><first_name>[A-Z][a-z]{5}</first_name><n>1</n></p>$`},
 		{"lines of JSON", "Content-Type: application/x-ndjson\n", "{\"email\":\"ada@lovelace.example.org\"}\n{\"n\":1}\n", `^{"email":"[a-z]{3}@[a-z]{8}\.example"}\n{"n":1}\n$`},

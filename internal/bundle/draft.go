@@ -115,11 +115,13 @@ func (m *Maker) body(d draft) []byte {
 		return m.parts(d.body, params["boundary"])
 	case !utf8.Valid(d.body):
 		return m.binary(d.body, "body")
-	case media == "application/x-www-form-urlencoded":
-		return []byte(m.form(string(d.body), ""))
 	}
+	// JSON is JSON whatever the header says: curl calls all that it posts a form.
 	if out, ok := m.json(d.body, spot{}, 0); ok {
 		return out
+	}
+	if media == "application/x-www-form-urlencoded" {
+		return []byte(m.form(string(d.body), ""))
 	}
 	return []byte(m.text(string(d.body), here, 0))
 }
