@@ -299,13 +299,14 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 	if len(body) > jsondoc.MaxBytes {
 		return jsondoc.Value{}, errLargeBody
 	}
-	if mediaType(r.ev.ContentType) == "application/x-www-form-urlencoded" {
-		return pairs(string(body)), nil
-	}
+	// JSON comes first: curl calls all that it posts a form.
 	if looksJSON(r.ev.ContentType, body) {
 		if v, err := jsondoc.Parse(body, jsondoc.Wide()); err == nil {
 			return v, nil
 		}
+	}
+	if mediaType(r.ev.ContentType) == "application/x-www-form-urlencoded" {
+		return pairs(string(body)), nil
 	}
 	return jsondoc.Text(string(body)), nil
 }

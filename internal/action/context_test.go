@@ -103,6 +103,8 @@ func TestBodies(t *testing.T) {
 		{"text/plain", "", "\ufeffa", `"` + "\ufeff" + `a"`},
 		{"text/plain", "", `12`, `"12"`},
 		{"text/plain", "", "a\xffb", `"a` + "\ufffd" + `b"`},
+		{"application/x-www-form-urlencoded", "", `{"a": {"b": 1}}`, `{"a":{"b":1}}`}, // as curl -d sends it
+		{"application/x-www-form-urlencoded", "", `[a]=1`, `{"[a]":"1"}`},
 		{"application/x-www-form-urlencoded; charset=utf-8", "", `a=1&b=x+y&a=%C3%A9&&c&=z`, `{"a":["1","é"],"b":"x y","c":"","":"z"}`},
 		{"Application/X-WWW-Form-Urlencoded", "", `a=1`, `{"a":"1"}`},
 		{"application/json", "gzip", zipped(gz, `{"a":1}`), `{"a":1}`},
