@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"mime"
 	"net/url"
 	"slices"
@@ -42,6 +43,7 @@ func open(s Source) draft {
 	if !strings.HasPrefix(d.path, "/") {
 		d.path = "/" + d.path
 	}
+	d.path, d.query = inText(d.path), inText(d.query)
 	kept := provider.Strip(provider.Detection{Provider: s.Provider}, d.headers, s.Configs...)
 	d.own = func(name string) bool { return !kept.Has(name) } // signature headers, whose places are for the new one
 	if plain, err := coding.Decoded(d.body, coding.Of(d.headers), MaxBytes+1); err == nil || errors.Is(err, coding.ErrLonger) {
@@ -50,6 +52,24 @@ func open(s Source) draft {
 		d.packed = true
 	}
 	return d
+}
+
+// inText percent-encodes the bytes of a path or a query that are no text, which a file of JSON could not hold.
+func inText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, "%%%02X", s[i])
+		} else {
+			b.WriteString(s[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
 }
 
 // draft replaces what is to be replaced in a request.

@@ -16,6 +16,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/bundle"
+	"hookglass/internal/coding"
 	"hookglass/internal/delivery"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
@@ -244,6 +245,9 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	return nil
 }
 
+// maxAnswer bounds what is read of a handler's answer, and what is shown of it.
+const maxAnswer = 64 << 10
+
 // post sends a request from this machine and reads the beginning of the answer.
 func post(ctx context.Context, out provider.Outgoing) (result triggered, err error) {
 	ctx, cancel := context.WithTimeout(ctx, triggerTimeout)
@@ -253,19 +257,38 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	if err != nil {
 		return result, err
 	}
-	for _, h := range out.Headers {
-		if !strings.EqualFold(h.Name, "Host") && !strings.EqualFold(h.Name, "Content-Length") { // those of this request
-			req.Header.Add(h.Name, h.Value)
-		}
-	}
-	res, err := http.DefaultTransport.RoundTrip(req) // a redirect is an answer, not an order
+	req.Header = headersFor(out.Headers)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression = true // or it would ask for gzip
+	defer transport.CloseIdleConnections()
+	res, err := transport.RoundTrip(req) // a redirect is an answer, not an order
 	if err != nil {
 		return result, fmt.Errorf("send to %s: %w", out.URL, err)
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return result, fmt.Errorf("read the answer of %s: %w", out.URL, err)
 	}
-	return triggered{URL: out.URL, StatusCode: res.StatusCode, Body: string(answer), DurationMS: time.Since(began).Milliseconds()}, nil
+	encoded := hookglass.Headers{{Name: "Content-Encoding", Value: strings.Join(res.Header.Values("Content-Encoding"), ",")}}
+	return triggered{
+		URL: out.URL, StatusCode: res.StatusCode, Body: string(coding.Plain(answer, encoded, maxAnswer)), DurationMS: time.Since(began).Milliseconds(),
+	}, nil
+}
+
+// headersFor are the headers in their own spelling, and no others: net/http would write names in its own, and add who
+// it is.
+func headersFor(h hookglass.Headers) http.Header {
+	const agent = "User-Agent" // which it knows in this spelling alone
+	header := http.Header{agent: nil}
+	for _, f := range h {
+		switch {
+		case strings.EqualFold(f.Name, "Host"), strings.EqualFold(f.Name, "Content-Length"): // those of this request
+		case strings.EqualFold(f.Name, agent):
+			header.Add(agent, f.Value)
+		default:
+			header[f.Name] = append(header[f.Name], f.Value)
+		}
+	}
+	return header
 }

@@ -1,12 +1,18 @@
 package cli_test
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +95,63 @@ func TestABundleIsMadeLookedAtVerifiedAndSent(t *testing.T) {
 		if r := run(t, "", wrong...); r.code != 2 {
 			t.Errorf("%v: %d", wrong, r.code)
 		}
+	}
+}
+
+func TestABundleIsSentInItsOwnHeadersAlone(t *testing.T) {
+	endpoint, hook := listening(t)
+	at, err := url.Parse(hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// Bytes that are no text in the path; names in lower case; nothing that says who sends.
+	fmt.Fprintf(conn, "POST %s/\xff/x?q=\xfe HTTP/1.1\r\nHost: %s\r\nx-oNe: push\r\nx-two: 1\r\nX-Two: 2\r\nContent-Length: 2\r\n\r\n{}", at.Path, at.Host)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 200 ") {
+		t.Fatal(line, err)
+	}
+	file := filepath.Join(t.TempDir(), "b.json")
+	if made := run(t, "", "bundle", "create", "-e", endpoint, "-q", "method:POST", "-o", file); made.code != 0 {
+		t.Fatalf("%d %s%s", made.code, made.out, made.err)
+	}
+
+	handler, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handler.Close()
+	head := make(chan string, 1)
+	go func() {
+		c, err := handler.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		in, lines := bufio.NewReader(c), ""
+		for !strings.HasSuffix(lines, "\r\n\r\n") {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				break
+			}
+			lines += line
+		}
+		var answer bytes.Buffer
+		z := gzip.NewWriter(&answer)
+		io.WriteString(z, "seen")
+		z.Close()
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", answer.Len(), &answer)
+		head <- lines
+	}()
+	if r := run(t, "", "bundle", "replay", file, "--to", "http://"+handler.Addr().String(), "--as-is"); r.code != 0 || !strings.Contains(r.out, "seen") {
+		t.Errorf("%d %s%s", r.code, r.out, r.err)
+	}
+	want := "POST /%FF/x?q=%FE HTTP/1.1\r\nHost: " + handler.Addr().String() + "\r\nContent-Length: 2\r\nX-Two: 2\r\nx-oNe: push\r\nx-two: 1\r\n\r\n"
+	if got := <-head; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
