@@ -293,6 +293,10 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"binary", "Content-Type: image/png\n", "\x89PNG\xff", `^$`},
 		{"multipart", "Content-Type: multipart/form-data; boundary=xx\n", "--xx\r\nContent-Disposition: form-data; name=\"email\"\r\n\r\nada@lovelace.example.org\r\n--xx\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f.bin\"\r\n\r\n\xff\xfe\r\n--xx--\r\n",
 			`^--xx\r\nContent-Disposition: form-data; name="email"\r\n\r\n[a-z]{3}@[a-z]{8}\.example\r\n--xx\r\nContent-Disposition: form-data; name="f"; filename="f.bin"\r\n\r\n\r\n--xx--\r\n$`},
+		{"multipart with bare line feeds", "Content-Type: multipart/form-data; boundary=xx\n", "--xx\nContent-Disposition: form-data; name=\"first_name\"\n\nZaphod\n--xx--\n",
+			`^--xx\nContent-Disposition: form-data; name="first_name"\n\n[A-Z][a-z]{5}\n--xx--\n$`},
+		{"multipart without parts", "Content-Type: multipart/form-data; boundary=xx\n", "to ada@lovelace.example.org\r\n", `^to [a-z]{3}@[a-z]{8}\.example\r\n$`},
+		{"UTF-16", "Content-Type: application/json\n", "{\x00\"\x00}\x00", `^$`},
 		{"nothing", "", "", `^$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func (m *Maker) body(d draft) []byte {
 		return m.binary(d.body, "body")
 	case media == "multipart/form-data" && params["boundary"] != "":
 		return m.parts(d.body, params["boundary"])
-	case !utf8.Valid(d.body):
+	case !isText(d.body):
 		return m.binary(d.body, "body")
 	}
 	// JSON is JSON whatever the header says: curl calls all that it posts a form.
@@ -200,37 +200,52 @@ func (m *Maker) parts(body []byte, boundary string) []byte {
 	mark := []byte("--" + boundary)
 	pieces := bytes.Split(body, mark)
 	for i, piece := range pieces {
-		head, content, found := bytes.Cut(piece, []byte("\r\n\r\n"))
+		end := "\r\n"
+		head, content, found := bytes.Cut(piece, []byte(end+end))
 		if !found {
-			if !utf8.Valid(piece) {
-				pieces[i] = m.binary(piece, "body")
-			}
-			continue
+			end = "\n" // as some write it
+			head, content, found = bytes.Cut(piece, []byte(end+end))
 		}
-		content, tail := bytes.CutSuffix(content, []byte("\r\n"))
-		name := ""
-		var lines []string
-		for line := range strings.SplitSeq(strings.ToValidUTF8(string(head), "?"), "\r\n") {
-			if field, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(field, "Content-Disposition") {
-				if _, params, err := mime.ParseMediaType(strings.TrimSpace(value)); err == nil {
-					name = params["name"]
-				}
-			}
-			lines = append(lines, m.text(line, spot{source: "path", shown: "body"}, maxNested))
-		}
-		at := spot{path: []string{name}, name: name, shown: pointer([]string{name}, nil)}
-		if utf8.Valid(content) {
-			content = []byte(m.text(string(content), at, 0))
-		} else {
-			content = m.binary(content, at.shown)
-		}
-		pieces[i] = slices.Concat([]byte(strings.Join(lines, "\r\n")), []byte("\r\n\r\n"), content)
-		if tail {
-			pieces[i] = append(pieces[i], "\r\n"...)
+		switch {
+		case found:
+			pieces[i] = m.part(head, content, end)
+		case isText(piece):
+			pieces[i] = []byte(m.text(string(piece), spot{shown: "body"}, 0))
+		default:
+			pieces[i] = m.binary(piece, "body")
 		}
 	}
 	return bytes.Join(pieces, mark)
 }
+
+// part edits one part, whose lines end in end.
+func (m *Maker) part(head, content []byte, end string) []byte {
+	content, tail := bytes.CutSuffix(content, []byte(end))
+	name := ""
+	var lines []string
+	for line := range strings.SplitSeq(strings.ToValidUTF8(string(head), "?"), end) {
+		if field, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(field, "Content-Disposition") {
+			if _, params, err := mime.ParseMediaType(strings.TrimSpace(value)); err == nil {
+				name = params["name"]
+			}
+		}
+		lines = append(lines, m.text(line, spot{source: "path", shown: "body"}, maxNested))
+	}
+	at := spot{path: []string{name}, name: name, shown: pointer([]string{name}, nil)}
+	if isText(content) {
+		content = []byte(m.text(string(content), at, 0))
+	} else {
+		content = m.binary(content, at.shown)
+	}
+	out := slices.Concat([]byte(strings.Join(lines, end)), []byte(end+end), content)
+	if tail {
+		out = append(out, end...)
+	}
+	return out
+}
+
+// isText reports whether bytes can be looked into. A zero is in no text but that of UTF-16.
+func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 // seal signs a request anew and writes it.
 func (d draft) seal(s Source, number int) Event {
