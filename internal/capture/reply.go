@@ -33,7 +33,7 @@ func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 		// The web app may share the host: nothing that an endpoint answers may run as part of it.
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Security-Policy", Value: "sandbox"})
 	}
-	if method == "HEAD" || r.Status == 204 || r.Status == 304 {
+	if method == "HEAD" || r.Status == 204 || r.Status == 205 || r.Status == 304 { // RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5
 		r.Body = nil
 	}
 	return r

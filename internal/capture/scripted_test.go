@@ -125,10 +125,10 @@ func TestAttemptsAtTheSameTimeEachHaveTheirPlace(t *testing.T) {
 func TestAScriptedStatusKeepsTheEndpointsOwnAnswer(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	b.set(func(e *hookglass.Endpoint) {
-		e.ResponseScript = "429@7s,200+1s,204"
+		e.ResponseScript = "429@7s,200+1s,204,205,304"
 		e.Response = &hookglass.Response{Status: 201, Headers: map[string]string{"X-A": "{{request.method}}", "Retry-After": "1"}, Body: "own", Delay: 5 * time.Millisecond}
 	})
-	for i, want := range []string{"429 5ms own POST 7", "200 1s own POST 1", "204 5ms  POST 1"} {
+	for i, want := range []string{"429 5ms own POST 7", "200 1s own POST 1", "204 5ms  POST 1", "205 5ms  POST 1", "304 5ms  POST 1"} {
 		r := b.post("POST", "/", "x")
 		if got := fmt.Sprintf("%d %s %s %s %s", r.Status, r.Delay, r.Body, r.Headers.Get("X-A"), strings.Join(r.Headers.Values("Retry-After"), "+")); got != want {
 			t.Errorf("attempt %d: %q, want %q", i+1, got, want)
