@@ -11,7 +11,7 @@ import (
 // 2231 (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
 // quotes, a lost first semicolon, repeated names (the first counts). The value and the names are in lower case.
 func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
-	value, rest := cutParameter(withSemicolon(s))
+	value, rest := cutParameter(withSemicolon(withoutComments(s)))
 	value = strings.ToLower(strings.Trim(stripComment(value), " \t"))
 	type segment struct {
 		index   int
@@ -79,6 +79,34 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 		params[base] = printable(decoded)
 	}
 	return value, params
+}
+
+// withoutComments drops the comments of a field (RFC 2045, section 5.1). In a bare value only what stands behind a blank
+// is one, and in the name of a file nothing is: senders forget the quotes of both.
+func withoutComments(s string) string {
+	if strings.IndexByte(s, '(') < 0 {
+		return s
+	}
+	var b strings.Builder
+	parameter, inValue, inName := 0, false, false // where the parameter begins in b, and what of it was met
+	for i, n := 0, 0; i < len(s); i += n {
+		n = 1
+		switch c := s[i]; {
+		case c == '"':
+			_, n = quotedString(s[i:])
+		case c == ';':
+			parameter, inValue, inName = b.Len(), false, false
+		case c == '=' && !inValue:
+			inValue, inName = true, strings.Contains(strings.ToLower(b.String()[parameter:]), "name")
+		case c == '(' && !inName && (!inValue || s[i-1] == ' ' || s[i-1] == '\t'):
+			if _, n = commentText(s[i:]); s[i+n-1] != ')' { // it is never closed
+				return b.String() + s[i:]
+			}
+			continue
+		}
+		b.WriteString(s[i : i+n])
+	}
+	return b.String()
 }
 
 // withSemicolon puts in the semicolon that is lost between a value and its first parameter: text/html charset=utf-8.

@@ -189,7 +189,7 @@ func sizeTransfer(src []byte, encoding string) int64 {
 // transferName is the word of a Content-Transfer-Encoding field, which some senders quote, comment or end with a
 // semicolon.
 func transferName(value string) string {
-	value = strings.Trim(strings.ToLower(value), " \t\"'")
+	value = strings.Trim(strings.ToLower(withoutComments(value)), " \t\"'")
 	if i := strings.IndexAny(value, " \t;("); i >= 0 {
 		value = value[:i]
 	}
