@@ -1,6 +1,7 @@
 package email
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,13 +41,16 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 	var name, addr, comment strings.Builder
 	angled, afterAngle := false, false
 	end := func() {
-		a := Address{Address: printable(guessUTF8(strings.Trim(addr.String(), " \t")))}
+		a := Address{Address: printable(guessUTF8(obsolete(addr.String())))}
 		text := strings.Trim(name.String(), " \t")
+		if text == "" && !afterAngle { // nobody, or a comment about nobody
+			comment.Reset()
+		}
 		if !angled && !afterAngle {
 			if strings.Contains(text, "=?") {
 				a.Name = decodeText(text, fault)
 			} else {
-				a.Address = printable(guessUTF8(text))
+				a.Address = printable(guessUTF8(obsolete(text)))
 			}
 			text = strings.Trim(comment.String(), " \t") // ada@example.com (Ada), of old
 		}
@@ -85,7 +89,7 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 			text, n := commentText(s[i:])
 			comment.WriteString(text)
 			i += n - 1
-		case c == '<' && !angled:
+		case c == '<': // also within another one, which some programs write around the whole address
 			angled = true
 			addr.Reset()
 		case c == '>' && angled:
@@ -94,6 +98,7 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 			end()
 		case c == ':' && !angled && !afterAngle && !strings.ContainsAny(name.String(), "@["): // the name of a group
 			name.Reset()
+			comment.Reset()
 		case angled:
 			addr.WriteByte(c)
 		case !afterAngle:
@@ -106,6 +111,23 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 	end()
 	return list
 }
+
+// obsolete reads an address as it was once allowed to be written (RFC 5322, section 4.4): without the route before it,
+// and without the space around the dots and the at sign.
+func obsolete(s string) string {
+	s = strings.Trim(s, " \t")
+	if strings.HasPrefix(s, "@") {
+		if _, address, ok := strings.Cut(s, ":"); ok {
+			s = strings.TrimLeft(address, " \t")
+		}
+	}
+	if strings.ContainsAny(s, "\"[") || !strings.ContainsRune(s, '@') {
+		return s // space in quotes and brackets counts
+	}
+	return spacedDots.ReplaceAllString(s, "$1")
+}
+
+var spacedDots = regexp.MustCompile(`[ \t]*([.@])[ \t]*`)
 
 // withoutQuotes takes off a pair of quotes around a decoded name.
 func withoutQuotes(s string) string {
