@@ -116,6 +116,9 @@ func checkSPF(ctx context.Context, q *inquiry, env Envelope) SPF {
 	client := env.RemoteIP.Unmap().WithZone("")
 	s := SPF{Result: None, Identity: "mailfrom", Domain: Address{Address: env.MailFrom}.domain(), ClientIP: client.String()}
 	sender := env.MailFrom
+	if at := strings.LastIndexByte(sender, '@'); at > 0 { // the library takes the first for the one before the domain
+		sender = strings.ReplaceAll(sender[:at], "@", "%40") + sender[at:]
+	}
 	if s.Domain == "" { // RFC 7208, section 2.4
 		s.Identity, s.Domain = "helo", strings.ToLower(strings.TrimSuffix(env.HELO, "."))
 		sender = "postmaster@" + s.Domain

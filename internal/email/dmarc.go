@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 
-	"github.com/emersion/go-msgauth/dmarc"
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -51,14 +50,14 @@ func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 		}
 		return m
 	}
-	m.Policy = string(record.Policy)
-	if m.PolicyDomain != domain && record.SubdomainPolicy != "" {
-		m.Policy = string(record.SubdomainPolicy)
+	m.Policy = record.policy
+	if m.PolicyDomain != domain && record.subdomains != "" {
+		m.Policy = record.subdomains
 	}
 	m.Alignment = alignments(record)
 
 	open := false // something might yet pass
-	if aligned(domain, s.Domain, record.SPFAlignment == dmarc.AlignmentStrict) {
+	if aligned(domain, s.Domain, record.spfStrict) {
 		if s.Result == Pass {
 			m.Aligned = append(m.Aligned, "spf")
 		}
@@ -66,7 +65,7 @@ func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 	}
 	byDKIM := false
 	for _, sig := range d.Signatures {
-		if aligned(domain, sig.Domain, record.DKIMAlignment == dmarc.AlignmentStrict) {
+		if aligned(domain, sig.Domain, record.dkimStrict) {
 			byDKIM = byDKIM || sig.Result == Pass
 			open = open || sig.Result == TempError
 		}
@@ -89,7 +88,7 @@ func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 }
 
 // policyOf asks for the record of one domain. Without one it says why.
-func policyOf(ctx context.Context, q *inquiry, domain string) (*dmarc.Record, string, error) {
+func policyOf(ctx context.Context, q *inquiry, domain string) (*policyRecord, string, error) {
 	records, err := q.LookupTXT(ctx, "_dmarc."+domain)
 	if failure, ok := err.(*net.DNSError); ok && failure.IsNotFound {
 		return nil, "no_record", nil
@@ -109,25 +108,41 @@ func policyOf(ctx context.Context, q *inquiry, domain string) (*dmarc.Record, st
 	default:
 		return nil, "multiple_records", nil
 	}
-	record, err := dmarc.Parse(found[0])
-	if err != nil {
-		tags := parseTags(found[0])
-		if tags["rua"] == "" { // section 6.6.3: a record that asks for reports counts, with the policy none
-			return nil, "invalid_record", nil
-		}
-		record = &dmarc.Record{Policy: dmarc.PolicyNone, DKIMAlignment: dmarc.AlignmentRelaxed, SPFAlignment: dmarc.AlignmentRelaxed}
+	if record := readPolicy(found[0]); record != nil {
+		return record, "", nil
 	}
-	return record, "", nil
+	return nil, "invalid_record", nil
 }
 
-func alignments(r *dmarc.Record) string {
-	dkimStrict, spfStrict := r.DKIMAlignment == dmarc.AlignmentStrict, r.SPFAlignment == dmarc.AlignmentStrict
+// policyRecord is what a domain asks for.
+type policyRecord struct {
+	policy, subdomains    string // subdomains: empty where the policy holds for them as well
+	dkimStrict, spfStrict bool
+}
+
+// readPolicy reads a record, or answers nil for one without a policy. Whatever else is wrong in it counts as left out
+// (RFC 7489, section 6.3), so that a slip in a tag that we do not need costs no one the policy.
+func readPolicy(text string) *policyRecord {
+	tags := parseTags(strings.ToLower(text))
+	r := &policyRecord{policy: tags["p"], subdomains: tags["sp"], dkimStrict: tags["adkim"] == "s", spfStrict: tags["aspf"] == "s"}
+	if isPolicy(r.policy) && (r.subdomains == "" || isPolicy(r.subdomains)) {
+		return r
+	}
+	if tags["rua"] == "" {
+		return nil
+	}
+	return &policyRecord{policy: "none"} // section 6.6.3: a record that asks for reports counts
+}
+
+func isPolicy(word string) bool { return word == "none" || word == "quarantine" || word == "reject" }
+
+func alignments(r *policyRecord) string {
 	switch {
-	case dkimStrict && spfStrict:
+	case r.dkimStrict && r.spfStrict:
 		return "strict"
-	case dkimStrict:
+	case r.dkimStrict:
 		return "dkim strict"
-	case spfStrict:
+	case r.spfStrict:
 		return "spf strict"
 	}
 	return "relaxed"
