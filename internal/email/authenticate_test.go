@@ -163,6 +163,8 @@ func TestDKIM(t *testing.T) {
 		`split._domainkey.example.com TXT "`+s.record[:100]+`" "`+s.record[100:]+`"`,
 		`wrong._domainkey.example.com TXT "`+other.record+`"`,
 		`revoked._domainkey.example.com TXT "v=DKIM1; p="`,
+		`strict._domainkey.example.com TXT "`+s.record+`; t=y : s"`,
+		`calls._domainkey.example.com TXT "`+s.record+`; s=voice"`,
 		`junk._domainkey.example.com TXT "v=DKIM1; p=!!!!"`,
 		`cut._domainkey.example.com TXT "v=DKIM1; p=`+base64.StdEncoding.EncodeToString(small[:40])+`"`,
 		`two._domainkey.example.com TXT "`+s.record+`"`, `two._domainkey.example.com TXT "`+s.record+`"`,
@@ -202,6 +204,7 @@ func TestDKIM(t *testing.T) {
 		{"another's key", signed("wrong"), email.Fail, "signature_mismatch"},
 		{"no key", signed("missing"), email.PermError, "key_not_found"},
 		{"revoked", signed("revoked"), email.PermError, "key_revoked"},
+		{"a key that is for no mail", signed("calls"), email.PermError, "key_not_for_mail"},
 		{"a key that is none", signed("junk"), email.PermError, "key_invalid"},
 		{"a key that is cut", signed("cut"), email.PermError, "key_invalid"},
 		{"two keys", signed("two"), email.PermError, "multiple_keys"},
@@ -213,6 +216,10 @@ func TestDKIM(t *testing.T) {
 		{"without a selector", tagged(" s=s1;", ""), email.PermError, "malformed_signature"},
 		{"of another version", tagged(" v=1", " v=2"), email.PermError, "malformed_signature"},
 		{"not over From", tagged(" h=From:", " h=X-Other:"), email.PermError, "from_not_signed"},
+		{"for an identity below the domain", signed("s1", func(o *dkim.SignOptions) { o.Identifier = "ada@sub.example.com" }), email.Pass, ""},
+		{"for one below, where the key forbids it", signed("strict", func(o *dkim.SignOptions) { o.Identifier = "ada@sub.example.com" }), email.PermError, "identity_mismatch"},
+		{"for the domain, where the key forbids others", signed("strict", func(o *dkim.SignOptions) { o.Identifier = "ada@example.com" }), email.Pass, ""},
+		{"with a key for the domain alone", signed("strict"), email.Pass, ""},
 		{"for another's identity", tagged(" a=rsa-sha256;", " a=rsa-sha256; i=@example.org;"), email.PermError, "identity_mismatch"},
 	} {
 		r := email.Authenticate(t.Context(), dns, email.Envelope{}, c.raw)

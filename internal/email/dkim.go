@@ -3,6 +3,7 @@ package email
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/emersion/go-msgauth/dkim"
@@ -61,12 +62,25 @@ func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
 	for i, v := range verified {
 		s := &d.Signatures[i]
 		s.Result, s.Reason = dkimResult(v.Err)
+		if s.Result == Pass && !speaksFor(q, s, v.Identifier) {
+			s.Result, s.Reason = PermError, "identity_mismatch"
+		}
 	}
 	d.Result = best(d.Signatures)
 	if err != nil {
 		d.Reason = "too_many_signatures"
 	}
 	return d
+}
+
+// speaksFor reports whether the key of a signature may be used for an identity below the domain: the flag s of its
+// record forbids that (RFC 6376, section 3.6.1), and the verifier does not look at it.
+func speaksFor(q *inquiry, s *Signature, identity string) bool {
+	if _, domain, _ := strings.Cut(identity, "@"); strings.EqualFold(domain, s.Domain) {
+		return true
+	}
+	records, err := q.lookupTXT(s.Selector + "._domainkey." + s.Domain) // which the verifier asked for
+	return err == nil && !slices.Contains(strings.Split(parseTags(strings.Join(records, ""))["t"], ":"), "s")
 }
 
 // best is the outcome of all signatures: any that passes makes them pass, and one that may yet pass keeps that open.
@@ -97,6 +111,7 @@ var dkimFailures = []struct {
 	{"multiple TXT records", PermError, "multiple_keys"},
 	{"key revoked", PermError, "key_revoked"},
 	{"key is too short", PermError, "key_too_short"},
+	{"inappropriate service", PermError, "key_not_for_mail"},
 	{"key", PermError, "key_invalid"},
 	{"hash algorithm too weak", PermError, "weak_algorithm"},
 	{"algorithm", PermError, "unsupported_algorithm"},
