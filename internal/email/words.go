@@ -111,12 +111,28 @@ func toUTF8(text []byte, name string) (string, bool) {
 		return guessUTF8(string(text)), true
 	case "iso-8859-1", "latin1": // what is sent under this name is the superset (WHATWG Encoding)
 		name = "windows-1252"
+	case "iso-8859-9", "latin5": // likewise
+		name = "windows-1254"
+	case "iso-8859-11", "tis-620": // likewise
+		name = "windows-874"
+	case "latin9":
+		name = "iso-8859-15"
+	case "win-1251", "cp-1251":
+		name = "windows-1251"
+	case "mac-cyrillic":
+		name = "x-mac-cyrillic"
 	case "cp932", "ms932", "windows-31j":
 		name = "shift_jis"
-	case "gb2312", "x-gbk", "cp936":
+	case "iso-2022-jp-1", "iso-2022-jp-2", "iso-2022-jp-3", "iso-2022-jp-ms", "cp50220", "cp50221": // what they add is rare
+		name = "iso-2022-jp"
+	case "gb2312", "x-gbk", "cp936", "euc-cn", "x-euc-cn":
 		name = "gbk"
-	case "ks_c_5601-1987", "cp949":
+	case "cp950", "ms950":
+		name = "big5"
+	case "ks_c_5601-1987", "cp949", "x-windows-949":
 		name = "euc-kr"
+	case "iso-2022-kr", "csiso2022kr", "iso-2022-cn", "iso-2022-cn-ext", "replacement": // of which browsers show nothing
+		return guessUTF8(string(text)), false
 	case "utf-7", "unicode-1-1-utf-7":
 		return decodeUTF7(text), true
 	}
