@@ -78,10 +78,11 @@ func fromPostmark(body []byte) (*Posted, error) {
 		Headers                               []struct{ Name, Value string }
 		Attachments                           []struct{ Name, Content, ContentType, ContentID string }
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
+	err := json.Unmarshal(body, &in)
+	if _, other := err.(*json.UnmarshalTypeError); err != nil && !other {
 		return nil, &hookglass.Error{Code: hookglass.CodeInvalidJSON, Message: "The body is not JSON of Postmark's inbound webhook.", Err: err}
 	}
-	if in.FromFull == nil && in.OriginalRecipient == "" && in.RawEmail == "" && in.Headers == nil {
+	if err != nil || in.FromFull == nil && in.OriginalRecipient == "" && in.RawEmail == "" && in.Headers == nil {
 		return nil, hookglass.Errorf(hookglass.CodeValidationFailed, "The JSON is not Postmark's inbound webhook.")
 	}
 	p := &Posted{Service: "postmark", Recipients: addressesOf(in.OriginalRecipient)}
