@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 )
 
 // maxLine bounds a command line with its CR LF. RFC 5321, section 4.5.3.1.4, asks for 512 bytes and room for what
@@ -116,6 +118,16 @@ func localPart(s string) (local, rest string, err error) {
 		b.WriteByte(s[i])
 	}
 	return "", "", errPath
+}
+
+// sameDomain reports whether a domain is the one that is given in ASCII, whichever form of its letters the client writes
+// (RFC 6531, section 3.2).
+func sameDomain(written, ascii string) bool {
+	if strings.EqualFold(written, ascii) {
+		return true
+	}
+	converted, err := idna.Lookup.ToASCII(written)
+	return err == nil && strings.EqualFold(converted, ascii)
 }
 
 // parseParams reads ESMTP parameters (RFC 5321, section 4.1.2).

@@ -59,6 +59,16 @@ func TestWhoIsARecipient(t *testing.T) {
 	c.says("DATA", 503)
 }
 
+func TestADomainHasTwoForms(t *testing.T) {
+	_, addr := start(t, smtpd.Config{Domain: "xn--bcher-kva.test"}, &ledger{})
+	for domain, want := range map[string]int{
+		"xn--bcher-kva.test": 250, "XN--BCHER-KVA.test": 250, "bücher.test": 250, "BÜCHER.TEST": 250, "bu\u0308cher.test": 250,
+		"bücher.elsewhere.test": 550, "bucher.test": 550, "xn--.test": 550,
+	} {
+		begun(t, addr).says("RCPT TO:<inbox@"+domain+">", want)
+	}
+}
+
 func TestTheSender(t *testing.T) {
 	_, addr := start(t, smtpd.Config{}, &ledger{})
 	for from, want := range map[string]int{

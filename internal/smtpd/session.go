@@ -181,7 +181,7 @@ func (c *conn) rcpt(rest string) error {
 	case len(c.to) >= c.server.cfg.MaxRecipients:
 		c.say(replyTooMany)
 		return nil
-	case !strings.EqualFold(p.domain, c.server.cfg.Domain):
+	case !sameDomain(p.domain, c.server.cfg.Domain):
 		return c.refuseRcpt(p.address, replyRelay, reasonRelay, nil)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.cfg.CaptureTimeout)
