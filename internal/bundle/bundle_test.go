@@ -286,6 +286,8 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"JSON behind many blanks", "", strings.Repeat(" ", 80) + `{"first_name":"Zaphod"}`, `^ {80}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"text", "Content-Type: text/plain\n", "From ada@lovelace.example.org\r\nto x", `^From [a-z]{3}@[a-z]{8}\.example\r\nto x$`},
 		{"XML", "Content-Type: application/xml\n", "<p><first_name>Zaphod</first_name><n>1</n></p>", `^<p><first_name>[A-Z][a-z]{5}</first_name><n>1</n></p>$`},
+		{"references in HTML", "Content-Type: application/json\n", `{"first_name":"Zoëanne","html":"<p>Zo&euml;anne &amp; ada&#64;lovelace&#x2e;example.org &lt;b&gt; &c;</p>"}`,
+			`^{"first_name":"([^"]+)","html":"<p>[^& ]+ &amp; [a-z]{3}@[a-z]{8}\.example &lt;b&gt; &c;</p>"}$`},
 		{"lines of JSON", "Content-Type: application/x-ndjson\n", "{\"email\":\"ada@lovelace.example.org\"}\n{\"n\":1}\n", `^{"email":"[a-z]{3}@[a-z]{8}\.example"}\n{"n":1}\n$`},
 		{"JSON behind a byte order mark and spaces", "Content-Type: application/json\n", "\ufeff" + strings.Repeat(" ", 99) + `{"first_name":"Zaphod"}`, `^\x{feff} {99}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"compressed", "Content-Type: application/json\nContent-Encoding: gzip\n", packed.String(), `^{"email":"[a-z]{3}@[a-z]{8}\.example"}$`},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"html"
 	"net/url"
 	"regexp"
 	"slices"
@@ -352,40 +353,79 @@ func readable(b []byte) bool {
 	return true
 }
 
-// escaped finds percent-encoded parts of a text that hold what is replaced.
+// escaped finds parts of a text that hold what is replaced in the escapes of URLs or of HTML.
 func (m *Maker) escaped(s string, sure bool) (found []span) {
-	if strings.IndexByte(s, '%') < 0 {
-		return nil
-	}
-	var plain []byte
-	at := make([]int, 0, len(s)+1)
-	for i := 0; i < len(s); {
-		at = append(at, i)
-		if s[i] == '%' && i+2 < len(s) {
-			if b, err := hex.DecodeString(s[i+1 : i+3]); err == nil {
-				plain = append(plain, b[0])
-				i += 3
-				continue
-			}
+	for _, way := range escapes {
+		if strings.IndexByte(s, way.mark) < 0 {
+			continue
 		}
-		plain = append(plain, s[i])
-		i++
-	}
-	at = append(at, len(s))
-	text := string(plain)
-	spans := m.known.find(text, sure)
-	if !sure && utf8.ValidString(text) {
-		spans = append(spans, m.detect(text)...)
-	}
-	for _, f := range spans {
-		start, end := at[f.start], at[f.end]
-		if raw := s[start:end]; strings.IndexByte(raw, '%') >= 0 {
-			value := text[f.start:f.end]
-			m.remember(value, f.kind)
-			found = append(found, span{start: start, end: end, kind: f.kind, put: percent(m.fakes.of(f.kind, value))})
+		plain, at := way.plain(s)
+		spans := m.known.find(plain, sure)
+		if !sure && utf8.ValidString(plain) {
+			spans = append(spans, m.detect(plain)...)
+		}
+		for _, f := range spans {
+			start, end := at[f.start], at[f.end]
+			if strings.IndexByte(s[start:end], way.mark) >= 0 {
+				value := plain[f.start:f.end]
+				m.remember(value, f.kind)
+				found = append(found, span{start: start, end: end, kind: f.kind, put: way.write(m.fakes.of(f.kind, value))})
+			}
 		}
 	}
 	return found
+}
+
+// escape is a way in which characters stand for others: how it begins, how it is read and how a value is written in it.
+type escape struct {
+	mark  byte
+	read  func(s string) (plain string, n int) // what s begins with stands for; n is 0 where it is no escape
+	write func(string) string
+}
+
+var escapes = []escape{{'%', readPercent, percent}, {'&', readReference, html.EscapeString}}
+
+// plain is a text without its escapes, and where each byte of it stood.
+func (e escape) plain(s string) (string, []int) {
+	var plain strings.Builder
+	at := make([]int, 0, len(s)+1)
+	for i := 0; i < len(s); {
+		text, n := s[i:i+1], 1
+		if s[i] == e.mark {
+			if read, length := e.read(s[i:]); length > 0 {
+				text, n = read, length
+			}
+		}
+		for range len(text) {
+			at = append(at, i)
+		}
+		plain.WriteString(text)
+		i += n
+	}
+	return plain.String(), append(at, len(s))
+}
+
+func readPercent(s string) (string, int) {
+	if len(s) > 2 {
+		if b, err := hex.DecodeString(s[1:3]); err == nil {
+			return string(b), 3
+		}
+	}
+	return "", 0
+}
+
+// maxReference bounds a character reference of HTML: the longest name has 31 letters.
+const maxReference = 34
+
+func readReference(s string) (string, int) {
+	end := strings.IndexByte(s[:min(len(s), maxReference)], ';') + 1
+	if end == 0 {
+		return "", 0
+	}
+	if text := html.UnescapeString(s[:end]); text != s[:end] {
+		return text, end
+	}
+	return "", 0
 }
 
 // percent writes a value as it may stand in every part of a URL.
