@@ -50,9 +50,8 @@ const maxInline = 8 << 20
 // elsewhere.
 func MailHTML(raw []byte, remote bool) string {
 	m := email.Parse(raw)
-	m.HTML = tamed(m.HTML, remote)
 	room := maxInline
-	return cidPattern.ReplaceAllStringFunc(m.HTML, func(ref string) string {
+	image := func(ref string) string {
 		file, ok := m.InlineByCID(ref)
 		if !ok || !strings.HasPrefix(file.ContentType, "image/") || file.Size > int64(room) {
 			return ref
@@ -63,15 +62,17 @@ func MailHTML(raw []byte, remote bool) string {
 		}
 		room -= len(content)
 		return "data:" + file.ContentType + ";base64," + base64.StdEncoding.EncodeToString(content)
-	})
+	}
+	return tamed(m.HTML, remote, func(address string) string { return cidPattern.ReplaceAllStringFunc(address, image) })
 }
 
 // away are the attributes by which a page loads something without being asked.
 var away = []string{"src", "srcset", "background", "poster", "data", "action", "formaction", "ping"}
 
-// tamed is HTML without scripts and handlers and, unless remote is allowed, without what is loaded from elsewhere. It
-// makes nothing safe: the sandbox does. It spares a reader what the browser would complain about.
-func tamed(text string, remote bool) string {
+// tamed is HTML without scripts and handlers and, unless remote is allowed, without what is loaded from elsewhere; what
+// attributes and styles refer to goes through inlined. It makes nothing safe: the sandbox does. It spares a reader what
+// the browser would complain about.
+func tamed(text string, remote bool, inlined func(string) string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
 	z.SetMaxBuf(maxInline) // an image may be written out in its tag
@@ -85,7 +86,9 @@ func tamed(text string, remote bool) string {
 			switch {
 			case leftOut:
 			case inStyle && !remote:
-				b.WriteString(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none"))
+				b.WriteString(inlined(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none")))
+			case inStyle:
+				b.WriteString(inlined(string(z.Raw())))
 			default:
 				b.Write(z.Raw())
 			}
@@ -126,6 +129,7 @@ func tamed(text string, remote bool) string {
 				case !remote && name == "style":
 					a.Val = urlPattern.ReplaceAllString(a.Val, "none")
 				}
+				a.Val = inlined(a.Val)
 				kept = append(kept, a)
 			}
 			token.Attr = kept

@@ -47,3 +47,26 @@ func TestTheHTMLOfAMailIsShownAsWritten(t *testing.T) {
 		}
 	}
 }
+
+// An image that the mail carries is put in where something refers to it, and not where a text names it.
+func TestImagesOfAMailAreShown(t *testing.T) {
+	const data = "data:image/png;base64,aGk="
+	for html, want := range map[string]string{
+		`<img src="cid:logo@x">`:                                   `<img src="` + data + `">`,
+		`<img src="&#99;id:logo@x">`:                               `<img src="` + data + `">`,
+		`<td background="CID:logo%40x">`:                           `<td background="` + data + `">`,
+		`<p style="background:url('cid:logo@x')">`:                 `<p style="background:url(&#39;` + data + `&#39;)">`,
+		`<style>p { background: url(cid:logo@x) }</style>`:         `<style>p { background: url(` + data + `) }</style>`,
+		`<img src="cid:other@x">`:                                  `<img src="cid:other@x">`,
+		`<p>[cid:logo@x] was replaced by cid:logo@x in it</p>`:     `<p>[cid:logo@x] was replaced by cid:logo@x in it</p>`,
+		`<textarea>cid:logo@x</textarea><title>cid:logo@x</title>`: `<textarea>cid:logo@x</textarea><title>cid:logo@x</title>`,
+	} {
+		raw := []byte("Content-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n" + html +
+			"\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <logo@x>\r\n\r\nhi\r\n--b--\r\n")
+		for _, remote := range []bool{false, true} {
+			if got := inspector.MailHTML(raw, remote); got != want {
+				t.Errorf("%s\nis shown as\n%s, want\n%s", html, got, want)
+			}
+		}
+	}
+}
