@@ -75,6 +75,9 @@ func ParseRule(s string) (Rule, error) {
 	return r, nil
 }
 
+// Network is what the rule opens, and whether at some ports alone.
+func (r Rule) Network() (network netip.Prefix, ports bool) { return r.prefix, r.first != 0 }
+
 // String returns the rule in the form that ParseRule reads.
 func (r Rule) String() string {
 	switch {

@@ -21,6 +21,7 @@ const (
 	fewFiles     = 4096                // open files; each connection is one
 	widestProxy  = 8                   // bits of an IPv4 network of trusted proxies; fewer is most of the world
 	widestProxy6 = 16
+	widestAllow  = 7 // bits of a network that outbound requests may reach: fc00::/7 is somebody's own
 )
 
 // examineService looks at the configuration that the service would start with, and at what the world sees of it.
@@ -72,45 +73,26 @@ func (c *checked) examineProxies(f *findings) {
 // examineOutbound: what one may reach besides public addresses is there to be read by whoever may replay to it.
 func (c *checked) examineOutbound(f *findings) {
 	const name = "outbound"
-	wide := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	metadata := netip.MustParseAddr("169.254.169.254")
-	for _, text := range c.OutboundAllow {
-		prefix, err := parsePrefix(withoutPorts(text))
-		if err != nil {
-			continue
-		}
-		for _, w := range wide {
-			if prefix == w {
-				f.wrong(name, "%s opens every address, this machine's and its network's too, to everyone who may replay: name what is needed in --outbound-allow", text)
-				return
-			}
-		}
-		if prefix.Contains(metadata) {
-			f.wrong(name, "%s opens the address where clouds keep the machine's credentials (%s): take it out of --outbound-allow", text, metadata)
-			return
-		}
-		if prefix.Addr().IsLoopback() && c.publicURL != nil {
-			f.warn(name, "%s opens what listens on this machine to everyone who may replay; with a port behind it (%s:3000) it opens that alone", text, text)
-			return
+	found := len(*f)
+	for i, rule := range c.allow {
+		text := c.OutboundAllow[i]
+		switch network, ports := rule.Network(); {
+		case network.Bits() < widestAllow:
+			f.wrong(name, "%s opens nearly every address, this machine's and its network's too, to everyone who may replay: name what is needed in --outbound-allow", text)
+		case network.Contains(metadata):
+			f.warn(name, "%s holds the address where clouds keep the machine's credentials (%s), which stays shut whatever is allowed: name what is needed in --outbound-allow", text, metadata)
+		case network.Addr().IsLoopback() && !ports && c.publicURL != nil:
+			f.warn(name, "%s opens what listens on this machine to everyone who may replay; with a port behind it (%s:3000) it opens that alone", text, network)
 		}
 	}
-	if len(c.OutboundAllow) == 0 {
+	switch {
+	case len(*f) > found:
+	case len(c.allow) == 0:
 		f.ok(name, "public addresses alone")
-	} else {
+	default:
 		f.ok(name, "public addresses, and %s", strings.Join(c.OutboundAllow, ", "))
 	}
-}
-
-// withoutPorts is the network of a rule of --outbound-allow.
-func withoutPorts(rule string) string {
-	slash := strings.IndexByte(rule, '/')
-	if i := strings.LastIndexByte(rule, ':'); slash >= 0 && i > slash {
-		return rule[:i]
-	}
-	if host, _, err := net.SplitHostPort(rule); err == nil {
-		return host
-	}
-	return rule
 }
 
 // examineCertificate looks at the files of --tls-cert; what ACME gave is looked at where it is shown, at the public

@@ -75,8 +75,15 @@ func TestDoctorLooksAtTheServiceAsTheWorldSeesIt(t *testing.T) {
 		"proxies: none needed":               {func(*server.Config) {}, "trusted proxies", "ok"},
 		"outbound: everything":               {func(c *server.Config) { c.OutboundAllow = []string{"0.0.0.0/0"} }, "outbound", "wrong"},
 		"outbound: everything at a port":     {func(c *server.Config) { c.OutboundAllow = []string{"::/0:443"} }, "outbound", "wrong"},
-		"outbound: the metadata of clouds":   {func(c *server.Config) { c.OutboundAllow = []string{"169.254.0.0/16"} }, "outbound", "wrong"},
+		"outbound: everything in halves":     {func(c *server.Config) { c.OutboundAllow = []string{"0.0.0.0/1", "128.0.0.0/1"} }, "outbound", "wrong"},
+		"outbound: a rule beside everything": {func(c *server.Config) { c.OutboundAllow = []string{"169.254.0.0/16", "0.0.0.0/0"} }, "outbound", "wrong"},
+		"outbound: the metadata of clouds":   {func(c *server.Config) { c.OutboundAllow = []string{"169.254.0.0/16"} }, "outbound", "warning"},
 		"outbound: this machine, in public":  {func(c *server.Config) { c.OutboundAllow, c.PublicURL = []string{"127.0.0.1"}, "http://"+running.Listen }, "outbound", "warning"},
+		"outbound: a port of it, in public": {func(c *server.Config) {
+			c.OutboundAllow, c.PublicURL = []string{"127.0.0.1:3000"}, "http://"+running.Listen
+		}, "outbound", "ok"},
+		"outbound: this machine by IPv6":     {func(c *server.Config) { c.OutboundAllow, c.PublicURL = []string{"[::1]"}, "http://"+running.Listen }, "outbound", "warning"},
+		"outbound: one's own by IPv6":        {func(c *server.Config) { c.OutboundAllow = []string{"fc00::/7"} }, "outbound", "ok"},
 		"outbound: this machine, at home":    {func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }, "outbound", "ok"},
 		"outbound: a network":                {func(c *server.Config) { c.OutboundAllow = []string{"10.1.0.0/16:9000-9010"} }, "outbound", "ok"},
 		"certificate: well":                  {in(60*day, "hooks.example"), "certificate", "ok"},
