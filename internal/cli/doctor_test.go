@@ -60,6 +60,10 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			must(t, err)
 		}, "keyset"},
 		"others may read dev's token": {func(t *testing.T, dir string) { must(t, os.WriteFile(filepath.Join(dir, "dev.json"), nil, 0o644)) }, "data directory"},
+		"the lock can not be opened": {func(t *testing.T, dir string) {
+			must(t, os.RemoveAll(filepath.Join(dir, "lock")))
+			must(t, os.Mkdir(filepath.Join(dir, "lock"), 0o700)) // which root may not open either, as others may not root's file
+		}, "data directory"},
 		"the database is no database": {func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "hookglass.db"), []byte(strings.Repeat("junk", 4096)), 0o600))
 		}, "database"},
@@ -104,6 +108,30 @@ func TestADatabaseThatIsBeingFilledIsLeftAlone(t *testing.T) {
 	var n int
 	if err := db.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM rate_limits) + (SELECT count(*) FROM users) - 1").Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows were written, %v", n, err)
+	}
+}
+
+// Whoever may not look into a directory is not told that nothing is there; a file in its place stands for that here,
+// because root may look everywhere.
+func TestADatabaseThatCanNotBeLookedAtIsNotSaidToBeMissing(t *testing.T) {
+	s := freshSQLite(t)
+	if err := os.WriteFile(s.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"doctor"}, {"backup", filepath.Join(t.TempDir(), "backup")}} {
+		if r := run(t, "", s.args(args...)...); r.code != 1 || strings.Contains(r.out+r.err, "there is no") {
+			t.Errorf("%s: %+v", args[0], r)
+		}
+	}
+}
+
+func TestDoctorSaysEachThingInOneLine(t *testing.T) {
+	s := freshSQLite(t)
+	r := run(t, "", "doctor", "--data", s.dir, "--database-url", "postgres://u@127.0.0.1:1/none")
+	for i, line := range strings.Split(strings.TrimSpace(r.out), "\n") {
+		if status, _, _ := strings.Cut(line, " "); i > 0 && status != "ok" && status != "warning" && status != "wrong" {
+			t.Errorf("a line is no finding: %q", line)
+		}
 	}
 }
 

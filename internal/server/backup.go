@@ -217,7 +217,7 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 		// What a restore that was cut off left is not in the way, nor is the backup itself where the service's user may
 		// write nowhere else, and a backup without the keyset needs it to be there first.
 		info, err := e.Info()
-		own := e.Name() == "lock" || strings.HasPrefix(e.Name(), restoreFile) || err == nil && os.SameFile(info, backup) ||
+		own := e.Name() == lockFile || strings.HasPrefix(e.Name(), restoreFile) || err == nil && os.SameFile(info, backup) ||
 			a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
 		if !own && !c.Force {
 			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -92,13 +93,14 @@ func ParseDuration(text string) (time.Duration, error) {
 // databasePath is the file of the embedded database.
 func (s Storage) databasePath() string { return filepath.Join(s.Data, databaseFile) }
 
-// exists reports whether there is a database to work on; a PostgreSQL address is taken to be one.
+// exists reports whether there is a database to work on; a PostgreSQL address is taken to be one, and so is a file that
+// can not be looked at: opening it says why.
 func (s Storage) exists() bool {
 	if s.DatabaseURL != "" {
 		return true
 	}
 	_, err := os.Stat(s.databasePath())
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // open opens the database as it is.

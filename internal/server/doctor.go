@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,8 +54,13 @@ func (f *findings) warn(name, format string, args ...any) { f.add(name, "warning
 
 func (f *findings) wrong(name, format string, args ...any) { f.add(name, "wrong", format, args) }
 
+// add makes one line of a detail: errors of PostgreSQL have a line for each address that was tried.
 func (f *findings) add(name, status, format string, args []any) {
-	*f = append(*f, finding{name, status, fmt.Sprintf(format, args...)})
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(l)
+	}
+	*f = append(*f, finding{name, status, strings.Join(lines, " ")})
 }
 
 // Run implements the command.
@@ -155,6 +161,12 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	}
 	if err := writable(c.Data); err != nil {
 		f.wrong(name, "it can not be written to: %v", err)
+	}
+	// What a command that ran as root left behind is in the way of the service's user.
+	if lock, err := os.OpenFile(filepath.Join(c.Data, lockFile), os.O_RDWR, 0); err == nil {
+		lock.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		f.wrong(name, "its lock can not be taken: %v", err)
 	}
 	if len(*f) == faults {
 		f.ok(name, "%s, private and writable", c.Data)

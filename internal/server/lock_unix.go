@@ -16,7 +16,7 @@ var errInUse = errors.New("the data directory is in use by another hookglass pro
 // lockData takes the directory for this process until the returned function is called, or the process ends in
 // whatever way.
 func lockData(dir string) (release func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}

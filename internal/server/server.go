@@ -45,6 +45,7 @@ import (
 const (
 	drainTimeout = 20 * time.Second // for requests under way when the server stops; exit is within 30 s
 	databaseFile = "hookglass.db"
+	lockFile     = "lock" // of the data directory
 )
 
 // Server is one node. New binds its listeners, Run serves until its context ends.
