@@ -31,7 +31,7 @@ type ActionCondition struct {
 	_        struct{} `additionalProperties:"false"`
 	Field    string   `json:"field" enum:"provider,event_type,signature_status,http_method,request_path,content_type,sender,email_subject,has_tag" example:"event_type"`
 	Operator string   `json:"operator" enum:"equals,not_equals,contains,not_contains,matches,exists,not_exists" doc:"The negative ones hold for an absent value; matches takes a regular expression." example:"equals"`
-	Value    *string  `json:"value" doc:"Up to 500 characters; none with exists and not_exists." example:"push"`
+	Value    *string  `json:"value" required:"false" doc:"Up to 500 characters; none with exists and not_exists." example:"push"`
 }
 
 // ActionStep is one step of an action.

@@ -36,9 +36,9 @@ type DeclaredEndpoint struct {
 type DeclaredAlert struct {
 	_        struct{}                `additionalProperties:"false"`
 	Name     Optional[string]        `json:"name,omitzero" required:"true" example:"Deliveries fail"`
-	Kind     Optional[string]        `json:"kind,omitzero" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" example:"error_response"`
+	Kind     Optional[string]        `json:"kind,omitzero" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" doc:"Needed where the alert is new, and so is config." example:"error_response"`
 	Enabled  Optional[bool]          `json:"enabled,omitzero" doc:"Default true." example:"true"`
-	Config   Optional[AlertSettings] `json:"config,omitzero" required:"true"`
+	Config   Optional[AlertSettings] `json:"config,omitzero"`
 	Channels Optional[[]string]      `json:"channels,omitzero" doc:"Notification channels of the workspace, by name or id."`
 }
 

@@ -140,7 +140,7 @@ const (
 // of /tunnel/delivery_reports_anonymous, and the data of the socket's action delivery_report.
 type DeliveryReport struct {
 	TunnelKey              string          `json:"tunnel_key,omitempty" doc:"Anonymous reports only: the endpoint's key, instead of a token."`
-	EndpointID             string          `json:"endpoint_id,omitempty" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	EndpointID             string          `json:"endpoint_id,omitempty" required:"true" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	WebhookRequestID       string          `json:"webhook_request_id" required:"true" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	TargetURL              string          `json:"target_url" required:"true" format:"uri" example:"http://localhost:3000"`
 	StatusCode             Optional[int64] `json:"status_code,omitzero" required:"true" doc:"Of the answer; 0: none came." example:"200"`

@@ -250,18 +250,23 @@ func TestTheSchemaIsThatOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var v any
-	if err := yaml.Unmarshal(example(t), &v); err != nil {
-		t.Fatal(err)
-	}
-	plain, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(plain, &v); err != nil {
-		t.Fatal(err)
-	}
-	if err := resolved.Validate(v); err != nil {
-		t.Errorf("the example: %v", err)
+	for what, file := range map[string][]byte{
+		"the example":               example(t),
+		"a condition without value": []byte("endpoints: [{custom_id: abc, actions: [{name: A, conditions: [{field: has_tag, operator: exists}]}]}]"),
+	} {
+		var v any
+		if err := yaml.Unmarshal(file, &v); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(plain, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := resolved.Validate(v); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
