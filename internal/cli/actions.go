@@ -185,8 +185,8 @@ func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsC
 
 // ActionsRunsCmd is `hookglass actions runs`.
 type ActionsRunsCmd struct {
-	Action string `arg:"" optional:"" help:"Of this action alone."`
-	Limit  int    `default:"25" help:"How many at most, 1 to 100."`
+	Action string  `arg:"" optional:"" help:"Of this action alone."`
+	Limit  howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
 // Run implements the command.
@@ -195,7 +195,7 @@ func (r *ActionsRunsCmd) Run(ctx context.Context, t *server.Terminal, c *Actions
 	if err != nil {
 		return err
 	}
-	list, err := from.ActionRuns(ctx, c.Endpoint, r.Action, client.Page{Limit: r.Limit})
+	list, err := from.ActionRuns(ctx, c.Endpoint, r.Action, client.Page{Limit: int(r.Limit)})
 	if err != nil {
 		return err
 	}

@@ -102,8 +102,8 @@ func (r *AlertsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 
 // AlertsIncidentsCmd is `hookglass alerts incidents`.
 type AlertsIncidentsCmd struct {
-	Alert string `arg:"" help:"Its id."`
-	Limit int    `default:"25" help:"How many at most, 1 to 100."`
+	Alert string  `arg:"" help:"Its id."`
+	Limit howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
 // Run implements the command.
@@ -112,7 +112,7 @@ func (r *AlertsIncidentsCmd) Run(ctx context.Context, t *server.Terminal, c *Ale
 	if err != nil {
 		return err
 	}
-	list, err := from.Incidents(ctx, c.Endpoint, r.Alert, client.Page{Limit: r.Limit})
+	list, err := from.Incidents(ctx, c.Endpoint, r.Alert, client.Page{Limit: int(r.Limit)})
 	if err != nil {
 		return err
 	}

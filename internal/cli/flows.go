@@ -205,8 +205,8 @@ func writeJUnit(path string, f api.Flow) error {
 
 // FlowListCmd is `hookglass flow list`.
 type FlowListCmd struct {
-	State string `enum:",pending,passed,failed,expired" default:"" placeholder:"STATE" help:"Only flows of this state."`
-	Limit int    `default:"25" help:"How many at most, 1 to 100."`
+	State string  `enum:",pending,passed,failed,expired" default:"" placeholder:"STATE" help:"Only flows of this state."`
+	Limit howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
 // Run implements the command.
@@ -215,7 +215,7 @@ func (l *FlowListCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) e
 	if err != nil {
 		return err
 	}
-	page, err := from.Flows(ctx, l.State, client.Page{Limit: l.Limit})
+	page, err := from.Flows(ctx, l.State, client.Page{Limit: int(l.Limit)})
 	if err != nil {
 		return err
 	}

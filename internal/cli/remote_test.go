@@ -153,6 +153,9 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	fails(t, 1, "no such request", "requests", "get", first, "-e", id)
 	fails(t, 1, "", "requests", "list", "-e", id, "-q", "sig:(")
 	fails(t, 2, "--endpoint", "requests", "list")
+	for _, command := range [][]string{{"requests", "list", "-e", "x"}, {"actions", "runs", "-e", "x"}, {"alerts", "incidents", "x", "-e", "x"}, {"flow", "list"}, {"retries", "x"}} {
+		fails(t, 2, "--limit: must be a whole number, 1 or more", append(command, "--limit", "0")...)
+	}
 	object(t, "", "endpoints", "delete", id)
 	fails(t, 1, "no such endpoint", "endpoints", "get", id)
 

@@ -29,9 +29,9 @@ type RequestsCmd struct {
 
 // RequestsListCmd is `hookglass requests list`.
 type RequestsListCmd struct {
-	Query  string `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe sig:failed after:2h."`
-	Limit  int    `default:"25" help:"How many, 1 to 100."`
-	Cursor string `placeholder:"CURSOR" help:"Go on where the list before ended."`
+	Query  string  `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe sig:failed after:2h."`
+	Limit  howMany `default:"25" help:"How many, 1 to 100."`
+	Cursor string  `placeholder:"CURSOR" help:"Go on where the list before ended."`
 }
 
 // Run implements the command.
@@ -40,7 +40,7 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	if err != nil {
 		return err
 	}
-	page, err := from.Requests(ctx, r.Endpoint, client.Filter{Query: c.Query}, client.Page{Limit: c.Limit, Cursor: c.Cursor})
+	page, err := from.Requests(ctx, r.Endpoint, client.Filter{Query: c.Query}, client.Page{Limit: int(c.Limit), Cursor: c.Cursor})
 	if err != nil {
 		return err
 	}

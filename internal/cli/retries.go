@@ -19,8 +19,8 @@ type RetriesCmd struct {
 	Endpoint string  `arg:"" help:"The endpoint's id or custom id."`
 	Script   *string `placeholder:"SCRIPT" help:"First have the endpoint answer each delivery by this script, for example 500*3,timeout,200; none ends it."`
 	Query    string  `short:"q" placeholder:"QUERY" help:"Of which events, for example: provider:stripe after:2h."`
-	Events   int     `placeholder:"N" help:"How many of the newest events are looked at, 1 to 2000; default 500."`
-	Limit    int     `placeholder:"N" help:"How many deliveries are shown, 1 to 100; default 20."`
+	Events   howMany `placeholder:"N" help:"How many of the newest events are looked at, 1 to 2000; default 500."`
+	Limit    howMany `placeholder:"N" help:"How many deliveries are shown, 1 to 100; default 20."`
 }
 
 // Run implements the command.
@@ -44,7 +44,7 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 			fmt.Fprintf(t.Err, "%q has no script any more.\n", visible(e.Name))
 		}
 	}
-	p, err := from.RetryProfile(ctx, c.Endpoint, client.Filter{Query: c.Query}, c.Events, c.Limit)
+	p, err := from.RetryProfile(ctx, c.Endpoint, client.Filter{Query: c.Query}, int(c.Events), int(c.Limit))
 	if err != nil {
 		return err
 	}
