@@ -275,6 +275,30 @@ func TestTheImageRunsAsItShould(t *testing.T) {
 	}
 }
 
+// What systemd gives the service, a command gets as well.
+func TestACommandOfTheServiceHasTheServicesConfiguration(t *testing.T) {
+	script, err := os.ReadFile(deploy + "/package/hookglass-service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"hookglass.env": "# HOOKGLASS_NO=1\nHOOKGLASS_PLAIN=a=b$c#d\\e \n\t HOOKGLASS_SPACES = y\n  HOOKGLASS_INDENTED=  x y\t\nHOOKGLASS_QUOTED=\" kept \" \nHOOKGLASS_SINGLE='s'\nHOOKGLASS_EMPTY=\nHOOKGLASS_LAST=z",
+		"id":            "#!/bin/sh\necho 0\n", "setpriv": "#!/bin/sh\nenv | grep ^HOOKGLASS_ | sort\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(string(script), "/etc/hookglass/hookglass.env", filepath.Join(dir, "hookglass.env"), 1))
+	command.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+	out, err := command.CombinedOutput()
+	want := "HOOKGLASS_DATA=/var/lib/hookglass\nHOOKGLASS_EMPTY=\nHOOKGLASS_INDENTED=x y\nHOOKGLASS_LAST=z\nHOOKGLASS_PLAIN=a=b$c#d\\e\nHOOKGLASS_QUOTED= kept \nHOOKGLASS_SINGLE=s\nHOOKGLASS_SPACES=y\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
+}
+
 func TestTheSystemServiceIsConfinedAndTold(t *testing.T) {
 	text, err := os.ReadFile(deploy + "/systemd/hookglass.service")
 	if err != nil {
