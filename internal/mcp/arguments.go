@@ -67,6 +67,9 @@ func whole[T int | int64](text []byte, v *T) error {
 
 // check gives a field that was left out its default, and says what is wrong with one that was not.
 func (f field) check(v reflect.Value, given bool) string {
+	if given && v.Kind() == reflect.Bool && f.tag.Get("const") == "true" && !v.Bool() {
+		return "must be true"
+	}
 	if v.IsZero() && (!given || !v.CanInt()) {
 		if f.tag.Get("required") == "true" {
 			return "is required"
@@ -134,6 +137,9 @@ func wanted(t reflect.Type) string {
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if own, ok := reflect.Zero(t).Interface().(interface{ Form() string }); ok {
+		return own.Form()
 	}
 	switch t.Kind() {
 	case reflect.String:

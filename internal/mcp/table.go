@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/httpd"
 )
 
@@ -130,7 +131,7 @@ func failed(ctx context.Context, t *tool, err error) *sdk.CallToolResult {
 			b.WriteString("\n- " + argument(d.Field) + " " + d.Message)
 		}
 	}
-	if next := t.next(hookglass.Code(body.Error), body.RetryAfter); next != "" {
+	if next := t.next(body); next != "" {
 		b.WriteString("\nNext: " + next)
 	}
 	text, _ := json.Marshal(b.String()) // a string can always be written
@@ -151,21 +152,21 @@ func argument(field string) string {
 	return field
 }
 
+// missing says of each kind of thing how what is not there can be found, by the message that says so.
+var missing = map[string]string{
+	hookglass.NotFound("endpoint").Message:        "list_endpoints shows the ids that there are.",
+	hookglass.NotFound("request").Message:         "list_requests shows the ids that there are; \"latest\" means the newest. It may have been deleted, or be older than the retention.",
+	hookglass.NotFound("replay case").Message:     "list_replay_cases shows the ids that there are.",
+	hookglass.NotFound("replay case run").Message: "list_replay_cases shows the last run of each case; run_replay_case answers with a new one.",
+	hookglass.NotFound("action").Message:          "list_actions shows the ids that there are.",
+	hookglass.NotFound("action run").Message:      "get_action_runs without run_id shows the ids that there are.",
+}
+
 // next says what an agent can do about a failure.
-func (t *tool) next(code hookglass.Code, retry int) string {
-	switch code {
+func (t *tool) next(body api.Error) string {
+	switch hookglass.Code(body.Error) {
 	case hookglass.CodeNotFound:
-		switch {
-		case t.takes("case_id"):
-			return "list_replay_cases shows the ids that there are."
-		case t.takes("action_id"):
-			return "list_actions shows the ids that there are; list_endpoints those of endpoints."
-		case t.takes("run_id"):
-			return "list_replay_cases shows the last run of each case; run_replay_case answers with a new one."
-		case t.takes("request_id"), t.takes("source_id"):
-			return "list_requests shows the ids that there are; \"latest\" means the newest. It may have been deleted, or be older than the retention."
-		}
-		return "list_endpoints shows the ids that there are."
+		return missing[body.Message]
 	case hookglass.CodeValidationFailed:
 		return "correct the arguments named here and call " + t.name + " again."
 	case hookglass.CodePlanRequired, hookglass.CodeSubscriptionRequired, hookglass.CodePaymentMethodRequired:
@@ -177,18 +178,9 @@ func (t *tool) next(code hookglass.Code, retry int) string {
 	case hookglass.CodeIdempotencyConflict:
 		return "use a new idempotency_key: this one was used for another version of the case."
 	case hookglass.CodeRateLimited:
-		return fmt.Sprintf("wait %d seconds and call %s again.", retry, t.name)
+		return fmt.Sprintf("wait %d seconds and call %s again.", body.RetryAfter, t.name)
 	case hookglass.CodeUnavailable, hookglass.CodeInternal:
 		return "wait a few seconds and try once more; if it stays so, tell the person you work for."
 	}
 	return ""
-}
-
-func (t *tool) takes(argument string) bool {
-	for _, f := range fieldsOf(t.in) {
-		if f.name == argument {
-			return true
-		}
-	}
-	return false
 }
