@@ -518,6 +518,9 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 	one, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), caseForm(event, "json_subset", `{"status":"`+strings.Repeat("long", 60)+`"}`, "name", strings.Repeat("long", 40))).Header.Get("Location"), "?")
 	w.execute(b.want(303, "POST", one+"/run", url.Values{"key": {"k"}}).Header.Get("Location"))
 	made := w.below("/actions/" + w.makeTricky().ID)
+	workspace := b.want(200, "GET", "/secrets", nil).found(t, `name="workspace" value="(\d+)"`)
+	long := strings.Repeat("W", 64) // as long as a name may be
+	b.want(303, "POST", "/secrets", url.Values{"workspace": {workspace}, "name": {long}, "secret_value": {"v"}, "description": {strings.Repeat(long, 4)}})
 	w.execute(b.want(303, "POST", made+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location"))
 	w.connected()()
 	w.hook(sent{target: "/missed/" + strings.Repeat("deep/", 30)})
