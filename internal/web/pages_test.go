@@ -128,7 +128,9 @@ func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {
 	}
 	b.want(200, "GET", wanted, nil).holds(t, "ada@example.com", "default")
 
-	b.want(303, "POST", "/sign-out", url.Values{})
+	if got := b.want(303, "POST", "/sign-out", url.Values{}).Header.Get("Location"); got != "/sign-in" {
+		t.Errorf("who signs out is sent to %q, want the page to sign in again", got)
+	}
 	b.want(303, "GET", wanted, nil)
 }
 

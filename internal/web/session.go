@@ -240,7 +240,7 @@ func (a *app) signOut(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	a.setCookie(w, r, sessionCookie, "", time.Unix(0, 0))
-	redirect(w, r, "/")
+	redirect(w, r, "/sign-in") // and not to "/", which gives who comes there an endpoint
 	return nil
 }
 
