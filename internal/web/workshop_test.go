@@ -515,8 +515,9 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 	w := newWorkshop(t)
 	b := w.signedIn()
 	event := w.hook(w.github("push", "5f7c1a0e-2f6d-11f0-9d41-0242ac120002", `{"ref":"`+strings.Repeat("unbroken", 40)+`"}`, "x"))
-	one, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), caseForm(event, "json_subset", `{"status":"`+strings.Repeat("long", 60)+`"}`, "name", strings.Repeat("long", 40))).Header.Get("Location"), "?")
-	w.execute(b.want(303, "POST", one+"/run", url.Values{"key": {"k"}}).Header.Get("Location"))
+	one, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), caseForm(event, "json_subset", `{"status":"`+strings.Repeat("long", 60)+`"}`, "name", strings.Repeat("long", 40), "target_url", "https://shop.example.com/"+strings.Repeat("hooks", 60))).Header.Get("Location"), "?")
+	run := b.want(303, "POST", one+"/run", url.Values{"key": {"k"}}).Header.Get("Location")
+	w.execute(run)
 	made := w.below("/actions/" + w.makeTricky().ID)
 	workspace := b.want(200, "GET", "/secrets", nil).found(t, `name="workspace" value="(\d+)"`)
 	long := strings.Repeat("W", 64) // as long as a name may be
@@ -544,7 +545,7 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 			}))
 			c.open(w.link())
 			for _, page := range []struct{ name, path string }{
-				{"cases", w.below("/cases")}, {"case", one}, {"actions", w.below("/actions")}, {"action", made + "?event=" + string(event)}, {"secrets", "/secrets"},
+				{"cases", w.below("/cases")}, {"case", run}, {"actions", w.below("/actions")}, {"action", made + "?event=" + string(event)}, {"secrets", "/secrets"},
 				{"tunnel", w.below("/tunnel?gap=" + gap)},
 			} {
 				c.open(w.url + page.path)
