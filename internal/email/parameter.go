@@ -9,10 +9,15 @@ import (
 
 // parseParameters reads a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of RFC
 // 2231 (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
-// quotes, a lost first semicolon, repeated names (the first counts). The value and the names are in lower case.
+// quotes, a lost value or first semicolon, repeated names (the first counts). The value and the names are in lower
+// case.
 func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
-	value, rest := cutParameter(withSemicolon(withoutComments(s)))
+	s = withSemicolon(withoutComments(s))
+	value, rest := cutParameter(s)
 	value = strings.ToLower(strings.Trim(stripComment(value), " \t"))
+	if name, _, ok := strings.Cut(value, "="); ok && isToken(strings.TrimRight(name, " \t")) { // the value itself was lost
+		value, rest = "", s
+	}
 	type segment struct {
 		index   int
 		encoded bool

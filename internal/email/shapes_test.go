@@ -158,6 +158,10 @@ var shapes = []shape{
 		text: "text", attachments: []string{"my report (1).pdf application/pdf 1"}},
 	{name: "a comment that does not end", raw: head + "Content-Type: text/html (oops; charset=koi8-r\r\n\r\n\xcb\xcf\xc4", html: "код"},
 	{name: "content type without a subtype", raw: head + "Content-Type: text\r\n\r\nx", text: "x"},
+	{name: "content type of one word", raw: head + "Content-Type: plain\r\n\r\nx", text: "x"}, // RFC 2045, section 5.2
+	{name: "a file with a content type of one word", raw: multi("mixed", plain, "Content-Type: pdf; name=x.pdf\r\n\r\n%PDF-"), text: "text", attachments: []string{"x.pdf application/octet-stream 5"}},
+	{name: "a lost content type", raw: head + "Content-Type: charset=koi8-r; format=flowed\r\n\r\n\xcb\xcf\xc4", text: "код"},
+	{name: "a lost disposition", raw: multi("mixed", plain, "Content-Type: application/pdf\r\nContent-Disposition: filename=\"a=b.pdf\"\r\n\r\n%PDF-"), text: "text", attachments: []string{"a=b.pdf application/pdf 5"}},
 	{name: "content type that is none", raw: head + "Content-Type: ;;;\r\n\r\nx", text: "x"},
 	{name: "an archive is an attachment and stays closed", raw: multi("mixed", "Content-Type: application/zip; name=bomb.zip\r\nContent-Transfer-Encoding: base64\r\n\r\nUEsFBgAAAAAAAAAAAAAAAAAAAAAAAA=="),
 		attachments: []string{"bomb.zip application/zip 22"}},

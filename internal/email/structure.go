@@ -33,17 +33,17 @@ type tree struct {
 // describe reads what a part says of itself.
 func (t *tree) describe(n *node, fallback string) {
 	n.media, n.params = parseParameters(n.header.get("Content-Type"), t.fault)
+	n.disposition, n.disposed = parseParameters(n.header.get("Content-Disposition"), t.fault)
 	if kind, subtype, ok := strings.Cut(n.media, "/"); !ok || !isToken(kind) || !isToken(subtype) {
-		switch n.media { // as mailers of long ago write it
-		case "text", "":
-			n.media = fallback
-		case "html":
+		switch { // as mailers of long ago write it
+		case n.media == "html":
 			n.media = "text/html"
+		case n.media == "text", n.media == "", n.filename() == "" && n.disposition != "attachment": // RFC 2045, section 5.2
+			n.media = fallback
 		default:
 			n.media = "application/octet-stream"
 		}
 	}
-	n.disposition, n.disposed = parseParameters(n.header.get("Content-Disposition"), t.fault)
 	n.encoding = transferName(n.header.get("Content-Transfer-Encoding"))
 }
 
