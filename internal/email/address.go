@@ -40,6 +40,7 @@ func (a Address) domain() string {
 func parseAddresses(s string, fault func(Fault)) (list []Address) {
 	var name, addr, comment strings.Builder
 	angled, afterAngle := false, false
+	addressed := false // the name has what the name of a group has not
 	end := func() {
 		a := Address{Address: printable(guessUTF8(obsolete(addr.String())))}
 		text := strings.Trim(name.String(), " \t")
@@ -69,7 +70,7 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 		name.Reset()
 		addr.Reset()
 		comment.Reset()
-		angled, afterAngle = false, false
+		angled, afterAngle, addressed = false, false, false
 	}
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -83,6 +84,7 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 				addr.WriteString(text)
 			} else {
 				name.WriteString(text)
+				addressed = addressed || strings.ContainsAny(text, "@[")
 			}
 			i += n - 1
 		case c == '(':
@@ -96,13 +98,14 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 			angled, afterAngle = false, true
 		case c == ',' && !angled, c == ';' && !angled:
 			end()
-		case c == ':' && !angled && !afterAngle && !strings.ContainsAny(name.String(), "@["): // the name of a group
+		case c == ':' && !angled && !afterAngle && !addressed: // the name of a group
 			name.Reset()
 			comment.Reset()
 		case angled:
 			addr.WriteByte(c)
 		case !afterAngle:
 			name.WriteByte(c)
+			addressed = addressed || c == '@' || c == '['
 		}
 	}
 	if angled { // never closed
@@ -121,7 +124,7 @@ func obsolete(s string) string {
 			s = strings.TrimLeft(address, " \t")
 		}
 	}
-	if strings.ContainsAny(s, "\"[") || !strings.ContainsRune(s, '@') {
+	if !strings.ContainsAny(s, " \t") || strings.ContainsAny(s, "\"[") || !strings.ContainsRune(s, '@') {
 		return s // space in quotes and brackets counts
 	}
 	return spacedDots.ReplaceAllString(s, "$1")

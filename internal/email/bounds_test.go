@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/email"
 )
@@ -81,6 +82,34 @@ func TestHeadersAreBounded(t *testing.T) {
 			t.Errorf("%s: %v, text of %d bytes", c.name, m.Faults, len(m.Text))
 		}
 		holds(t, raw, m)
+	}
+}
+
+// Headers that are made to be read again and again cost no more than others of their size.
+func TestTimeIsInProportion(t *testing.T) {
+	ordinary := func() time.Duration {
+		start := time.Now()
+		email.Parse([]byte("To: " + strings.Repeat("Ada <ada@example.com>, ", 10_000) + "\r\n\r\n"))
+		return time.Since(start)
+	}
+	for name, header := range map[string]string{
+		"colons behind an address":     "To: " + strings.Repeat("a", 120_000) + "@" + strings.Repeat(":", 120_000),
+		"colons behind quotes":         "To: \"" + strings.Repeat("a", 120_000) + "@\"" + strings.Repeat(":", 120_000),
+		"words that do not end":        "Subject: " + strings.Repeat("=?utf-8?q?a", 20_000),
+		"words of no charset":          "Subject: " + strings.Repeat("=?a b?q?a", 25_000) + "?=",
+		"words of no encoding":         "Subject: " + strings.Repeat("=?utf-8?x?a", 20_000) + "?=",
+		"comments that do not end":     "Content-Type: text/plain" + strings.Repeat("(", 240_000),
+		"quotes in parameters":         "Content-Type: text/plain" + strings.Repeat(";\"", 120_000),
+		"parentheses in a bare value":  "Content-Type: text/plain; a=" + strings.Repeat("(", 240_000),
+		"space that leads to no dot":   "To: a@b" + strings.Repeat(" ", 240_000),
+		"angles that are never closed": "To: " + strings.Repeat("<", 240_000),
+	} {
+		bound := 10*ordinary() + 200*time.Millisecond
+		start := time.Now()
+		email.Parse([]byte(header + "\r\n\r\n"))
+		if took := time.Since(start); took > bound {
+			t.Errorf("%s: %s, where %s is bearable", name, took, bound)
+		}
 	}
 }
 

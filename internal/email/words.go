@@ -31,9 +31,10 @@ func decodeText(s string, fault func(Fault)) string {
 		out.WriteString(text)
 		pending, pendingCharset = nil, ""
 	}
+	last := strings.LastIndex(s, "?=") + len("?=") - len(s) // where the last word may end, counted from the end of s
 	for s != "" {
 		start := strings.Index(s, "=?")
-		if start < 0 {
+		if start < 0 || start > len(s)+last {
 			break
 		}
 		word, cs, content, ok := firstWord(s[start:])
@@ -71,17 +72,17 @@ func firstWord(s string) (word, charset string, content []byte, ok bool) {
 	}
 	charset, _, _ = strings.Cut(rest[:i], "*")
 	encoding, text := rest[i+1], rest[i+3:]
-	end := strings.Index(text, "?=")
-	if end < 0 || charset == "" || strings.ContainsAny(charset, " \t\"<>") {
+	if charset == "" || strings.ContainsAny(charset, " \t\"<>") || !strings.ContainsRune("qQbB", rune(encoding)) {
 		return "", "", nil, false
 	}
-	switch encoding {
-	case 'q', 'Q':
-		content = decodeQ(text[:end])
-	case 'b', 'B':
-		content, _ = decodeBase64(nil, []byte(text[:end]))
-	default:
+	end := strings.Index(text, "?=") // when all else is right, so that what is read here is read once
+	if end < 0 {
 		return "", "", nil, false
+	}
+	if encoding == 'q' || encoding == 'Q' {
+		content = decodeQ(text[:end])
+	} else {
+		content, _ = decodeBase64(nil, []byte(text[:end]))
 	}
 	return s[:len(s)-len(text)+end+2], charset, content, true
 }
