@@ -113,6 +113,18 @@ func TestTimeIsInProportion(t *testing.T) {
 	}
 }
 
+// UTF-7 shifts in and out of base64 as often as it likes.
+func TestShiftsOfUTF7AreCheap(t *testing.T) {
+	start := time.Now()
+	m := email.Parse([]byte("Content-Type: text/plain; charset=utf-7\r\n\r\n" + strings.Repeat("+2D3eAA-+AGE-", 500_000)))
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("a million shifts take %s", took)
+	}
+	if want := strings.Repeat("\U0001F600a", 500_000); m.Text != want {
+		t.Errorf("the text is %.40q…", m.Text)
+	}
+}
+
 // reliability: memory stays flat whatever is sent. What Parse allocates is bounded by a small multiple of the message.
 func TestMemoryIsInProportion(t *testing.T) {
 	attachment := "Content-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n" + strings.Repeat(strings.Repeat("A", 76)+"\r\n", 100_000)

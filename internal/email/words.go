@@ -2,8 +2,10 @@ package email
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"io"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/emersion/go-message/charset"
@@ -187,9 +189,12 @@ func decodeUTF7(text []byte) string {
 		}
 		if end == i+1 {
 			out.WriteByte('+')
-		} else if units, err := base64.RawStdEncoding.DecodeString(string(text[i+1 : end])); err == nil || len(units) > 1 {
-			be, _ := toUTF8(units[:len(units)&^1], "utf-16be")
-			out.WriteString(be)
+		} else if b, err := base64.RawStdEncoding.DecodeString(string(text[i+1 : end])); err == nil || len(b) > 1 {
+			units := make([]uint16, len(b)/2)
+			for j := range units {
+				units[j] = binary.BigEndian.Uint16(b[2*j:])
+			}
+			out.WriteString(string(utf16.Decode(units)))
 		}
 		if end == len(text) || text[end] != '-' {
 			end--
