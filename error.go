@@ -102,6 +102,19 @@ func InvalidFields(fields []FieldError) *Error {
 	return &Error{Code: CodeValidationFailed, Message: msg, Details: fields}
 }
 
+// Refusal is a validation failure of the fields that were found at fault and, where err is one as well, of those that
+// it names; with no field at fault it is err.
+func Refusal(fields []FieldError, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Code == CodeValidationFailed {
+		fields = append(fields[:len(fields):len(fields)], e.Details...)
+	}
+	if len(fields) > 0 {
+		return InvalidFields(fields)
+	}
+	return err
+}
+
 // CodeOf returns the code that err carries, or internal.
 func CodeOf(err error) Code {
 	var e *Error

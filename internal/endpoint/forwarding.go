@@ -165,17 +165,15 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 	if d.Enabled != nil {
 		t.Enabled = *d.Enabled
 	}
-	if d.URL != nil && len(*d.URL) > maxTargetURL {
-		fault("url", "may have %d characters at most", maxTargetURL)
+	var wrong error
+	if d.URL != nil {
+		if t.URL = *d.URL; len(t.URL) > maxTargetURL {
+			fault("url", "may have %d characters at most", maxTargetURL)
+		} else {
+			wrong = s.targets.Check("forwarding_target.url", t.URL)
+		}
 	}
-	if len(faults) > 0 {
-		return hookglass.InvalidFields(faults)
-	}
-	if d.URL == nil {
-		return nil
-	}
-	t.URL = *d.URL
-	return s.targets.Check("forwarding_target.url", t.URL)
+	return hookglass.Refusal(faults, wrong)
 }
 
 func targetFault(field, message string) hookglass.FieldError {

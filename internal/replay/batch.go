@@ -65,14 +65,11 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	} else if err != nil {
 		return b, err
 	}
-	if len(faults) > 0 {
-		refused := hookglass.InvalidFields(faults)
-		if invalid != nil {
+	if err := hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL)); err != nil {
+		var refused *hookglass.Error
+		if invalid != nil && errors.As(err, &refused) {
 			refused.Extra = invalid.Extra
 		}
-		return b, refused
-	}
-	if err := s.checkTarget("target_url", r.TargetURL); err != nil {
 		return b, err
 	}
 	var src source

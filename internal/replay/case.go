@@ -191,18 +191,8 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	if sub := c.Assertions.JSONSubset; len(sub) > 0 && jsondoc.Check(sub) != nil {
 		faults = append(faults, hookglass.FieldError{Field: "replay_case.assertions.json_subset", Message: "must be JSON, nested 128 deep at most"})
 	}
-	if err := s.checkTarget("replay_case.target_url", c.TargetURL); err != nil {
-		var e *hookglass.Error
-		if !errors.As(err, &e) || e.Code != hookglass.CodeValidationFailed {
-			if len(faults) == 0 {
-				return err
-			}
-		} else {
-			faults = append(faults, e.Details...)
-		}
-	}
-	if len(faults) > 0 {
-		return hookglass.InvalidFields(faults)
+	if err := hookglass.Refusal(faults, s.checkTarget("replay_case.target_url", c.TargetURL)); err != nil {
+		return err
 	}
 	return c.Options.Permitted(src.entitlements)
 }

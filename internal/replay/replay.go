@@ -114,9 +114,6 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 		return nil, err
 	}
 	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
-	if err := s.checkTarget("target_url", r.TargetURL); err != nil {
-		return nil, err
-	}
 	var shift timeshift.Shift
 	if r.TimeShift != "" {
 		var fault string
@@ -124,8 +121,8 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 			faults = append(faults, hookglass.FieldError{Field: "time_shift", Message: fault})
 		}
 	}
-	if len(faults) > 0 {
-		return nil, hookglass.InvalidFields(faults)
+	if err := hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL)); err != nil {
+		return nil, err
 	}
 	var src source
 	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips

@@ -138,18 +138,13 @@ func flowDraft(n api.NewFlow, now time.Time) (d flow.Draft, err error) {
 	}
 	d.Timeout = seconds(&faults, in+"timeout_seconds", n.Timeout)
 	if since := or(given(&faults, in+"since", n.Since, false)); since != "" {
-		if d.Since, err = moment(in+"since", since, now); err != nil {
-			return d, err
-		}
+		d.Since, err = moment(in+"since", since, now)
 	}
 	steps := or(given(&faults, in+"steps", n.Steps, false))
 	for i, step := range steps {
 		d.Steps = append(d.Steps, stepDraft(&faults, fmt.Sprintf("%ssteps.%d.", in, i), step))
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, err)
 }
 
 func stepDraft(faults *[]hookglass.FieldError, in string, n api.NewFlowStep) (d flow.StepDraft) {

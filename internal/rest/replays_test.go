@@ -345,3 +345,26 @@ func TestAReplayMovesTimes(t *testing.T) {
 		}
 	})
 }
+
+func TestAFaultHidesNoOther(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		base, id := "/endpoints/"+e.ID, s.arrive(e.ID, nil)
+		for path, c := range map[string]struct{ body, fields string }{
+			"/flows":                             {`{"flow":{"order":"no","since":"no","steps":[{"endpoint_id":"x"}]}}`, "flow.order flow.since"},
+			base + "/requests/" + id + "/replay": {`{"target_url":"ftp://x","identity_mode":"no","signature_mode":"no"}`, "identity_mode signature_mode target_url"},
+			base + "/replay_batches":             {`{"target_url":"","rate":101,"identity_mode":"no","query":"a \""}`, "identity_mode rate query target_url"},
+			base + "/forwarding_targets":         {`{"forwarding_target":{"name":"","url":"ftp://x","retry_count":6}}`, "forwarding_target.name forwarding_target.retry_count forwarding_target.url"},
+		} {
+			var refused api.Error
+			s.want(422, "POST", path, c.body, &refused)
+			var fields []string
+			for _, d := range refused.Details {
+				fields = append(fields, d.Field)
+			}
+			if got := strings.Join(fields, " "); refused.Error != "validation_failed" || got != c.fields {
+				t.Errorf("%s: %s of %s", path, refused.Error, got)
+			}
+		}
+	})
+}
