@@ -191,6 +191,19 @@ func TestCopiesSendTheHeadersThatCame(t *testing.T) {
 	}
 }
 
+func TestAPageIsTextWhateverCame(t *testing.T) {
+	page := render(t, &hookglass.Event{
+		Type: hookglass.EventWebhook, Method: "POST", URL: "http://h/\xff?q=\xfe", Path: "/\xff", RawQuery: "q=\xfe&r=%E9", ContentType: "a/\xff",
+		Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-Place", Value: "caf\xe9"}}, Body: []byte("\xff")},
+	})
+	if !utf8.ValidString(page) {
+		t.Error("the page holds bytes that are no UTF-8")
+	}
+	if !strings.Contains(page, `data-copy="café"`) {
+		t.Error("what is copied of a header is not what came")
+	}
+}
+
 func TestASignatureIsExplained(t *testing.T) {
 	for reason, want := range map[string]string{
 		"missing_signature": "carries no signature", "signature_mismatch": "does not match", "timestamp_out_of_tolerance": "too far", "missing_timestamp": "timestamp",
