@@ -290,6 +290,7 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 			`^{"first_name":"([^"]+)","html":"<p>[^& ]+ &amp; [a-z]{3}@[a-z]{8}\.example &lt;b&gt; &c;</p>"}$`},
 		{"lines of JSON", "Content-Type: application/x-ndjson\n", "{\"email\":\"ada@lovelace.example.org\"}\n{\"n\":1}\n", `^{"email":"[a-z]{3}@[a-z]{8}\.example"}\n{"n":1}\n$`},
 		{"JSON behind a byte order mark and spaces", "Content-Type: application/json\n", "\ufeff" + strings.Repeat(" ", 99) + `{"first_name":"Zaphod"}`, `^\x{feff} {99}{"first_name":"[A-Z][a-z]{5}"}$`},
+		{"lines of JSON that are no objects", "Content-Type: application/x-ndjson\n", "{\"n\":1}\n\"ada@lovelace.example.org\"\n4242424242424242\n\"x\"\n", `^{"n":1}\n"[a-z]{3}@[a-z]{8}\.example"\n4\d{15}\n"x"\n$`},
 		{"compressed", "Content-Type: application/json\nContent-Encoding: gzip\n", packed.String(), `^{"email":"[a-z]{3}@[a-z]{8}\.example"}$`},
 		{"compressed in another way", "Content-Type: application/json\nContent-Encoding: br\n", "\x0b\x02\x80", `^$`},
 		{"binary", "Content-Type: image/png\n", "\x89PNG\xff", `^$`},
@@ -299,17 +300,33 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 			`^--xx\nContent-Disposition: form-data; name="first_name"\n\n[A-Z][a-z]{5}\n--xx--\n$`},
 		{"multipart without parts", "Content-Type: multipart/form-data; boundary=xx\n", "to ada@lovelace.example.org\r\n", `^to [a-z]{3}@[a-z]{8}\.example\r\n$`},
 		{"UTF-16", "Content-Type: application/json\n", "{\x00\"\x00}\x00", `^$`},
+		{"multipart in lines that end with LF", "Content-Type: multipart/form-data; boundary=xx\n", "--xx\nContent-Disposition: form-data; name=\"first_name\"\n\nZaphod\n--xx\nX-From: ada@lovelace.example.org\n--xx--\n",
+			`^--xx\nContent-Disposition: form-data; name="first_name"\n\n[A-Z][a-z]{5}\n--xx\nX-From: [a-z]{3}@[a-z]{8}\.example\n--xx--\n$`},
+		{"text around multipart", "Content-Type: multipart/form-data; boundary=xx\n", "ada@lovelace.example.org\r\n--xx--\r\nbob@lovelace.example.org", `^[a-z]{3}@[a-z]{8}\.example\r\n--xx--\r\n[a-z]{3}@[a-z]{8}\.example$`},
+		{"JSON that is called multipart", "Content-Type: multipart/form-data; boundary=xx\n", `{"first_name":"Zaphod"}`, `^{"first_name":"[A-Z][a-z]{5}"}$`},
+		{"JSON that is called a form, as curl -d does", "Content-Type: application/x-www-form-urlencoded\n", `{"first_name":"Zaphod","password":"s3cr=t&x"}`, `^{"first_name":"[A-Z][a-z]{5}","password":"[a-z]\d[a-z]{2}=[a-z]&[a-z]"}$`},
+		{"a form that is not quite encoded", "Content-Type: application/x-www-form-urlencoded\n", "a=1&password=100%sure&100%=ada@lovelace.example.org&first_name=Zaphod%", `^a=1&password=\d{3}%[a-z]{4}&100%=[a-z]{3}(%40|@)[a-z]{8}\.example&first_name=[A-Z][a-z]{5}%$`},
+		{"JSON behind a byte order mark", jsonHead, "\ufeff{\"first_name\":\"Zaphod\"}", `^\x{FEFF}{"first_name":"[A-Z][a-z]{5}"}$`},
+		{"JSON behind much white space", jsonHead, strings.Repeat(" ", 100) + `{"first_name":"Zaphod"}`, `^ {100}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"nothing", "", "", `^$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := makeBundle(t, bundle.Options{}, webhook("unknown", "/", c.head, c.body)).Events[0]
-			if !regexp.MustCompile(c.want).Match(e.Body) {
+			if !regexp.MustCompile(c.want).Match(e.Body) || regexp.MustCompile(`Zaphod|lovelace|s3cr|sure|4242424242424242`).Match(e.Body) {
 				t.Errorf("%q", e.Body)
 			}
 			if strings.Contains(e.Head, "gzip") || !strings.Contains(e.Head, "Content-Length: ") {
 				t.Error(e.Head)
 			}
 		})
+	}
+}
+
+// Parameters whose escapes are none count by their names as well.
+func TestQueriesThatAreNotQuiteEncoded(t *testing.T) {
+	e := makeBundle(t, bundle.Options{}, webhook("unknown", "/in?apikey=100%25sure&password=100%sure&n\xff=1&\xe9mail=%ff", jsonHead, `{}`)).Events[0]
+	if target := strings.Fields(e.Head)[1]; !regexp.MustCompile(`^/in\?apikey=\d{3}%25[a-z]{4}&password=\d{3}%[a-z]{4}&n%FF=1&%E9mail=%ff$`).MatchString(target) || strings.Contains(target, "sure") {
+		t.Error(target)
 	}
 }
 
@@ -362,6 +379,7 @@ func FuzzBundle(f *testing.F) {
 	f.Add([]byte(body()))
 	f.Add([]byte(`{"email":"a@b.cd","name":"Ada","phone":"+1 415 867 5309","a":[1,{"pan":4242424242424242}]}`))
 	f.Add([]byte(`["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x", "%61%40b.cd", "YUBiLmNkYUBiLmNk"]`))
+	f.Add([]byte(`["a"] "b" 1`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := bundle.New(bundle.Options{Sensitive: sensitive, Pointers: []string{"/a/*/b"}})
 		if err != nil {

@@ -124,26 +124,26 @@ func (m *Maker) credential(h hookglass.Header) {
 
 // body replaces what is to be replaced in a body, by what it is.
 func (m *Maker) body(d draft) []byte {
-	here := spot{shown: "body"}
-	media, params, _ := mime.ParseMediaType(d.headers.Get("Content-Type"))
 	switch {
 	case len(d.body) == 0:
 		return d.body
 	case d.packed:
-		return m.binary(d.body, "body")
-	case media == "multipart/form-data" && params["boundary"] != "":
-		return m.parts(d.body, params["boundary"])
-	case !isText(d.body):
 		return m.binary(d.body, "body")
 	}
 	// JSON is JSON whatever the header says: curl calls all that it posts a form.
 	if out, ok := m.json(d.body, spot{}, 0); ok {
 		return out
 	}
-	if media == "application/x-www-form-urlencoded" {
+	media, params, _ := mime.ParseMediaType(d.headers.Get("Content-Type"))
+	switch {
+	case media == "multipart/form-data" && params["boundary"] != "":
+		return m.parts(d.body, params["boundary"])
+	case !isText(d.body):
+		return m.binary(d.body, "body")
+	case media == "application/x-www-form-urlencoded":
 		return []byte(m.form(string(d.body), ""))
 	}
-	return []byte(m.text(string(d.body), here, 0))
+	return []byte(m.text(string(d.body), spot{shown: "body"}, 0))
 }
 
 // binary leaves out what can not be looked into.
@@ -163,21 +163,17 @@ func (m *Maker) form(s, source string) string {
 	pairs := strings.Split(s, "&")
 	for i, pair := range pairs {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(rawName)
-		value, err2 := url.QueryUnescape(rawValue)
-		if err != nil || err2 != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
-			pairs[i] = m.text(strings.ToValidUTF8(pair, "?"), spot{source: source, shown: cmpOr(source, "body")}, 1)
-			continue
-		}
+		name, writeName := unescaped(rawName)
+		value, writeValue := unescaped(rawValue)
 		at := spot{source: source, path: []string{name}, name: name, shown: "query:" + name}
 		if source == "" {
 			at.shown = pointer([]string{name}, nil)
 		}
 		if newName := m.text(name, spot{source: "path", shown: at.shown}, maxNested); newName != name {
-			rawName, at.shown = url.QueryEscape(newName), cmpOr(source, "body")
+			rawName, at.shown = writeName(newName), cmpOr(source, "body")
 		}
 		if put := m.text(value, at, 0); put != value {
-			rawValue = url.QueryEscape(put)
+			rawValue = writeValue(put)
 		}
 		if strings.Contains(pair, "=") {
 			rawName += "=" + rawValue
@@ -185,6 +181,14 @@ func (m *Maker) form(s, source string) string {
 		pairs[i] = rawName
 	}
 	return strings.Join(pairs, "&")
+}
+
+// unescaped is a part of a form, and how one is written in its place; as it stands where its escapes are none.
+func unescaped(raw string) (s string, write func(string) string) {
+	if s, err := url.QueryUnescape(raw); err == nil && utf8.ValidString(s) {
+		return s, url.QueryEscape
+	}
+	return raw, func(s string) string { return s }
 }
 
 func cmpOr(source, otherwise string) string {

@@ -172,7 +172,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 			}
 			return put, changed
 		}
-		here.person = people[jsondoc.PointerTo(l.Path[:len(l.Path)-1]...).String()]
+		here.person = people[jsondoc.PointerTo(l.Path[:max(len(l.Path)-1, 0)]...).String()] // a value behind others is in none
 		if l.Kind == jsondoc.Number {
 			return m.number(l.Text, here)
 		}
