@@ -192,6 +192,26 @@ func TestAChangedAlertBeginsAnew(t *testing.T) {
 	})
 }
 
+// Nor is what arrived before a spike alert.
+func TestASpikeBeforeItsAlertIsNone(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		for range 5 {
+			y.capture("x")
+		}
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})
+		y.want("it watches from now on", a, hookglass.AlertOK, 0)
+		for range 4 {
+			y.capture("x")
+		}
+		y.want("a spike", a, hookglass.AlertTriggered, 1)
+		for _, on := range []bool{false, true} {
+			_, err := y.svc.Update(t.Context(), y.who, string(y.ep.ID), a.ID, alert.Draft{Enabled: ptr(on)})
+			must(t, err)
+		}
+		y.want("it watches anew", a, hookglass.AlertOK, 1)
+	})
+}
+
 // A channel hears of the beginning and the end of an incident, once each.
 func TestChannelsOfAnAlertAreTold(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

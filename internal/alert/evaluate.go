@@ -202,8 +202,13 @@ func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Dur
 	if !decided.triggered {
 		return decided, nil
 	}
-	// Figures are of whole minutes: of that in which the window begins, some are of before it.
-	if count, err = v.CountedSince(a.EndpointNum, now.Add(-window), now); err != nil {
+	// Figures are of whole minutes: of that in which the window begins, some are of before it. Nor does it reach back
+	// before the alert watched.
+	since := now.Add(-window)
+	if a.ArmedAt.After(since) {
+		since = a.ArmedAt
+	}
+	if count, err = v.CountedSince(a.EndpointNum, since, now); err != nil {
 		return verdict{}, err
 	}
 	return decideSpike(a, count, average), nil
