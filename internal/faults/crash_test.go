@@ -154,6 +154,42 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 	}
 }
 
+// A target may keep a replay for longer than a server that stops can wait. Who asked for it is told.
+func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
+	t.Parallel()
+	target, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { target.Close() })
+	n := newSite(t, t.TempDir(), "").serve("--outbound-allow", "127.0.0.0/8")
+	e := n.endpoint().endpoint
+	n.api(http.MethodPost, "/endpoints/"+e+"/test_requests", `{"provider":"github","event_type":"push"}`, nil)
+	var events struct{ Data []struct{ ID string } }
+	n.api(http.MethodGet, "/endpoints/"+e+"/requests", "", &events)
+	id, to := events.Data[0].ID, "http://"+target.Addr().String()
+
+	answers := make(chan string, 2)
+	go func() {
+		_, text, err := n.call(n.token, http.MethodPost, "/endpoints/"+e+"/requests/"+id+"/replay", fmt.Sprintf(`{"target_url":%q}`, to))
+		answers <- fmt.Sprint(string(text), err)
+	}()
+	go func() {
+		text, err := n.tool("replay_request", fmt.Sprintf(`{"endpoint_id":%q,"request_id":%q,"target_url":%q}`, e, id, to))
+		answers <- fmt.Sprint(text, err)
+	}()
+	<-time.After(time.Second)
+	n.signal(syscall.SIGTERM)
+	for range cap(answers) {
+		if text := <-answers; !strings.Contains(text, `"delivered":false`) || !strings.Contains(text, `"canceled"`) {
+			t.Errorf("a replay that the end of the server cut off was answered %s", text)
+		}
+	}
+	if code := n.exit(30 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // Nobody behind a balancer notices that the nodes are stopped and started in turn, and nothing is stored twice.
 func TestRollingRestartFailsNobody(t *testing.T) {
 	t.Parallel()

@@ -125,7 +125,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.id == nil || m.method == "":
 		w.WriteHeader(http.StatusAccepted) // nothing here waits for a notification or a response
 	default:
-		r = r.WithContext(context.WithValue(r.Context(), request{}, r))
+		// A call ends with its request, and is answered then too: whose server stops is still there.
+		r = r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), request{}, r))
 		r.Header.Set("Accept", "application/json, text/event-stream") // it is always JSON that is answered
 		r.Body = io.NopCloser(bytes.NewReader(text))
 		answered := &answer{ResponseWriter: w}

@@ -44,6 +44,7 @@ import (
 
 const (
 	drainTimeout = 20 * time.Second // for requests under way when the server stops; exit is within 30 s
+	cutOffAfter  = 18 * time.Second // what then waits for somebody else, as a replay does, gives up and is answered
 	databaseFile = "hookglass.db"
 	lockFile     = "lock" // of the data directory
 )
@@ -64,6 +65,8 @@ type Server struct {
 	mail     *smtpd.Server
 	release  func() // of the data directory
 	draining chan struct{}
+	requests context.Context // of all that is not handled by front alone
+	cutOff   context.CancelFunc
 	public   *url.URL
 
 	certificates certificates // by ACME
@@ -96,6 +99,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	tuneMemory()
 	draining := make(chan struct{})
 	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining}
+	s.requests, s.cutOff = context.WithCancel(context.Background())
 	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -178,6 +182,7 @@ func (s *Server) publicAddress() *url.URL {
 func (s *Server) newHTTP(root http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           s.front.Handler(root),
+		BaseContext:       func(net.Listener) context.Context { return s.requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -256,6 +261,8 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	s.gate.ready.Store(false)
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
+	defer s.cutOff()
+	defer time.AfterFunc(cutOffAfter, s.cutOff).Stop()
 	var draining sync.WaitGroup
 	for _, shutdown := range []func(context.Context) error{s.front.Shutdown, s.mail.Shutdown} {
 		draining.Go(func() {
