@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"hookglass"
 	"hookglass/internal/seal"
+	"hookglass/internal/store"
 )
 
 // statuses is what doctor finds, by what it looked at.
@@ -109,6 +111,39 @@ func TestADatabaseThatIsBeingFilledIsLeftAlone(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM rate_limits) + (SELECT count(*) FROM users) - 1").Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows were written, %v", n, err)
 	}
+}
+
+// A file that a server would not start with is found before it is started, and nothing of it is kept.
+func TestDoctorTriesTheEndpointsFile(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		for text, want := range map[string]string{
+			"endpoints: [{custom_id: tried, name: T}]": "file.yaml can be applied",
+			"version: 2":          "file.yaml:1: version must be 1",
+			"account: somebody's": "file.yaml:1: account is no account",
+			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://10.0.0.1/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0 Outbound protection",
+		} {
+			file := filepath.Join(t.TempDir(), "file.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, "", i.args("doctor", "--endpoints-file", file)...)
+			if well := strings.HasSuffix(want, "applied"); !strings.Contains(r.out, want) || well != (r.code == 0) {
+				t.Errorf("%q: exit code %d, %s", text, r.code, r.out)
+			}
+		}
+		db := open(t, s)
+		defer db.Close()
+		if err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			all, err := v.Endpoints(0, 0)
+			if len(all) != 1 {
+				t.Errorf("there are %d endpoints, and there was one", len(all))
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // Whoever may not look into a directory is not told that nothing is there; a file in its place stands for that here,

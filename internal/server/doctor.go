@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,11 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/action"
+	"hookglass/internal/alert"
+	"hookglass/internal/declare"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/outbound"
 	"hookglass/internal/seal"
 	"hookglass/internal/store"
 )
@@ -124,6 +130,7 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 		return
 	}
 	c.examineKeys(sealed, f)
+	c.examineEndpointsFile(ctx, db, f)
 }
 
 func (c *DoctorCmd) examineDirectory(f *findings) {
@@ -278,4 +285,35 @@ func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
 		return
 	}
 	f.ok("keyset", "keys: %d, secrets: %d, all open", keys.Count(), len(sealed))
+}
+
+// examineEndpointsFile tries the file on what is stored, and keeps nothing. What is wrong with the file by itself was
+// said of the configuration, and what is wrong with the keyset, without which nothing can be tried, of that.
+func (c *DoctorCmd) examineEndpointsFile(ctx context.Context, db *store.DB, f *findings) {
+	const name = "endpoints file"
+	if c.EndpointsFile == "" {
+		return
+	}
+	checked, err := c.Validate()
+	if err != nil {
+		return
+	}
+	keys, err := seal.Load(c.KeyFile())
+	if err != nil {
+		return
+	}
+	out := outbound.New(outbound.Config{Allow: checked.allow})
+	log := slog.New(slog.DiscardHandler)
+	file := &declaration{path: c.EndpointsFile, db: db, service: declare.New(db, endpoint.New(db, keys).Through(out),
+		action.New(db, action.Config{Client: out, Sealer: keys, Log: log}), alert.New(db, alert.Config{Client: out, Sealer: keys, Log: log}))}
+	switch _, err := file.declare(ctx, true); {
+	case errors.Is(err, errNoAccount):
+		f.ok(name, "%v", err)
+	case err != nil:
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			f.wrong(name, "%s", line)
+		}
+	default:
+		f.ok(name, "%s can be applied", c.EndpointsFile)
+	}
 }

@@ -161,21 +161,9 @@ func (d *declaration) apply(ctx context.Context) (err error) {
 	if text, err := readBounded(d.path, endpointsfile.MaxBytes+1); err == nil {
 		d.seen = sha256.Sum256(text)
 	}
-	file, err := ReadEndpointsFile(d.path)
+	changes, err := d.declare(ctx, false)
 	if err != nil {
 		return err
-	}
-	who, err := d.owner(ctx, file)
-	if err != nil {
-		return err
-	}
-	changes, err := d.service.Apply(ctx, who, file.Declaration, false)
-	var coded *hookglass.Error
-	if errors.As(err, &coded) && len(coded.Details) > 0 {
-		return file.Locate(coded.Details)
-	}
-	if err != nil {
-		return fmt.Errorf("endpoints file: %w", err)
 	}
 	counts := make(map[string]int)
 	for _, c := range changes {
@@ -187,6 +175,27 @@ func (d *declaration) apply(ctx context.Context) (err error) {
 	d.log.Info("the endpoints file is applied", "file", d.path, "created", counts[hookglass.OpCreate], "updated", counts[hookglass.OpUpdate],
 		"unchanged", counts[hookglass.OpUnchanged], "deleted", counts[hookglass.OpDelete])
 	return nil
+}
+
+// declare has the file be what is so; a dry run keeps nothing of it, and finds the same faults.
+func (d *declaration) declare(ctx context.Context, dryRun bool) ([]hookglass.DeclaredChange, error) {
+	file, err := ReadEndpointsFile(d.path)
+	if err != nil {
+		return nil, err
+	}
+	who, err := d.owner(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := d.service.Apply(ctx, who, file.Declaration, dryRun)
+	var coded *hookglass.Error
+	if errors.As(err, &coded) && len(coded.Details) > 0 {
+		return nil, file.Locate(coded.Details)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("endpoints file: %w", err)
+	}
+	return changes, nil
 }
 
 // owner finds the account that the file is for: the one it names, or the only one there is.
