@@ -146,3 +146,18 @@ func TestTheEnvironmentSaysWhereTheDataIs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAVariableThatIsEmptyIsNotSet(t *testing.T) {
+	s := freshSQLite(t)
+	for _, name := range []string{"SECRET_KEY_FILE", "ENDPOINTS_FILE", "TLS_CERT", "SMTP_TLS_CERT", "RETENTION", "SIGNUP", "LISTEN", "SMTP_LISTEN", "DATABASE_URL", "TRUSTED_PROXIES"} {
+		t.Setenv("HOOKGLASS_"+name, "")
+	}
+	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
+	object(t, "", s.args("admin", "keys", "rotate")...)
+	if _, err := os.Stat(filepath.Join(s.dir, "keys.json")); err != nil {
+		t.Error(err)
+	}
+	if r := run(t, "", s.args("doctor")...); r.code != 0 || !strings.Contains(r.out, "every value can be used") {
+		t.Errorf("%+v", r)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -73,6 +74,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 			panic(e)
 		}
 	}()
+	forgetEmpty()
 	terminal := &server.Terminal{In: stdin, Out: stdout, Err: stderr}
 	parser, err := kong.New(new(grammar),
 		kong.Name("hookglass"),
@@ -101,6 +103,16 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitCode(err)
 	}
 	return exitDone
+}
+
+// forgetEmpty makes a variable that is set to nothing one that is not set, as those who write ${NAME:-} into a file of
+// containers mean it: the path that is nothing would be the directory of the process.
+func forgetEmpty() {
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); value == "" && strings.HasPrefix(name, "HOOKGLASS_") {
+			os.Unsetenv(name)
+		}
+	}
 }
 
 // readDuration reads a flag that is a duration as all of them are read.
