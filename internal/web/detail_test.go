@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -101,6 +103,32 @@ func TestAShortTagKeepsItsWidthBesideALongOne(t *testing.T) {
 		}
 		c.picture("tags-" + strconv.FormatInt(width, 10))
 	}
+}
+
+// A person prints what is open: nothing of it is behind a scroll bar or a tab, and nothing on paper can be pressed.
+func TestOnPaperARequestIsWhole(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{body: strings.Repeat("a line of it\n", 60) + "the last"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/endpoints/" + string(s.endpoint.ID) + "/requests/" + string(event))
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		return err
+	}))
+	for expression, want := range map[string]string{
+		`[...document.querySelectorAll(".requests, .detail")].filter((e) => e.scrollHeight > e.clientHeight).map((e) => e.className).join()`: "",
+		`[...document.querySelectorAll(".part")].filter((e) => !e.checkVisibility()).map((e) => e.id).join()`:                                "",
+		`[...document.querySelectorAll("button, nav, .row")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`:              "",
+		`String(document.documentElement.scrollHeight > 900 && document.querySelector(".part > h3").getBoundingClientRect().height > 10)`:    "true",
+		`String(document.querySelector(".detail").innerText.includes("the last"))`:                                                           "true",
+	} {
+		if got := eval[string](c, expression); got != want {
+			t.Errorf("%s is %.300s, want %q", expression, got, want)
+		}
+	}
+	c.picture("paper")
+	c.silent()
 }
 
 func TestWhilePausedRequestsWait(t *testing.T) {
