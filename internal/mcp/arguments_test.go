@@ -113,3 +113,20 @@ func TestArgumentsMayBeLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// No id has a NUL, which PostgreSQL takes in no text: such a one is not found on both databases, and no fault of ours.
+func TestAnIDWithANULIsNotFound(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ep := s.endpoint("Payments")
+		for _, c := range []struct{ tool, id string }{
+			{"get_endpoint", "endpoint_id"}, {"get_request", "request_id"}, {"get_replay_case", "case_id"}, {"get_replay_case_run", "run_id"},
+			{"get_action_runs", "action_id"}, {"get_action_runs", "run_id"}, {"get_action_runs", "request_id"}, {"delete_action", "action_id"},
+		} {
+			with := args{"endpoint_id": ep}
+			with[c.id] = "a\x00b"
+			if got := s.fails(s.token, c.tool, with); !strings.HasPrefix(got, "not_found") {
+				t.Errorf("%s with such a %s: %q", c.tool, c.id, got)
+			}
+		}
+	})
+}

@@ -49,7 +49,7 @@ func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hook
 		num = action.Num
 	} else if !hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil, err
-	} else if err := v.queryRow("action", "SELECT action FROM action_runs WHERE endpoint = $1 AND action_id = $2 LIMIT 1", []any{e.Num, actionID}, &num); err != nil {
+	} else if num, err = one(v, "action", scanNum, "SELECT action FROM action_runs WHERE endpoint = $1 AND action_id = $2 LIMIT 1", &args{[]any{e.Num, actionID}}); err != nil {
 		return nil, err
 	}
 	a := &args{}
