@@ -86,8 +86,8 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 	return value, params
 }
 
-// withoutComments drops the comments of a field (RFC 2045, section 5.1). In a bare value only what stands behind a blank
-// is one, and in the name of a file nothing is: senders forget the quotes of both.
+// withoutComments drops the comments of a field (RFC 2045, section 5.1). In a bare value only what stands behind a
+// blank is one, and in the name of a file nothing is: senders forget the quotes of both.
 func withoutComments(s string) string {
 	if strings.IndexByte(s, '(') < 0 {
 		return s

@@ -71,8 +71,8 @@ func (m *machine) turn(at time.Time) {
 	}
 }
 
-// timed is from when a step has time that watches since then. Of one that watches since the flow's start that is when the
-// flow began: what came before counts where that is asked for, and takes none of the time.
+// timed is from when a step has time that watches since then. Of one that watches since the flow's start that is when
+// the flow began: what came before counts where that is asked for, and takes none of the time.
 func (m *machine) timed(since time.Time) time.Time {
 	if since.Equal(m.flow.StartedAt) {
 		return m.flow.DeadlineAt.Add(-m.flow.Plan.Timeout)

@@ -31,8 +31,8 @@ func (l Leaf) Member() string {
 }
 
 // Rewrite edits the leaves of a text in place. change says what stands instead of a leaf, and whether anything does; a
-// number that would not be one is left as it is. All else, a byte order mark, white space, order, escapes and names that
-// repeat included, stays byte for byte, and a text in which nothing changes is returned itself. The text may hold
+// number that would not be one is left as it is. All else, a byte order mark, white space, order, escapes and names
+// that repeat included, stays byte for byte, and a text in which nothing changes is returned itself. The text may hold
 // several values with white space between them, as a file of JSON lines does. It answers ErrNotJSON for what is none,
 // and beyond the bounds.
 func Rewrite(text []byte, b Bounds, change func(Leaf) (string, bool)) ([]byte, error) {

@@ -120,8 +120,8 @@ func localPart(s string) (local, rest string, err error) {
 	return "", "", errPath
 }
 
-// sameDomain reports whether a domain is the one that is given in ASCII, whichever form of its letters the client writes
-// (RFC 6531, section 3.2).
+// sameDomain reports whether a domain is the one that is given in ASCII, whichever form of its letters the client
+// writes (RFC 6531, section 3.2).
 func sameDomain(written, ascii string) bool {
 	if strings.EqualFold(written, ascii) {
 		return true

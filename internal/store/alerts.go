@@ -297,8 +297,8 @@ func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.F
 	return all, nil
 }
 
-// CountedSince counts the events of an endpoint from one time to another that are not ignored: of the minute in which it
-// begins the events themselves, and the figures of those behind it.
+// CountedSince counts the events of an endpoint from one time to another that are not ignored: of the minute in which
+// it begins the events themselves, and the figures of those behind it.
 func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {
@@ -352,8 +352,8 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	if err != nil {
 		return nil, 0, err
 	}
-	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind it.
-	// None is due before its event arrived, so that few are looked at where many wait.
+	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind
+	// it. None is due before its event arrived, so that few are looked at where many wait.
 	var waiting int64
 	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3",
 		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64)}, &waiting)

@@ -178,3 +178,11 @@ func (d dialect) lower(text string) string {
 	}
 	return "lower(" + text + ")"
 }
+
+// byBytes is a column of text as it is sorted by its bytes, whatever the locale of the database.
+func (d dialect) byBytes(column string) string {
+	if d == postgres {
+		return column + ` COLLATE "C"`
+	}
+	return column
+}

@@ -335,8 +335,8 @@ func (t MoveTable) selection(d dialect, behind bool) string {
 	}
 	for i, c := range t.keyColumns() {
 		name := c.Name
-		if d == postgres && c.Type == TextColumn {
-			name += ` COLLATE "C"` // by bytes, as SQLite does
+		if c.Type == TextColumn {
+			name = d.byBytes(name)
 		}
 		key = append(key, name)
 		marks = append(marks, fmt.Sprintf("$%d", i+1))

@@ -29,7 +29,7 @@ func (v *View) EventSchemas(ref string) ([]hookglass.EventSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return queryAll(v, scanSchema, "SELECT "+schemaColumns+" FROM event_schemas WHERE endpoint = $1 ORDER BY provider, event_type", e.Num)
+	return queryAll(v, scanSchema, "SELECT "+schemaColumns+" FROM event_schemas WHERE endpoint = $1 ORDER BY "+v.dialect.byBytes("provider")+", "+v.dialect.byBytes("event_type"), e.Num)
 }
 
 // EventSchema finds the schema of a type of events, the zero one where there is none yet.
@@ -86,7 +86,7 @@ func (v *View) SchemaDrifts(endpointNum int64, eventType string) ([]SchemaDrift,
 		d.EventType, d.EventID = decodeText(d.EventType), hookglass.EventID(event.String)
 		return d, err
 	}, `SELECT provider, event_type, drifts, summary, drift_event FROM event_schemas
-		WHERE endpoint = $1 AND drifts > 0 AND (cast($2 AS text) = '' OR event_type = $2) ORDER BY provider, event_type`, endpointNum, encodeText(eventType))
+		WHERE endpoint = $1 AND drifts > 0 AND (cast($2 AS text) = '' OR event_type = $2) ORDER BY `+v.dialect.byBytes("provider")+", "+v.dialect.byBytes("event_type"), endpointNum, encodeText(eventType))
 }
 
 // DeleteEventSchema forgets a schema with its baseline. It answers not_found where there is none.

@@ -19,7 +19,7 @@ func (v *View) SavedSearches(ref string) ([]hookglass.SavedSearch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return queryAll(v, scanSearch, "SELECT num, endpoint, name, query, created_at FROM saved_searches WHERE endpoint = $1 ORDER BY name, num", e.Num)
+	return queryAll(v, scanSearch, "SELECT num, endpoint, name, query, created_at FROM saved_searches WHERE endpoint = $1 ORDER BY "+v.dialect.byBytes("name")+", num", e.Num)
 }
 
 // SaveSearch stores a search and sets its ID; one of the same name at the endpoint is replaced.

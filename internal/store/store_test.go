@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -257,4 +258,28 @@ func drain(s *store.Subscription) {
 	case <-s.C:
 	default:
 	}
+}
+
+// A database whose locale sorts words as dictionaries do lists names as any other does.
+func TestNamesAreSortedByTheirBytes(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		want := []string{"B", "_b", "a", "a b", "a-b", "ab", "é"}
+		var got []string
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for _, name := range slices.Backward(want) {
+				if err := tx.SaveSearch(&hookglass.SavedSearch{EndpointNum: e.Num, Name: name, Query: "x"}); err != nil {
+					return err
+				}
+			}
+			saved, err := tx.SavedSearches(string(e.ID))
+			for _, s := range saved {
+				got = append(got, s.Name)
+			}
+			return err
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q, want %q: %v", got, want, err)
+		}
+	})
 }
