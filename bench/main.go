@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +81,7 @@ func main() {
 		return
 	}
 	exitOn(err)
+	debug.SetGCPercent(1000) // collections of the load and its targets would be taken for the service's
 	r, err := p.run(ctx)
 	exitOn(err)
 	fmt.Println(r)

@@ -270,7 +270,11 @@ func TestAStaleTimestampIsWarnedOf(t *testing.T) {
 		if err != nil || (len(got.Warnings) > 0) != c.warned {
 			t.Errorf("%s: %v %v", name, got.Warnings, err)
 		}
-		o.Options.Signature = hookglass.SignatureStrip
+		o.Unwarned = true
+		if bare, err := delivery.Build(o); err != nil || len(bare.Warnings) > 0 || !reflect.DeepEqual(bare.SentRequest, got.SentRequest) {
+			t.Errorf("%s, where nobody reads warnings: %v %v", name, bare, err)
+		}
+		o.Unwarned, o.Options.Signature = false, hookglass.SignatureStrip
 		if got, err = delivery.Build(o); err != nil || len(got.Warnings) > 0 {
 			t.Errorf("%s, stripped: %v %v", name, got.Warnings, err)
 		}
