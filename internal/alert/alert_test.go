@@ -128,6 +128,26 @@ func TestKeywordMatchWaitsForActions(t *testing.T) {
 	})
 }
 
+// Actions of an event that was read long ago, and are tried again and again, hold up nothing that comes later.
+func TestKeywordMatchWaitsForNoActionsOfWhatItHasRead(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("refund"), Field: ptr("body")})
+		y.clock.advance(-2 * time.Minute)
+		y.captureFor("something else", store.TaskActions)
+		y.clock.advance(2 * time.Minute)
+		y.want("it has waited long enough for them", a, hookglass.AlertOK, 0)
+		y.update(func(tx *store.Tx) error {
+			failing, err := tx.ClaimTasks(store.TaskActions, y.ep.Num, 1, time.Minute)
+			if err != nil || len(failing) != 1 {
+				return fmt.Errorf("%d tasks: %w", len(failing), err)
+			}
+			return tx.DeferTask(failing[0], 10*time.Minute)
+		})
+		y.capture("refund")
+		y.want("nothing hides it", a, hookglass.AlertTriggered, 1)
+	})
+}
+
 func TestVolumeSpikeIsMoreThanBeforeAndMoreThanAFew(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})

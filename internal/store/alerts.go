@@ -353,10 +353,11 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 		return nil, 0, err
 	}
 	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind
-	// it. None is due before its event arrived, so that few are looked at where many wait.
+	// it. None is due before its event arrived, so that few are looked at where many wait; and those of what was read
+	// before, which may be tried again for days, hold up nothing.
 	var waiting int64
-	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3",
-		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64)}, &waiting)
+	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3 AND event > $5",
+		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64), after}, &waiting)
 	if err != nil {
 		return nil, 0, err
 	}
