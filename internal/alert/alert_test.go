@@ -187,6 +187,28 @@ func TestASteadyRateIsNoSpike(t *testing.T) {
 	})
 }
 
+// What was deleted since arrived all the same: whoever deletes what is done, or keeps little, has spikes too.
+func TestASpikeIsNoSmallerForWhatWasDeleted(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(1)), MinCount: ptr(int64(10))})
+		now := y.clock.now()
+		y.clock.advance(now.Truncate(time.Minute).Add(2*time.Minute + 30*time.Second).Sub(now))
+		for range 6 {
+			y.capture("x")
+		}
+		y.want("six are none", a, hookglass.AlertOK, 0)
+		y.update(func(tx *store.Tx) error {
+			_, err := tx.DeleteAllEvents(string(y.ep.ID))
+			return err
+		})
+		y.clock.advance(40 * time.Second)
+		for range 6 {
+			y.capture("x")
+		}
+		y.want("twelve within a minute", a, hookglass.AlertTriggered, 1)
+	})
+}
+
 func TestAChangedAlertBeginsAnew(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("a")})

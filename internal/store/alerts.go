@@ -297,8 +297,9 @@ func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.F
 	return all, nil
 }
 
-// CountedSince counts the events of an endpoint from one time to another that are not ignored: of the minute in which
-// it begins the events themselves, and the figures of those behind it.
+// CountedSince counts the events of an endpoint from one time to another that are not ignored, also those that were
+// deleted since: of the minute in which it begins the events themselves, and the figures of those behind it. When in
+// that minute the deleted ones arrived is not known any more; they are taken to be spread over it.
 func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {
@@ -312,19 +313,33 @@ func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, e
 	if err != nil {
 		return 0, err
 	}
-	next := since.Truncate(time.Minute).Add(time.Minute)
-	from, err := v.seqAt(log, since.UnixMicro(), newest)
-	if err != nil {
-		return 0, err
-	}
-	to, err := v.seqAt(log, next.UnixMicro(), newest)
-	if err != nil {
-		return 0, err
+	minute := since.Truncate(time.Minute)
+	next := minute.Add(time.Minute)
+	var seqs [3]int64
+	for i, at := range []time.Time{minute, since, next} {
+		if seqs[i], err = v.seqAt(log, at.UnixMicro(), newest); err != nil {
+			return 0, err
+		}
 	}
 	a := &args{}
-	query := "SELECT count(*) FROM events WHERE " + v.dialect.within(a, endpointNum, from, to+1) + " AND ignored IS NULL"
-	if err := v.queryRow("endpoint", query, a.values, &n); err != nil || now.Before(next) {
-		return n, err
+	query := "SELECT count(*), count(CASE WHEN seq > " + a.add(seqs[1]) + " THEN 1 END) FROM events WHERE " + v.dialect.within(a, endpointNum, seqs[0], seqs[2]+1) + " AND ignored IS NULL"
+	var left int64
+	if err := v.queryRow("endpoint", query, a.values, &left, &n); err != nil {
+		return 0, err
+	}
+	whole, err := v.FiguresOf(endpointNum, minute, minute)
+	if err != nil {
+		return 0, err
+	}
+	end := next
+	if now.Before(next) {
+		end = now
+	}
+	if gone := whole.Counted() - left; gone > 0 && end.After(since) {
+		n += int64(float64(gone) * end.Sub(since).Seconds() / end.Sub(minute).Seconds())
+	}
+	if now.Before(next) {
+		return n, nil
 	}
 	f, err := v.FiguresOf(endpointNum, next, now)
 	return n + f.Counted(), err
