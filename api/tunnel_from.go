@@ -98,7 +98,8 @@ func FromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 // DeliveryReportByKey is the body of POST /tunnel/delivery_reports_anonymous.
 type DeliveryReportByKey struct {
 	DeliveryReport
-	TunnelKey string `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	TunnelKey  string `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	EndpointID string `json:"endpoint_id,omitempty" doc:"Default: the endpoint of the key." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 }
 
 // ReportedDelivery is the answer to a delivery report.

@@ -189,7 +189,9 @@ func (s *service) reportAnonymous(ctx context.Context, _ *struct{}, body *api.De
 	if err != nil {
 		return out, err
 	}
-	return s.report(ctx, who, body.DeliveryReport)
+	report := body.DeliveryReport
+	report.EndpointID = body.EndpointID
+	return s.report(ctx, who, report)
 }
 
 func (s *service) report(ctx context.Context, who hookglass.Principal, body api.DeliveryReport) (out api.ReportedDelivery, err error) {
