@@ -122,12 +122,15 @@ func TestDoctorTriesTheEndpointsFile(t *testing.T) {
 			"version: 2":          "file.yaml:1: version must be 1",
 			"account: somebody's": "file.yaml:1: account is no account",
 			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://10.0.0.1/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0 Outbound protection",
+			// What is this installation's own stays shut, whatever is allowed.
+			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://127.0.0.1:9090/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0 Outbound protection",
+			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: b, url: 'http://127.0.0.1:9091/'}]}": "file.yaml can be applied",
 		} {
 			file := filepath.Join(t.TempDir(), "file.yaml")
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := run(t, "", i.args("doctor", "--endpoints-file", file)...)
+			r := run(t, "", i.args("doctor", "--endpoints-file", file, "--outbound-allow", "127.0.0.1:9000-9100", "--metrics-listen", "127.0.0.1:9090")...)
 			if well := strings.HasSuffix(want, "applied"); !strings.Contains(r.out, want) || well != (r.code == 0) {
 				t.Errorf("%q: exit code %d, %s", text, r.code, r.out)
 			}

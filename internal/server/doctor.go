@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,6 @@ import (
 	"hookglass/internal/alert"
 	"hookglass/internal/declare"
 	"hookglass/internal/endpoint"
-	"hookglass/internal/outbound"
 	"hookglass/internal/seal"
 	"hookglass/internal/store"
 )
@@ -302,7 +302,13 @@ func (c *DoctorCmd) examineEndpointsFile(ctx context.Context, db *store.DB, f *f
 	if err != nil {
 		return
 	}
-	out := outbound.New(outbound.Config{Allow: checked.allow})
+	var private net.Addr
+	if c.MetricsListen != "" {
+		if at, err := net.ResolveTCPAddr("tcp", c.MetricsListen); err == nil {
+			private = at
+		}
+	}
+	out := checked.outbound(private)
 	log := slog.New(slog.DiscardHandler)
 	file := &declaration{path: c.EndpointsFile, db: db, service: declare.New(db, endpoint.New(db, keys).Through(out),
 		action.New(db, action.Config{Client: out, Sealer: keys, Log: log}), alert.New(db, alert.Config{Client: out, Sealer: keys, Log: log}))}

@@ -13,14 +13,24 @@ import (
 // outbound is the way out. What belongs to this installation and is not for the public stays shut, whatever is allowed:
 // the listener for metrics and the database.
 func (s *Server) outbound() *outbound.Client {
-	var own []netip.AddrPort
-	if s.private != nil {
-		if at, err := netip.ParseAddrPort(s.private.Addr().String()); err == nil {
-			own = append(own, at)
-		}
+	if s.private == nil {
+		return s.cfg.outbound(nil)
 	}
-	own = append(own, databaseAddresses(s.cfg.DatabaseURL)...)
-	return outbound.New(outbound.Config{Allow: s.cfg.allow, Own: own})
+	return s.cfg.outbound(s.private.Addr())
+}
+
+// outbound is the way out of a service whose listener for metrics has an address, if it has one.
+func (c *checked) outbound(private net.Addr) *outbound.Client {
+	var own []netip.AddrPort
+	if tcp, ok := private.(*net.TCPAddr); ok {
+		at := tcp.AddrPort().Addr().Unmap()
+		if !at.IsValid() { // none is named, which is all of them
+			at = netip.IPv6Unspecified()
+		}
+		own = append(own, netip.AddrPortFrom(at, uint16(tcp.Port)))
+	}
+	own = append(own, databaseAddresses(c.DatabaseURL)...)
+	return outbound.New(outbound.Config{Allow: c.allow, Own: own})
 }
 
 // databaseAddresses is where a PostgreSQL URL leads, as far as it names addresses: in its place for hosts, or as
