@@ -88,7 +88,7 @@ func parseAddresses(s string, fault func(Fault)) (list []Address) {
 			}
 			i += n - 1
 		case c == '(':
-			text, n := commentText(s[i:])
+			text, n, _ := commentText(s[i:])
 			comment.WriteString(text)
 			i += n - 1
 		case c == '<': // also within another one, which some programs write around the whole address
@@ -157,8 +157,8 @@ func quotedString(s string) (text string, n int) {
 	return b.String(), len(s)
 }
 
-// commentText reads the comment that s begins with, with those inside it.
-func commentText(s string) (text string, n int) {
+// commentText reads the comment that s begins with, with those inside it. One that is never closed goes on to the end.
+func commentText(s string) (text string, n int, closed bool) {
 	var b strings.Builder
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -169,7 +169,7 @@ func commentText(s string) (text string, n int) {
 			}
 		case ')':
 			if depth--; depth == 0 {
-				return b.String(), i + 1
+				return b.String(), i + 1, true
 			}
 		case '\\':
 			if i+1 < len(s) {
@@ -178,7 +178,7 @@ func commentText(s string) (text string, n int) {
 		}
 		b.WriteByte(s[i])
 	}
-	return b.String(), len(s)
+	return b.String(), len(s), false
 }
 
 func followedByAt(s string) bool {

@@ -104,9 +104,11 @@ func withoutComments(s string) string {
 		case c == '=' && !inValue:
 			inValue, inName = true, strings.Contains(strings.ToLower(b.String()[parameter:]), "name")
 		case c == '(' && !inName && (!inValue || s[i-1] == ' ' || s[i-1] == '\t'):
-			if _, n = commentText(s[i:]); s[i+n-1] != ')' { // it is never closed
+			_, length, closed := commentText(s[i:])
+			if !closed {
 				return b.String() + s[i:]
 			}
+			n = length
 			continue
 		}
 		b.WriteString(s[i : i+n])

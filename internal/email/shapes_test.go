@@ -157,6 +157,7 @@ var shapes = []shape{
 	{name: "parentheses in a name without quotes", raw: multi("mixed", plain, "Content-Type: application/pdf\r\nContent-Disposition: attachment (c); filename=my report (1).pdf\r\n\r\nx"),
 		text: "text", attachments: []string{"my report (1).pdf application/pdf 1"}},
 	{name: "a comment that does not end", raw: head + "Content-Type: text/html (oops; charset=koi8-r\r\n\r\n\xcb\xcf\xc4", html: "код"},
+	{name: "a comment that does not end, and one behind it that does", raw: head + "Content-Type: text/html (a (b); charset=koi8-r; x=y (c)\r\n\r\n\xcb\xcf\xc4", html: "код"},
 	{name: "content type without a subtype", raw: head + "Content-Type: text\r\n\r\nx", text: "x"},
 	{name: "content type of one word", raw: head + "Content-Type: plain\r\n\r\nx", text: "x"}, // RFC 2045, section 5.2
 	{name: "a file with a content type of one word", raw: multi("mixed", plain, "Content-Type: pdf; name=x.pdf\r\n\r\n%PDF-"), text: "text", attachments: []string{"x.pdf application/octet-stream 5"}},
