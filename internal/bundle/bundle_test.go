@@ -302,6 +302,8 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"UTF-16", "Content-Type: application/json\n", "{\x00\"\x00}\x00", `^$`},
 		{"multipart in lines that end with LF", "Content-Type: multipart/form-data; boundary=xx\n", "--xx\nContent-Disposition: form-data; name=\"first_name\"\n\nZaphod\n--xx\nX-From: ada@lovelace.example.org\n--xx--\n",
 			`^--xx\nContent-Disposition: form-data; name="first_name"\n\n[A-Z][a-z]{5}\n--xx\nX-From: [a-z]{3}@[a-z]{8}\.example\n--xx--\n$`},
+		{"multipart in lines that end with LF, with others in a value", "Content-Type: multipart/form-data; boundary=xx\n", "--xx\nContent-Disposition: form-data; name=\"password\"\n\ns3cr=t\r\n\r\nsure\n--xx--\n",
+			`^--xx\nContent-Disposition: form-data; name="password"\n\n[a-z]\d[a-z]{2}=[a-z]\r\n\r\n[a-z]{4}\n--xx--\n$`},
 		{"text around multipart", "Content-Type: multipart/form-data; boundary=xx\n", "ada@lovelace.example.org\r\n--xx--\r\nbob@lovelace.example.org", `^[a-z]{3}@[a-z]{8}\.example\r\n--xx--\r\n[a-z]{3}@[a-z]{8}\.example$`},
 		{"JSON that is called multipart", "Content-Type: multipart/form-data; boundary=xx\n", `{"first_name":"Zaphod"}`, `^{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"JSON that is called a form, as curl -d does", "Content-Type: application/x-www-form-urlencoded\n", `{"first_name":"Zaphod","password":"s3cr=t&x"}`, `^{"first_name":"[A-Z][a-z]{5}","password":"[a-z]\d[a-z]{2}=[a-z]&[a-z]"}$`},

@@ -206,9 +206,9 @@ func (m *Maker) parts(body []byte, boundary string) []byte {
 	for i, piece := range pieces {
 		end := "\r\n"
 		head, content, found := bytes.Cut(piece, []byte(end+end))
-		if !found {
-			end = "\n" // as some write it
-			head, content, found = bytes.Cut(piece, []byte(end+end))
+		if at := bytes.Index(head, []byte("\n\n")); at >= 0 { // as some write it
+			end, found = "\n", true
+			head, content = piece[:at], piece[at+2:]
 		}
 		switch {
 		case found:
