@@ -18,6 +18,7 @@ import (
 	"hookglass/internal/bundle"
 	"hookglass/internal/coding"
 	"hookglass/internal/delivery"
+	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
 )
@@ -277,18 +278,17 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 }
 
 // headersFor are the headers in their own spelling, and no others: net/http would write names in its own, and add who
-// it is.
+// it is. Those that frame a message are left out, for in other spellings net/http does not know them: it would send a
+// Transfer-Encoding beside the length.
 func headersFor(h hookglass.Headers) http.Header {
 	const agent = "User-Agent" // which it knows in this spelling alone
 	header := http.Header{agent: nil}
-	for _, f := range h {
-		switch {
-		case strings.EqualFold(f.Name, "Host"), strings.EqualFold(f.Name, "Content-Length"): // those of this request
-		case strings.EqualFold(f.Name, agent):
-			header.Add(agent, f.Value)
-		default:
-			header[f.Name] = append(header[f.Name], f.Value)
+	for _, f := range outbound.Sanitize(h) {
+		name := f.Name
+		if strings.EqualFold(name, agent) {
+			name = agent
 		}
+		header[name] = append(header[name], f.Value)
 	}
 	return header
 }
