@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"net/http"
@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"hookglass"
+	"hookglass/internal/cli"
 )
 
 // A file that is not of our making may hold fields that frame a message, in spellings that net/http does not know.
 func TestHeadersThatFrameAMessageAreNotSentBesideOurs(t *testing.T) {
-	got := headersFor(hookglass.Headers{
+	got := cli.HeadersFor(hookglass.Headers{
 		{Name: "transfer-encoding", Value: "chunked"}, {Name: "trailer", Value: "X"}, {Name: "connection", Value: "close"}, {Name: "content-length", Value: "9"},
 		{Name: "host", Value: "h"}, {Name: "x-one", Value: "1"}, {Name: "user-agent", Value: "a"},
 	})

@@ -48,6 +48,9 @@ func newPasted(e *hookglass.Event) pasted {
 }
 
 func (r pasted) httpie() string {
+	if strings.HasPrefix(r.method, "-") {
+		return "# HTTPie takes a method that begins with a hyphen for an option."
+	}
 	var b strings.Builder
 	b.WriteString("http")
 	if r.file == "" {
@@ -56,7 +59,13 @@ func (r pasted) httpie() string {
 	if strings.Contains(r.url, "/.") {
 		b.WriteString(" --path-as-is")
 	}
+	if r.file == "" && r.body != "" {
+		b.WriteString(" \\\n  --raw=" + shell(r.body) + " \\\n ")
+	}
 	b.WriteString(" " + shell(r.method) + " " + shell(r.url))
+	if len(r.headers)+len(r.unsent) > 0 {
+		b.WriteString(" --") // no option comes behind it, though the name of a header may look like one
+	}
 	for _, h := range r.headers {
 		separator := ":"
 		switch {
@@ -72,8 +81,6 @@ func (r pasted) httpie() string {
 	}
 	if r.file != "" {
 		b.WriteString(" \\\n  < " + shell(r.file))
-	} else if r.body != "" {
-		b.WriteString(" \\\n  --raw " + shell(r.body))
 	}
 	return b.String()
 }

@@ -160,7 +160,7 @@ func TestCopiesSendTheHeadersThatCame(t *testing.T) {
 		ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", URL: "http://127.0.0.1/hooks/ep_x/./a",
 		Payload: &hookglass.Payload{
 			Headers: hookglass.Headers{
-				{Name: "Accept", Value: "*/*"}, {Name: "X-File", Value: "@/etc/hostname"}, {Name: "X-JSON", Value: "=1"}, {Name: "X-Name", Value: "a\t\"é日\\"},
+				{Name: "Accept", Value: "*/*"}, {Name: "X-File", Value: "@/etc/hostname"}, {Name: "X-JSON", Value: "=1"}, {Name: "X-Name", Value: "a\t\"é日\\"}, {Name: "-ofile", Value: "x"},
 			},
 			Body: []byte("{}"),
 		},
@@ -169,13 +169,13 @@ func TestCopiesSendTheHeadersThatCame(t *testing.T) {
 	start := strings.Index(page, "<code>http ") + len("<code>")
 	line := page[start : start+strings.Index(page[start:], "</code>")]
 
-	// HTTPie reads a file for what stands behind :@, and JSON behind :=
+	// HTTPie reads a file for what stands behind :@, JSON behind :=, and options up to --.
 	out, err := exec.Command("sh", "-c", `http() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, line)
 	}
-	want := `--ignore-stdin|--path-as-is|GET|http://127.0.0.1/hooks/ep_x/./a|Accept:*/*|X-File:\@/etc/hostname|X-JSON:\=1|X-Name:a` + "\t" + `"é日\|` +
-		`User-Agent:|Content-Type:|--raw|{}|`
+	want := `--ignore-stdin|--path-as-is|--raw={}|GET|http://127.0.0.1/hooks/ep_x/./a|--|Accept:*/*|X-File:\@/etc/hostname|X-JSON:\=1|X-Name:a` + "\t" + `"é日\|` +
+		`-ofile:x|User-Agent:|Content-Type:|`
 	if string(out) != want {
 		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
 	}
