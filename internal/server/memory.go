@@ -25,9 +25,9 @@ const (
 
 	// A collection takes one of two processors for some 8 ms, and whoever is answered meanwhile waits for it. One in
 	// collectEvery is met by fewer than one capture in a hundred, so their p99 does not see it. A process that is that
-	// busy may leave pacedGarbage for it; what it leaves goes back to the system once it is quiet.
+	// busy may let its heap grow to pacedHeap for it; what it leaves goes back to the system once it is quiet.
 	collectEvery = 2 * time.Second
-	pacedGarbage = 128 << 20
+	pacedHeap    = 144 << 20
 	mostPaced    = 4000 // percent
 
 	startTime = 2 * time.Second // after which what starting took is given back
@@ -72,8 +72,10 @@ func tuneCollector(percent int, asked uint64, since time.Time) {
 
 // garbagePercent is the GOGC for so many bytes that are alive, in a process that asks for so many a second.
 func garbagePercent(alive uint64, rate float64) int {
+	paced := uint64(min(rate*collectEvery.Seconds(), pacedHeap))
+	paced = min(paced, pacedHeap-min(alive, pacedHeap))
 	alive = max(alive, 1)
-	paced := uint64(min(rate*collectEvery.Seconds(), pacedGarbage)) * 100 / alive
+	paced = paced * 100 / alive
 	return int(max(min(max(garbage*100/alive, leastGarbage), mostGarbage), min(paced, mostPaced)))
 }
 
