@@ -9,6 +9,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/draft"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 )
 
@@ -37,18 +38,12 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 		return r.fail(at, "endpoint", err)
 	}
 	if found {
-		if wanted.Kind != nil && *wanted.Kind != e.Kind {
-			r.faults = append(r.faults, hookglass.FieldError{Field: at + ".kind", Message: fmt.Sprintf("can not change: the endpoint is of kind %s", e.Kind)})
-		}
-		if wanted.EmailLocalPart != nil && *wanted.EmailLocalPart != e.EmailLocalPart {
-			r.faults = append(r.faults, hookglass.FieldError{Field: at + ".email_local_part", Message: "can not change"})
-		}
-		wanted.Kind, wanted.EmailLocalPart = nil, nil
+		r.keepFixed(at, &wanted, e)
 	} else {
+		wanted.WorkspaceID = &r.workspace
 		if wanted.Name == nil {
 			wanted.Name = &name
 		}
-		wanted.WorkspaceID = &r.workspace
 	}
 	faults := len(r.faults)
 	refused := r.refused
@@ -71,6 +66,22 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 	if err != nil || len(r.faults) > faults && !found || r.refused != refused && !found {
 		return err // there is nothing that its parts could belong to
 	}
+	return r.parts(at, name, e, d)
+}
+
+// keepFixed notes what was declared otherwise than an endpoint has it and can not change, and leaves it as it is.
+func (r *run) keepFixed(at string, wanted *endpoint.Draft, e hookglass.Endpoint) {
+	if wanted.Kind != nil && *wanted.Kind != e.Kind {
+		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".kind", Message: fmt.Sprintf("can not change: the endpoint is of kind %s", e.Kind)})
+	}
+	if wanted.EmailLocalPart != nil && *wanted.EmailLocalPart != e.EmailLocalPart {
+		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".email_local_part", Message: "can not change"})
+	}
+	wanted.Kind, wanted.EmailLocalPart = nil, nil
+}
+
+// parts settles what belongs to an endpoint.
+func (r *run) parts(at, name string, e hookglass.Endpoint, d api.DeclaredEndpoint) error {
 	for i, c := range d.SignatureConfigs {
 		if err := r.signature(fmt.Sprintf("%s.signature_configs.%d", at, i), name, e, c); err != nil {
 			return err

@@ -11,68 +11,31 @@ import (
 // checkDMARC looks up the policy of From's domain and whether SPF or DKIM passed for a domain aligned with it.
 func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 	m := DMARC{Result: PermError}
-	from, fields := senders(h)
-	for i, a := range from {
-		switch {
-		case a.domain() == "":
-		case m.Domain == "":
-			m.Domain = a.domain()
-		case m.Domain != a.domain():
-			fields = 2 + i
-		}
-	}
-	switch {
-	case fields > 1: // RFC 7489, section 6.6.1: whose policy should hold?
-		m.Domain, m.Reason = "", "multiple_from"
-		return m
-	case !isDomain(m.Domain):
-		m.Domain, m.Reason = "", "no_from"
+	if m.Domain, m.Reason = fromDomain(h); m.Domain == "" {
 		return m
 	}
 	ascii, _ := asciiName(m.Domain) // it is one
 	domain := strings.TrimSuffix(ascii, ".")
-	organisation := organisational(domain)
 
-	m.PolicyDomain = domain
-	record, reason, err := policyOf(ctx, q, domain)
-	if err == nil && record == nil && reason == "no_record" && organisation != domain { // section 6.6.3
-		m.PolicyDomain = organisation
-		record, reason, err = policyOf(ctx, q, organisation)
-	}
+	found, record, reason, err := policyFor(ctx, q, domain)
 	switch {
 	case err != nil:
-		m.Result, m.Reason = TempError, "dns_error"
+		m.PolicyDomain, m.Result, m.Reason = found, TempError, "dns_error"
 		return m
 	case record == nil:
-		m.PolicyDomain, m.Reason = "", reason
+		m.Reason = reason
 		if reason == "no_record" || reason == "multiple_records" {
 			m.Result = None
 		}
 		return m
 	}
-	m.Policy = record.policy
-	if m.PolicyDomain != domain && record.subdomains != "" {
+	m.PolicyDomain, m.Policy, m.Alignment = found, record.policy, alignments(record)
+	if found != domain && record.subdomains != "" {
 		m.Policy = record.subdomains
 	}
-	m.Alignment = alignments(record)
 
-	open := false // something might yet pass
-	if aligned(domain, s.Domain, record.spfStrict) {
-		if s.Result == Pass {
-			m.Aligned = append(m.Aligned, "spf")
-		}
-		open = s.Result == TempError
-	}
-	byDKIM := false
-	for _, sig := range d.Signatures {
-		if aligned(domain, sig.Domain, record.dkimStrict) {
-			byDKIM = byDKIM || sig.Result == Pass
-			open = open || sig.Result == TempError
-		}
-	}
-	if byDKIM {
-		m.Aligned = append(m.Aligned, "dkim")
-	}
+	var open bool
+	m.Aligned, open = authenticated(domain, record, s, d)
 	switch {
 	case len(m.Aligned) > 0:
 		m.Result = Pass
@@ -85,6 +48,60 @@ func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 		}
 	}
 	return m
+}
+
+// fromDomain is the one domain of the From field. Without one it says why.
+func fromDomain(h block) (domain, reason string) {
+	from, fields := senders(h)
+	for i, a := range from {
+		switch {
+		case a.domain() == "":
+		case domain == "":
+			domain = a.domain()
+		case domain != a.domain():
+			fields = 2 + i
+		}
+	}
+	switch {
+	case fields > 1: // RFC 7489, section 6.6.1: whose policy should hold?
+		return "", "multiple_from"
+	case !isDomain(domain):
+		return "", "no_from"
+	}
+	return domain, ""
+}
+
+// authenticated says by what a mail is authenticated for a domain aligned with From's, and whether it may yet be.
+func authenticated(from string, record *policyRecord, s SPF, d DKIM) (by []string, open bool) {
+	if aligned(from, s.Domain, record.spfStrict) {
+		if s.Result == Pass {
+			by = append(by, "spf")
+		}
+		open = s.Result == TempError
+	}
+	byDKIM := false
+	for _, sig := range d.Signatures {
+		if aligned(from, sig.Domain, record.dkimStrict) {
+			byDKIM = byDKIM || sig.Result == Pass
+			open = open || sig.Result == TempError
+		}
+	}
+	if byDKIM {
+		by = append(by, "dkim")
+	}
+	return by, open
+}
+
+// policyFor asks for the record of a domain and, where it has none, for that of its organisation (RFC 7489, section
+// 6.6.3). It returns whom it asked last; without a record it says why.
+func policyFor(ctx context.Context, q *inquiry, domain string) (asked string, record *policyRecord, reason string, err error) {
+	record, reason, err = policyOf(ctx, q, domain)
+	organisation := organisational(domain)
+	if err != nil || record != nil || reason != "no_record" || organisation == domain {
+		return domain, record, reason, err
+	}
+	record, reason, err = policyOf(ctx, q, organisation)
+	return organisation, record, reason, err
 }
 
 // policyOf asks for the record of one domain. Without one it says why.

@@ -2,6 +2,7 @@ package endpointsfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"regexp"
@@ -75,55 +76,66 @@ func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
 		m.set("schema_tracking", true)
 	}
 	list(m, "signature_configs", e.SignatureConfigs, func(p *mapping, c api.SignatureConfig) {
-		p.set("provider", c.Provider)
-		p.off("enabled", c.Enabled)
-		if c.Options != nil && *c.Options != (api.GenericOptions{}) {
-			p.set("options", c.Options)
-		}
-		name := deref(e.Endpoint.CustomID) + "_" + c.Provider + "_SECRET"
-		p.content[1].LineComment = "secret: {env: " + strings.Trim(variable.ReplaceAllString(strings.ToUpper(name), "_"), "_") + "}; without it the secret that is there stays"
+		writeSignature(p, c, deref(e.Endpoint.CustomID))
 	})
-	list(m, "forwarding_targets", e.Targets, func(p *mapping, t api.ForwardingTarget) {
-		p.set("name", t.Name)
-		p.set("url", t.URL)
-		p.off("enabled", t.Enabled)
-		p.set("timeout_seconds", t.TimeoutSeconds)
-		p.set("retry_count", t.RetryCount)
-	})
-	list(m, "actions", e.Actions, func(p *mapping, a api.Action) {
-		p.set("name", a.Name)
-		p.off("enabled", a.Enabled)
-		p.set("failure_policy", a.FailurePolicy)
-		if len(a.Conditions) > 0 {
-			p.set("conditions", a.Conditions)
-		}
-		list(p, "steps", a.Steps, func(p *mapping, st api.ActionStep) {
-			p.set("reference_key", st.ReferenceKey)
-			p.set("step_type", st.StepType)
-			p.set("name", st.Name)
-			p.some("failure_policy", st.FailurePolicy)
-			p.set("config", st.Config)
-			if len(st.Conditions) > 0 {
-				p.set("conditions", st.Conditions)
-			}
-		})
-	})
-	list(m, "alerts", e.Alerts, func(p *mapping, a api.Alert) {
-		p.set("name", a.Name)
-		p.set("kind", a.Kind)
-		p.off("enabled", a.Enabled)
-		p.set("config", a.Config)
-		if len(a.ChannelIDs) > 0 {
-			names := make([]string, len(a.ChannelIDs))
-			for i, id := range a.ChannelIDs {
-				if names[i] = channels[id]; names[i] == "" {
-					names[i] = id
-				}
-			}
-			p.set("channels", names)
-		}
-	})
+	list(m, "forwarding_targets", e.Targets, writeTarget)
+	list(m, "actions", e.Actions, writeAction)
+	list(m, "alerts", e.Alerts, func(p *mapping, a api.Alert) { writeAlert(p, a, channels) })
 	return m.made(), m.err
+}
+
+func writeSignature(p *mapping, c api.SignatureConfig, customID string) {
+	p.set("provider", c.Provider)
+	p.off("enabled", c.Enabled)
+	if c.Options != nil && *c.Options != (api.GenericOptions{}) {
+		p.set("options", c.Options)
+	}
+	name := customID + "_" + c.Provider + "_SECRET"
+	p.content[1].LineComment = "secret: {env: " + strings.Trim(variable.ReplaceAllString(strings.ToUpper(name), "_"), "_") + "}; without it the secret that is there stays"
+}
+
+func writeTarget(p *mapping, t api.ForwardingTarget) {
+	p.set("name", t.Name)
+	p.set("url", t.URL)
+	p.off("enabled", t.Enabled)
+	p.set("timeout_seconds", t.TimeoutSeconds)
+	p.set("retry_count", t.RetryCount)
+}
+
+func writeAction(p *mapping, a api.Action) {
+	p.set("name", a.Name)
+	p.off("enabled", a.Enabled)
+	p.set("failure_policy", a.FailurePolicy)
+	if len(a.Conditions) > 0 {
+		p.set("conditions", a.Conditions)
+	}
+	list(p, "steps", a.Steps, writeStep)
+}
+
+func writeStep(p *mapping, st api.ActionStep) {
+	p.set("reference_key", st.ReferenceKey)
+	p.set("step_type", st.StepType)
+	p.set("name", st.Name)
+	p.some("failure_policy", st.FailurePolicy)
+	p.set("config", st.Config)
+	if len(st.Conditions) > 0 {
+		p.set("conditions", st.Conditions)
+	}
+}
+
+func writeAlert(p *mapping, a api.Alert, channels map[string]string) {
+	p.set("name", a.Name)
+	p.set("kind", a.Kind)
+	p.off("enabled", a.Enabled)
+	p.set("config", a.Config)
+	if len(a.ChannelIDs) == 0 {
+		return
+	}
+	names := make([]string, len(a.ChannelIDs))
+	for i, id := range a.ChannelIDs {
+		names[i] = cmp.Or(channels[id], id)
+	}
+	p.set("channels", names)
 }
 
 var variable = regexp.MustCompile(`[^A-Z0-9]+`)

@@ -90,102 +90,133 @@ type checked struct {
 
 var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`)
 
+// faults are what is wrong with a configuration.
+type faults []error
+
+func (f *faults) add(flag, format string, args ...any) {
+	*f = append(*f, fmt.Errorf("--"+flag+": "+format, args...))
+}
+
+func (f *faults) address(flag, addr string) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		f.add(flag, "%q is not host:port", addr)
+	}
+}
+
+// certificate loads a certificate where both of its files are given; nil otherwise.
+func (f *faults) certificate(flag, cert, key string) *certificate {
+	if (cert == "") != (key == "") {
+		f.add(flag+"-cert", "goes with --"+flag+"-key")
+	}
+	if cert == "" || key == "" {
+		return nil
+	}
+	pair, err := loadCertificate(cert, key)
+	if err != nil {
+		f.add(flag+"-cert", "can not be used: %v", err)
+	}
+	return pair
+}
+
 // Validate returns the configuration in its final types, or every fault that it has.
 func (c Config) Validate() (*checked, error) {
-	out := &checked{Config: c}
-	var faults []error
-	fault := func(flag, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("--"+flag+": "+format, args...))
+	out, found := &checked{Config: c}, &faults{}
+	out.validateWeb(found)
+	out.validateMail(found)
+	out.validateNetworks(found)
+	out.validateStorage(found)
+	if err := out.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		found.add("log-level", "must be debug, info, warn or error")
 	}
-	address := func(flag, addr string) {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			fault(flag, "%q is not host:port", addr)
-		}
+	if len(*found) > 0 {
+		return out, UsageError{errors.Join(*found...)}
 	}
-	address("listen", c.Listen)
-	c.validateTLS(out, fault)
+	return out, nil
+}
+
+// validateWeb sees to the addresses for HTTP and their certificates.
+func (c *checked) validateWeb(f *faults) {
+	f.address("listen", c.Listen)
+	c.pair = f.certificate("tls", c.TLSCert, c.TLSKey)
+	c.validateACME(f)
 	if c.HTTPListen != "" {
-		address("http-listen", c.HTTPListen)
-		if !out.secure() {
-			fault("http-listen", "goes with --tls-cert or --acme-domain; without them --listen is without TLS itself")
+		f.address("http-listen", c.HTTPListen)
+		if !c.secure() {
+			f.add("http-listen", "goes with --tls-cert or --acme-domain; without them --listen is without TLS itself")
 		}
-	}
-	if c.SMTPListen != "off" {
-		address("smtp-listen", c.SMTPListen)
-	}
-	if c.LMTPListen != "" && !strings.ContainsRune(c.LMTPListen, '/') {
-		address("lmtp-listen", c.LMTPListen)
-	}
-	if (c.SMTPTLSCert == "") != (c.SMTPTLSKey == "") {
-		fault("smtp-tls-cert", "goes with --smtp-tls-key")
-	} else if c.SMTPTLSCert != "" {
-		pair, err := loadCertificate(c.SMTPTLSCert, c.SMTPTLSKey)
-		if err != nil {
-			fault("smtp-tls-cert", "can not be used: %v", err)
-		}
-		out.certificate = pair
-	}
-	var err error
-	if out.mailDNS, err = openResolver(c.MailDNS); err != nil {
-		fault("mail-dns", "%q %v", c.MailDNS, err)
 	}
 	if c.MetricsListen != "" {
-		address("metrics-listen", c.MetricsListen)
+		f.address("metrics-listen", c.MetricsListen)
 	}
-	if c.DatabaseURL != "" && !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://") {
-		fault("database-url", "must begin with postgres://") // the value may hold a password
+	if c.PublicURL == "" {
+		return
 	}
-	if c.PublicURL != "" {
-		u, err := parsePublicURL(c.PublicURL)
-		if err != nil {
-			fault("public-url", "%v", err)
-		} else if out.secure() && u.Scheme != "https" {
-			fault("public-url", "must begin with https:// where --listen speaks TLS")
-		}
-		out.publicURL = u
+	u, err := parsePublicURL(c.PublicURL)
+	if err != nil {
+		f.add("public-url", "%v", err)
+	} else if c.secure() && u.Scheme != "https" {
+		f.add("public-url", "must begin with https:// where --listen speaks TLS")
+	}
+	c.publicURL = u
+}
+
+// validateMail sees to how mail comes in, how it is judged and by whom it goes out.
+func (c *checked) validateMail(f *faults) {
+	if c.SMTPListen != "off" {
+		f.address("smtp-listen", c.SMTPListen)
+	}
+	if c.LMTPListen != "" && !strings.ContainsRune(c.LMTPListen, '/') {
+		f.address("lmtp-listen", c.LMTPListen)
+	}
+	c.certificate = f.certificate("smtp-tls", c.SMTPTLSCert, c.SMTPTLSKey)
+	var err error
+	if c.mailDNS, err = openResolver(c.MailDNS); err != nil {
+		f.add("mail-dns", "%q %v", c.MailDNS, err)
 	}
 	if !domainPattern.MatchString(c.MailDomain) {
-		fault("mail-domain", "%q is not a domain", c.MailDomain)
+		f.add("mail-domain", "%q is not a domain", c.MailDomain)
 	}
-	if relay, err := c.relay(); err != nil {
-		faults = append(faults, err)
-	} else {
-		out.mailRelay = relay
+	if c.mailRelay, err = c.relay(); err != nil {
+		*f = append(*f, err)
 	}
+}
+
+// validateNetworks sees to who is believed and what may be reached.
+func (c *checked) validateNetworks(f *faults) {
 	for _, p := range c.TrustedProxies {
 		prefix, err := parsePrefix(strings.TrimSpace(p))
 		if err != nil {
-			fault("trusted-proxies", "%q is not a network such as 10.0.0.0/8", p)
+			f.add("trusted-proxies", "%q is not a network such as 10.0.0.0/8", p)
 		}
-		out.proxies = append(out.proxies, prefix)
+		c.proxies = append(c.proxies, prefix)
 	}
 	for _, p := range c.OutboundAllow {
 		rule, err := outbound.ParseRule(strings.TrimSpace(p))
 		if err != nil {
-			fault("outbound-allow", "%q is %v", p, err)
+			f.add("outbound-allow", "%q is %v", p, err)
 		}
-		out.allow = append(out.allow, rule)
+		c.allow = append(c.allow, rule)
+	}
+}
+
+// validateStorage sees to where events are kept, for how long and up to which size.
+func (c *checked) validateStorage(f *faults) {
+	if c.DatabaseURL != "" && !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://") {
+		f.add("database-url", "must begin with postgres://") // the value may hold a password
 	}
 	if c.EndpointsFile != "" {
 		if _, err := ReadEndpointsFile(c.EndpointsFile); err != nil {
-			fault("endpoints-file", "is not valid:\n%w", err)
+			f.add("endpoints-file", "is not valid:\n%w", err)
 		}
 	}
 	if c.Retention < time.Minute {
-		fault("retention", "must be a minute or more")
+		f.add("retention", "must be a minute or more")
 	}
 	if c.MaxBodyBytes < 1 || c.MaxBodyBytes > 1<<30 {
-		fault("max-body-bytes", "must be 1 byte to 1 GiB")
+		f.add("max-body-bytes", "must be 1 byte to 1 GiB")
 	} else if c.DatabaseURL != "" && c.MaxBodyBytes > maxPostgresBody {
-		fault("max-body-bytes", "must be 512 MiB at most on PostgreSQL")
+		f.add("max-body-bytes", "must be 512 MiB at most on PostgreSQL")
 	}
-	if err := out.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		fault("log-level", "must be debug, info, warn or error")
-	}
-	if len(faults) > 0 {
-		return out, UsageError{errors.Join(faults...)}
-	}
-	return out, nil
 }
 
 // UsageError is a fault of flags, or of variables in their place, that only shows when they are looked at together or
@@ -198,43 +229,34 @@ func (e UsageError) Unwrap() error { return e.error }
 // maxPostgresBody keeps an event with its headers and its answer below the 1 GiB that PostgreSQL takes in one message.
 const maxPostgresBody = 512 << 20
 
-// validateTLS sees to the certificate of --listen.
-func (c Config) validateTLS(out *checked, fault func(flag, format string, args ...any)) {
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		fault("tls-cert", "goes with --tls-key")
-	} else if c.TLSCert != "" {
-		pair, err := loadCertificate(c.TLSCert, c.TLSKey)
-		if err != nil {
-			fault("tls-cert", "can not be used: %v", err)
-		}
-		out.pair = pair
-	}
+// validateACME sees to a certificate that an authority makes.
+func (c *checked) validateACME(f *faults) {
 	if len(c.ACMEDomain) == 0 {
 		if c.ACMEEmail != "" {
-			fault("acme-email", "goes with --acme-domain")
+			f.add("acme-email", "goes with --acme-domain")
 		}
 		if c.ACMERoots != "" {
-			fault("acme-roots", "goes with --acme-domain")
+			f.add("acme-roots", "goes with --acme-domain")
 		}
 		return
 	}
 	if c.TLSCert != "" {
-		fault("acme-domain", "does not go with --tls-cert: one of them gives the certificate")
+		f.add("acme-domain", "does not go with --tls-cert: one of them gives the certificate")
 	}
 	for _, name := range c.ACMEDomain {
 		if _, err := netip.ParseAddr(name); err == nil || !domainPattern.MatchString(name) || !strings.Contains(name, ".") || name != strings.ToLower(name) {
-			fault("acme-domain", "%q is not a full domain name in lower case", name)
+			f.add("acme-domain", "%q is not a full domain name in lower case", name)
 		}
 	}
 	if u, err := url.Parse(c.ACMEDirectory); err != nil || u.Scheme != "https" || u.Host == "" {
-		fault("acme-directory", "%q is not an https address", c.ACMEDirectory)
+		f.add("acme-directory", "%q is not an https address", c.ACMEDirectory)
 	}
 	if c.ACMERoots != "" {
-		out.acmeRoots = x509.NewCertPool()
+		c.acmeRoots = x509.NewCertPool()
 		if text, err := os.ReadFile(c.ACMERoots); err != nil {
-			fault("acme-roots", "%v", err)
-		} else if !out.acmeRoots.AppendCertsFromPEM(text) {
-			fault("acme-roots", "%s holds no certificate", c.ACMERoots)
+			f.add("acme-roots", "%v", err)
+		} else if !c.acmeRoots.AppendCertsFromPEM(text) {
+			f.add("acme-roots", "%s holds no certificate", c.ACMERoots)
 		}
 	}
 }

@@ -33,7 +33,6 @@ import (
 	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
-	"hookglass/internal/job"
 	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
@@ -219,18 +218,7 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	}
 
 	serving := make(chan error, 2)
-	go func() {
-		if s.tls != nil {
-			serving <- s.front.ServeTLS(s.listener, s.tls, s.http)
-		} else {
-			serving <- s.front.Serve(s.listener, s.http)
-		}
-	}()
-	s.log.Info("listening", "http", s.Addr(), "url", s.URL(), "version", hookglass.Version)
-	if s.clear != nil {
-		go func() { serving <- s.front.Serve(s.clear, s.clearTo) }()
-		s.log.Info("listening without TLS", "http", s.clear.Addr().String())
-	}
+	s.serve(serving)
 	s.serveMail(func(err error) { stop(err) })
 	if s.private != nil {
 		metricsServer := &http.Server{Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second}
@@ -259,19 +247,9 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	// behind them stops, and the database closes last.
 	notify("STOPPING=1")
 	s.gate.ready.Store(false)
-	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
 	defer s.cutOff()
 	defer time.AfterFunc(cutOffAfter, s.cutOff).Stop()
-	var draining sync.WaitGroup
-	for _, shutdown := range []func(context.Context) error{s.front.Shutdown, s.mail.Shutdown} {
-		draining.Go(func() {
-			if e := shutdown(drain); e != nil {
-				s.log.Warn("connections were cut off", "error", e)
-			}
-		})
-	}
-	draining.Wait()
+	s.drain()
 	stop(nil)
 	parts.Wait()
 	if s.db != nil {
@@ -280,76 +258,54 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	return err
 }
 
+// serve begins to serve HTTP on what is bound for it, and tells how that ends.
+func (s *Server) serve(ended chan<- error) {
+	go func() {
+		if s.tls != nil {
+			ended <- s.front.ServeTLS(s.listener, s.tls, s.http)
+		} else {
+			ended <- s.front.Serve(s.listener, s.http)
+		}
+	}()
+	s.log.Info("listening", "http", s.Addr(), "url", s.URL(), "version", hookglass.Version)
+	if s.clear != nil {
+		go func() { ended <- s.front.Serve(s.clear, s.clearTo) }()
+		s.log.Info("listening without TLS", "http", s.clear.Addr().String())
+	}
+}
+
+// drain takes no more connections and waits until those that are open have their answers, or have had their time.
+func (s *Server) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	var draining sync.WaitGroup
+	for _, shutdown := range []func(context.Context) error{s.front.Shutdown, s.mail.Shutdown} {
+		draining.Go(func() {
+			if err := shutdown(ctx); err != nil {
+				s.log.Warn("connections were cut off", "error", err)
+			}
+		})
+	}
+	draining.Wait()
+}
+
 // open opens the database, waiting for a PostgreSQL that does not answer yet, and lets requests in.
 func (s *Server) open(ctx context.Context, background func(string, func(context.Context) error)) error {
-	db, err := s.openDatabase(ctx)
+	if err := s.openDatabase(ctx); err != nil {
+		return err
+	}
+	keys, err := s.cfg.openKeys(ctx, s.db)
 	if err != nil {
 		return err
 	}
-	s.db = db
-	if err := db.Migrate(ctx); err != nil {
+	out := s.outbound()
+	s.build(keys, out)
+	if err := s.work(background, out); err != nil {
 		return err
 	}
-	if err := filled(ctx, db); err != nil {
-		return err
-	}
-	if err := db.EndLeases(ctx); err != nil {
-		return err
-	}
-	s.accounts = account.New(db, s.log.With("part", "account"))
-	keys, err := s.cfg.openKeys(ctx, db)
-	if err != nil {
-		return err
-	}
-	out, proxied := s.outbound(), len(s.cfg.proxies) > 0
-	s.endpoints = endpoint.New(db, keys).Through(out)
-	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
-	s.tunnels = tunnel.New(db, tunnel.Config{
-		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
-	})
-	s.captures = capture.New(db, capture.Config{
-		Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS,
-		Keys: out, PublicURL: s.public,
-	}, s.log.With("part", "capture"))
-	s.replays = replay.New(db, replay.Config{
-		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: proxied, Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
-	})
-	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: proxied, Log: s.log.With("part", "action")})
-	s.diagnoses = diagnosis.New(db, s.captures.Judge)
-	s.declares = declare.New(db, s.endpoints, s.actions, s.alerts)
-	s.retries = retries.New(db)
-	s.drift = drift.New(db)
-	s.flows = flow.New(db, s.log.With("part", "flow"))
-	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
-	if err != nil {
-		return err
-	}
-	background("account", s.accounts.Run)
-	background("alert", s.alerts.Run)
-	background("capture", s.captures.Run)
-	background("ranges", s.captures.Tend)
-	background("replay", s.replays.Run)
-	background("flow", s.flows.Run)
-	background("tunnel", s.tunnels.Run)
-	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: proxied, Log: s.log.With("part", "forward"), Observe: s.metrics.forwarded}).Run)
-	background("signatures", job.NewTasks(db, job.TaskConfig{
-		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),
-	}).Run)
-	background("verdicts", job.NewTasks(db, job.TaskConfig{
-		Kind: store.TaskVerdict, Places: 64, PerTenant: 32, Work: s.captures.Authenticate, Log: s.log.With("part", "mail"),
-	}).Run)
-	background("action", s.actions.Run)
-	background("actions", job.NewTasks(db, job.TaskConfig{
-		Kind: store.TaskActions, Places: 512, PerTenant: 256, Work: s.actions.Work, Log: s.log.With("part", "action"),
-	}).Run)
-	background("job", workers.Run)
-	background("schemas", job.NewTasks(db, job.TaskConfig{
-		Kind: store.TaskSchema, Places: 4, PerTenant: 2, Work: s.drift.Work, Log: s.log.With("part", "schemas"),
-	}).Run)
-	background("memory", returnMemory)
-	s.certificates.open.Store(&certificateStore{db, keys})
+	s.certificates.open.Store(&certificateStore{s.db, keys})
 	if s.cfg.EndpointsFile != "" {
-		file := &declaration{path: s.cfg.EndpointsFile, db: db, service: s.declares, ok: s.metrics.applied, log: s.log.With("part", "endpoints file")}
+		file := &declaration{path: s.cfg.EndpointsFile, db: s.db, service: s.declares, ok: s.metrics.applied, log: s.log.With("part", "endpoints file")}
 		if err := file.start(ctx); err != nil {
 			return err
 		}
@@ -361,7 +317,22 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	return nil
 }
 
-func (s *Server) openDatabase(ctx context.Context) (*store.DB, error) {
+// openDatabase opens the database once it answers, brings its schema up to date, and makes due what a process that died
+// had in hand.
+func (s *Server) openDatabase(ctx context.Context) (err error) {
+	if s.db, err = s.awaitDatabase(ctx); err != nil {
+		return err
+	}
+	if err := s.db.Migrate(ctx); err != nil {
+		return err
+	}
+	if err := filled(ctx, s.db); err != nil {
+		return err
+	}
+	return s.db.EndLeases(ctx)
+}
+
+func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
 	cfg := store.Config{
 		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
 		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup,

@@ -301,11 +301,7 @@ func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.F
 // deleted since: of the minute in which it begins the events themselves, and the figures of those behind it. When in
 // that minute the deleted ones arrived is not known any more; they are taken to be spread over it.
 func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, err error) {
-	e, err := v.EndpointByNum(endpointNum)
-	if err != nil {
-		return 0, err
-	}
-	log, err := v.eventLogOf(e)
+	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
 		return 0, err
 	}

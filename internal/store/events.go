@@ -28,6 +28,14 @@ func (v *View) eventLog(ref string) (eventLog, error) {
 	return v.eventLogOf(e)
 }
 
+func (v *View) eventLogOfNum(endpointNum int64) (eventLog, error) {
+	e, err := v.EndpointByNum(endpointNum)
+	if err != nil {
+		return eventLog{}, err
+	}
+	return v.eventLogOf(e)
+}
+
 func (v *View) eventLogOf(e hookglass.Endpoint) (eventLog, error) {
 	log := eventLog{endpoint: e}
 	err := v.queryRow("endpoint", "SELECT event_count, ignored_count, floor_seq FROM endpoint_stats WHERE endpoint = $1", []any{e.Num},

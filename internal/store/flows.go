@@ -227,11 +227,7 @@ func (v *View) LoadPayload(e *hookglass.Event) error {
 
 // SeqSince is a Seq behind which all events of an endpoint are that were received since a time.
 func (v *View) SeqSince(endpointNum int64, since time.Time) (int64, error) {
-	e, err := v.EndpointByNum(endpointNum)
-	if err != nil {
-		return 0, err
-	}
-	log, err := v.eventLogOf(e)
+	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+
+	"hookglass/internal/account"
+	"hookglass/internal/action"
+	"hookglass/internal/alert"
+	"hookglass/internal/capture"
+	"hookglass/internal/declare"
+	"hookglass/internal/delivery"
+	"hookglass/internal/diagnosis"
+	"hookglass/internal/drift"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/flow"
+	"hookglass/internal/job"
+	"hookglass/internal/outbound"
+	"hookglass/internal/replay"
+	"hookglass/internal/retries"
+	"hookglass/internal/seal"
+	"hookglass/internal/store"
+	"hookglass/internal/tunnel"
+)
+
+// build makes the parts.
+func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
+	db := s.db
+	s.accounts = account.New(db, s.log.With("part", "account"))
+	s.endpoints = endpoint.New(db, keys).Through(out)
+	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
+	s.tunnels = tunnel.New(db, tunnel.Config{
+		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
+	})
+	s.captures = capture.New(db, capture.Config{
+		Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS,
+		Keys: out, PublicURL: s.public,
+	}, s.log.With("part", "capture"))
+	s.replays = replay.New(db, replay.Config{
+		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: s.proxied(), Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
+	})
+	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: s.proxied(), Log: s.log.With("part", "action")})
+	s.diagnoses = diagnosis.New(db, s.captures.Judge)
+	s.declares = declare.New(db, s.endpoints, s.actions, s.alerts)
+	s.retries = retries.New(db)
+	s.drift = drift.New(db)
+	s.flows = flow.New(db, s.log.With("part", "flow"))
+}
+
+// work begins what goes on beside requests.
+func (s *Server) work(background func(string, func(context.Context) error), out *outbound.Client) error {
+	db := s.db
+	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
+	if err != nil {
+		return err
+	}
+	background("account", s.accounts.Run)
+	background("alert", s.alerts.Run)
+	background("capture", s.captures.Run)
+	background("ranges", s.captures.Tend)
+	background("replay", s.replays.Run)
+	background("flow", s.flows.Run)
+	background("tunnel", s.tunnels.Run)
+	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{Client: out, Proxied: s.proxied(), Log: s.log.With("part", "forward"), Observe: s.metrics.forwarded}).Run)
+	background("signatures", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),
+	}).Run)
+	background("verdicts", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskVerdict, Places: 64, PerTenant: 32, Work: s.captures.Authenticate, Log: s.log.With("part", "mail"),
+	}).Run)
+	background("action", s.actions.Run)
+	background("actions", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskActions, Places: 512, PerTenant: 256, Work: s.actions.Work, Log: s.log.With("part", "action"),
+	}).Run)
+	background("job", workers.Run)
+	background("schemas", job.NewTasks(db, job.TaskConfig{
+		Kind: store.TaskSchema, Places: 4, PerTenant: 2, Work: s.drift.Work, Log: s.log.With("part", "schemas"),
+	}).Run)
+	background("memory", returnMemory)
+	return nil
+}
+
+// proxied reports whether requests come through proxies of this installation.
+func (s *Server) proxied() bool { return len(s.cfg.proxies) > 0 }
