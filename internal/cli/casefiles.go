@@ -386,63 +386,20 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 
 // run sends the case once and judges the answer.
 func (f *caseFile) run(ctx context.Context, network delivery.Client, target string) (hookglass.RunState, string, time.Duration) {
-	blocked := func(err error) (hookglass.RunState, string, time.Duration) {
+	r, wanted, err := f.build(target)
+	if err != nil {
 		return hookglass.RunBlocked, explain(err), 0
 	}
-	if f.fault != nil {
-		return blocked(f.fault)
-	}
-	a, _, err := f.assertions()
-	if err != nil {
-		return blocked(err)
-	}
-	if f.Request == nil {
-		return blocked(fmt.Errorf("%s has no request: its event was gone when it was pulled", f.path))
-	}
-	if f.Request.Method != methodMail && !slices.Contains(hookglass.Methods, f.Request.Method) {
-		return blocked(fmt.Errorf("%s: the method of the request must be one of %s", f.path, strings.Join(hookglass.Methods, ", ")))
-	}
-	body, err := f.body()
-	if err != nil {
-		return blocked(err)
-	}
-	options, faults := hookglass.ParseReplayOptions("", f.Identity, f.Signature)
-	if len(faults) > 0 {
-		return blocked(hookglass.InvalidFields(faults))
-	}
-	e := &hookglass.Event{
-		ID: hookglass.EventID(f.SourceID), Type: hookglass.EventWebhook, Method: f.Request.Method, Provider: f.Request.Provider,
-		Payload: &hookglass.Payload{Body: body},
-	}
-	for _, h := range f.Request.Headers {
-		e.Headers = append(e.Headers, hookglass.Header{Name: h[0], Value: h[1]})
-	}
-	if e.Method == methodMail {
-		e.Type, e.From, e.To = hookglass.EventEmail, f.Request.From, f.Request.To
-		if e.ReceivedAt = f.Request.ReceivedAt; e.ReceivedAt.IsZero() {
-			e.ReceivedAt = time.Now()
-		}
-		if f.Request.Authentication != nil {
-			e.Authentication = *f.Request.Authentication
-		}
-	}
-	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
-		return blocked(fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint, which a run from here does not have; run the case on the server (\"hookglass cases run %s\"), or set signature_mode to preserve", f.path, cmp.Or(f.ID, "CASE")))
-	}
-	out, err := delivery.Build(delivery.Order{Event: e, TargetURL: target, Options: options, Identity: provider.NewIdentity(), At: time.Now()})
-	if err != nil {
-		return blocked(err)
-	}
-	got := delivery.Send(ctx, network, "cases", replay.Timeout, out)
+	got := delivery.Send(ctx, network, "cases", replay.Timeout, r)
 	switch {
 	case got.Forbidden != nil:
-		return blocked(got.Forbidden)
+		return hookglass.RunBlocked, explain(got.Forbidden), 0
 	case got.Failure != nil && got.MaySent:
 		return hookglass.RunUnknown, got.Failure.Message, got.Duration
 	case got.Failure != nil:
 		return hookglass.RunTransportFailed, got.Failure.Message, got.Duration
 	}
-	results, passed := replay.Judge(a, got.Response)
+	results, passed := replay.Judge(wanted, got.Response)
 	if passed {
 		return hookglass.RunPassed, "", got.Duration
 	}
@@ -457,4 +414,61 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 		}
 	}
 	return hookglass.RunAssertionFailed, strings.Join(lines, "\n"), got.Duration
+}
+
+// build makes the request of the case, and what its answer is judged by. Any error keeps the case from being sent.
+func (f *caseFile) build(target string) (delivery.Request, hookglass.Assertions, error) {
+	none, wanted := delivery.Request{}, hookglass.Assertions{}
+	if f.fault != nil {
+		return none, wanted, f.fault
+	}
+	wanted, _, err := f.assertions()
+	if err != nil {
+		return none, wanted, err
+	}
+	e, err := f.event()
+	if err != nil {
+		return none, wanted, err
+	}
+	options, faults := hookglass.ParseReplayOptions("", f.Identity, f.Signature)
+	if len(faults) > 0 {
+		return none, wanted, hookglass.InvalidFields(faults)
+	}
+	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
+		return none, wanted, fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint, which a run from here does not have; run the case on the server (\"hookglass cases run %s\"), or set signature_mode to preserve", f.path, cmp.Or(f.ID, "CASE"))
+	}
+	r, err := delivery.Build(delivery.Order{Event: e, TargetURL: target, Options: options, Identity: provider.NewIdentity(), At: time.Now()})
+	return r, wanted, err
+}
+
+// event is the event that the case was made of, as its files have it.
+func (f *caseFile) event() (*hookglass.Event, error) {
+	if f.Request == nil {
+		return nil, fmt.Errorf("%s has no request: its event was gone when it was pulled", f.path)
+	}
+	if f.Request.Method != methodMail && !slices.Contains(hookglass.Methods, f.Request.Method) {
+		return nil, fmt.Errorf("%s: the method of the request must be one of %s", f.path, strings.Join(hookglass.Methods, ", "))
+	}
+	body, err := f.body()
+	if err != nil {
+		return nil, err
+	}
+	e := &hookglass.Event{
+		ID: hookglass.EventID(f.SourceID), Type: hookglass.EventWebhook, Method: f.Request.Method, Provider: f.Request.Provider,
+		Payload: &hookglass.Payload{Body: body},
+	}
+	for _, h := range f.Request.Headers {
+		e.Headers = append(e.Headers, hookglass.Header{Name: h[0], Value: h[1]})
+	}
+	if e.Method != methodMail {
+		return e, nil
+	}
+	e.Type, e.From, e.To = hookglass.EventEmail, f.Request.From, f.Request.To
+	if e.ReceivedAt = f.Request.ReceivedAt; e.ReceivedAt.IsZero() {
+		e.ReceivedAt = time.Now()
+	}
+	if f.Request.Authentication != nil {
+		e.Authentication = *f.Request.Authentication
+	}
+	return e, nil
 }
