@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/delivery"
+	"hookglass/internal/listen"
+	"hookglass/internal/outbound"
+	"hookglass/internal/provider"
+	"hookglass/internal/replay"
+	"hookglass/internal/server"
+)
+
+// The exit codes of case files that did not pass; the gravest counts.
+const (
+	exitAssertion = 1
+	exitTransport = 2
+	exitUncertain = 3 // blocked or unknown
+)
+
+// outcome is an error with an exit code of its own.
+type outcome struct {
+	code int
+	text string
+}
+
+func (o outcome) Error() string { return o.text }
+
+// suite and testCase are JUnit XML, as build servers read it.
+type suite struct {
+	XMLName  xml.Name   `xml:"testsuite"`
+	Name     string     `xml:"name,attr"`
+	Tests    int        `xml:"tests,attr"`
+	Failures int        `xml:"failures,attr"`
+	Errors   int        `xml:"errors,attr"`
+	Cases    []testCase `xml:"testcase"`
+}
+
+const suiteName = "hookglass cases"
+
+// add adds a case that was run, and returns its exit code.
+func (s *suite) add(name, file string, state hookglass.RunState, detail string, took time.Duration) (code int) {
+	k := testCase{Name: name, File: file, Seconds: fmt.Sprintf("%.3f", took.Seconds())}
+	switch state {
+	case hookglass.RunPassed:
+		code = exitDone
+	case hookglass.RunAssertionFailed:
+		code = exitAssertion
+		s.Failures++
+		k.Failure = &problem{Message: "assertion failed", Type: string(state), Text: detail}
+	default:
+		code = exitUncertain
+		if state == hookglass.RunTransportFailed {
+			code = exitTransport
+		}
+		s.Errors++
+		k.Error = &problem{Message: detail, Type: string(state)}
+	}
+	s.Tests++
+	s.Cases = append(s.Cases, k)
+	return code
+}
+
+func (s suite) write(path string) error {
+	text, err := xml.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append([]byte(xml.Header), append(text, '\n')...), 0o600)
+}
+
+type testCase struct {
+	Name    string   `xml:"name,attr"`
+	File    string   `xml:"file,attr,omitempty"`
+	Seconds string   `xml:"time,attr"`
+	Failure *problem `xml:"failure,omitempty"`
+	Error   *problem `xml:"error,omitempty"`
+}
+
+type problem struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// caseResult is what became of a case file, as --json tells it.
+type caseResult struct {
+	File        string   `json:"file"`
+	ID          string   `json:"id,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	LockVersion int64    `json:"lock_version,omitempty"`
+	State       string   `json:"state"` // written; created, updated, unchanged or failed; or that of the run
+	DurationMS  *int64   `json:"duration_ms,omitempty"`
+	Message     string   `json:"message,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
+}
+
+func (f *caseFile) result(state string) caseResult {
+	return caseResult{File: f.path, ID: f.ID, Name: f.Name, LockVersion: f.LockVersion, State: state}
+}
+
+// tell prints results as JSON where that is asked for; their text was printed as they came.
+func (c *CasesCmd) tell(t *server.Terminal, results []caseResult) error {
+	return c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) error { return nil })
+}
+
+// progress is where results are told as they come.
+func (c *CasesCmd) progress(t *server.Terminal) io.Writer {
+	if c.JSON {
+		return io.Discard
+	}
+	return t.Out
+}
+
+// local runs case files from here.
+func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
+	target := r.Target
+	if !strings.Contains(target, "://") { // a port, as listen takes it
+		to, err := listen.ParseTarget(target)
+		if err != nil {
+			return outcome{exitUsage, "--target: " + err.Error()}
+		}
+		target = to.String()
+	}
+	dir, err := openCaseDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	files, err := dir.some(r.Case)
+	if err != nil {
+		return err
+	}
+	// What a person runs on their own machine may go anywhere that they may.
+	var everywhere []outbound.Rule
+	for _, network := range []string{"0.0.0.0/0:1-65535", "::/0:1-65535"} {
+		rule, err := outbound.ParseRule(network)
+		if err != nil {
+			return err
+		}
+		everywhere = append(everywhere, rule)
+	}
+	network := outbound.New(outbound.Config{Allow: everywhere})
+	report := suite{Name: suiteName}
+	worst, failed := exitDone, 0
+	out, results := c.progress(t), make([]caseResult, len(files))
+	for i, f := range files {
+		state, detail, took := f.run(ctx, network, target)
+		name := cmp.Or(f.Name, stem(f.name))
+		fmt.Fprintf(out, "%-16s %s\n", state, visible(name))
+		ms := took.Milliseconds()
+		results[i] = f.result(string(state))
+		results[i].DurationMS, results[i].Message = &ms, detail
+		if code := report.add(name, f.path, state, detail, took); code != exitDone {
+			failed, worst = failed+1, max(worst, code)
+			fmt.Fprintln(out, "  "+strings.ReplaceAll(visibleLines(detail), "\n", "\n  "))
+		}
+	}
+	if r.JUnit != "" {
+		if err := report.write(r.JUnit); err != nil {
+			return err
+		}
+	}
+	if err := c.tell(t, results); err != nil {
+		return err
+	}
+	if worst != exitDone {
+		return outcome{worst, fmt.Sprintf("%d of %s did not pass", failed, plural(len(files), "case", "cases"))}
+	}
+	return nil
+}
+
+// run sends the case once and judges the answer.
+func (f *caseFile) run(ctx context.Context, network delivery.Client, target string) (hookglass.RunState, string, time.Duration) {
+	r, wanted, err := f.build(target)
+	if err != nil {
+		return hookglass.RunBlocked, explain(err), 0
+	}
+	got := delivery.Send(ctx, network, "cases", replay.Timeout, r)
+	switch {
+	case got.Forbidden != nil:
+		return hookglass.RunBlocked, explain(got.Forbidden), 0
+	case got.Failure != nil && got.MaySent:
+		return hookglass.RunUnknown, got.Failure.Message, got.Duration
+	case got.Failure != nil:
+		return hookglass.RunTransportFailed, got.Failure.Message, got.Duration
+	}
+	results, passed := replay.Judge(wanted, got.Response)
+	if passed {
+		return hookglass.RunPassed, "", got.Duration
+	}
+	var lines []string
+	for _, result := range results {
+		if !result.Passed {
+			actual := "nothing"
+			if result.Actual != nil {
+				actual = string(result.Actual)
+			}
+			lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(result.Kind+" "+result.Path), result.Expected, actual))
+		}
+	}
+	return hookglass.RunAssertionFailed, strings.Join(lines, "\n"), got.Duration
+}
+
+// build makes the request of the case, and what its answer is judged by. Any error keeps the case from being sent.
+func (f *caseFile) build(target string) (delivery.Request, hookglass.Assertions, error) {
+	none, wanted := delivery.Request{}, hookglass.Assertions{}
+	if f.fault != nil {
+		return none, wanted, f.fault
+	}
+	wanted, _, err := f.assertions()
+	if err != nil {
+		return none, wanted, err
+	}
+	e, err := f.event()
+	if err != nil {
+		return none, wanted, err
+	}
+	options, faults := hookglass.ParseReplayOptions("", f.Identity, f.Signature)
+	if len(faults) > 0 {
+		return none, wanted, hookglass.InvalidFields(faults)
+	}
+	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
+		return none, wanted, fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint, which a run from here does not have; run the case on the server (\"hookglass cases run %s\"), or set signature_mode to preserve", f.path, cmp.Or(f.ID, "CASE"))
+	}
+	r, err := delivery.Build(delivery.Order{Event: e, TargetURL: target, Options: options, Identity: provider.NewIdentity(), At: time.Now()})
+	return r, wanted, err
+}
