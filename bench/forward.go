@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -53,52 +50,6 @@ func (f forwardRow) medianTime(value func(forwardRound) time.Duration) time.Dura
 	return time.Duration(f.median(func(r forwardRound) float64 { return float64(value(r)) }))
 }
 
-// sink is a target that answers at once and counts the events that arrive.
-type sink struct {
-	url  string
-	mu   sync.Mutex
-	seen map[string]bool
-	hits int64
-	last time.Time
-}
-
-func startSink() (*sink, func() error, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &sink{url: "http://" + l.Addr().String() + "/", seen: make(map[string]bool)}
-	server := &http.Server{Handler: s, ReadHeaderTimeout: answerLimit}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	return s, func() error {
-		if err := server.Close(); err != nil {
-			return err
-		}
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	}, nil
-}
-
-func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return // the sender is gone
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hits++
-	s.seen[r.Header.Get("X-Service-Original-Request")] = true
-	s.last = time.Now()
-}
-
-func (s *sink) counts() (events, hits int64, last time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int64(len(s.seen)), s.hits, s.last
-}
-
 // measureForward captures at the rate of the goal, without a target and with one by turns, and then replays.
 func (p *plan) measureForward(ctx context.Context, dir, database string, r *report) (err error) {
 	s, err := p.service(ctx, dir, database)
@@ -106,11 +57,11 @@ func (p *plan) measureForward(ctx context.Context, dir, database string, r *repo
 		return err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	to, stop, err := startSink()
+	to, err := startTarget(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, to.kill()) }()
 	row := forwardRow{database: database, goal: forwardGoalSQLite}
 	if database == postgres {
 		row.goal = forwardGoalPostgres
@@ -131,8 +82,11 @@ func (p *plan) measureForward(ctx context.Context, dir, database string, r *repo
 		}
 		row.rounds = append(row.rounds, round)
 	}
-	arrived, hits, _ := to.counts()
-	row.twice = hits - arrived
+	arrived, err := to.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	row.twice = arrived.Hits - arrived.Events
 	if row.replayAdds, err = p.replayAdds(ctx, s, to); err != nil {
 		return err
 	}
@@ -142,12 +96,15 @@ func (p *plan) measureForward(ctx context.Context, dir, database string, r *repo
 }
 
 // forwardRound loads once without the target and once with it.
-func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int, enable func(bool) error) (round forwardRound, err error) {
+func (p *plan) forwardRound(ctx context.Context, s *service, to *target, rate int, enable func(bool) error) (round forwardRound, err error) {
 	l := load{conns: 64, warm: p.warm, time: p.time, rate: rate}
 	if err := p.disk.await(ctx, s.dir); err != nil {
 		return round, err
 	}
-	before, _, _ := to.counts()
+	before, err := to.arrived(ctx)
+	if err != nil {
+		return round, err
+	}
 	idle, err := s.spent()
 	if err != nil {
 		return round, err
@@ -176,7 +133,7 @@ func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int,
 			return err
 		}
 		captured = time.Now()
-		last, err = to.await(ctx, before+round.beside.acked)
+		last, err = to.await(ctx, before.Events+round.beside.acked)
 		return err
 	})
 	if err != nil {
@@ -198,28 +155,8 @@ func (p *plan) forwardRound(ctx context.Context, s *service, to *sink, rate int,
 	return round, enable(false)
 }
 
-// await waits until so many events have arrived and returns when the last did.
-func (s *sink) await(ctx context.Context, events int64) (time.Time, error) {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for began := time.Now(); ; {
-		arrived, _, last := s.counts()
-		if arrived >= events {
-			return last, nil
-		}
-		if time.Since(began) > forwardLimit {
-			return last, fmt.Errorf("%d of %d events arrived within %v", arrived, events, forwardLimit)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return last, ctx.Err()
-		}
-	}
-}
-
 // replayAdds is what a replay takes longer than the same request made directly, by the medians.
-func (p *plan) replayAdds(ctx context.Context, s *service, to *sink) (time.Duration, error) {
+func (p *plan) replayAdds(ctx context.Context, s *service, to *target) (time.Duration, error) {
 	newest, err := s.list(ctx, map[string][]string{"limit": {"1"}})
 	if err != nil {
 		return 0, err

@@ -70,8 +70,7 @@ const (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == noopCommand {
-		exitOn(serveNoop(os.Args[2]))
+	if beOther(os.Args) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -89,6 +88,22 @@ func main() {
 		exitOn(r.writePlots(p.out))
 		exitOn(writeBetweenMarkers(p.out, r.String()))
 	}
+}
+
+// beOther makes this program one of the servers that a measurement has beside it, where the arguments say so.
+func beOther(args []string) bool {
+	if len(args) != 3 {
+		return false
+	}
+	switch args[1] {
+	case noopCommand:
+		exitOn(serveNoop(args[2]))
+	case targetCommand:
+		exitOn(serveTarget(args[2]))
+	default:
+		return false
+	}
+	return true
 }
 
 func exitOn(err error) {

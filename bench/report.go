@@ -81,8 +81,8 @@ func (r *report) writeForwards(b *strings.Builder) {
 	if len(r.forwards) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Forwarding and replay\n\nThe same requests at a fixed rate, to an endpoint without a forwarding target and with one by turns; the target is in the benchmark's own\n"+
-		"process and answers at once. Forwards/s are over the time until the last had arrived. Medians of %d rounds of %v a load, of ratios those within a round.\n"+
+	fmt.Fprintf(b, "\n### Forwarding and replay\n\nThe same requests at a fixed rate, to an endpoint without a forwarding target and with one by turns; the target is a\n"+
+		"process of its own and answers at once. Forwards/s are over the time until the last had arrived. Medians of %d rounds of %v a load, of ratios those within a round.\n"+
 		"The processor time of a forward is that of the service and its database beside forwards, less that of the captures alone. What a replay adds is its\n"+
 		"answer's median less that of the same request made directly.\n\n", r.plan.rounds, r.plan.time)
 	t := table{{"database", "captures/s", "p99 alone", "p99 beside forwards", "ratio", "p50 ratio", "forwards/s", "last after", "twice", "CPU of a capture", "of a forward", "replay adds", "at the goal"}}
