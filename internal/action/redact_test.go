@@ -220,7 +220,7 @@ func TestSensitiveNames(t *testing.T) {
 			t.Errorf("%s is sensitive", name)
 		}
 	}
-	for _, name := range []string{"", "-", "x-", "id", "name", "secretary", "tokens_used", "token_count", "signature_status", "author", "authors", "passenger", "key", "keyboard", "monkey", "path", "secret_name_is_public", strings.Repeat("password", 20)} {
+	for _, name := range []string{"", "-", "--", "_-", " -.", "x-", "id", "name", "secretary", "tokens_used", "token_count", "signature_status", "author", "authors", "passenger", "key", "keyboard", "monkey", "path", "secret_name_is_public", strings.Repeat("password", 20)} {
 		if action.SensitiveName(name) {
 			t.Errorf("%s is not sensitive", name)
 		}

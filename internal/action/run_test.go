@@ -653,6 +653,17 @@ func TestAPanicInAStepFailsTheStep(t *testing.T) {
 	})
 }
 
+// A sender names things as it likes; no name keeps the actions of its event from running.
+func TestNamesOfNothingButMarks(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Forward", step("forward", "Send", `{"url":"https://a.example.com/"}`)))
+		b.work(b.capture(`{"--":"a","_-":"b"}`, func(e *hookglass.Event) {
+			e.Headers, e.RawQuery = append(e.Headers, hookglass.Header{Name: "--", Value: "c"}), "--=d"
+		}))
+		wantOutcome(t, b.runs(a)[0], "completed send=completed")
+	})
+}
+
 func TestTotals(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.create(draft("Counted", step("tag", "Mark", `{"tag":"t"}`), step("http_request", "Bad", `{"url":"https://a.example.com/{{request.nothing}}"}`),

@@ -52,7 +52,7 @@ func SensitiveName(name string) bool {
 			return true
 		}
 	}
-	return len(name) > 1 && name[1] == '-' && word[0] == 'x' && bytes.Contains(word, []byte("signature"))
+	return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-' && bytes.Contains(word, []byte("signature"))
 }
 
 // SensitiveHeader is SensitiveName for a header, whose name tells of a signature anywhere in it.
