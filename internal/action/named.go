@@ -67,10 +67,14 @@ func valueEnd(s string, at, slashes int) int {
 				return at + 1
 			}
 		case c == '"', c == '\\':
-			if end := quotedEnd(s, at, slashes); end > at {
-				at = end
-				continue
+			mark := len(s) - len(strings.TrimLeft(s[at:], `\`))
+			if open := mark - slashes; open >= at { // only the last backslashes of a run can be those of a mark
+				if end := quotedEnd(s, open, slashes); end > open {
+					at = end
+					continue
+				}
 			}
+			at = max(at, mark-1)
 		}
 		at++
 	}

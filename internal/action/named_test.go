@@ -3,6 +3,7 @@ package action_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/action"
 )
@@ -55,4 +56,18 @@ func FuzzTextsWithNames(f *testing.F) {
 			t.Errorf("%q became %q, and that %q", text, once, again)
 		}
 	})
+}
+
+// A text costs no more than its length, whatever marks are in it.
+func TestTextsOfMarks(t *testing.T) {
+	const n = 300_000
+	r := action.NewRedactor()
+	marks := strings.Repeat(`\`, n)
+	for _, text := range []string{`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4)} {
+		began := time.Now()
+		r.Body(text)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("a text of %d bytes takes %v", len(text), took)
+		}
+	}
 }
