@@ -1,6 +1,7 @@
 package action_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,13 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 		"token: is missing\nInvalid signature: mismatch":                                   "token: is missing\nInvalid signature: mismatch",
 		`Unexpected token "<" : at "token"`:                                                `Unexpected token "<" : at "token"`,
 		`"token":`:                                                                         `"token":`,
+		`{"Message":"{\"token\":\"abc\",\"a\":1}"}`:                                        `{"Message":"{\"token\":\"[redacted]\",\"a\":1}"}`,
+		`{"a":"{\"b\":\"{\\\"token\\\":\\\"abc\\\"}\"}"}`:                                  `{"a":"{\"b\":\"{\\\"token\\\":\\\"[redacted]\\\"}\"}"}`,
+		"payload=" + url.QueryEscape(`{"token":"abc","a":1}`) + "&b=c":                     "payload=" + url.QueryEscape(`{"token":"[redacted]","a":1}`) + "&b=c",
+		"payload=" + url.QueryEscape(`{"a":1}`) + "&b=%5B":                                 "payload=" + url.QueryEscape(`{"a":1}`) + "&b=%5B",
+		"token=abc&a=b\n":                                                                  "token=[redacted]&a=b\n",
+		"a=b c&password=d e\r\n":                                                           "a=b c&password=[redacted]\r\n",
+		"the token=a & the b=c":                                                            "the token=a & the b=c",
 		`"`:                                                                                `"`,
 	} {
 		if got := r.Body(text); got != want {

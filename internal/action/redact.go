@@ -259,7 +259,7 @@ func lowerEscapes(s string) string {
 // Text blots secrets out of a text, and credentials out of what is a URL in it. It answers whether it changed.
 func (r *Redactor) Text(s string) (string, bool) {
 	shown := r.secrets(s)
-	shown = hideUserinfo(hidePairs(shown))
+	shown = hideUserinfo(r.hidePairs(shown))
 	return shown, shown != s
 }
 
@@ -413,13 +413,21 @@ func isAuthorization(name string) bool {
 func (r *Redactor) embedded(s string) string {
 	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); len(doc) > 1 && (doc[0] == '{' || doc[0] == '[') {
 		if v, err := jsondoc.Parse([]byte(doc), jsondoc.Wide()); err == nil {
-			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: r.Text})
+			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: func(s string) (string, bool) {
+				shown := r.named(s)
+				return shown, shown != s
+			}})
 			if len(paths) == 0 {
 				return s
 			}
 			return string(inside.Bytes())
 		}
 	}
+	return r.named(s)
+}
+
+// named redacts a text, and what stands under sensitive names in it: JSON may be in a string of JSON again.
+func (r *Redactor) named(s string) string {
 	shown, _ := r.Text(s)
 	return hideNamed(shown)
 }
@@ -435,9 +443,9 @@ func Cut(s string, n int) (string, bool) {
 	return short, len(short) < len(s)
 }
 
-// hidePairs blots out the values of sensitive names in a query string or a form.
-func hidePairs(s string) string {
-	if !strings.Contains(s, "=") || strings.ContainsAny(s, " \r\n\t") {
+// hidePairs blots out the values of sensitive names in a query string or a form, and what is sensitive in values of JSON.
+func (r *Redactor) hidePairs(s string) string {
+	if !strings.Contains(s, "=") || strings.ContainsAny(strings.TrimSpace(s), " \r\n\t") && !spaced(s) {
 		return s
 	}
 	head, pairs, found := strings.Cut(s, "?")
@@ -449,14 +457,44 @@ func hidePairs(s string) string {
 	changed := false
 	parts := strings.Split(pairs, "&")
 	for i, part := range parts {
-		if name, value, ok := strings.Cut(part, "="); ok && value != "" && value != Mark && SensitiveName(unescaped(name)) {
-			parts[i], changed = name+"="+Mark, true
+		name, value, ok := strings.Cut(part, "=")
+		end := value[len(strings.TrimRight(value, " \r\n\t")):]
+		value = strings.TrimSuffix(value, end)
+		switch {
+		case !ok || value == "" || value == Mark:
+			continue
+		case SensitiveName(unescaped(name)):
+			value = Mark
+		default:
+			plain := unescaped(value)
+			if plain == value || plain[0] != '{' && plain[0] != '[' {
+				continue
+			}
+			shown := hideNamed(r.secrets(plain)) // as a form of Slack or GitHub has it
+			if shown == plain {
+				continue
+			}
+			value = url.QueryEscape(shown)
 		}
+		parts[i], changed = name+"="+value+end, true
 	}
 	if !changed {
 		return s
 	}
 	return head + strings.Join(parts, "&")
+}
+
+// spaced reports whether a text with spaces is a form that was not encoded, as people type one, and no sentence.
+func spaced(s string) bool {
+	if !strings.Contains(s, "&") || strings.Contains(s, "?") {
+		return false
+	}
+	for part := range strings.SplitSeq(s, "&") {
+		if name, _, ok := strings.Cut(part, "="); !ok || strings.ContainsAny(name, " \r\n\t\"<:") {
+			return false
+		}
+	}
+	return true
 }
 
 // hideUserinfo blots out the user and the password of URLs.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -650,6 +651,21 @@ func TestAPanicInAStepFailsTheStep(t *testing.T) {
 		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) { panic(errors.New("boom")) }
 		a := b.create(draft("Panic", step("http_request", "Send", `{"url":"https://a.example.com/"}`), step("tag", "Mark", `{"tag":"t"}`)))
 		wantOutcome(t, b.ran(a, body), "failed send=failed(internal) mark=completed")
+	})
+}
+
+// A trace shows no credential that came in JSON within a form or a string, however a target answers with it.
+func TestCredentialsInStringsOfJSON(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			return answer(200, "hello gIkuvaNzQIHg97"), nil
+		}
+		a := b.create(draft("Forward", step("forward", "Send", `{"url":"https://a.example.com/"}`)))
+		form := "payload=" + url.QueryEscape(`{"type":"block_actions","token":"gIkuvaNzQIHg97"}`)
+		b.work(b.capture(form, func(e *hookglass.Event) { e.ContentType = "application/x-www-form-urlencoded" }))
+		if got := summaryOf(t, b.runs(a)[0], 0)["response_body"]; got != "hello [redacted]" {
+			t.Errorf("the trace shows %v", got)
+		}
 	})
 }
 

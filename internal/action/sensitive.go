@@ -67,7 +67,7 @@ const (
 	mostSensitive = 100
 )
 
-// sensitiveValues are the texts and numbers that stand under sensitive names in a value.
+// sensitiveValues are the texts and numbers that stand under sensitive names in a value, and in its strings of JSON.
 func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 	var walk func(v jsondoc.Value, sensitive bool)
 	walk = func(v jsondoc.Value, sensitive bool) {
@@ -79,6 +79,10 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 			}
 		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number) && len(v.Text()) >= minSensitive:
 			masks = append(masks, Mask{Value: v.Text()})
+		case kind == jsondoc.String && len(v.Text()) > minSensitive && (v.Text()[0] == '{' || v.Text()[0] == '['):
+			if inside, err := jsondoc.Parse([]byte(v.Text()), jsondoc.Wide()); err == nil { // as forms of Slack have it
+				walk(inside, false)
+			}
 		}
 	}
 	walk(v, false)
