@@ -14,7 +14,11 @@ type Redaction struct {
 	Hidden func(name string, v Value) (shown string, hidden bool)
 }
 
-// Redact returns a copy with what the redaction means blotted out, and the pointers into the copy at which it stands.
+// maxPaths bounds the bytes of the pointers that Redact returns: each has all names on its way, however long they are.
+const maxPaths = 1 << 20
+
+// Redact returns a copy with what the redaction means blotted out, and the pointers into the copy at which it stands:
+// the first MiB of them.
 func (v Value) Redact(r Redaction) (Value, []string) {
 	w := redactor{Redaction: r}
 	v = w.value(v)
@@ -25,6 +29,7 @@ type redactor struct {
 	Redaction
 	at    []place // where it is
 	paths []string
+	size  int // bytes of paths
 }
 
 // place is a name, or an index where it is not negative.
@@ -35,13 +40,17 @@ type place struct {
 
 // mark notes where something was blotted out.
 func (w *redactor) mark() {
+	if w.size > maxPaths {
+		return
+	}
 	tokens := make([]string, len(w.at))
 	for i, p := range w.at {
 		if tokens[i] = p.name; p.index >= 0 {
 			tokens[i] = strconv.Itoa(p.index)
 		}
 	}
-	w.paths = append(w.paths, Pointer{tokens}.String())
+	path := Pointer{tokens}.String()
+	w.paths, w.size = append(w.paths, path), w.size+len(path)
 }
 
 func (w *redactor) value(v Value) Value {
