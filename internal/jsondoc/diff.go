@@ -1,10 +1,16 @@
 package jsondoc
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
+
+// maxShownPath bounds the bytes of a place: names may be as long as a body.
+const maxShownPath = 1_000
 
 // Difference is a place where two values differ. A side that is nil has no value there.
 type Difference struct {
-	Path        string // RFC 6901
+	Path        string // RFC 6901; what is longer than people read is cut, and ends in …
 	Left, Right *Value
 }
 
@@ -28,7 +34,23 @@ func (d *differ) add(path []string, left, right *Value) {
 		d.more = true
 		return
 	}
-	d.found = append(d.found, Difference{Pointer{path}.String(), left, right})
+	d.found = append(d.found, Difference{shownPath(path), left, right})
+}
+
+func shownPath(path []string) string {
+	var b strings.Builder
+	for _, token := range path {
+		rest := maxShownPath - b.Len()
+		if len(token) < rest {
+			token = escape(token)
+		}
+		if len(token) >= rest {
+			b.WriteString(strings.ToValidUTF8("/"+token[:max(rest-1, 0)], "") + "…")
+			break
+		}
+		b.WriteString("/" + token)
+	}
+	return b.String()
 }
 
 func (d *differ) compare(left, right *Value, path []string) {

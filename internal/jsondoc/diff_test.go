@@ -95,3 +95,19 @@ func TestRedact(t *testing.T) {
 		t.Errorf("a number may be a secret: %s", got.Bytes())
 	}
 }
+
+// A difference behind a long name is told in a bounded place.
+func TestPlacesOfDifferencesAreBounded(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{strings.Repeat("n", 900), "/" + strings.Repeat("n", 900) + "/a~1b"},
+		{strings.Repeat("n", 998), "/" + strings.Repeat("n", 998) + "/…"},
+		{strings.Repeat("é", 500_000), "/" + strings.Repeat("é", 499) + "…"},
+		{strings.Repeat("~", 600), "/" + strings.Repeat("~0", 499) + "~…"},
+	} {
+		left, right := jsondoc.Members(jsondoc.Member{Name: "a/b", Value: jsondoc.Int(1)}), jsondoc.Members(jsondoc.Member{Name: "a/b", Value: jsondoc.Int(2)})
+		found, _ := jsondoc.Diff(jsondoc.Members(jsondoc.Member{Name: c.name, Value: left}), jsondoc.Members(jsondoc.Member{Name: c.name, Value: right}), 10)
+		if len(found) != 1 || found[0].Path != c.want {
+			t.Errorf("behind %d bytes: %d bytes ending in %q", len(c.name), len(found[0].Path), found[0].Path[max(len(found[0].Path)-20, 0):])
+		}
+	}
+}
