@@ -299,8 +299,14 @@ var timeWords = strings.Fields(`time timestamp date at ts created updated modifi
 // amountWords are in names of what is counted, whatever else is: amount_at_end is no time.
 var amountWords = strings.Fields(`amount amounts total subtotal price balance sum count number num qty quantity id ids size bytes value tax fee cost volume version index code key`)
 
+// maxName is the longest name that is looked at, in bytes: in a list each element has that of the list.
+const maxName = 200
+
 // timely reports whether the name of a field says that it holds a time.
 func timely(name string) bool {
+	if len(name) > maxName {
+		return false
+	}
 	words := wordsOf(name)
 	if len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return slices.Contains(amountWords, word) }) {
 		return false

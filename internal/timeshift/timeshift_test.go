@@ -126,3 +126,17 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// A body takes time in proportion to its length, however long its names are.
+func TestLongNamesCostNoMoreThanTheirLength(t *testing.T) {
+	const n = 100_000
+	body := `{"` + strings.Repeat("n", 2*n) + `":[1700000000` + strings.Repeat(`,1700000000,"a"`, n/2) + `,"2023-11-14T22:13:20Z"]}`
+	began := time.Now()
+	_, changes := shift(t, "Content-Type: application/json\n", body, time.Hour)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it takes %v", took)
+	}
+	if len(changes) != 1 || len(changes[0].Pointer) > 1_100 {
+		t.Errorf("%d changes", len(changes))
+	}
+}
