@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -436,6 +437,27 @@ func TestShortNamesAreFoundInTheSpellingsThatAreNames(t *testing.T) {
 		left := regexp.MustCompile(`\b(Will|WILL|[Jj]ane|JANE|[Bb]ob)\b`).FindString(out)
 		if left != "" || !strings.Contains(out, want) {
 			t.Errorf("%s is left of %s in %s", left, in, out)
+		}
+	}
+}
+
+// A body takes time in proportion to its length, whatever its names and values have in common.
+func TestWhatIsMadeOfOneBodyTakesNoTimeWithoutEnd(t *testing.T) {
+	var users strings.Builder
+	for i := range 25_000 {
+		fmt.Fprintf(&users, `,{"email":"user%05d@example.com"}`, i)
+	}
+	for what, body := range map[string]string{
+		"a long name":                 `{"` + strings.Repeat("n", 100_000) + `":[{"a":1}` + strings.Repeat(`,1,"a"`, 20_000) + `]}`,
+		"values that begin as others": `[` + users.String()[1:] + `]`,
+	} {
+		began := time.Now()
+		made := makeBundle(t, bundle.Options{}, webhook("unknown", "/in", jsonHead, body))
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("%s: it takes %v", what, took)
+		}
+		if bytes.Contains(made.Events[0].Body, []byte("user0")) {
+			t.Errorf("%s: it is left", what)
 		}
 	}
 }

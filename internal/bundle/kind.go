@@ -80,8 +80,14 @@ func personal(name string) bool {
 	return false
 }
 
+// maxName is the longest name that tells something, in bytes with its marks.
+const maxName = 200
+
 // fieldKind is what the value of a field is by the field's name, "" when that does not tell.
 func (m *Maker) fieldKind(at spot, value string) Kind {
+	if len(at.name) > maxName {
+		return ""
+	}
 	name := folded(at.name)
 	if len(name) > 100 {
 		return ""

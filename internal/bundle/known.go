@@ -8,9 +8,9 @@ import (
 // known holds the values that were recognised, to be found wherever else they stand.
 type known struct {
 	entries map[string]entry
-	by      map[[3]byte][]string // by their beginnings, long ones first
-	pairs   []bool               // beginnings of the beginnings: two bytes, as a number
-	exempt  map[string]bool      // what is to be kept
+	by      map[[3]byte][]int // their lengths by their beginnings, long ones first
+	pairs   []bool            // beginnings of the beginnings: two bytes, as a number
+	exempt  map[string]bool   // what is to be kept
 }
 
 // entry is a value in lower case with what is known of it.
@@ -34,7 +34,7 @@ const (
 )
 
 func newKnown() known {
-	return known{entries: map[string]entry{}, by: map[[3]byte][]string{}, pairs: make([]bool, 1<<16), exempt: map[string]bool{}}
+	return known{entries: map[string]entry{}, by: map[[3]byte][]int{}, pairs: make([]bool, 1<<16), exempt: map[string]bool{}}
 }
 
 // add remembers a value. One that is sure is what nobody writes by chance.
@@ -57,9 +57,9 @@ func (k *known) add(value string, kind Kind, sure bool) {
 	}
 	k.entries[text] = e
 	first := [3]byte{text[0], text[1], text[2]}
-	list := append(k.by[first], text)
-	slices.SortStableFunc(list, func(a, b string) int { return len(b) - len(a) })
-	k.by[first] = list
+	if i, there := slices.BinarySearchFunc(k.by[first], len(text), func(a, b int) int { return b - a }); !there {
+		k.by[first] = slices.Insert(k.by[first], i, len(text))
+	}
 	k.pairs[int(text[0])<<8|int(text[1])] = true
 }
 
@@ -73,12 +73,16 @@ func (k *known) find(s string, sure bool) (found []span) {
 		if !k.pairs[int(a)<<8|int(b)] {
 			continue
 		}
-		for _, text := range k.by[[3]byte{a, b, lowerByte(s[i+2])}] {
-			end := i + len(text)
-			if end > len(s) || lower(s[i:end]) != text || k.exempt[text] {
+		for _, n := range k.by[[3]byte{a, b, lowerByte(s[i+2])}] {
+			end := i + n
+			if end > len(s) {
 				continue
 			}
-			e := k.entries[text]
+			text := lower(s[i:end])
+			e, there := k.entries[text]
+			if !there || k.exempt[text] {
+				continue
+			}
 			if !e.sure && (sure || inWord(s, i, end)) || e.name && s[i] >= 'a' {
 				continue
 			}

@@ -120,11 +120,17 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 	}
 	slices.SortStableFunc(found, func(a, b span) int { return (b.end - b.start) - (a.end - a.start) })
 	var chosen []span
+	taken := make([]bool, len(s))
 	for _, f := range found {
-		if i, _ := slices.BinarySearchFunc(chosen, f.start, func(c span, start int) int { return c.end - start - 1 }); i == len(chosen) || chosen[i].start >= f.end {
-			chosen = slices.Insert(chosen, i, f)
+		if taken[f.start] || taken[f.end-1] { // what is there is no shorter
+			continue
 		}
+		for i := f.start; i < f.end; i++ {
+			taken[i] = true
+		}
+		chosen = append(chosen, f)
 	}
+	slices.SortFunc(chosen, func(a, b span) int { return a.start - b.start })
 	var b strings.Builder
 	done := 0
 	for _, f := range chosen {
@@ -152,7 +158,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 	people := map[string]bool{} // objects that are about somebody
 	_, err := jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
 		if l.Name && personal(l.Text) {
-			people[jsondoc.PointerTo(l.Path[:len(l.Path)-1]...).String()] = true
+			people[jsondoc.ShownPointer(l.Path[:len(l.Path)-1])] = true
 		}
 		return "", false
 	})
@@ -172,7 +178,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 			}
 			return put, changed
 		}
-		here.person = people[jsondoc.PointerTo(l.Path[:max(len(l.Path)-1, 0)]...).String()] // a value behind others is in none
+		here.person = people[jsondoc.ShownPointer(l.Path[:max(len(l.Path)-1, 0)])] // a value behind others is in none
 		if l.Kind == jsondoc.Number {
 			return m.number(l.Text, here)
 		}
@@ -211,15 +217,15 @@ func (m *Maker) nameKind(name string) Kind {
 
 // pointer is where a leaf stands, in the names that the result has.
 func pointer(path []string, names map[string]string) string {
-	if len(names) > 0 {
-		path = slices.Clone(path)
-		for i, token := range path {
-			if put, changed := names[token]; changed {
-				path[i] = put
-			}
+	path = slices.Clone(path)
+	for i, token := range path {
+		if len(token) > maxName { // each element of a list is behind the name of the list, and looking at that is not free
+			path[i] = "…"
+		} else if put, changed := names[token]; changed {
+			path[i] = put
 		}
 	}
-	return jsondoc.PointerTo(path...).String()
+	return jsondoc.ShownPointer(path)
 }
 
 // number is what stands instead of a JSON number.

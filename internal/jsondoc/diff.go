@@ -10,7 +10,7 @@ const maxShownPath = 1_000
 
 // Difference is a place where two values differ. A side that is nil has no value there.
 type Difference struct {
-	Path        string // RFC 6901; what is longer than people read is cut, and ends in …
+	Path        string // see ShownPointer
 	Left, Right *Value
 }
 
@@ -34,10 +34,11 @@ func (d *differ) add(path []string, left, right *Value) {
 		d.more = true
 		return
 	}
-	d.found = append(d.found, Difference{shownPath(path), left, right})
+	d.found = append(d.found, Difference{ShownPointer(path), left, right})
 }
 
-func shownPath(path []string) string {
+// ShownPointer is a pointer as people are told it: what is longer than they read is cut, and ends in ….
+func ShownPointer(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
 		rest := maxShownPath - b.Len()

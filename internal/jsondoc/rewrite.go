@@ -17,8 +17,8 @@ type Leaf struct {
 	Text string   // of a string, unescaped; of a number, as spelled
 }
 
-// Pointer is where the leaf stands (RFC 6901), cut as that of a [Difference].
-func (l Leaf) Pointer() string { return shownPath(l.Path) }
+// Pointer is where the leaf stands, see [ShownPointer].
+func (l Leaf) Pointer() string { return ShownPointer(l.Path) }
 
 // Member is the name of the nearest member around the leaf, "" where there is none: that of its array for an element.
 func (l Leaf) Member() string {
