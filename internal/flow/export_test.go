@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -60,3 +61,13 @@ const (
 	Lease = lease
 	Grace = grace
 )
+
+// Round takes the flows that are nobody's, and judges all that it holds once, by a clock of the test's.
+func (s *Service) Round(ctx context.Context, now func() time.Time) error {
+	s.now = now
+	if err := s.claim(ctx, func() {}); err != nil {
+		return err
+	}
+	_, err := s.round(ctx)
+	return err
+}

@@ -228,6 +228,7 @@ type batchKey struct{ endpoint, after int64 }
 
 // batch is what was read of one endpoint.
 type batch struct {
+	at     time.Time // before it was read: what was there at that time is in it
 	events []*hookglass.Event
 	upTo   int64
 	gone   bool
@@ -235,12 +236,11 @@ type batch struct {
 
 // judge takes a flow as far as there are events, a piece at a time, and lets time decide.
 func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batch) error {
-	now := s.now() // before the events are read: those that are there at this time are among them
 	before := h.Flow
 	before.Progress.Steps = clone(h.Progress.Steps)
-	more, err := s.read(ctx, h, batches)
+	more, asOf, err := s.read(ctx, h, batches)
 	if err == nil && !more {
-		h.machine.tick(now)
+		h.machine.tick(asOf)
 	}
 	if err == nil && h.machine.shown {
 		h.Version++
@@ -270,8 +270,10 @@ func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
 	return all
 }
 
-// read takes the next events, and reports whether there are more.
-func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, err error) {
+// read takes the next events, and reports whether there are more. What was there at asOf is among those that were read,
+// which may have been for another flow, a while ago.
+func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, asOf time.Time, err error) {
+	asOf = s.now()
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		upTo := int64(-1)
 		var events []*hookglass.Event
@@ -279,7 +281,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			key := batchKey{num, h.Cursor}
 			b := batches[key]
 			if b == nil {
-				b = &batch{}
+				b = &batch{at: s.now()}
 				var gone []int64
 				var err error
 				if b.events, b.upTo, gone, err = v.FlowEvents([]int64{num}, h.Cursor, readAtOnce); err != nil {
@@ -291,6 +293,9 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			if b.gone {
 				h.machine.lose(num, s.now())
 				return nil
+			}
+			if b.at.Before(asOf) {
+				asOf = b.at
 			}
 			if upTo < 0 || b.upTo < upTo {
 				upTo = b.upTo
@@ -326,7 +331,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 		h.Cursor = max(h.Cursor, upTo)
 		return nil
 	})
-	return more, err
+	return more, asOf, err
 }
 
 // take has a flow judge an event. One that can not be judged without a panic fails the flow, and neither the
