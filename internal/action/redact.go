@@ -52,6 +52,10 @@ const (
 	// maxForms bounds the bytes of derived spellings that are looked for. Of values beyond it, only what they are and
 	// how JSON writes them is.
 	maxForms = 4 << 20
+	// maxWork bounds what is compared for one text: its sender may have sent values too that begin as each part of it
+	// does. headSize is how much of a form is compared first.
+	maxWork  = 64 << 20
+	headSize = 32
 )
 
 // NewRedactor returns a redactor for these values.
@@ -125,13 +129,18 @@ func hide(masks []Mask, often bool) *hiddenValues {
 	return h
 }
 
-// at is the longest form that begins at a place; its Value is empty where there is none.
-func (f *formsMap) at(s string, i int) Mask {
+// at is the longest form that begins at a place; its Value is empty where there is none. It adds to work what it
+// compares.
+func (f *formsMap) at(s string, i int, work *int) Mask {
 	if bit := startOf(s, i); f.present[bit/64]&(1<<(bit%64)) == 0 {
 		return Mask{}
 	}
 	for _, form := range f.by[s[i:i+shortSecret]] {
-		if strings.HasPrefix(s[i:], form.Value) {
+		*work++
+		if !strings.HasPrefix(s[i:], form.Value[:min(len(form.Value), headSize)]) {
+			continue
+		}
+		if *work += len(form.Value) / headSize; strings.HasPrefix(s[i:], form.Value) {
 			return form
 		}
 	}
@@ -274,7 +283,8 @@ func (r *Redactor) secrets(s string) string {
 	return s
 }
 
-// whole replaces the forms, of those that begin at one place the longest.
+// whole replaces the forms, of those that begin at one place the longest. Nothing is shown of a text that takes more
+// than maxWork.
 func (r *Redactor) whole(s string) string {
 	var room [4]*formsMap
 	indexes := room[:0]
@@ -287,13 +297,16 @@ func (r *Redactor) whole(s string) string {
 		return s
 	}
 	var b strings.Builder
-	from := 0
+	from, work := 0, 0
 	for i := 0; i+shortSecret <= len(s); {
 		var found Mask
 		for _, index := range indexes {
-			if m := index.at(s, i); len(m.Value) > len(found.Value) {
+			if m := index.at(s, i, &work); len(m.Value) > len(found.Value) {
 				found = m
 			}
+		}
+		if work > maxWork {
+			return Mark
 		}
 		if found.Value == "" {
 			i++

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"hookglass"
@@ -157,6 +158,25 @@ func TestManyLongSecrets(t *testing.T) {
 		if got, _ := r.Text("<" + m.Value + ">" + string(text)); got != `<[redacted]>"[redacted]"` {
 			t.Errorf("%.10s is shown as %.100s", m.Value, got)
 		}
+	}
+}
+
+// Of a text that holds the beginnings of many values at each place nothing is shown, rather than that it takes minutes.
+func TestManyValuesThatBeginAlike(t *testing.T) {
+	var masks []action.Mask
+	for i := range 100 {
+		masks = append(masks, action.Mask{Value: strings.Repeat("a", 9_000+i) + "b"})
+	}
+	r := action.NewRedactor(masks...)
+	began := time.Now()
+	if got := r.Body(strings.Repeat("a", 1<<20)); got != action.Mark {
+		t.Errorf("%d bytes are shown", len(got))
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it takes %v", took)
+	}
+	if got := r.Body("-" + masks[50].Value + "-" + strings.Repeat("x", 1<<20)); got != "-"+action.Mark+"-"+strings.Repeat("x", 1<<20) {
+		t.Errorf("%d bytes are shown", len(got))
 	}
 }
 
