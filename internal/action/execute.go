@@ -360,7 +360,10 @@ func answered(res *hookglass.TargetResponse) jsondoc.Value {
 		places[name] = len(headers)
 		headers = append(headers, named(name, jsondoc.Text(h.Value)))
 	}
-	text := decoded(res.Body, res.Headers)
+	text, truncated := decoded(res.Body, res.Headers), res.Truncated
+	if len(text) > jsondoc.MaxBytes {
+		text, truncated = text[:jsondoc.MaxBytes], true
+	}
 	body := jsondoc.Text(string(text))
 	if len(text) == 0 {
 		body = jsondoc.Value{}
@@ -368,7 +371,7 @@ func answered(res *hookglass.TargetResponse) jsondoc.Value {
 		body = v
 	}
 	return jsondoc.Members(named("status_code", jsondoc.Int(int64(res.Status))), named("headers", jsondoc.Members(headers...)),
-		named("body", body), named("truncated", jsondoc.Bool(res.Truncated)))
+		named("body", body), named("truncated", jsondoc.Bool(truncated)))
 }
 
 func isContentType(name string) bool { return strings.EqualFold(name, "Content-Type") }

@@ -1,6 +1,8 @@
 package action_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -192,6 +194,24 @@ func TestHTTPRequestAnswers(t *testing.T) {
 }
 
 // A sender does not choose another place of the target than is configured.
+// An answer that is longer once it is decompressed is cut as any other, and says so.
+func TestAnAnswerThatIsLongOnceItIsDecompressed(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, err := w.Write(make([]byte, 2<<20))
+		must(t, errors.Join(err, w.Close()))
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			return &outbound.Response{Status: 200, Body: packed.Bytes(), Headers: hookglass.Headers{{Name: "Content-Encoding", Value: "gzip"}}}, nil
+		}
+		a := b.create(draft("Long",
+			step("http_request", "Ask", `{"url":"https://a.example.com/"}`),
+			step("tag", "Cut", `{"tag":"cut"}`, on("steps.ask", "/output/truncated", "equals", `true`)),
+		))
+		wantOutcome(t, b.ran(a, body), "completed ask=completed cut=completed")
+	})
+}
+
 func TestPathsDoNotLeadElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Users",
