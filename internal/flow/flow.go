@@ -12,8 +12,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -37,10 +40,13 @@ func New(db *store.DB, log *slog.Logger) *Service {
 	return &Service{db: db, log: log, now: db.Now, held: map[int64]*held{}, seen: -1}
 }
 
+// maxKey bounds an Idempotency-Key, in characters, as that of a case's run.
+const maxKey = 255
+
 // Create begins a flow. The same key with the same draft gives the flow that began before. It answers
 // validation_failed, and idempotency_conflict for a key that another draft was given under.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, key string) (f hookglass.Flow, err error) {
-	if len(key) > 255 {
+	if utf8.RuneCountInString(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
 	}
 	asked := d

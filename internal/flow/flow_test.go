@@ -285,6 +285,14 @@ func TestTheSameKeyGivesTheSameFlow(t *testing.T) {
 		if _, err := y.svc.Create(t.Context(), y.who, d, "deploy"); !hookglass.Is(err, hookglass.CodeIdempotencyConflict) {
 			t.Errorf("another flow: %v", err)
 		}
+		if _, err := y.svc.Create(t.Context(), y.who, d, strings.Repeat("é", 255)); err != nil {
+			t.Errorf("255 characters: %v", err)
+		}
+		for _, key := range []string{strings.Repeat("é", 256), "\xff", "a\x00b"} {
+			if _, err := y.svc.Create(t.Context(), y.who, d, key); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("%q: %v", key, err)
+			}
+		}
 	})
 }
 
