@@ -1,13 +1,19 @@
 package rest_test
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/api"
 	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
+	"hookglass/internal/rest"
 )
 
 func TestAnExportHoldsWhatTheFiltersSelect(t *testing.T) {
@@ -55,4 +61,46 @@ func TestAnExportHoldsWhatTheFiltersSelect(t *testing.T) {
 		s.want(422, "GET", base+"?format=xml", "", nil)
 		s.want(422, "GET", base+"?limit=1&q=nosuchfield:1", "", nil)
 	})
+}
+
+// TestALongAnswerGivesItsReaderTimeForEachPiece holds for every answer that a large body may be in: a slow reader gets
+// all of it, and one that takes nothing does not keep it for ever.
+func TestALongAnswerGivesItsReaderTimeForEachPiece(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		body := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
+		id := s.arrive(e.ID, func(a *capture.Arrival) { a.Body = body })
+		mail := s.newEndpoint(`,"kind":"email","email_local_part":"files"`)
+		message := s.deliver("files", "Content-Type: text/plain; name=f.txt\r\nContent-Disposition: attachment; filename=f.txt\r\n\r\n"+string(body)+"\r\n")
+		base := "/endpoints/" + e.ID + "/requests/"
+		for _, path := range []string{base + id, base + id + "/body", base + "export", "/endpoints/" + mail.ID + "/requests/" + message + "/attachments/0"} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", rest.Base+path, nil)
+			r.Header.Set("Authorization", "Bearer "+s.token)
+			w := &timed{ResponseRecorder: httptest.NewRecorder()}
+			httpd.New(httpd.Config{Log: slog.New(slog.DiscardHandler)}).Wrap(rest.New(s.deps)).ServeHTTP(w, r)
+			if w.Code != 200 || w.Body.Len() < len(body) || w.untimed > 0 || w.largest > 64<<10 {
+				t.Errorf("%s: %d with %d bytes, %d pieces without a time of their own, %d bytes in one", path, w.Code, w.Body.Len(), w.untimed, w.largest)
+			}
+		}
+	})
+}
+
+// timed notes what is written without a deadline since what was written before.
+type timed struct {
+	*httptest.ResponseRecorder
+	set              bool
+	untimed, largest int
+}
+
+func (w *timed) SetWriteDeadline(at time.Time) error {
+	w.set = !at.IsZero()
+	return nil
+}
+
+func (w *timed) Write(p []byte) (int, error) {
+	if !w.set {
+		w.untimed++
+	}
+	w.set, w.largest = false, max(w.largest, len(p))
+	return w.ResponseRecorder.Write(p)
 }
