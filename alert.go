@@ -112,11 +112,13 @@ type AlertJob struct{}
 // Kind implements Job.
 func (AlertJob) Kind() string { return "alerts" }
 
-// RetagJob takes a tag off the events of a workspace, or puts another in its place, piece by piece.
+// RetagJob takes a name that a tag had off the events of a workspace, or puts the name that it has now in its place,
+// piece by piece.
 type RetagJob struct {
 	WorkspaceID int64
+	TagID       int64 // 0: of an earlier version, which knew no more than the names
 	From        string
-	To          string // empty: none takes its place
+	To          string // as it was when the job was made; empty: none takes its place
 }
 
 // Kind implements Job.

@@ -67,7 +67,7 @@ func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int
 		if err := tx.SaveTag(t); err != nil || t.Name == old {
 			return err
 		}
-		return retag(tx, hookglass.RetagJob{WorkspaceID: t.WorkspaceID, From: old, To: t.Name})
+		return retag(tx, hookglass.RetagJob{WorkspaceID: t.WorkspaceID, TagID: t.ID, From: old, To: t.Name})
 	})
 	return t, err
 }
@@ -89,15 +89,23 @@ func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int
 		if err := tx.DeleteTag(t.ID); err != nil {
 			return err
 		}
-		return retag(tx, hookglass.RetagJob{WorkspaceID: t.WorkspaceID, From: t.Name})
+		return retag(tx, hookglass.RetagJob{WorkspaceID: t.WorkspaceID, TagID: t.ID, From: t.Name})
 	})
 }
 
 // Retag goes on with a renaming or deletion for a while and reports whether it is done.
 func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) (done bool, err error) {
 	for after, began := int64(0), time.Now(); time.Since(began) < retagFor; {
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			after, err = tx.Retag(j.WorkspaceID, after, j.From, j.To)
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+			to, err := nameNow(tx, j)
+			if err != nil {
+				return err
+			}
+			if to == j.From {
+				after = 0 // it is called so again
+				return nil
+			}
+			after, err = tx.Retag(j.WorkspaceID, after, j.From, to)
 			return err
 		})
 		if err != nil || after == 0 {
@@ -105,6 +113,19 @@ func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) (done bool, e
 		}
 	}
 	return false, nil
+}
+
+// nameNow is what the tag of a job is called by now, and until the transaction ends; "" is one that was deleted. It may
+// have been renamed again since the job was made: two jobs, in whatever order, would leave events with a name between.
+func nameNow(tx *store.Tx, j hookglass.RetagJob) (string, error) {
+	if j.TagID == 0 {
+		return j.To, nil
+	}
+	t, err := tx.LockTag(j.TagID)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return "", nil
+	}
+	return t.Name, err
 }
 
 // retag does the first piece at once, which mostly is all of it.

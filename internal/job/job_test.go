@@ -1,0 +1,135 @@
+package job_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/job"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// idle is what other jobs call.
+type idle struct{}
+
+func (idle) Purge(context.Context) error                     { return nil }
+func (idle) Erase(context.Context, int64) (bool, error)      { return true, nil }
+func (idle) Evaluate(context.Context) error                  { return nil }
+func (idle) ExecuteRun(context.Context, string) error        { return nil }
+func (idle) WorkBatch(context.Context, string) (bool, error) { return true, nil }
+
+// TestATagThatIsRenamedTwiceHasOneName is about tags of so many events that each renaming goes on in the background:
+// the second begins while the first is not done.
+func TestATagThatIsRenamedTwiceHasOneName(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		log := slog.New(slog.DiscardHandler)
+		tags := endpoint.New(db, nil)
+		owner, err := account.New(db, log).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}
+		name := "Tagged"
+		e, err := tags.Create(t.Context(), who, endpoint.Draft{Name: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const events = 700
+		var ids []string
+		for range events {
+			at := time.Now()
+			ev := &hookglass.Event{
+				ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: at,
+				Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+				Payload: &hookglass.Payload{Reply: &hookglass.Reply{Status: 200}},
+			}
+			if err := db.Capture(t.Context(), 0, ev); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, string(ev.ID))
+		}
+		err = db.Update(t.Context(), who, func(tx *store.Tx) error {
+			for _, id := range ids {
+				if _, err := tx.TagEvent(string(e.ID), id, "a"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tag hookglass.Tag
+		counts := func() map[string]int {
+			found := map[string]int{}
+			err := db.View(t.Context(), who, func(v *store.View) error {
+				all, err := v.Tags(0, 0, 0)
+				if err != nil {
+					return err
+				}
+				if len(all) > 0 {
+					tag = all[0]
+				}
+				page, err := v.Events(string(e.ID), store.EventList{Limit: events})
+				for _, ev := range page.Events {
+					for _, name := range ev.Tags {
+						found[name]++
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		counts()
+		rename := func(to string) {
+			t.Helper()
+			if _, err := tags.UpdateTag(t.Context(), who, tag.ID, endpoint.TagDraft{Name: &to}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// settle has the jobs that wait worked, and waits for what the events have then.
+		settle := func(step string, want map[string]int) {
+			t.Helper()
+			w, err := job.New(db, idle{}, idle{}, idle{}, tags, idle{}, idle{}, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- w.Run(ctx) }()
+			found := counts()
+			for deadline := time.Now().Add(10 * time.Second); !maps.Equal(found, want) && time.Now().Before(deadline); found = counts() {
+				time.Sleep(20 * time.Millisecond)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if found = counts(); !maps.Equal(found, want) {
+				t.Fatalf("%s: the events have %s, want %s", step, fmt.Sprint(found), fmt.Sprint(want))
+			}
+		}
+
+		rename("b")
+		rename("c")
+		settle("renamed twice", map[string]int{"c": events})
+		rename("d")
+		rename("c")
+		settle("renamed and back", map[string]int{"c": events})
+		rename("e")
+		if err := tags.DeleteTag(t.Context(), who, tag.ID); err != nil {
+			t.Fatal(err)
+		}
+		settle("renamed and deleted", map[string]int{})
+	})
+}
