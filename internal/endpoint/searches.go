@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,7 +37,8 @@ func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, 
 		if err != nil {
 			return err
 		}
-		if len(all) >= maxSearches {
+		named := func(other hookglass.SavedSearch) bool { return other.Name == name }
+		if len(all) >= maxSearches && !slices.ContainsFunc(all, named) {
 			return hookglass.Invalid("name", "would be one too many: %d searches can be saved", maxSearches)
 		}
 		saved = hookglass.SavedSearch{EndpointNum: e.Num, Name: name, Query: q}

@@ -1,0 +1,42 @@
+package endpoint_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func TestASavedSearchIsReplacedWhereNoneCanBeAdded(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := endpoint.New(db, nil)
+		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Searched"
+		e, err := s.Create(t.Context(), who, endpoint.Draft{Name: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 50 {
+			if _, err := s.SaveSearch(t.Context(), who, string(e.ID), fmt.Sprintf("search %d", i), "sig:failed"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 50", "sig:failed"); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("the 51st is answered %v", err)
+		}
+		saved, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 7", "sig:verified")
+		if err != nil || saved.Query != "sig:verified" {
+			t.Errorf("one of the 50 is not replaced: %+v, %v", saved, err)
+		}
+	})
+}
