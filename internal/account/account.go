@@ -74,7 +74,7 @@ func (s *Service) Purge(ctx context.Context) error {
 type Registration struct {
 	Email       string
 	Password    string // empty: signs in by link alone
-	AccountName string // empty: the email address
+	AccountName string // empty: the email address, or its beginning
 }
 
 // Registered is what a registration made.
@@ -93,7 +93,7 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 		return Registered{}, err
 	}
 	if r.AccountName == "" {
-		r.AccountName = email
+		r.AccountName = beginning(email, maxName)
 	}
 	if err := checkName("account", r.AccountName); err != nil {
 		return Registered{}, err
@@ -232,6 +232,14 @@ func checkName(field, s string) error {
 		return hookglass.Invalid(field, "must be 1 to %d characters without control characters", maxName)
 	}
 	return nil
+}
+
+// beginning is a text up to so many characters.
+func beginning(s string, most int) string {
+	if all := []rune(s); len(all) > most {
+		return string(all[:most])
+	}
+	return s
 }
 
 // unfit finds what no name or address holds: control characters, and the code points that the store keeps

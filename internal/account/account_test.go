@@ -106,7 +106,7 @@ func TestWhatRegistrationRefuses(t *testing.T) {
 		"a password of 8":         {Email: "a@example.com", Password: "12345678"},
 		"a password of 512":       {Email: "b@example.com", Password: strings.Repeat("p", 512)},
 		"an account name of 100":  {Email: "c@example.com", AccountName: strings.Repeat("ñ", 100)},
-		"an address of 254 bytes": {Email: strings.Repeat("a", 242) + "@example.com", AccountName: "long"},
+		"an address of 254 bytes": {Email: strings.Repeat("a", 242) + "@example.com"},
 	} {
 		if _, err := s.Register(t.Context(), r); err != nil {
 			t.Errorf("%s: %v", name, err)
