@@ -64,7 +64,7 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := &sse{w: w, rc: http.NewResponseController(w)}
+	out := &sse{w: w, rc: http.NewResponseController(w), fed: time.Now()}
 	// Tells a reader who cares where it is, so that it can come back before the first event. As an id, which the
 	// format allows without data, it would look like an event to simple readers.
 	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n\n"); err != nil {
@@ -73,8 +73,29 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(poll)
 	defer beat.Stop()
 	defer look.Stop()
+	looked := time.Now()
+	// A long way through what is stored is no reason to be silent, nor to go on for who may not read any more.
+	onTheWay := func() error {
+		select {
+		case <-s.Draining:
+			return errStreamEnds
+		case <-tokens.C:
+			looked = time.Time{}
+		default:
+		}
+		if time.Since(looked) > poll {
+			if !s.stillValid(r) {
+				return errStreamEnds
+			}
+			looked = time.Now()
+		}
+		if time.Since(out.fed) > s.heartbeat {
+			return out.send(": \n\n")
+		}
+		return nil
+	}
 	for {
-		if seq, err = s.sendAfter(ctx, out, in.ID, seq, q); err != nil {
+		if seq, err = s.sendAfter(ctx, out, in.ID, seq, q, onTheWay); err != nil {
 			return nil // the reader or the endpoint is gone; it would be told when it comes back
 		}
 		select {
@@ -99,6 +120,9 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 		}
 	}
 }
+
+// errStreamEnds ends a stream that is on its way through what is stored.
+var errStreamEnds = errors.New("rest: the stream ends")
 
 // existing is the endpoint that a caller names. It answers not_found.
 func (s *service) existing(ctx context.Context, ref string) (e hookglass.Endpoint, err error) {
@@ -159,8 +183,9 @@ func (s *service) stillValid(r *http.Request) bool {
 }
 
 // sendAfter sends the events behind seq that the query means, and returns how far it came. It fails when the
-// reader or the endpoint is gone; trouble in the storage waits for the next time.
-func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64, q query.Query) (int64, error) {
+// reader or the endpoint is gone, and when onTheWay does, which is asked between two events; trouble in the storage
+// waits for the next time.
+func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64, q query.Query, onTheWay func() error) (int64, error) {
 	headers, body := q.Reads()
 	for {
 		var batch []*hookglass.Event
@@ -175,6 +200,9 @@ func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64
 			return seq, err
 		}
 		for _, e := range batch {
+			if err := onTheWay(); err != nil {
+				return seq, err
+			}
 			if headers || body {
 				whole, err := s.event(ctx, &EventPath{InEndpoint{ref}, string(e.ID)})
 				if hookglass.Is(err, hookglass.CodeNotFound) {
@@ -204,6 +232,7 @@ type sse struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	unfed bool // something was written and not flushed
+	fed   time.Time
 }
 
 func (s *sse) event(id string, data any) error {
@@ -234,7 +263,7 @@ func (s *sse) flush() error {
 	if !s.unfed {
 		return nil
 	}
-	s.unfed = false
+	s.unfed, s.fed = false, time.Now()
 	return s.rc.Flush()
 }
 

@@ -2,9 +2,12 @@ package rest_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +17,9 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
+	"hookglass/internal/rest"
+	"hookglass/internal/store"
 )
 
 // patience is for what must happen soon; a test that waits so long has failed.
@@ -276,4 +282,74 @@ func TestAStreamHoldsEveryEventInOrder(t *testing.T) {
 			t.Errorf("the stream had %d events, not the %d in their order", len(got), len(want))
 		}
 	})
+}
+
+// TestAStreamOnItsWayEndsWithItsTokenAndTheServer is about a stream that has much to send before it comes to what
+// arrives now.
+func TestAStreamOnItsWayEndsWithItsTokenAndTheServer(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		const n = 300
+		var first string
+		var stored hookglass.Endpoint
+		err := s.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) { stored, err = v.Endpoint(e.ID); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			ev := &hookglass.Event{
+				ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: stored.Num, Type: hookglass.EventWebhook, ReceivedAt: time.Now(),
+				Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, Payload: &hookglass.Payload{},
+			}
+			if err := s.db.Capture(t.Context(), 0, ev); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first = string(ev.ID)
+			}
+		}
+		token, record := s.tokenFor(0)
+		draining := make(chan struct{})
+		for name, end := range map[string]func(){
+			"the token": func() {
+				heard := s.db.Listen(store.TopicTokens)
+				defer heard.Close()
+				if err := s.accounts.RevokeToken(t.Context(), hookglass.System, record.ID); err != nil {
+					t.Error(err)
+				}
+				<-heard.C
+			},
+			"the server": func() { close(draining) },
+		} {
+			deps := s.deps
+			with := token
+			if name == "the server" {
+				deps.Draining, with = draining, s.token
+			}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", rest.Base+"/endpoints/"+e.ID+"/stream", nil)
+			r.Header.Set("Authorization", "Bearer "+with)
+			r.Header.Set("Last-Event-ID", first)
+			w := &midway{ResponseRecorder: httptest.NewRecorder(), then: end}
+			httpd.New(httpd.Config{Log: slog.New(slog.DiscardHandler)}).Wrap(rest.New(deps)).ServeHTTP(w, r)
+			if w.events == 0 || w.events > n-100 {
+				t.Errorf("when %s ended, the stream had %d of %d events", name, w.events, n-1)
+			}
+		}
+	})
+}
+
+// midway does something when the first event of a stream is written.
+type midway struct {
+	*httptest.ResponseRecorder
+	then   func()
+	events int
+}
+
+func (w *midway) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("event: request")) {
+		if w.events++; w.events == 1 {
+			w.then()
+		}
+	}
+	return w.ResponseRecorder.Write(p)
 }
