@@ -169,6 +169,7 @@ func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 // valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as it is written.
 // It reads no further than that value, so the rest need not be JSON.
 func valueAt(body []byte, pointer string) (string, bool) {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // as bodies are read elsewhere
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for token := range jsontext.Pointer(pointer).Tokens() {
 		switch d.PeekKind() {

@@ -334,6 +334,14 @@ func TestReadsNamesTheParts(t *testing.T) {
 	}
 }
 
+func TestJSONBehindAByteOrderMarkHasItsValues(t *testing.T) {
+	e := &hookglass.Event{Payload: &hookglass.Payload{Body: []byte("\xef\xbb\xbf{\"id\":7}")}}
+	q, err := query.Parse("body./id:7", now)
+	if err != nil || !q.Match(e) {
+		t.Errorf("it is not found: %v", err)
+	}
+}
+
 func TestMatchingLeavesTheBodyAlone(t *testing.T) {
 	e := invoice()
 	before := string(e.Body)
