@@ -70,7 +70,7 @@ func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Decl
 		return nil, err
 	}
 	err = s.db.Together(ctx, func(ctx context.Context) error {
-		r := &run{Service: s, ctx: ctx, set: set, seen: make(map[string]bool)}
+		r := &run{Service: s, ctx: ctx, set: set, sets: make(map[string]string), seen: make(map[string]bool)}
 		if err := r.open(who, d.Workspace.Value); err != nil {
 			return err
 		}
@@ -174,7 +174,8 @@ type run struct {
 	who       hookglass.Principal // within the workspace alone
 	workspace int64
 	known     []hookglass.Declared
-	seen      map[string]bool // what the declaration names, by kind, endpoint and ref
+	sets      map[string]string // which set declares what is known, by identity
+	seen      map[string]bool   // what the declaration names, by identity
 	changes   []hookglass.DeclaredChange
 	faults    []hookglass.FieldError
 	refused   error // the first that is no validation failure
@@ -203,6 +204,9 @@ func (r *run) open(who hookglass.Principal, name string) error {
 		r.who = who
 		r.who.System, r.who.Account, r.who.Workspace = false, w.AccountID, w.ID
 		r.known, err = v.Declared(w.ID)
+		for _, k := range r.known {
+			r.sets[identity(k)] = k.Set
+		}
 		return err
 	})
 }
@@ -323,12 +327,15 @@ func (r *run) remember(p part, d hookglass.Declared) error {
 	if p.name != "" {
 		d.Name = p.name
 	}
-	r.seen[identity(d)] = true
-	for _, k := range r.known {
-		if identity(k) == identity(d) && k.Set != r.set {
-			r.faults = append(r.faults, hookglass.FieldError{Field: p.at, Message: fmt.Sprintf("is declared by the set %q", k.Set)})
-			return nil
-		}
+	id := identity(d)
+	if r.seen[id] { // an endpoint, once by its id and once by its custom id
+		r.faults = append(r.faults, hookglass.FieldError{Field: p.at, Message: "is declared twice"})
+		return nil
+	}
+	r.seen[id] = true
+	if set, known := r.sets[id]; known && set != r.set {
+		r.faults = append(r.faults, hookglass.FieldError{Field: p.at, Message: fmt.Sprintf("is declared by the set %q", set)})
+		return nil
 	}
 	return r.db.Update(r.ctx, r.who, func(tx *store.Tx) error { return tx.SaveDeclared(r.workspace, d) })
 }

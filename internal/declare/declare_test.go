@@ -276,6 +276,20 @@ func TestSetsDoNotTouchOneAnother(t *testing.T) {
 	})
 }
 
+func TestAnEndpointIsDeclaredOnceHoweverItIsNamed(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.apply("endpoints: [{custom_id: aa}]")
+		var e hookglass.Endpoint
+		must(t, y.db.View(t.Context(), y.who, func(v *store.View) (err error) { e, err = v.Endpoint("aa"); return err }))
+		_, err := y.svc.Apply(t.Context(), y.who, y.read(fmt.Sprintf("endpoints: [{custom_id: aa, name: One}, {id: %s, name: Other}]", e.ID)), false)
+		var coded *hookglass.Error
+		if !errors.As(err, &coded) || len(coded.Details) != 1 || coded.Details[0].Field != "endpoints.1" || !strings.Contains(coded.Details[0].Message, "twice") {
+			t.Errorf("by both of its ids: %v", err)
+		}
+		y.wants(y.names(), "aa")
+	})
+}
+
 func TestNodesThatStartTogetherMakeEverythingOnce(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		d := y.read(whole)

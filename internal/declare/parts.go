@@ -377,6 +377,7 @@ func (r *run) drop(k hookglass.Declared, e hookglass.Endpoint, of string, prune 
 
 func (r *run) forget(k hookglass.Declared) error {
 	r.known = slices.DeleteFunc(r.known, func(d hookglass.Declared) bool { return d.Num == k.Num })
+	delete(r.sets, identity(k))
 	return r.db.Update(r.ctx, r.who, func(tx *store.Tx) error { return tx.ForgetDeclared(k.Num) })
 }
 
