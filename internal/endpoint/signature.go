@@ -122,7 +122,18 @@ func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Princ
 		if d.Provider != nil && *d.Provider != c.Provider {
 			faults = append(faults, signatureFault("provider", "can not change"))
 		}
-		if faults = append(faults, d.apply(&c)...); len(faults) > 0 {
+		encoded := c.Options.SecretEncoding
+		faults = append(faults, d.apply(&c)...)
+		if d.Secret == nil && c.Options.SecretEncoding != encoded && len(faults) == 0 {
+			kept, err := s.openSecrets(&c)
+			if err != nil {
+				return err
+			}
+			if len(kept) > 0 && !provider.UsableSecret(c.Options, kept[0]) {
+				faults = append(faults, signatureFault("options.secret_encoding", "does not fit the secret that there is, which is not "+c.Options.SecretEncoding))
+			}
+		}
+		if len(faults) > 0 {
 			return hookglass.InvalidFields(faults)
 		}
 		if d.Secret != nil {

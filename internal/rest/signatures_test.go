@@ -23,6 +23,22 @@ func (s *site) newSignatureConfig(ref string) string {
 	return fmt.Sprint(c.ID)
 }
 
+func TestAnEncodingFitsTheSecretThatIsThere(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		base := "/endpoints/" + s.newEndpoint("").ID + "/signature_configs"
+		var made api.One[api.SignatureConfig]
+		s.want(201, "POST", base, `{"signature_config":{"provider":"generic_hmac","secret":"no digits"}}`, &made)
+		one := fmt.Sprintf("%s/%d", base, made.Data.ID)
+		var refused api.Error
+		s.want(422, "PATCH", one, `{"signature_config":{"options":{"secret_encoding":"hex"}}}`, &refused)
+		if len(refused.Details) != 1 || refused.Details[0].Field != "signature_config.options.secret_encoding" {
+			t.Errorf("refused with %+v", refused)
+		}
+		s.want(200, "PATCH", one, `{"signature_config":{"options":{"encoding":"base64"}}}`, nil)
+		s.want(200, "PATCH", one, `{"signature_config":{"secret":"00ff","options":{"secret_encoding":"hex"}}}`, nil)
+	})
+}
+
 func TestASignatureConfigIsMadeChangedAndDeleted(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
