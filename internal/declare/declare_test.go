@@ -276,6 +276,14 @@ func TestSetsDoNotTouchOneAnother(t *testing.T) {
 	})
 }
 
+func TestAnAddressAtRandomIsKept(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		const text = "endpoints: [{custom_id: mail, kind: email, email_local_part: null}]"
+		y.wants(y.apply(text), "create endpoint mail")
+		y.wants(y.apply(text), "unchanged endpoint mail")
+	})
+}
+
 func TestAnEndpointIsDeclaredOnceHoweverItIsNamed(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.apply("endpoints: [{custom_id: aa}]")

@@ -74,7 +74,7 @@ func (r *run) keepFixed(at string, wanted *endpoint.Draft, e hookglass.Endpoint)
 	if wanted.Kind != nil && *wanted.Kind != e.Kind {
 		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".kind", Message: fmt.Sprintf("can not change: the endpoint is of kind %s", e.Kind)})
 	}
-	if wanted.EmailLocalPart != nil && *wanted.EmailLocalPart != e.EmailLocalPart {
+	if local := wanted.EmailLocalPart; local != nil && *local != "" && *local != e.EmailLocalPart { // null is one at random
 		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".email_local_part", Message: "can not change"})
 	}
 	wanted.Kind, wanted.EmailLocalPart = nil, nil
