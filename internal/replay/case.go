@@ -73,9 +73,6 @@ func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref s
 	if err != nil {
 		return c, err
 	}
-	if src.event == nil {
-		return c, hookglass.Invalid("replay_case.source_id", "is required")
-	}
 	if err := s.tryBuild(src, c.ReplayCaseConfig); err != nil {
 		return c, err
 	}
@@ -175,6 +172,9 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	}
 	if d.Assertions != nil {
 		c.Assertions = *d.Assertions
+	}
+	if d.SourceID == nil && c.SourceID == "" {
+		faults = append(faults, hookglass.FieldError{Field: "replay_case.source_id", Message: "is required"})
 	}
 	if d.SourceID != nil && !isSource(*d.SourceID, c.SourceID) {
 		e, err := v.Event(string(src.endpoint.ID), *d.SourceID)

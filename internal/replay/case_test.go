@@ -128,9 +128,15 @@ func TestWhatACaseMayNotBe(t *testing.T) {
 				t.Errorf("%s: %v, want %s", name, err, c.field)
 			}
 		}
+		_, err := b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), replay.CaseDraft{})
+		for _, field := range []string{"source_id", "name", "target_url", "assertions"} {
+			if err == nil || !strings.Contains(err.Error(), "replay_case."+field) {
+				t.Errorf("a case of nothing: %v, want %s too", err, field)
+			}
+		}
 		d := b.draft(e)
 		d.TargetURL = ptr("http://192.168.0.1/")
-		_, err := b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
+		_, err = b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
 		wantCode(t, err, hookglass.CodeTargetNotAllowed)
 		b.setPayment(false)
 		d = b.draft(e)
