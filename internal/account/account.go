@@ -193,7 +193,7 @@ func (s *Service) SetAccount(ctx context.Context, id int64, c Change) (hookglass
 		return account, err
 	}
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		if account, err = tx.Account(id); err != nil {
+		if account, err = tx.AccountToChange(id); err != nil {
 			return err
 		}
 		set(&account.Plan, c.Plan)

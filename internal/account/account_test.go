@@ -451,3 +451,26 @@ func FuzzStoredPassword(f *testing.F) {
 		}
 	})
 }
+
+func TestChangesOfAnAccountAtOnceAreAllKept(t *testing.T) {
+	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
+		made := register(t, s, "ada@example.com")
+		for i := range 20 {
+			retention, payment := time.Duration(i+1)*time.Hour, i%2 == 0
+			var changes sync.WaitGroup
+			for _, c := range []account.Change{{Retention: &retention}, {PaymentMethod: &payment}} {
+				changes.Go(func() {
+					if _, err := s.SetAccount(t.Context(), made.Account.ID, c); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			changes.Wait()
+			var now hookglass.Account
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) (err error) { now, err = v.Account(made.Account.ID); return err })
+			if err != nil || now.Retention != retention || now.PaymentMethod != payment {
+				t.Fatalf("after change %d: %v, %t; %v", i, now.Retention, now.PaymentMethod, err)
+			}
+		}
+	})
+}

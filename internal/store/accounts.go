@@ -95,6 +95,13 @@ func (v *View) Account(id int64) (hookglass.Account, error) {
 	return one(v, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+" AND "+v.accountScope(&a, "c.id", ""), &a)
 }
 
+// AccountToChange is Account, and keeps others from changing it until the transaction ends.
+func (tx *Tx) AccountToChange(id int64) (hookglass.Account, error) {
+	var a args
+	return one(&tx.View, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+
+		" AND "+tx.accountScope(&a, "c.id", "")+tx.dialect.forUpdateOf("c"), &a)
+}
+
 // Accounts lists what the principal sees, oldest first.
 func (v *View) Accounts() ([]hookglass.Account, error) {
 	var a args
