@@ -179,6 +179,7 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 			"body too large":    {422, body(`,"status_code":200,"report_version":2,"body":"` + strings.Repeat("x", 65537) + `"`)},
 			"no base64":         {422, body(`,"status_code":200,"report_version":2,"body":"%","body_encoding":"base64"`)},
 			"wrong credential":  {403, body(`,"status_code":200,"tunnel_client_id":"tcl_x","tunnel_client_credential":"tcc_x"`)},
+			"client with a NUL": {403, body(`,"status_code":200,"tunnel_client_id":"tcl_\u0000","tunnel_client_credential":"tcc_x"`)},
 			"no JSON":           {400, `{`},
 			"what is allowed":   {200, body(`,"status_code":0,"failure_category":"connection_refused","future":[1]`)},
 		} {

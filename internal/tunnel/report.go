@@ -60,7 +60,7 @@ func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.De
 // checkCredential answers forbidden unless the credential is that of a client of the principal.
 func (s *Service) checkCredential(ctx context.Context, who hookglass.Principal, clientID, credential string) error {
 	wrong := hookglass.Errorf(hookglass.CodeForbidden, "The tunnel_client_credential is not that of this tunnel_client_id.")
-	if len(clientID) > maxWord || len(credential) > maxWord {
+	if len(clientID) > maxWord || len(credential) > maxWord || strings.Contains(clientID, "\x00") { // no id holds a NUL, nor does PostgreSQL
 		return wrong
 	}
 	return s.db.View(ctx, hookglass.System, func(v *store.View) error {
