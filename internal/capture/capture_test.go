@@ -168,6 +168,20 @@ func TestTheCustomAnswerWithoutAContentType(t *testing.T) {
 	}
 }
 
+func TestTheCustomAnswerReadsABodyBehindAByteOrderMark(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	const body = "\xef\xbb\xbf" + `{"v":"x","n":1}`
+	for _, c := range []struct{ template, want string }{
+		{`{"v":{{request.body/v}},"all":{{request.body}}}`, `{"v":"x","all":{"v":"x","n":1}}`},
+		{`{{request.body/v}} of {{request.body}}`, `x of ` + body},
+	} {
+		b.set(func(e *hookglass.Endpoint) { e.Response = &hookglass.Response{Status: 200, Body: c.template} })
+		if r := b.post("POST", "/", body); string(r.Body) != c.want {
+			t.Errorf("%s: %q, want %q", c.template, r.Body, c.want)
+		}
+	}
+}
+
 func TestALineBreakOfTheSenderNeverSplitsAHeader(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	b.set(func(e *hookglass.Endpoint) {

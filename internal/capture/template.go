@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/jsondoc"
 )
 
 // customReply fills in the endpoint's own answer. Templates are {{request.method}}, {{request.path}},
@@ -90,7 +91,7 @@ func inJSON(v filling, quoted bool) string {
 	case v.text == "":
 		return "null"
 	case v.json:
-		return v.text
+		return string(jsondoc.Unmarked([]byte(v.text)))
 	}
 	return quote(v.text)
 }
@@ -152,7 +153,7 @@ func (f *filler) value(name string) filling {
 	case "request.path":
 		return word(f.ev.Path)
 	case "request.body":
-		return filling{string(f.ev.Body), json.Valid(f.ev.Body)}
+		return filling{string(f.ev.Body), json.Valid(jsondoc.Unmarked(f.ev.Body))}
 	case "event.id":
 		return word(string(f.ev.ID))
 	case "event.type":
@@ -182,8 +183,8 @@ var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 // members in their order. The body of a form answers to the names of its fields.
 func (f *filler) member(pointer string) filling {
 	if f.body == nil {
-		f.body = &branch{text: f.ev.Body}
-		if !json.Valid(f.ev.Body) {
+		f.body = &branch{text: jsondoc.Unmarked(f.ev.Body)}
+		if !json.Valid(f.body.text) {
 			f.body = form(f.ev.ContentType, f.ev.Body)
 		}
 	}

@@ -122,6 +122,8 @@ func TestDetect(t *testing.T) {
 		{name: "telegram", headers: "X-Telegram-Bot-Api-Secret-Token: s", body: `{"update_id":7,"callback_query":{}}`, want: provider.Detection{Provider: "telegram", EventType: "callback_query", EventID: "7"}},
 		{name: "mandrill", headers: "X-Mandrill-Signature: s\n" + form, body: `mandrill_events=%5B%7B%22event%22%3A%22open%22%2C%22_id%22%3A%22i%22%7D%5D`, want: provider.Detection{Provider: "mandrill", EventType: "open", EventID: "i"}},
 		{name: "the type of an event is bounded", headers: "X-GitHub-Event: " + strings.Repeat("a", 600), want: provider.Detection{Provider: "github", EventType: strings.Repeat("a", 512)}},
+		{name: "behind a byte order mark", headers: "Stripe-Signature: t=1", body: "\xef\xbb\xbf {\"id\":\"evt_1\",\"type\":\"x\"}",
+			want: provider.Detection{Provider: "stripe", EventType: "x", EventID: "evt_1"}},
 		{name: "an escaped member name", headers: "Stripe-Signature: t=1", body: `{"\u0074ype":"a\u0062"}`, want: provider.Detection{Provider: "stripe", EventType: "ab"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

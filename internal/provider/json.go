@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"hookglass/internal/jsondoc"
 )
 
 // Scanning of JSON in place. The scanner is lenient: it serves hints about bodies of any bytes and answers
@@ -235,8 +237,10 @@ func (v value) isInteger() bool {
 	return len(digits) > 0
 }
 
-// parseJSON returns the JSON value that body seems to hold; nil when it does not start like an object or array.
+// parseJSON returns the JSON value that body seems to hold, behind a byte order mark too; nil when it does not start
+// like an object or array.
 func parseJSON(body []byte) value {
+	body = jsondoc.Unmarked(body)
 	i := skipSpace(body, 0)
 	if i >= len(body) || body[i] != '{' && body[i] != '[' {
 		return nil

@@ -364,6 +364,7 @@ func TestHandshake(t *testing.T) {
 		{name: "slack", body: `{"type":"url_verification","token":"t","challenge":"c<1>"}`, status: 200, want: "c<1>", header: "Content-Type: text/plain"},
 		{name: "slack, known by nothing but the question", body: `{"challenge":"c","type":"url_verification"}`, status: 200, want: "c"},
 		{name: "slack, by curl -d", headers: "Content-Type: application/x-www-form-urlencoded", body: `{"token":"t","challenge":"c","type":"url_verification"}`, status: 200, want: "c"},
+		{name: "slack, behind a byte order mark", body: "\xef\xbb\xbf" + `{"challenge":"c","type":"url_verification"}`, status: 200, want: "c"},
 		{name: "zoom, known by nothing but the question", body: `{"payload":{"plainToken":"p"},"event":"endpoint.url_validation"}`, configs: zoom, status: 200,
 			want: `{"encryptedToken":"` + hex.EncodeToString(hmacOf("p")) + `","plainToken":"p"}`},
 		{name: "event grid, known by nothing but the question", body: `[{"eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{"validationCode":"512d"}}]`, status: 200, want: `{"validationResponse":"512d"}`},
