@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -101,6 +102,33 @@ func TestTheStreamComesBackAfterTheConnectionBroke(t *testing.T) {
 	if n := eval[int](c, `document.querySelectorAll("a.row").length`); n != 2 {
 		t.Errorf("%d rows, want 2", n)
 	}
+}
+
+// A browser opens six connections to a site without TLS.
+func TestTabsInTheBackgroundLeaveTheirConnectionsToTheOneInFront(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	for range 6 {
+		tab := c.tab()
+		tab.do(chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
+			script := `Object.defineProperty(document, "hidden", { configurable: true, get: () => true })`
+			_, err := cdp.Call(ctx, to, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+			return err
+		}))
+		tab.open(s.page(""))
+		tab.until(isLive)
+	}
+	last := c.tab()
+	last.open(s.page(""))
+	last.until(isLive)
+	eval[bool](last, `Object.defineProperty(document, "hidden", { configurable: true, get: () => true }) && document.dispatchEvent(new Event("visibilitychange"))`)
+	first := s.hook(sent{target: "/first"})
+	last.until(lists(first) + ` && document.title.startsWith("(1) ")`)
+	second := s.hook(sent{target: "/second"})
+	eval[bool](last, `delete document.hidden && document.dispatchEvent(new Event("visibilitychange"))`)
+	last.untilIn(2*time.Second, lists(second)+` && document.querySelectorAll("a.row").length === 2`)
 }
 
 func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {

@@ -117,6 +117,17 @@ func (s *site) chrome(width, height int64) *chrome {
 	return c
 }
 
+// tab opens another tab, with the same cookies.
+func (c *chrome) tab() *chrome {
+	c.t.Helper()
+	ctx, cancel := chromedp.NewContext(c.ctx)
+	c.t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		c.t.Fatal(err)
+	}
+	return &chrome{site: c.site, ctx: ctx}
+}
+
 func (c *chrome) do(actions ...chromedp.Action[chromedp.Void]) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)

@@ -336,9 +336,11 @@ fresh?.addEventListener("click", () => {
 });
 
 // EventSource connects again by itself, except where an answer was refused; and it does not notice a connection
-// that died in silence, as after sleep. Both begin it anew, after the last event seen.
+// that died in silence, as after sleep. Both begin it anew, after the last event seen. A browser opens six connections
+// to a site without TLS, all tabs together, and with a stream in each of six nothing would load any more: a tab in the
+// background only looks now and then.
 function follow(address) {
-  let source, watch;
+  let source, watch, turn;
   let last = root.dataset.newest;
   let wait = 1000;
 
@@ -355,13 +357,24 @@ function follow(address) {
     alive();
   };
 
+  function rest() {
+    source.close();
+    clearTimeout(watch);
+    clearTimeout(turn);
+    turn = setTimeout(connect, 5000);
+  }
+
   function connect() {
     source?.close();
     clearTimeout(watch);
+    clearTimeout(turn);
     const url = new URL(address, location.href);
     url.searchParams.set("after", last);
     source = new EventSource(url);
-    source.addEventListener("hello", alive);
+    source.addEventListener("hello", () => {
+      alive();
+      if (document.hidden) turn = setTimeout(rest, 500);
+    });
     source.addEventListener("beat", alive);
     source.addEventListener("row", (event) => {
       heard(event);
@@ -386,6 +399,7 @@ function follow(address) {
     });
   }
   connect();
+  document.addEventListener("visibilitychange", () => document.hidden ? rest() : connect());
   addEventListener("online", connect);
   addEventListener("pageshow", (event) => event.persisted && connect());
 }
