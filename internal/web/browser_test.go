@@ -287,6 +287,35 @@ func TestOlderRequestsAreLoadedIntoTheList(t *testing.T) {
 	c.silent()
 }
 
+func TestALongListGivesWayAndIsReadOn(t *testing.T) {
+	s := newSite(t)
+	oldest := s.hook(sent{target: "/oldest"})
+	shown := s.hook(sent{target: "/shown"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(shown) + " a")
+	c.until(shows(shown))
+	for n := range 1010 {
+		s.hook(sent{target: "/" + strconv.Itoa(n)})
+	}
+	c.until(`document.querySelector("#count").textContent === "1,012" && document.querySelector("[data-more]")`)
+	c.until(lists(shown) + ` && document.querySelectorAll("a.row").length === 1001`)
+	c.click("[data-more]")
+	c.until(lists(oldest))
+	if n := eval[int](c, `document.querySelectorAll("a.row").length`); n != 1012 {
+		t.Errorf("%d rows, want 1012", n)
+	}
+	if got := eval[string](c, `[...document.querySelectorAll("#rows > li[id]")].slice(-2).map((e) => e.id).join()`); got != string(shown)+","+string(oldest) {
+		t.Errorf("the last are %s", got)
+	}
+	// Who reads the end of the list keeps it.
+	eval[any](c, `document.getElementById("`+string(oldest)+`").scrollIntoView()`)
+	newest := s.hook(sent{target: "/newest"})
+	c.until(lists(newest) + ` && ` + lists(oldest))
+	c.silent()
+}
+
 func TestWithoutScriptsEverythingCanBeRead(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(sent{target: "/a?b=c", body: `{"deep":{"down":"here"}}`, headers: hookglass.Headers{{Name: "X-Mark", Value: "seen"}}})

@@ -101,9 +101,14 @@ async function load(link, { focus = true } = {}) {
     if (!answer.ok) throw new Error(String(answer.status));
     const part = document.createElement("template");
     part.innerHTML = await answer.text();
+    const had = document.activeElement;
+    for (const older of part.content.querySelectorAll("li[id]")) {
+      const kept = document.getElementById(older.id); // by trim
+      if (kept) older.replaceWith(kept);
+    }
     const first = part.content.querySelector("a");
     item.replaceWith(part.content);
-    if (focus) first?.focus({ preventScroll: true });
+    (focus ? first : had)?.focus({ preventScroll: true });
     unread();
     watch();
   } catch {
@@ -269,13 +274,16 @@ function put() {
   if (first && !root.hasAttribute("data-open") && sideBySide()) open(items.at(-1).id, { history: "replace" });
 }
 
-// A list that grows all day would become slow. The last rows go, and the link for more begins where they were.
+// A list that grows all day would become slow. The last rows go, except those in use, and the link for more begins
+// where they were. Who has scrolled as far keeps what is read there.
 function trim() {
   if (rows.childElementCount <= maxRows) return;
   const all = rows.querySelectorAll(":scope > li:not(.more)");
   if (all.length <= maxRows) return;
+  const end = all[maxRows].getBoundingClientRect();
+  if (end.height > 0 && end.top < innerHeight) return;
   for (const item of [...all].slice(maxRows)) {
-    if (item.contains(document.activeElement) || item.querySelector("[aria-current]")) continue;
+    if (item.contains(document.activeElement) || item.querySelector("[aria-current], .pick:checked")) continue;
     item.remove();
   }
   let more = rows.querySelector(".more");
@@ -290,7 +298,7 @@ function trim() {
   }
   const link = more.querySelector("a");
   const query = new URLSearchParams(location.search);
-  query.set("cursor", rows.querySelector(":scope > li:nth-last-child(2)").dataset.at);
+  query.set("cursor", all[maxRows - 1].dataset.at);
   link.href = `${base}?${query}`;
   link.dataset.more = `${base}/rows?${query}`;
 }
