@@ -83,6 +83,24 @@ func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
 	c.silent()
 }
 
+func TestARowThatIsShownAgainStaysSelectedAndFocused(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(event) + " a")
+	c.until(shows(event))
+	c.click("#" + string(event) + " .pick")
+	eval[any](c, lists(event)+`.focus()`)
+	eval[any](c, `document.querySelector("[data-ignore]").click()`)
+	c.until(lists(event) + `.textContent.includes("ignored")`)
+	if !eval[bool](c, `document.querySelector(".pick").checked && document.activeElement === `+lists(event)) {
+		t.Error("the selection or the focus is lost")
+	}
+	c.silent()
+}
+
 func TestAShortTagKeepsItsWidthBesideALongOne(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(s.github("pull_request_review_comment", "d1", `{"action":"opened"}`, "x"))

@@ -479,7 +479,11 @@ async function row(id) {
   const renewed = part.content.querySelector("li");
   if (!renewed) return;
   if (item.querySelector("[aria-current]")) renewed.querySelector(".row").setAttribute("aria-current", "true");
+  const box = item.querySelector(".pick");
+  if (box) renewed.querySelector(".pick").checked = box.checked;
+  const at = item.contains(document.activeElement) ? `.${document.activeElement.classList[0]}` : null;
   item.replaceWith(renewed);
+  if (at) renewed.querySelector(at)?.focus({ preventScroll: true });
   unread();
 }
 
