@@ -101,6 +101,30 @@ func TestARowThatIsShownAgainStaysSelectedAndFocused(t *testing.T) {
 	c.silent()
 }
 
+func TestWhoGoesOnWhileAFormIsUnderWayStaysThere(t *testing.T) {
+	s := newSite(t)
+	first, second := s.hook(json(`{"n":1}`)), s.hook(json(`{"n":2}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(first) + " a")
+	c.until(shows(first))
+	eval[bool](c, `Boolean(window.sent = window.fetch) && Boolean(window.fetch = async (to, how) => {
+		if (how?.method === "POST") await new Promise((go) => window.go = go);
+		return window.sent(to, how);
+	})`)
+	eval[any](c, `document.querySelector("[data-ignore]").click()`)
+	c.until(`window.go`)
+	c.click("#" + string(second) + " a")
+	c.until(shows(second))
+	eval[any](c, `window.go()`)
+	c.until(lists(first) + `.textContent.includes("ignored") && document.querySelector("#announce").textContent === "Done"`)
+	if !eval[bool](c, `Boolean(`+shows(second)+`) && document.querySelector("#rows [aria-current]").parentElement.id === "`+string(second)+`"`) {
+		t.Error("the request that was left came back")
+	}
+	c.silent()
+}
+
 func TestAShortTagKeepsItsWidthBesideALongOne(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(s.github("pull_request_review_comment", "d1", `{"action":"opened"}`, "x"))

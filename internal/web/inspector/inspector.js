@@ -447,6 +447,7 @@ root.addEventListener("submit", async (event) => {
   const button = event.submitter;
   const fault = form.querySelector(".fault") ?? document.getElementById("detail-fault");
   const word = button?.textContent;
+  const turn = opening;
   fault.hidden = true;
   if (button) button.disabled = true;
   if (form.dataset.part === "replays" && button) button.textContent = "Sending…";
@@ -454,7 +455,7 @@ root.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
     if (answer.type !== "opaqueredirect") throw new Error(await refusal(answer));
     form.closest("dialog[open]")?.close();
-    await open(id, { history: "keep", tab: form.dataset.part || undefined });
+    if (turn === opening) await open(id, { history: "keep", tab: form.dataset.part || undefined }); // who went on stays there
     row(id);
     say(form.dataset.part === "replays" ? "Replayed" : "Done");
   } catch (e) {
