@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"strings"
@@ -163,6 +164,26 @@ func TestATokenInABodyIsDecodedInTheBrowser(t *testing.T) {
 	c.clickText("Close")
 	c.until(`document.querySelector('.tree [data-k="id"]').click() === undefined`)
 	c.until(`!document.querySelector(".tree-place [data-jwt]").checkVisibility()`)
+	c.silent()
+}
+
+func TestANumberInATokenIsShownAsItIsWritten(t *testing.T) {
+	s := newSite(t)
+	part := base64.RawURLEncoding.EncodeToString
+	id := s.hook(json(`{"token":"` + part([]byte(`{"alg":"none"}`)) + "." + part([]byte(`{"sub":1234567890123456789,"exp":1700000000,"rate":1.0}`)) + `."}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(id)))
+	c.until(isLive)
+	c.until(`document.querySelector('.tree [data-k="token"]').click() === undefined`)
+	c.clickText("Decode JWT")
+	c.until(`document.querySelector('dialog[aria-label="JSON Web Token"]').open`)
+	text := eval[string](c, `document.querySelector('dialog[aria-label="JSON Web Token"]').innerText`)
+	for _, want := range []string{`"sub": 1234567890123456789,`, `"rate": 1.0`, "Expires 2023-11-14T22:13:20.000Z, which is past"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
 	c.silent()
 }
 

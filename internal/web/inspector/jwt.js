@@ -2,8 +2,11 @@
 
 function read(part) {
   const bytes = Uint8Array.from(atob(part.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-  return JSON.parse(new TextDecoder().decode(bytes));
+  return new TextDecoder().decode(bytes);
 }
+
+// A number is shown as it is written, where the browser tells: as a double a long one would be another.
+const lines = (text) => JSON.stringify(JSON.parse(text, (_, v, at) => typeof v === "number" && at?.source && JSON.rawJSON ? JSON.rawJSON(at.source) : v), null, 2);
 
 function show(token) {
   const dialog = document.createElement("dialog");
@@ -19,11 +22,12 @@ function show(token) {
   try {
     const [header, payload] = token.split(".").slice(0, 2).map(read);
     add("h3", "Header");
-    add("pre", JSON.stringify(header, null, 2)).className = "raw";
+    add("pre", lines(header)).className = "raw";
     add("h3", "Payload");
-    add("pre", JSON.stringify(payload, null, 2)).className = "raw";
+    add("pre", lines(payload)).className = "raw";
+    const claims = JSON.parse(payload);
     for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
-      const at = new Date(payload[name] * 1000);
+      const at = new Date(claims[name] * 1000);
       if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString()}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
     }
     add("p", "Decoded in this browser. The signature was not verified.").className = "small";
