@@ -58,6 +58,18 @@ func TestARequestIsGivenAwayAsABundle(t *testing.T) {
 	}
 }
 
+func TestAPublishedSecretFitsAPhone(t *testing.T) {
+	s := newSite(t)
+	id := s.hook(sent{headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "Stripe-Signature", Value: "t=1,v1=00"}}, body: `{"object":"event","type":"invoice.paid"}`})
+	c := s.chrome(320, 700)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(id) + "/bundle"))
+	c.until(`document.querySelector(".bundle-report").innerText.includes("published secret whsec_")`)
+	if wide := eval[int](c, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+		t.Errorf("the page is %d pixels too wide", wide)
+	}
+}
+
 func TestTimesAreMovedWhenARequestIsReplayed(t *testing.T) {
 	s := newSite(t)
 	at := time.Now().Add(-48 * time.Hour)
