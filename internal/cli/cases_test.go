@@ -371,6 +371,35 @@ func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
 	says(t, d.run("push", "--token", d.reading), 3, "a.yaml: unchanged", "e.yaml: ", "1 of 2 case files were not saved")
 }
 
+func TestNoTwoCasesShareTheFileOfABody(t *testing.T) {
+	d := newCaseDir(t)
+	path := func(name string) string { return filepath.Join(d.dir, name) }
+	d.saved("order")
+	if err := os.Rename(path("order.yaml"), path("order.yml")); err != nil {
+		t.Fatal(err)
+	}
+	d.event = d.send("two", nil)
+	d.write("new.yaml", "name: order\nsource_id: "+d.event+"\ntarget_url: "+d.target+"\nstatus: 2xx\n")
+	says(t, d.run("push"), 0, "new.yaml: version 1")
+	if err := os.Remove(path("new.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	says(t, d.run("pull"), 0, "order.yml", "order-")
+	pulled, err := filepath.Glob(path("order-*.yaml"))
+	if err != nil || len(pulled) != 1 {
+		t.Fatal(pulled, err)
+	}
+	for name, body := range map[string]string{"order.yml": "one", filepath.Base(pulled[0]): "two"} {
+		if says(t, d.local(name), 0, "passed"); d.body != body {
+			t.Errorf("%s sent %q", name, d.body)
+		}
+	}
+	if err := os.Rename(pulled[0], path("order.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	says(t, d.run("pull"), 1, "order.yaml and ", "order.yml would have one file for both bodies")
+}
+
 func TestCaseFilesThatAreNotThere(t *testing.T) {
 	d := newCaseDir(t)
 	for _, what := range [][]string{{"push"}, {"run", "--target", d.target}} {

@@ -46,23 +46,26 @@ func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		return err
 	}
 	byID := make(map[string]*caseFile)
-	taken := make(map[string]bool)
+	taken := make(map[string]string) // by the stem, which the file of the body has as well
 	for _, f := range known {
 		if f.fault != nil {
 			return f.fault
 		}
-		byID[f.ID], taken[f.name] = f, true
+		if other := taken[stem(f.name)]; other != "" {
+			return fmt.Errorf("%s and %s would have one file for both bodies; rename one of them", other, f.path)
+		}
+		byID[f.ID], taken[stem(f.name)] = f, f.path
 	}
 	var results []caseResult
 	for _, k := range cases {
 		f := byID[k.ID]
 		if f == nil {
-			name := slug(k.Name) + ".yaml"
-			if taken[name] {
-				name = slug(k.Name) + "-" + k.ID[len(k.ID)-6:] + ".yaml"
+			name := slug(k.Name)
+			if taken[name] != "" {
+				name += "-" + k.ID[len(k.ID)-6:]
 			}
-			taken[name] = true
-			f = dir.named(name)
+			f = dir.named(name + ".yaml")
+			taken[name] = f.path
 		}
 		warnings, err := f.pull(ctx, from, k)
 		if err != nil {
