@@ -89,7 +89,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, "/endpoints/"+ref+"/requests/"+ids[len(ids)-1]+"?tab=replays")
 		return nil
 	}
-	redirect(w, r, "/endpoints/"+ref+"?done="+do)
+	redirect(w, r, backTo(r, e, "done", do))
 	return nil
 }
 

@@ -221,6 +221,26 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
 }
 
+func TestWhatIsDoneInASearchLeadsBackToIt(t *testing.T) {
+	s := newSite(t)
+	first, second := s.hook(sent{target: "/paid"}), s.hook(sent{target: "/paid"})
+	s.hook(sent{target: "/other"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("?q=path%3A%2Fpaid"))
+	c.until(isLive)
+	c.click("#" + string(first) + " .pick")
+	c.do(chromedp.SendKeys("#bulk [name=tag]", "seen"))
+	c.click("#bulk [value=tag]")
+	c.until(`new URLSearchParams(location.search).get("done") === "tag" && document.querySelector("#q").value === "path:/paid" && ` + lists(first) + `.textContent.includes("seen")`)
+	c.click("#" + string(second) + " a")
+	c.until(shows(second))
+	c.clickText("Delete")
+	c.click("#delete-event .solid")
+	c.until(`document.querySelector("#q").value === "path:/paid" && document.querySelectorAll("a.row").length === 1`)
+	c.silent()
+}
+
 func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 	s := newSite(t)
 	for range 3 {

@@ -225,8 +225,13 @@ func (a *app) deleteEvent(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Captures.Delete(r.Context(), v.who, string(e.ID), r.PathValue("event")); err != nil {
 		return err
 	}
-	redirect(w, r, "/endpoints/"+string(e.ID))
+	redirect(w, r, backTo(r, e))
 	return nil
+}
+
+// backTo is the list of requests that a form was sent from, with its search.
+func backTo(r *http.Request, e hookglass.Endpoint, more ...string) string {
+	return inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("", more...)
 }
 
 // sendTest captures a request as if it had come from outside, with what any sender may do and no more.

@@ -153,6 +153,15 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 	return d
 }
 
+// deletion is where the request is deleted, from the search that it was opened in.
+func (d *Detail) deletion() string {
+	_, search, found := strings.Cut(d.Back, "?")
+	if found {
+		search = "?" + search
+	}
+	return d.Path + "/delete" + search
+}
+
 // maxTitle bounds the path and query that name a request; the URL stands whole among the facts.
 const maxTitle = 300
 
