@@ -292,6 +292,18 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 	return err
 }
 
+// LoadPayloads gives events in the list form their payloads, as many together as may be read so.
+func (v *View) LoadPayloads(events []*hookglass.Event) error {
+	for len(events) > 0 {
+		n := batch(events)
+		if err := v.loadPayloads(events[:n]); err != nil {
+			return err
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
 const payloadColumns = `url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope,
 	(SELECT verdict FROM mail_verdicts WHERE event = seq)`
 

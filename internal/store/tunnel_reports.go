@@ -137,8 +137,7 @@ type Undelivered struct {
 	Limit int
 }
 
-// UndeliveredEvents lists them in the detail form, oldest first, as many as may be read together; more says that others
-// follow. It answers not_found.
+// UndeliveredEvents lists them in the list form, oldest first; more says that others follow. It answers not_found.
 func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*hookglass.Event, more bool, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {
@@ -156,13 +155,8 @@ func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*ho
 	if events, err = queryAll(v, log.scan, query+oldestFirst+" LIMIT "+a.add(u.Limit+1), a.values...); err != nil {
 		return nil, false, err
 	}
-	n := min(batch(events), u.Limit)
-	more = n < len(events)
-	events = events[:n]
-	if n == 0 {
-		return events, more, nil
-	}
-	return events, more, v.loadPayloads(events)
+	n := min(len(events), u.Limit)
+	return events[:n], n < len(events), nil
 }
 
 // CountUndelivered counts them, and all events of the same bounds whether delivered or not. It answers not_found.

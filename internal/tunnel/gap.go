@@ -153,8 +153,17 @@ func (s *Service) Within(ctx context.Context, who hookglass.Principal, refs []st
 // MaxMissed is how many events an answer without pages has at most.
 const MaxMissed = maxMissed
 
-// collect fills a page from several endpoints in the order of capture.
+// collect fills a page from several endpoints in the order of capture. Only what is on it is read whole: an account
+// may have thousands of endpoints, with large bodies each.
 func (m *Missing) collect(v *store.View, nums []int64, u store.Undelivered, limit int) error {
+	if err := m.merge(v, nums, u, limit); err != nil {
+		return err
+	}
+	return v.LoadPayloads(m.Events)
+}
+
+// merge finds the events of the page.
+func (m *Missing) merge(v *store.View, nums []int64, u store.Undelivered, limit int) error {
 	type source struct {
 		num    int64
 		events []*hookglass.Event

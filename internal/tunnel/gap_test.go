@@ -2,6 +2,7 @@ package tunnel_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -316,5 +317,50 @@ func TestTheCountsOfGapsBalance(t *testing.T) {
 				c.close(true)
 			}
 		})
+	})
+}
+
+// A client that asks for all its endpoints is given them page by page, and no more is read than a page has.
+func TestAPageOfManyEndpointsHoldsNoMoreThanItGives(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const many, size = 24, 2 << 20
+		n := b.node(0, 0)
+		var ids []string
+		for i := range many {
+			e := b.endpoint(fmt.Sprintf("No. %d", i))
+			for range 2 {
+				ev := event(e, string(make([]byte, size)))
+				must(t, b.dbs[0].Capture(t.Context(), e.AccountID, ev))
+				ids = append(ids, string(ev.ID))
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		m, err := n.Since(t.Context(), b.who, nil, time.Now().Add(-time.Minute), 0, 1, false)
+		must(t, err)
+		runtime.ReadMemStats(&after)
+		if len(m.Events) != 1 || string(m.Events[0].ID) != ids[0] || len(m.Events[0].Body) != size || m.Next == 0 {
+			t.Fatalf("%d events, next %d", len(m.Events), m.Next)
+		}
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > many*size/2 {
+			t.Errorf("a page of %d bytes took %d", size, taken)
+		}
+		var found []string
+		for cursor := int64(0); ; {
+			m, err := n.Since(t.Context(), b.who, nil, time.Now().Add(-time.Minute), cursor, 100, false)
+			must(t, err)
+			for _, e := range m.Events {
+				found = append(found, string(e.ID))
+				if len(e.Body) != size {
+					t.Fatalf("%s has %d bytes", e.ID, len(e.Body))
+				}
+			}
+			if cursor = m.Next; cursor == 0 {
+				break
+			}
+		}
+		if !slices.Equal(found, ids) {
+			t.Errorf("%d events in another order, want %d", len(found), len(ids))
+		}
 	})
 }
