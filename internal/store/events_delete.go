@@ -349,11 +349,11 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, e
 	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err
 	}
-	if _, err := tx.exec("DELETE FROM forward_evidence WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-		return nil, err
-	}
-	if _, err := tx.exec("DELETE FROM forwards WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-		return nil, err
+	// A delivery before its evidence: what is being written down of it is waited for, and then there to be seen.
+	for _, table := range []string{"forwards", "forward_evidence"} {
+		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := tx.exec("DELETE FROM action_runs WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 		return nil, err

@@ -240,3 +240,53 @@ func TestDeliveriesAreSettledInAnyNumber(t *testing.T) {
 		}
 	})
 }
+
+// An event is deleted while what became of its delivery is written down: nothing of what was sent stays behind.
+func TestNothingOfADeliveryOutlivesItsEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+		ev := newEvent(e, "body")
+		if err := db.CaptureWith(t.Context(), 0, ev, store.Work{Forward: true}); err != nil {
+			t.Fatal(err)
+		}
+		deleted := make(chan error, 1)
+		writing(t, db, func(tx *store.Tx) error {
+			now := time.Now()
+			claimed, err := tx.ClaimForwards(target.ID, now.Add(time.Hour), 1, time.Minute)
+			if err != nil || len(claimed) != 1 {
+				t.Fatalf("%d claimed, %v", len(claimed), err)
+			}
+			c := &claimed[0]
+			c.State, c.FinishedAt, c.Attempts = hookglass.ForwardDelivered, now, []hookglass.ForwardAttempt{{At: now, StatusCode: 200}}
+			c.Evidence = &hookglass.ForwardEvidence{Attempt: 1, Request: hookglass.SentRequest{Method: "POST", Body: []byte("body")}}
+			if stored, err := tx.SettleForwards(claimed); err != nil || !stored[0] {
+				t.Fatalf("settled: %v, %v", stored, err)
+			}
+			go func() {
+				deleted <- db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(ev.ID)) })
+			}()
+			for waits := !db.Postgres(); !waits; { // an embedded database has one writer
+				behind, err := tx.Ints(`SELECT count(*) FROM pg_locks w JOIN pg_locks l ON l.transactionid = w.transactionid
+					WHERE NOT w.granted AND l.granted AND l.pid = pg_backend_pid()`)
+				if err != nil {
+					return err
+				}
+				waits = behind[0] > 0
+			}
+			return tx.AddForwardEvidence(claimed)
+		})
+		if err := <-deleted; err != nil {
+			t.Fatal(err)
+		}
+		reading(t, db, func(v *store.View) error {
+			for _, table := range []string{"forwards", "forward_evidence"} {
+				if left, err := v.Ints("SELECT event FROM " + table); err != nil || len(left) > 0 {
+					t.Errorf("%s has rows of the events %v, %v", table, left, err)
+				}
+			}
+			return nil
+		})
+	})
+}
