@@ -69,8 +69,12 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 			ID: hookglass.NewSortableID(hookglass.PrefixActionRun, tx.Now), EndpointNum: a.EndpointNum, EndpointID: a.EndpointID, ActionNum: a.Num, ActionID: a.ID,
 			EventSeq: event.Seq, EventID: event.ID, ParentID: parentID, Rerun: true, Status: hookglass.ActionRunQueued,
 		}}
-		if _, err := tx.InsertActionRun(&h, queueSlack); err != nil {
+		stored, err := tx.InsertActionRun(&h, queueSlack)
+		if err != nil {
 			return err
+		}
+		if !stored {
+			return hookglass.NotFound("request") // it was deleted just now
 		}
 		tx.Enqueue(hookglass.ActionRunJob{RunID: h.ID})
 		r = h.ActionRun

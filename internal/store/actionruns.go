@@ -117,24 +117,47 @@ func (v *View) HeldActionRun(id string) (HeldRun, error) {
 }
 
 // InsertActionRun stores a new run. Where it is not final it is held for as long as the lease. It reports false where
-// the action has run on the event already: then nothing is stored.
+// the action has run on the event already, or the event is deleted: then nothing is stored.
 func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	trace, err := json.Marshal(h.Trace)
 	if err != nil {
 		return false, err
 	}
 	h.CreatedAt, h.Claim = tx.createdAt(h), 1
-	a := &args{}
-	query := `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, claim, due_at, created_at, started_at, finished_at)
-		VALUES (` + a.add(h.ID) + ", " + a.add(h.EndpointNum) + ", " + a.add(h.ActionNum) + ", " + a.add(h.ActionID) + ", " + a.add(h.EventSeq) + ", " + a.add(string(h.EventID)) +
-		", " + a.add(nullString(h.ParentID)) + ", " + a.add(boolInt(h.Rerun)) + ", " + a.add(string(h.Status)) + ", " + a.add(trace) + ", " + a.add(checkpoint(h)) + ", 1, " +
-		tx.due(a, h, lease) + ", " + a.add(h.CreatedAt.UnixMicro()) + ", " + a.add(micros(h.StartedAt)) + ", " + a.add(micros(h.FinishedAt)) +
-		") ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num"
-	err = tx.queryRow("action run", query, a.values, &h.Num)
+	in := input{columns: []inputColumn{
+		{"event", inputInteger}, {"id", inputText}, {"endpoint", inputInteger}, {"action", inputInteger}, {"action_id", inputText}, {"event_id", inputText},
+		{"parent_id", inputText}, {"rerun", inputInteger}, {"status", inputText}, {"trace", inputBytes}, {"checkpoint", inputBytes},
+		{"lease", inputInteger}, {"created_at", inputInteger}, {"started_at", inputInteger}, {"finished_at", inputInteger},
+	}, rows: [][]any{{
+		h.EventSeq, h.ID, h.EndpointNum, h.ActionNum, h.ActionID, string(h.EventID), nullString(h.ParentID), boolInt(h.Rerun), string(h.Status), trace, checkpoint(h),
+		leaseOf(h, lease), h.CreatedAt.UnixMicro(), micros(h.StartedAt), micros(h.FinishedAt),
+	}}}
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return false, err
+	}
+	err = tx.queryRow("action run", `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, claim, due_at,
+			created_at, started_at, finished_at)
+		SELECT id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, 1, `+tx.dialect.clock()+` + lease,
+			created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives(in, tx.dialect)+" ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num", args, &h.Num)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// eventLives is the condition that the event of a row of an input i, whose first column it is, is not deleted: a run
+// goes with its event, also one that was under way at the time.
+func eventLives(in input, d dialect) string {
+	return "EXISTS (SELECT 1 FROM events v WHERE v.seq = i.event" + in.lookup(d, "v.seq") + " AND v.seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = v.endpoint))"
+}
+
+// leaseOf is for how long a run is held, in microseconds: one that is final is not.
+func leaseOf(h *HeldRun, lease time.Duration) any {
+	if h.Status.Final() {
+		return nil
+	}
+	return lease.Microseconds()
 }
 
 // createdAt is when a run came to be: one that is stored when it has begun was there then.

@@ -178,3 +178,54 @@ func TestEndedTasksAreThoseOfTheClaim(t *testing.T) {
 		})
 	})
 }
+
+// A run that is under way when its event is deleted goes with it, whether it has ended or not: nothing would delete it
+// later. What is hidden and not erased yet counts as deleted.
+func TestARunOfADeletedEventIsNotStored(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		events := several(t, db, e, 4)
+		seqs := []int64{events[0].Seq, events[1].Seq, events[2].Seq, events[3].Seq}
+		save := func(i int, num int64, status hookglass.RunStatus, rerun bool) bool {
+			t.Helper()
+			now := time.Now().UTC()
+			run := &store.RunSave{HeldRun: &store.HeldRun{ActionRun: hookglass.ActionRun{
+				ID: fmt.Sprintf("arun_%d_%d", i, num), EndpointNum: e.Num, ActionNum: num, ActionID: "act_1", EventSeq: seqs[i], EventID: events[i].ID,
+				Rerun: rerun, Status: status, StartedAt: now,
+			}}, New: true, Lease: time.Minute}
+			if status.Final() {
+				run.FinishedAt = now
+			}
+			writing(t, db, func(tx *store.Tx) error { return tx.SaveActionRuns([]*store.RunSave{run}) })
+			return run.Ours
+		}
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(events[0].ID)) })
+		hidden := 0
+		for _, deleted := range []bool{false, true} {
+			if deleted { // all, and nothing of it is erased yet
+				writing(t, db, func(tx *store.Tx) error {
+					_, err := tx.DeleteAllEvents(string(e.ID))
+					return err
+				})
+				hidden = 10
+			}
+			for i := range events {
+				num := int64(100*i + hidden)
+				ended := save(i, num+1, hookglass.ActionRunCompleted, false)
+				goesOn := save(i, num+2, hookglass.ActionRunRunning, false)
+				again := save(i, num+3, hookglass.ActionRunQueued, true)
+				if want := i > 0 && !deleted; ended != want || goesOn != want || again != want {
+					t.Errorf("event %d, all deleted %v: stored are %v, %v, %v, want %v", i, deleted, ended, goesOn, again, want)
+				}
+			}
+		}
+		reading(t, db, func(v *store.View) error {
+			due, err := v.Ints("SELECT count(*) FROM action_runs WHERE due_at IS NOT NULL AND finished_at IS NULL")
+			all, err2 := v.Ints("SELECT count(*) FROM action_runs")
+			if !slices.Equal(due, []int64{6}) || !slices.Equal(all, []int64{9}) {
+				t.Errorf("%d are held, of %d", due, all)
+			}
+			return errors.Join(err, err2)
+		})
+	})
+}
