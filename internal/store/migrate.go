@@ -35,12 +35,12 @@ func (db *DB) MigrateTo(ctx context.Context, version int64) error {
 }
 
 func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provider) ([]*goose.MigrationResult, error)) error {
-	unlock, err := db.engine.lockSchema(ctx)
+	by, unlock, err := db.engine.lockSchema(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	provider, err := db.migrations()
+	provider, err := db.migrations(by)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 // SchemaVersion returns the version of the schema in the database, 0 where there is none, and the one this program
 // needs. It changes nothing.
 func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
-	provider, err := db.migrations()
+	provider, err := db.migrations(db.write)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -84,7 +84,7 @@ func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	return have, need, nil
 }
 
-func (db *DB) migrations() (*goose.Provider, error) {
+func (db *DB) migrations(by *sql.DB) (*goose.Provider, error) {
 	dir, err := fs.Sub(migrations, "migrations/"+db.dialect.String())
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (db *DB) migrations() (*goose.Provider, error) {
 	if db.dialect == postgres {
 		dialect = goose.DialectPostgres
 	}
-	provider, err := goose.NewProvider(dialect, db.write, dir, goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(dialect, by, dir, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, fmt.Errorf("store: migrations: %w", err)
 	}

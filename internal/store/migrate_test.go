@@ -75,6 +75,44 @@ func TestASchemaOfANewerProgramIsRefused(t *testing.T) {
 }
 
 // raw opens the database as any program does.
+// A database of an earlier version may be large, and what a migration does to its tables takes its time: the limit of
+// other statements is not for it.
+func TestAMigrationMayTakeItsTime(t *testing.T) {
+	cfg := store.Config{URL: storetest.Postgres(t)}
+	db, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.MigrateTo(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	look := raw(t, cfg)
+	for _, statement := range []string{
+		"CREATE TABLE public.seen (command text, lim text)",
+		`CREATE FUNCTION public.note() RETURNS event_trigger LANGUAGE plpgsql AS
+			'BEGIN INSERT INTO public.seen VALUES (tg_tag, current_setting(''statement_timeout'')); END'`,
+		"CREATE EVENT TRIGGER note ON ddl_command_start EXECUTE FUNCTION public.note()",
+	} {
+		if _, err := look.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all, limited int
+	if err := look.QueryRowContext(t.Context(), "SELECT count(*), count(CASE WHEN lim <> '0' THEN 1 END) FROM public.seen WHERE command = 'CREATE INDEX'").Scan(&all, &limited); err != nil {
+		t.Fatal(err)
+	}
+	if all == 0 || limited > 0 {
+		t.Errorf("%d of %d indexes must be built within a limit", limited, all)
+	}
+	if have, need, err := db.SchemaVersion(t.Context()); have != need || err != nil {
+		t.Error(have, need, err)
+	}
+}
+
 func raw(t *testing.T, cfg store.Config) *sql.DB {
 	t.Helper()
 	driver, name := "sqlite", cfg.Path

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -296,20 +297,28 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	}
 }
 
-func (e *postgresEngine) lockSchema(ctx context.Context) (func(), error) {
-	conn, err := pgx.ConnectConfig(ctx, e.pool.Config().ConnConfig.Copy())
+// lockSchema returns a database of its own to migrate by: an index of a large table takes longer than any other
+// statement may.
+func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {
+	cfg := e.pool.Config().ConnConfig.Copy()
+	cfg.RuntimeParams["statement_timeout"] = "0"
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, unavailable("connect", err)
+		return nil, nil, unavailable("connect", err)
 	}
-	if _, err := conn.Exec(ctx, "SET statement_timeout = 0; SET lock_timeout = 0"); err != nil {
+	if _, err := conn.Exec(ctx, "SET lock_timeout = 0"); err != nil {
 		conn.Close(ctx)
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(schemaLock)); err != nil {
 		conn.Close(ctx)
-		return nil, fmt.Errorf("store: wait for the schema: %w", err)
+		return nil, nil, fmt.Errorf("store: wait for the schema: %w", err)
 	}
-	return func() { conn.Close(context.WithoutCancel(ctx)) }, nil
+	by := stdlib.OpenDB(*cfg)
+	return by, func() {
+		by.Close()
+		conn.Close(context.WithoutCancel(ctx))
+	}, nil
 }
 
 func (e *postgresEngine) close(ctx context.Context) error {

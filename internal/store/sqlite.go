@@ -333,7 +333,9 @@ func (e *sqliteEngine) tell(context.Context, *sql.Tx, []string) (*told, error) {
 	return nil, nil
 }
 
-func (e *sqliteEngine) lockSchema(context.Context) (func(), error) { return func() {}, nil }
+func (e *sqliteEngine) lockSchema(context.Context) (*sql.DB, func(), error) {
+	return e.db.write, func() {}, nil
+}
 
 // health proves that a write reaches the disk.
 func (e *sqliteEngine) health(ctx context.Context) (map[string]string, error) {

@@ -83,8 +83,8 @@ type engine interface {
 	tell(ctx context.Context, tx *sql.Tx, topics []string) (*told, error)
 	// health answers nil when the database accepts writes, and describes its durability settings.
 	health(ctx context.Context) (map[string]string, error)
-	// lockSchema keeps other processes from migrating at the same time.
-	lockSchema(ctx context.Context) (unlock func(), err error)
+	// lockSchema keeps other processes from migrating at the same time, and returns what to migrate by.
+	lockSchema(ctx context.Context) (by *sql.DB, unlock func(), err error)
 	close(ctx context.Context) error
 }
 
