@@ -20,6 +20,9 @@ func (c Chaos) Fate(n uint64) any { return c.fate(n) }
 // CatchUp delivers what was captured since a time.
 func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since, nil) }
 
+// Remember bounds the events that are known to have been seen.
+func (l *Listener) Remember(n int) { l.seen = newMemory(n) }
+
 // Away is how long a listener was without a connection.
 func Away(lost time.Time, gaps []api.Gap) time.Duration { return away(lost, gaps) }
 

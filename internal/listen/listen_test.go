@@ -616,6 +616,31 @@ func TestWhatIsOlderThanWantedIsLeft(t *testing.T) {
 	}
 }
 
+// A backlog of what failed, or of what nobody asked for, is longer than what is remembered of it.
+func TestALongBacklogIsCaughtUpOnOnce(t *testing.T) {
+	s := newServer(t)
+	const n = 200
+	s.set(func() {
+		for i := range n {
+			at := time.Now().Add(time.Duration(i-n) * time.Minute)
+			s.events = append(s.events, api.TunnelRequest{
+				Type: api.TunnelWebhookRequest, ID: fmt.Sprintf("req_%d", i), EndpointID: "ep_a", Method: "POST", DetectedProvider: "y", RequestedAt: api.Time{Time: at},
+			})
+		}
+	})
+	l := listen.New(listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a", Provider: "x"}}, Recover: listen.RecoverAll})
+	l.Remember(10)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	l.CatchUp(ctx, time.Now().Add(-n*time.Hour))
+	if ctx.Err() != nil {
+		t.Error("it asked for the same again and again")
+	}
+	if asked := get(s, func() int { return s.pages }); asked > n/50+2 {
+		t.Errorf("it asked for %d pages", asked)
+	}
+}
+
 func TestMoreThanWaitsIsFetchedLater(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {

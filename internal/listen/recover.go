@@ -238,6 +238,7 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 	}
 	for fresh := true; fresh && ctx.Err() == nil; {
 		fresh = false
+		newest := t
 		// Page by page to the end: what was tried and failed is listed too, and may stand before what was never tried.
 		for cursor, more := "", true; more && ctx.Err() == nil; {
 			var page api.Undelivered
@@ -253,6 +254,9 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 				l.failedToRecover(ctx, err)
 				return
 			}
+			if n := len(page.Data); n > 0 {
+				newest = page.Data[n-1].RequestedAt.Time
+			}
 			for id, some := range l.unseen(page.Data) {
 				fresh = true
 				l.lanes[id].deliverAll(ctx, some, time.Time{}, of)
@@ -266,6 +270,11 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 			if more = page.Meta != nil && page.Meta.NextCursor != nil; more {
 				cursor = *page.Meta.NextCursor
 			}
+		}
+		// What came meanwhile is behind all that was listed. That may be more than is remembered, and what failed or
+		// nobody asked for would be new once more, each time.
+		if later := newest.Add(-overlap); later.After(t) {
+			t = later
 		}
 	}
 }

@@ -46,6 +46,7 @@ type server struct {
 	beats    int
 	left     int // unsubscribes
 	listed   int // lists of gaps
+	pages    int // of what was not delivered
 	closed   []websocket.StatusCode
 }
 
@@ -348,6 +349,7 @@ func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.pages++
 	from, to, limit := 0, len(s.events), 50
 	for _, g := range s.gaps {
 		if g.id == q.Get("gap_id") {
