@@ -108,6 +108,42 @@ func TestFiguresAreExactWhenRolledUpOrNot(t *testing.T) {
 }
 
 // Two nodes that roll up at the same time count everything once.
+// What a sender was answered is known for some events only when they are in the figures already: a local machine took
+// its time.
+func TestFiguresHaveTheAnswersThatWereGiven(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		var events []*hookglass.Event
+		for range 3 {
+			event := newEvent(e, "12345")
+			event.Payload.Reply = &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+			events = append(events, event)
+		}
+		answer := func(i, status int) {
+			update(t, db, func(tx *store.Tx) error {
+				return tx.SetReply(events[i], &hookglass.Reply{Status: status, Source: hookglass.SourceTunnel})
+			})
+		}
+		answer(0, 201)
+		rollUp(t, db)
+		answer(1, 503)
+		if f := week(t, db, e); fmt.Sprint(f.Statuses) != "map[200:1 201:1 503:1]" || f.Events != 3 {
+			t.Errorf("%d events, answered %v", f.Events, f.Statuses)
+		}
+		for _, event := range events {
+			update(t, db, func(tx *store.Tx) error { return tx.SetIgnored(string(e.ID), string(event.ID), "noise") })
+		}
+		update(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(events[2].ID)) })
+		answer(2, 500) // which is gone
+		if f := week(t, db, e); fmt.Sprint(f.Statuses) != "map[200:1 201:1 503:1]" || f.Events != 3 || f.Ignored != 3 {
+			t.Errorf("%d events, answered %v, %d ignored", f.Events, f.Statuses, f.Ignored)
+		}
+	})
+}
+
 func TestNothingIsRolledUpTwice(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)

@@ -120,11 +120,21 @@ func (v *View) HasTunnel(endpointNum int64) (bool, error) {
 // SetReply puts on record what the sender of an event was really answered. An event that was deleted meanwhile is no
 // error.
 func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {
+	before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE seq = $1"+tx.dialect.forUpdate(), e.Seq)
+	if err != nil || len(before) == 0 {
+		return err
+	}
 	if _, err := tx.exec("UPDATE events SET status = $2 WHERE seq = $1", e.Seq, r.Status); err != nil {
 		return err
 	}
 	tx.Announce(TopicEvents(e.EndpointNum))
-	_, err := tx.exec("UPDATE payloads SET reply_status = $2, reply_source = $3, reply_delay = $4, reply_headers = $5, reply_body = $6 WHERE seq = $1",
+	after := *before[0]
+	if after.Status = r.Status; after.Status != before[0].Status {
+		if err := tx.recount(changed{before[0], &after}); err != nil {
+			return err
+		}
+	}
+	_, err = tx.exec("UPDATE payloads SET reply_status = $2, reply_source = $3, reply_delay = $4, reply_headers = $5, reply_body = $6 WHERE seq = $1",
 		e.Seq, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body)
 	return err
 }
