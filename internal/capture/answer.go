@@ -60,7 +60,8 @@ func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Rep
 // private are fields of a local machine's answer that are not passed on: what would reach into the web app, which may
 // share the host.
 var private = []string{
-	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Content-Security-Policy",
+	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Nel", "Report-To",
+	"Content-Security-Policy",
 }
 
 func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Reply {

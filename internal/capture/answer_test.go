@@ -27,7 +27,7 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 		answered := b.through(machine{&hookglass.TargetResponse{
 			Status: 418, Body: []byte("<b>tea</b>"), Headers: hookglass.Headers{
 				{Name: "Content-Type", Value: "text/html"}, {Name: "X-Pot", Value: "1"}, {Name: "Set-Cookie", Value: "a=b"}, {Name: "Content-Length", Value: "99"},
-				{Name: "content-encoding", Value: "gzip"}, {Name: "Date", Value: "never"}, {Name: "X-Bad", Value: "a\nb"},
+				{Name: "NEL", Value: `{"report_to":"x"}`}, {Name: "content-encoding", Value: "gzip"}, {Name: "Date", Value: "never"}, {Name: "X-Bad", Value: "a\nb"},
 			},
 		}})
 		r := answered.post("POST", "/", "{}")
@@ -36,7 +36,7 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 		}
 		got := answered.captures.Answer(t.Context(), r)
 		if got.Status != 418 || string(got.Body) != "<b>tea</b>" || got.Source != hookglass.SourceTunnel || got.Awaits != nil || got.Headers.Get("X-Pot") != "1" ||
-			got.Headers.Get("Content-Security-Policy") != "sandbox" || got.Headers.Has("Set-Cookie") || got.Headers.Has("Content-Length") || got.Headers.Has("Content-Encoding") ||
+			got.Headers.Get("Content-Security-Policy") != "sandbox" || got.Headers.Has("Set-Cookie") || got.Headers.Has("Nel") || got.Headers.Has("Content-Length") || got.Headers.Has("Content-Encoding") ||
 			got.Headers.Has("X-Bad") || len(got.Headers.Values("Date")) != 1 || got.Headers.Get("Date") == "never" {
 			t.Errorf("%+v", got)
 		}
@@ -62,6 +62,19 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 			t.Error("a handshake waits for the local machine")
 		}
 	})
+}
+
+// Of two media types a browser takes the last.
+func TestAnAnswerOfALocalMachineWithTwoMediaTypesIsSandboxed(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) { e.ProviderConfig.ResponseMode = hookglass.ResponseTunnel })
+	through := b.through(machine{&hookglass.TargetResponse{
+		Status: 200, Body: []byte("<script>1</script>"),
+		Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "content-type", Value: "text/html"}},
+	}})
+	if got := through.captures.Answer(t.Context(), through.post("GET", "/", "")); got.Headers.Get("Content-Security-Policy") != "sandbox" {
+		t.Errorf("%+v", got.Headers)
+	}
 }
 
 // What a local machine compressed, the sender can read; what its client decompressed is not said to be compressed.

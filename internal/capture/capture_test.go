@@ -195,7 +195,13 @@ func TestALineBreakOfTheSenderNeverSplitsAHeader(t *testing.T) {
 
 func TestAnAnswerThatABrowserRendersIsSandboxed(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
-	for kind, sandboxed := range map[string]bool{"text/html": true, "image/svg+xml": true, "application/xhtml+xml": true, "application/json": false, "text/plain": false} {
+	for kind, sandboxed := range map[string]bool{
+		"text/html": true, "image/svg+xml": true, "application/xhtml+xml": true, "text/xsl": true, "TEXT/HTML ; charset=utf-8": true,
+		// Of these a browser guesses what they are, or takes what stands last.
+		"": true, "html": true, "json": true, "text/": true, "*/*": true, "unknown/unknown": true, "application/unknown": true, "text/ plain": true,
+		"application/json, text/html": true, "application/json;a=b, text/html": true, "multipart/x-mixed-replace; boundary=x": true,
+		"application/json": false, "text/plain; charset=utf-8": false, "application/vnd.api+json": false, "image/png": false,
+	} {
 		b.set(func(e *hookglass.Endpoint) {
 			e.Response = &hookglass.Response{Status: 200, Headers: map[string]string{"Content-Type": kind}, Body: "<script>1</script>"}
 		})

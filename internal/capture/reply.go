@@ -29,7 +29,7 @@ func given(method string, r *hookglass.Reply) *hookglass.Reply {
 // finish makes an answer one that may be given: harmless to who opens it in a browser, and without a body where there
 // can be none.
 func finish(method string, r *hookglass.Reply) *hookglass.Reply {
-	if renders(r.Headers.Get("Content-Type")) {
+	if renders(r.Headers) {
 		// The web app may share the host: nothing that an endpoint answers may run as part of it.
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Security-Policy", Value: "sandbox"})
 	}
@@ -75,9 +75,23 @@ func acknowledged(id hookglass.EventID) *hookglass.Reply {
 	}
 }
 
-// renders reports whether a browser would build a page of the media type. None counts: it would guess.
-func renders(contentType string) bool {
+// renders reports whether a browser may build a page of an answer. It guesses where no media type is named, or several.
+func renders(h hookglass.Headers) bool {
+	named, page := 0, true
+	for _, f := range h {
+		if strings.EqualFold(f.Name, "Content-Type") {
+			named++
+			page = isPage(f.Value)
+		}
+	}
+	return named != 1 || page
+}
+
+// isPage reports whether a media type is that of a page. A browser guesses what it is where the type is none, or says
+// that it is not known, and of a list it takes the last (WHATWG MIME Sniffing, section 7; Fetch, section 2.2.2).
+func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
-	t = strings.TrimSpace(t)
-	return t == "" || strings.Contains(t, "html") || strings.Contains(t, "xml") || strings.Contains(t, "svg")
+	kind, sub, _ := strings.Cut(strings.Trim(t, " \t"), "/")
+	return !token(kind) || !token(sub) || strings.Contains(contentType, ",") || kind == "*" || kind == "multipart" || sub == "unknown" ||
+		strings.Contains(sub, "html") || strings.Contains(sub, "xml") || strings.Contains(sub, "xsl") || strings.Contains(sub, "svg")
 }

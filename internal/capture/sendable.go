@@ -14,13 +14,8 @@ var framing = []string{"Connection", "Content-Length", "Transfer-Encoding", "Kee
 // Connection) or that would change how the connection is read. Drop every other field before the reply is
 // stored, so that the reply on record is the one on the wire.
 func Sendable(h hookglass.Header) bool {
-	if h.Name == "" {
+	if !token(h.Name) {
 		return false
-	}
-	for i := range len(h.Name) {
-		if !tokenByte(h.Name[i]) {
-			return false
-		}
 	}
 	for i := range len(h.Value) {
 		if b := h.Value[i]; b < ' ' && b != '\t' || b == 0x7f {
@@ -33,6 +28,15 @@ func Sendable(h hookglass.Header) bool {
 		}
 	}
 	return true
+}
+
+func token(s string) bool {
+	for i := range len(s) {
+		if !tokenByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func tokenByte(b byte) bool {

@@ -279,7 +279,7 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 // ownHeaders frame the answer, or would reach into the web app, which may share the host: the server alone sets them.
 var ownHeaders = []string{
 	"Connection", "Content-Length", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Trailer", "Te", "Proxy-Connection", "Date",
-	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security",
+	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Nel", "Report-To",
 }
 
 func deref[T any](p *T) (t T) {

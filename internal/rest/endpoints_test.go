@@ -122,6 +122,10 @@ func TestACustomAnswerIsShownWhole(t *testing.T) {
 		if len(refused.Details) != 1 || refused.Details[0].Field != "endpoint.response.headers" {
 			t.Errorf("a header named twice: %+v", refused)
 		}
+		// What a browser would keep for all of the host, which the web app may share.
+		for _, name := range []string{"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "NEL", "report-to"} {
+			s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"headers":{"`+name+`":"x"}}}}`, nil)
+		}
 	})
 }
 
