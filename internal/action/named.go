@@ -1,10 +1,15 @@
 package action
 
-import "strings"
+import (
+	"mime"
+	"regexp"
+	"strings"
+)
 
 // hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members
-// of what is JSON in part, as the beginning of a long answer and lines of documents are, and in lines of headers.
-func hideNamed(s string) string { return hideHeaderLines(hideMembers(s)) }
+// of what is JSON in part, as the beginning of a long answer and lines of documents are, in elements of XML, in the
+// fields of a form in parts, and in lines of headers.
+func hideNamed(s string) string { return hideHeaderLines(hideParts(hideElements(hideMembers(s)))) }
 
 // hideMembers looks at each quotation mark as at one that a name begins behind: so it finds members whatever is before
 // them, and in JSON that is written as a string of JSON, whose own marks have backslashes before them.
@@ -43,6 +48,83 @@ func hideMembers(s string) string {
 	}
 	b.WriteString(s[from:])
 	return b.String()
+}
+
+// element finds where an element of XML begins, and its name without a prefix.
+var element = regexp.MustCompile(`<(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)(?:\s(?:[^<>]*[^<>/])?)?>`)
+
+// hideElements blots out the text that elements begin with by their names.
+func hideElements(s string) string {
+	if !strings.Contains(s, "</") {
+		return s
+	}
+	var b strings.Builder
+	from := 0
+	for _, at := range element.FindAllStringSubmatchIndex(s, -1) {
+		name := s[at[2]:at[3]]
+		if at[0] < from || !SensitiveName(name) {
+			continue
+		}
+		start := afterSpace(s, at[1])
+		text, _, _ := strings.Cut(s[start:], "<")
+		if strings.HasPrefix(s[start:], "<![CDATA[") {
+			if text = s[start:]; strings.Contains(text, "]]>") { // else it is cut off
+				text = text[:strings.Index(text, "]]>")+len("]]>")]
+			}
+		}
+		if text = strings.TrimRight(text, " \t\r\n"); text == "" || onlySecrets(name, text) {
+			continue
+		}
+		b.WriteString(s[from:start])
+		b.WriteString(Mark)
+		from = start + len(text)
+	}
+	if from == 0 {
+		return s
+	}
+	b.WriteString(s[from:])
+	return b.String()
+}
+
+// hideParts blots out the fields of a form in parts (RFC 7578) by their names.
+func hideParts(s string) string {
+	boundary, _, found := strings.Cut(s, "\n")
+	boundary = strings.TrimRight(boundary, "\r \t")
+	if !found || len(boundary) < 3 || !strings.HasPrefix(boundary, "--") {
+		return s
+	}
+	parts := strings.Split(s, "\n"+boundary)
+	changed := false
+	for i, part := range parts {
+		end, blank := strings.Index(part, "\n\r\n"), 3
+		if other := strings.Index(part, "\n\n"); other >= 0 && (end < 0 || other < end) {
+			end, blank = other, 2
+		}
+		if end < 0 {
+			continue
+		}
+		head, content := part[:end], strings.TrimSuffix(part[end+blank:], "\r")
+		name := partName(head)
+		if content == "" || !SensitiveName(name) || onlySecrets(name, content) {
+			continue
+		}
+		parts[i], changed = part[:end+blank]+Mark+part[end+blank+len(content):], true
+	}
+	if !changed {
+		return s
+	}
+	return strings.Join(parts, "\n"+boundary)
+}
+
+// partName is the name of the field that the header of a part tells of.
+func partName(head string) string {
+	for line := range strings.Lines(head) {
+		if name, value, _ := strings.Cut(line, ":"); strings.EqualFold(name, "Content-Disposition") {
+			_, params, _ := mime.ParseMediaType(strings.TrimSpace(value))
+			return params["name"]
+		}
+	}
+	return ""
 }
 
 func afterSpace(s string, at int) int {

@@ -43,6 +43,13 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 		"a=b c&password=d e\r\n":                                                           "a=b c&password=[redacted]\r\n",
 		"the token=a & the b=c":                                                            "the token=a & the b=c",
 		`"`:                                                                                `"`,
+		`payload=%7B%22token%22%3A%22abc%22%2C%22a%22%3A%22b+c%22%7D&a=%22`:                `payload=%7B%22token%22%3A%22%5Bredacted%5D%22%2C%22a%22%3A%22b+c%22%7D&a=%22`,
+		`payload=%7B%22a%22%3A%22b%22%7D`:                                                  `payload=%7B%22a%22%3A%22b%22%7D`,
+		"--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\na\r\nb\r\n--x\r\ncontent-disposition: form-data; name=a\r\n\r\nc\r\n--x--\r\n": "--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n[redacted]\r\n--x\r\ncontent-disposition: form-data; name=a\r\n\r\nc\r\n--x--\r\n",
+		"--x\nContent-Disposition: form-data; name=\"token\"\n\nabc\n--x--":                                                                          "--x\nContent-Disposition: form-data; name=\"token\"\n\n[redacted]\n--x--",
+		"<a><s:sessionId x=\"y\"> abc </s:sessionId><token/>b<token c=\"d\"/>e<token></token></a>":                                                   "<a><s:sessionId x=\"y\"> [redacted] </s:sessionId><token/>b<token c=\"d\"/>e<token></token></a>",
+		"<Password><![CDATA[a<b]]></Password><Token>\n<a>b</a></Token>":                                                                              "<Password>[redacted]</Password><Token>\n<a>b</a></Token>",
+		"</a><token><![CDATA[a<token>b": "</a><token>[redacted]",
 	} {
 		if got := r.Body(text); got != want {
 			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
@@ -54,7 +61,7 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 }
 
 func FuzzTextsWithNames(f *testing.F) {
-	for _, text := range []string{`{"token":"a\"b"`, `"{\"token\":\"a\\\"b\"}"`, `{"token":[{"a":"]"`, "A: b\nAuthorization: x"} {
+	for _, text := range []string{`{"token":"a\"b"`, `"{\"token\":\"a\\\"b\"}"`, `{"token":[{"a":"]"`, "A: b\nAuthorization: x", "a=%7B%22token%22:1%7D", "<token>a</token>", "--x\nContent-Disposition: a; name=token\n\na\n--x--"} {
 		f.Add(text)
 	}
 	r := action.NewRedactor()
