@@ -193,6 +193,24 @@ func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config
 	return verifiers, nil
 }
 
+// Secrets returns the secrets of all configs of an endpoint, of those too that check nothing now, for taking them out of
+// what is given away and for nothing else.
+func (s *Service) Secrets(v *store.View, endpointNum int64) ([]string, error) {
+	configs, err := v.SignatureConfigs(endpointNum)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, c := range configs {
+		secrets, err := s.openSecrets(&c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, secrets...)
+	}
+	return all, nil
+}
+
 // openSecrets returns the secrets of a config, the newest first.
 func (s *Service) openSecrets(c *hookglass.SignatureConfig) ([]string, error) {
 	plain, err := s.sealer.Open(c.Sealed, secretsOf(c))

@@ -68,6 +68,20 @@ func TestAShareBundleCanBeGivenAway(t *testing.T) {
 	})
 }
 
+// A secret is one also while its config checks nothing.
+func TestABundleHoldsNoSecretOfADisabledConfig(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"kestrel over the moor","enabled":false}}`, nil)
+		event := s.arriveFrom(e.ID, `{"note":"kestrel over the moor"}`)
+		res, text := s.call(s.token, "POST", "/endpoints/"+e.ID+"/share_bundles", `{"request_ids":["`+event+`"]}`)
+		file, err := bundle.Read(strings.NewReader(text))
+		if res.StatusCode != 200 || err != nil || strings.Contains(string(file.Events[0].Body), "kestrel") {
+			t.Errorf("%d %v %s", res.StatusCode, err, text)
+		}
+	})
+}
+
 func TestABundlesQueryIsRefusedAtItsPlace(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		base := "/endpoints/" + s.newEndpoint("").ID + "/share_bundles"

@@ -55,7 +55,11 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 				return err
 			}
 		}
-		configs, err := s.verifiers.Verifiers(v, at.Num)
+		configs, err := s.configs.Verifiers(v, at.Num)
+		if err != nil {
+			return err
+		}
+		secrets, err := s.configs.Secrets(v, at.Num)
 		if err != nil {
 			return err
 		}
@@ -63,9 +67,7 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 		if at.CustomID != "" { // often a word, so only where it is an address
 			options.Secrets = append(options.Secrets, "/hooks/"+at.CustomID)
 		}
-		for _, c := range configs {
-			options.Secrets = append(options.Secrets, c.Secrets...)
-		}
+		options.Secrets = append(options.Secrets, secrets...)
 		size := int64(0)
 		for _, id := range ids {
 			e, err := v.Event(ref, id)

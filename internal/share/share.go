@@ -30,19 +30,21 @@ const (
 // maxBody bounds the bytes of a body that a link shows: it is gone through for secrets at each look.
 const maxBody = 1 << 20
 
-// Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
-type Verifiers interface {
+// Configs gives the signature configs of an endpoint: the enabled ones with their secrets in the clear, and the secrets
+// of all.
+type Configs interface {
 	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
+	Secrets(v *store.View, endpointNum int64) ([]string, error)
 }
 
 // Service is the capability. It is safe for concurrent use.
 type Service struct {
-	db        *store.DB
-	verifiers Verifiers
+	db      *store.DB
+	configs Configs
 }
 
 // New returns the service.
-func New(db *store.DB, verifiers Verifiers) *Service { return &Service{db, verifiers} }
+func New(db *store.DB, configs Configs) *Service { return &Service{db, configs} }
 
 // Create makes a link to an event and returns its secret, which is nowhere else; a life of 0 is the default. It answers
 // not_found, and validation_failed for a life out of bounds.
@@ -89,7 +91,7 @@ func (s *Service) Revoke(ctx context.Context, who hookglass.Principal, ref strin
 // a stranger send to the endpoint. It answers not_found for a link that never was, was revoked or has expired, and for
 // an event that is gone.
 func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, share hookglass.Share, err error) {
-	var configs []provider.Config
+	var secrets []string
 	var at hookglass.Endpoint
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		if share, err = v.ShareByHash(digest(secret), s.db.Now()); err != nil {
@@ -101,7 +103,7 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 		if e, err = v.Event(string(at.ID), string(share.EventID)); err != nil {
 			return err
 		}
-		configs, err = s.verifiers.Verifiers(v, at.Num)
+		secrets, err = s.configs.Secrets(v, at.Num)
 		return err
 	})
 	if err != nil {
@@ -110,22 +112,20 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 		}
 		return nil, share, err
 	}
-	redact(e, at, configs)
+	redact(e, at, secrets)
 	return e, share, nil
 }
 
 // Mark stands in the place of what is not shown.
 const Mark = action.Mark
 
-func redact(e *hookglass.Event, at hookglass.Endpoint, configs []provider.Config) {
+func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	masks := []action.Mask{{Value: string(at.ID)}}
 	if at.CustomID != "" {
 		masks = append(masks, action.Mask{Value: at.CustomID})
 	}
-	for _, c := range configs {
-		for _, secret := range c.Secrets {
-			masks = append(masks, action.Mask{Value: secret})
-		}
+	for _, secret := range secrets {
+		masks = append(masks, action.Mask{Value: secret})
 	}
 	r := action.NewRedactor(masks...)
 	patterns := addressOf(e, at)

@@ -18,6 +18,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/capture"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/outbound"
 	"hookglass/internal/web"
 )
@@ -286,6 +287,16 @@ func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	}
 	if found := regexp.MustCompile(`<form[^>]*>`).FindString(a.body); found != "" {
 		t.Errorf("a stranger is offered %s", found)
+	}
+	configs, err := s.endpoints.SignatureConfigs(t.Context(), s.who, string(s.endpoint.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.endpoints.UpdateSignatureConfig(t.Context(), s.who, string(s.endpoint.ID), configs[0].ID, endpoint.SignatureDraft{Enabled: new(bool)}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stranger.want(200, "GET", link, nil).body, "swordfish") {
+		t.Error("a stranger reads the secret of a config that is disabled")
 	}
 	revoke := regexp.MustCompile(`action="([^"]+/revoke)"`).FindStringSubmatch(page.body)[1]
 	stranger.want(303, "GET", s.page("/requests/"+string(event)+"/share"), nil)
