@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"bytes"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/cli"
 	"hookglass/internal/store"
 )
 
@@ -37,6 +40,23 @@ func member(t testing.TB, v any, path ...string) any {
 		v = m[name]
 	}
 	return v
+}
+
+func TestAPasswordIsALine(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		if r := run(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...); r.code != 0 || !strings.Contains(r.out, `"admin user password --password-stdin" sets one`) {
+			t.Errorf("%+v", r)
+		}
+		terminal, types := io.Pipe() // stays open
+		go func() { _, _ = io.WriteString(types, "correct horse\r\n") }()
+		var out, faults bytes.Buffer
+		if code := cli.Main(t.Context(), s.args("admin", "user", "create", "--email", "bob@example.com", "--password-stdin"), terminal, &out, &faults); code != 0 || strings.Contains(out.String(), "password") {
+			t.Errorf("%d %s %s", code, &out, &faults)
+		}
+		if _, err := service(t, s).SignIn(t.Context(), "bob@example.com", "correct horse", "192.0.2.1"); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAdminBeginsOnNothingAndPrintsTheDescribedObjects(t *testing.T) {

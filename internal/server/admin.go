@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ type UserCmd struct {
 // UserCreateCmd is `hookglass admin user create`.
 type UserCreateCmd struct {
 	Email         string `required:"" placeholder:"ADDRESS" help:"The user's email address."`
-	PasswordStdin bool   `help:"Read the password from standard input; without one the user can not sign in by password."`
+	PasswordStdin bool   `help:"Read the password, a line, from standard input; without one the user can not sign in to the web app."`
 	Account       string `placeholder:"NAME" help:"Name of the account (default: the address)."`
 }
 
@@ -80,17 +81,20 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 		if err != nil {
 			return err
 		}
+		text := "Created user %d (%s), account %d (%s) and workspace %d (%s)."
+		if r.Password == "" {
+			text += "\nWithout a password the user can not sign in to the web app: \"admin user password --password-stdin\" sets one."
+		}
 		return a.print(t, map[string]any{
 			"user": userJSON(made.User), "account": accountJSON(made.Account), "workspace": workspaceJSON(made.Workspace),
-		}, line("Created user %d (%s), account %d (%s) and workspace %d (%s).",
-			made.User.ID, made.User.Email, made.Account.ID, made.Account.Name, made.Workspace.ID, made.Workspace.Name))
+		}, line(text, made.User.ID, made.User.Email, made.Account.ID, made.Account.Name, made.Workspace.ID, made.Workspace.Name))
 	})
 }
 
 // UserPasswordCmd is `hookglass admin user password`.
 type UserPasswordCmd struct {
 	Email         string `required:"" placeholder:"ADDRESS" help:"The user's email address."`
-	PasswordStdin bool   `required:"" help:"Read the password from standard input."`
+	PasswordStdin bool   `required:"" help:"Read the password, a line, from standard input."`
 }
 
 // Run implements the command.
@@ -116,11 +120,11 @@ const maxPasswordInput = 4096
 
 // readPassword takes everything up to the end of the line or of the input.
 func readPassword(in io.Reader) (string, error) {
-	text, err := io.ReadAll(io.LimitReader(in, maxPasswordInput))
-	if err != nil {
+	text, err := bufio.NewReader(io.LimitReader(in, maxPasswordInput)).ReadString('\n')
+	if err != nil && err != io.EOF {
 		return "", fmt.Errorf("read the password: %w", err)
 	}
-	password := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	password := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	if password == "" {
 		return "", errors.New("no password on standard input")
 	}
