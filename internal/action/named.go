@@ -1,7 +1,6 @@
 package action
 
 import (
-	"mime"
 	"regexp"
 	"strings"
 )
@@ -9,7 +8,7 @@ import (
 // hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members
 // of what is JSON in part, as the beginning of a long answer and lines of documents are, in elements of XML, in the
 // fields of a form in parts, and in lines of headers.
-func hideNamed(s string) string { return hideHeaderLines(hideParts(hideElements(hideMembers(s)))) }
+func hideNamed(s string) string { return hideParts(hideHeaderLines(hideElements(hideMembers(s)))) }
 
 // hideMembers looks at each quotation mark as at one that a name begins behind: so it finds members whatever is before
 // them, and in JSON that is written as a string of JSON, whose own marks have backslashes before them.
@@ -84,47 +83,6 @@ func hideElements(s string) string {
 	}
 	b.WriteString(s[from:])
 	return b.String()
-}
-
-// hideParts blots out the fields of a form in parts (RFC 7578) by their names.
-func hideParts(s string) string {
-	boundary, _, found := strings.Cut(s, "\n")
-	boundary = strings.TrimRight(boundary, "\r \t")
-	if !found || len(boundary) < 3 || !strings.HasPrefix(boundary, "--") {
-		return s
-	}
-	parts := strings.Split(s, "\n"+boundary)
-	changed := false
-	for i, part := range parts {
-		end, blank := strings.Index(part, "\n\r\n"), 3
-		if other := strings.Index(part, "\n\n"); other >= 0 && (end < 0 || other < end) {
-			end, blank = other, 2
-		}
-		if end < 0 {
-			continue
-		}
-		head, content := part[:end], strings.TrimSuffix(part[end+blank:], "\r")
-		name := partName(head)
-		if content == "" || !SensitiveName(name) || onlySecrets(name, content) {
-			continue
-		}
-		parts[i], changed = part[:end+blank]+Mark+part[end+blank+len(content):], true
-	}
-	if !changed {
-		return s
-	}
-	return strings.Join(parts, "\n"+boundary)
-}
-
-// partName is the name of the field that the header of a part tells of.
-func partName(head string) string {
-	for line := range strings.Lines(head) {
-		if name, value, _ := strings.Cut(line, ":"); strings.EqualFold(name, "Content-Disposition") {
-			_, params, _ := mime.ParseMediaType(strings.TrimSpace(value))
-			return params["name"]
-		}
-	}
-	return ""
 }
 
 func afterSpace(s string, at int) int {
@@ -212,4 +170,55 @@ func isCredentialHeader(name string) bool {
 		return false
 	}
 	return SensitiveHeader(name) && (strings.Contains(name, "-") || isAuthorization(name) || strings.EqualFold(name, "cookie"))
+}
+
+// partForm finds the name of a part of a multipart form (RFC 7578, section 4.2).
+var partForm = regexp.MustCompile(`(?i)\bcontent-disposition:[ \t]*form-data;[^\r\n]*?\bname="?([^"\r\n;]*)[^\r\n]*\r?\n`)
+
+// hideParts blots out what parts of a multipart form hold: what is between the empty line behind a part's headers and
+// the next boundary.
+func hideParts(s string) string {
+	if !strings.Contains(s, "form-data") {
+		return s
+	}
+	var b strings.Builder
+	from := 0
+	for _, at := range partForm.FindAllStringSubmatchIndex(s, -1) {
+		name := s[at[2]:at[3]]
+		if at[0] < from || !SensitiveName(name) {
+			continue
+		}
+		start := afterEmptyLine(s, at[1]-1)
+		if start < 0 {
+			break
+		}
+		end := len(s)
+		if n := strings.Index(s[start:], "\n--"); n >= 0 {
+			end = start + len(strings.TrimSuffix(s[start:start+n], "\r"))
+		}
+		if value := s[start:end]; strings.TrimSpace(value) != "" && !onlySecrets(name, value) {
+			b.WriteString(s[from:start])
+			b.WriteString(Mark)
+			from = end
+		}
+	}
+	if from == 0 {
+		return s
+	}
+	b.WriteString(s[from:])
+	return b.String()
+}
+
+// afterEmptyLine is where the next empty line ends, given the end of a line; -1 where there is none.
+func afterEmptyLine(s string, at int) int {
+	for {
+		n := strings.IndexByte(s[at:], '\n')
+		if n < 0 {
+			return -1
+		}
+		at += n + 1
+		if rest := strings.TrimPrefix(s[at:], "\r"); strings.HasPrefix(rest, "\n") {
+			return len(s) - len(rest) + 1
+		}
+	}
 }

@@ -50,6 +50,10 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 		"<a><s:sessionId x=\"y\"> abc </s:sessionId><token/>b<token c=\"d\"/>e<token></token></a>":                                                   "<a><s:sessionId x=\"y\"> [redacted] </s:sessionId><token/>b<token c=\"d\"/>e<token></token></a>",
 		"<Password><![CDATA[a<b]]></Password><Token>\n<a>b</a></Token>":                                                                              "<Password>[redacted]</Password><Token>\n<a>b</a></Token>",
 		"</a><token><![CDATA[a<token>b": "</a><token>[redacted]",
+		"--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nabc\r\ndef\r\n--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nada\r\n--b--\r\n": "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\n[redacted]\r\n--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nada\r\n--b--\r\n",
+		"--b\ncontent-disposition: form-data; filename=\"f\"; name=token\nContent-Type: text/plain\n\nabc\n--b--":                                                    "--b\ncontent-disposition: form-data; filename=\"f\"; name=token\nContent-Type: text/plain\n\n[redacted]\n--b--",
+		"--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\nabc cut off":                                                                                   "--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n[redacted]",
+		"--b\r\nContent-Disposition: form-data; name=\"token\"\r\n":                                                                                                  "--b\r\nContent-Disposition: form-data; name=\"token\"\r\n",
 	} {
 		if got := r.Body(text); got != want {
 			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
@@ -78,7 +82,8 @@ func TestTextsOfMarks(t *testing.T) {
 	const n = 300_000
 	r := action.NewRedactor()
 	marks := strings.Repeat(`\`, n)
-	for _, text := range []string{`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4)} {
+	part := "content-disposition: form-data; name=token\n"
+	for _, text := range []string{strings.Repeat(part, n/40), strings.Repeat(part+"\n", n/40), `"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4)} {
 		began := time.Now()
 		r.Body(text)
 		if took := time.Since(began); took > 5*time.Second {
