@@ -344,11 +344,9 @@ fresh?.addEventListener("click", () => {
 });
 
 // EventSource connects again by itself, except where an answer was refused; and it does not notice a connection
-// that died in silence, as after sleep. Both begin it anew, after the last event seen. A browser opens six connections
-// to a site without TLS, all tabs together, and with a stream in each of six nothing would load any more: a tab in the
-// background only looks now and then.
+// that died in silence, as after sleep. Both begin it anew, after the last event seen.
 function follow(address) {
-  let source, watch, turn;
+  let source, watch, turn, place, asking;
   let last = root.dataset.newest;
   let wait = 1000;
 
@@ -364,6 +362,27 @@ function follow(address) {
     if (event.lastEventId) last = event.lastEventId;
     alive();
   };
+
+  // In the background it goes on where there is a place, and else looks now and then.
+  async function hidden() {
+    if (place || asking) return;
+    asking = true;
+    const got = await takePlace();
+    asking = false;
+    if (!document.hidden) got?.();
+    else if (got) place = got;
+    else rest();
+  }
+
+  function shown() {
+    if (place) leave();
+    else connect();
+  }
+
+  function leave() {
+    place?.();
+    place = null;
+  }
 
   function rest() {
     source.close();
@@ -381,7 +400,7 @@ function follow(address) {
     source = new EventSource(url);
     source.addEventListener("hello", () => {
       alive();
-      if (document.hidden) turn = setTimeout(rest, 500);
+      if (document.hidden) turn = setTimeout(hidden, 500); // what it missed comes first
     });
     source.addEventListener("beat", alive);
     source.addEventListener("row", (event) => {
@@ -407,9 +426,27 @@ function follow(address) {
     });
   }
   connect();
-  document.addEventListener("visibilitychange", () => document.hidden ? rest() : connect());
+  document.addEventListener("visibilitychange", () => document.hidden ? hidden() : shown());
+  addEventListener("pagehide", leave);
   addEventListener("online", connect);
   addEventListener("pageshow", (event) => event.persisted && connect());
+}
+
+// A browser opens six connections to a site without TLS, all tabs together, and with a stream in each of six nothing
+// would load any more. So this many tabs in the background have one, as far as the browser lets tabs agree: on the
+// machine itself, and with TLS.
+const places = 3;
+
+// takePlace returns what gives the place back, or null where there is none.
+async function takePlace() {
+  for (let i = 0; navigator.locks && i < places; i++) {
+    const free = await new Promise((answer) => {
+      const claim = (lock) => lock ? new Promise(answer) : answer(null);
+      navigator.locks.request(`stream ${i}`, { ifAvailable: true }, claim).catch(() => answer(null));
+    });
+    if (free) return free;
+  }
+  return null;
 }
 
 if (root.dataset.stream) follow(root.dataset.stream);
