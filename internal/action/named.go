@@ -1,6 +1,8 @@
 package action
 
 import (
+	"encoding/json"
+	"iter"
 	"regexp"
 	"strings"
 )
@@ -10,43 +12,88 @@ import (
 // fields of a form in parts, and in lines of headers.
 func hideNamed(s string) string { return hideParts(hideHeaderLines(hideElements(hideMembers(s)))) }
 
-// hideMembers looks at each quotation mark as at one that a name begins behind: so it finds members whatever is before
-// them, and in JSON that is written as a string of JSON, whose own marks have backslashes before them.
+// hideMembers blots out what stands under sensitive names.
 func hideMembers(s string) string {
 	var b strings.Builder
 	from := 0
-	for open := strings.IndexByte(s, '"'); open >= 0; {
-		n := strings.IndexByte(s[open+1:], '"')
-		if n < 0 {
-			break
-		}
-		end := open + 1 + n
-		name := strings.TrimRight(s[open+1:end], `\`)
-		slashes := end - open - 1 - len(name)
-		open = end // it may be the mark before the next name
-		colon := afterSpace(s, end+1)
-		if colon == len(s) || s[colon] != ':' || !SensitiveName(name) {
-			continue
-		}
-		start := afterSpace(s, colon+1)
-		stop := valueEnd(s, start, slashes)
-		mark := strings.Repeat(`\`, slashes) + `"`
-		switch text := strings.TrimSuffix(strings.TrimPrefix(s[start:stop], mark), mark); {
-		case text == "", text == "null", text == "true", text == "false", text == "{}", text == "[]", onlySecrets(name, text):
-		default:
-			b.WriteString(s[from:start])
-			b.WriteString(mark + Mark + mark)
-			from = stop
-		}
-		if open = strings.IndexByte(s[stop:], '"'); open >= 0 {
-			open += stop
-		}
+	for v := range namedValues(s) {
+		b.WriteString(s[from:v.start])
+		b.WriteString(v.mark + Mark + v.mark)
+		from = v.stop
 	}
 	if from == 0 { // as in most texts
 		return s
 	}
 	b.WriteString(s[from:])
 	return b.String()
+}
+
+// namedValue is a value of JSON in a text, with its quotation marks.
+type namedValue struct {
+	start, stop int
+	mark        string // as they stand in the text, with the backslashes before them
+	text        string // without them
+}
+
+// namedValues finds what stands under sensitive names in a text. It looks at each quotation mark as at one that a name
+// begins behind: so it finds members whatever is before them, and in JSON that is written as a string of JSON, whose
+// own marks have backslashes before them.
+func namedValues(s string) iter.Seq[namedValue] {
+	return func(yield func(namedValue) bool) {
+		for open := strings.IndexByte(s, '"'); open >= 0; {
+			n := strings.IndexByte(s[open+1:], '"')
+			if n < 0 {
+				break
+			}
+			end := open + 1 + n
+			name := strings.TrimRight(s[open+1:end], `\`)
+			slashes := end - open - 1 - len(name)
+			open = end // it may be the mark before the next name
+			colon := afterSpace(s, end+1)
+			if colon == len(s) || s[colon] != ':' || !SensitiveName(name) {
+				continue
+			}
+			start := afterSpace(s, colon+1)
+			stop := valueEnd(s, start, slashes)
+			mark := strings.Repeat(`\`, slashes) + `"`
+			switch text := strings.TrimSuffix(strings.TrimPrefix(s[start:stop], mark), mark); {
+			case text == "", text == "null", text == "true", text == "false", text == "{}", text == "[]", onlySecrets(name, text):
+			case !yield(namedValue{start, stop, mark, text}):
+				return
+			}
+			if open = strings.IndexByte(s[stop:], '"'); open >= 0 {
+				open += stop
+			}
+		}
+	}
+}
+
+// namedTexts are the texts that stand under sensitive names in a text, as in its JSON or its form: as they are written,
+// since the text may be sent on as it is, and as they are meant.
+func namedTexts(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		both := func(written, meant string) bool {
+			return yield(written) && (meant == written || yield(meant))
+		}
+		for v := range namedValues(s) {
+			var meant string
+			if json.Unmarshal([]byte(`"`+v.text+`"`), &meant) != nil {
+				meant = v.text
+			}
+			if !both(v.text, meant) {
+				return
+			}
+		}
+		if strings.ContainsAny(s, " \r\n\t") {
+			return
+		}
+		for pair := range strings.SplitSeq(s[strings.IndexByte(s, '?')+1:], "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if value != "" && SensitiveName(unescaped(name)) && !both(value, unescaped(value)) {
+				return
+			}
+		}
+	}
 }
 
 // element finds where an element of XML begins, and its name without a prefix.

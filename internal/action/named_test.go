@@ -26,6 +26,7 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 		`{"credentials":{"a":"b`:                                                           `{"credentials":"[redacted]"`,
 		`{"token":null,"password":"","secret":true,"a`:                                     `{"token":null,"password":"","secret":true,"a`,
 		`{"data":"{\"token\":\"a\\\"b\",\"c\":1}","a`:                                      `{"data":"{\"token\":\"[redacted]\",\"c\":1}","a`,
+		`{"data":"{\"token\":\"abc\",\"c\":1}"}`:                                           `{"data":"{\"token\":\"[redacted]\",\"c\":1}"}`,
 		`{"data":"{\"password\":12345,\"c\":1}","a`:                                        `{"data":"{\"password\":\"[redacted]\",\"c\":1}","a`,
 		`{"token":"s3cret-value","a`:                                                       `{"token":"{{secrets.KEY}}","a`,
 		`{"headers":{"Authorization":"Bearer abc"},"a`:                                     `{"headers":{"Authorization":"[redacted]"},"a`,

@@ -456,7 +456,8 @@ func Cut(s string, n int) (string, bool) {
 	return short, len(short) < len(s)
 }
 
-// hidePairs blots out the values of sensitive names in a query string or a form, and what is sensitive in values of JSON.
+// hidePairs blots out the values of sensitive names in a query string or a form, and what is sensitive in values of
+// JSON.
 func (r *Redactor) hidePairs(s string) string {
 	if !strings.Contains(s, "=") || strings.ContainsAny(strings.TrimSpace(s), " \r\n\t") && !spaced(s) {
 		return s

@@ -361,6 +361,31 @@ func TestPreviewsTellOfWhatTheyHide(t *testing.T) {
 	})
 }
 
+// So it does of a body that is read as a text, since it is no JSON as a whole, and of JSON that stands in a string.
+func TestPreviewsHideWhatATextHolds(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Show", step("http_request", "Send",
+			`{"url":"https://app.example.com/?x={{request.body}}","headers":{"X-Body":"{{request.body}}"},"body":"all: {{request.body}}"}`)))
+		for _, body := range []string{
+			`{"user":"ada-lovelace","cut":"\ud83d","password":"hunter2-hunter2","token":"abc/def?ghi"}`,
+			`{"user":"ada-lovelace","n":1,"n":2,"password":"hunter2-hunter2","token":"abc\/def?ghi"}`,
+			`{"user":"ada-lovelace","Message":"{\"password\":\"hunter2-hunter2\",\"token\":\"abc/def?ghi\"}"}`,
+			`user=ada-lovelace&password=hunter2-hunter2&token=abc%2Fdef%3Fghi`,
+		} {
+			e := b.capture(body)
+			p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+			must(t, err)
+			if got := fmt.Sprint(p.Sensitive); got != "[{send /url} {send /headers/X-Body} {send /body}]" {
+				t.Errorf("%s: blotted out: %s", body, got)
+			}
+			shown := string(p.Steps[0].Rendered)
+			if strings.Contains(shown, "hunter2") || strings.Contains(shown, "ghi") || !strings.Contains(shown, "ada-lovelace") {
+				t.Errorf("%s: the preview shows %s", body, shown)
+			}
+		}
+	})
+}
+
 // A request that is larger than what is shown is still a request, with the places that are blotted out.
 func TestAPreviewOfALargeRequestKeepsItsShape(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

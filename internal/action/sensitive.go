@@ -67,8 +67,14 @@ const (
 	mostSensitive = 100
 )
 
-// sensitiveValues are the texts and numbers that stand under sensitive names in a value, and in its strings of JSON.
+// sensitiveValues are the texts and numbers that stand under sensitive names in a value, in its strings of JSON, and in
+// what its other texts hold: a body that is no JSON as a whole is one text.
 func sensitiveValues(v jsondoc.Value) (masks []Mask) {
+	add := func(text string) {
+		if len(masks) < mostSensitive && len(text) >= minSensitive {
+			masks = append(masks, Mask{Value: text})
+		}
+	}
 	var walk func(v jsondoc.Value, sensitive bool)
 	walk = func(v jsondoc.Value, sensitive bool) {
 		switch kind := v.Kind(); {
@@ -77,11 +83,18 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 			for name, inside := range v.All() {
 				walk(inside, sensitive || kind == jsondoc.Object && SensitiveName(name))
 			}
-		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number) && len(v.Text()) >= minSensitive:
-			masks = append(masks, Mask{Value: v.Text()})
-		case kind == jsondoc.String && len(v.Text()) > minSensitive && (v.Text()[0] == '{' || v.Text()[0] == '['):
-			if inside, err := jsondoc.Parse([]byte(v.Text()), jsondoc.Wide()); err == nil { // as forms of Slack have it
-				walk(inside, false)
+		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number):
+			add(v.Text())
+		case kind == jsondoc.String:
+			text := v.Text()
+			if len(text) > minSensitive && (text[0] == '{' || text[0] == '[') {
+				if inside, err := jsondoc.Parse([]byte(text), jsondoc.Wide()); err == nil { // as forms of Slack have it
+					walk(inside, false)
+					return
+				}
+			}
+			for text := range namedTexts(text) {
+				add(text)
 			}
 		}
 	}

@@ -193,8 +193,8 @@ func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config
 	return verifiers, nil
 }
 
-// Secrets returns the secrets of all configs of an endpoint, of those too that check nothing now, for taking them out of
-// what is given away and for nothing else.
+// Secrets returns the secrets of all configs of an endpoint, of those too that check nothing now, for taking them out
+// of what is given away and for nothing else.
 func (s *Service) Secrets(v *store.View, endpointNum int64) ([]string, error) {
 	configs, err := v.SignatureConfigs(endpointNum)
 	if err != nil {
