@@ -119,6 +119,7 @@ type RetagJob struct {
 	TagID       int64 // 0: of an earlier version, which knew no more than the names
 	From        string
 	To          string // as it was when the job was made; empty: none takes its place
+	After       int64  // the Seq of the last event that was looked at
 }
 
 // Kind implements Job.

@@ -93,26 +93,29 @@ func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int
 	})
 }
 
-// Retag goes on with a renaming or deletion for a while and reports whether it is done.
-func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) (done bool, err error) {
-	for after, began := int64(0), time.Now(); time.Since(began) < retagFor; {
+// Retag goes on with a renaming or deletion for a while. The rest gets another job.
+func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) error {
+	for began := time.Now(); ; {
+		var reached int64
+		last := time.Since(began) >= retagFor
 		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+			reached = 0
 			to, err := nameNow(tx, j)
-			if err != nil {
+			if err != nil || to == j.From { // it is called so again
 				return err
 			}
-			if to == j.From {
-				after = 0 // it is called so again
-				return nil
+			reached, err = tx.Retag(j.WorkspaceID, j.After, j.From, to)
+			if rest := j; err == nil && reached != 0 && last {
+				rest.After = reached
+				tx.Enqueue(rest)
 			}
-			after, err = tx.Retag(j.WorkspaceID, after, j.From, to)
 			return err
 		})
-		if err != nil || after == 0 {
-			return err == nil, err
+		if err != nil || reached == 0 || last {
+			return err
 		}
+		j.After = reached
 	}
-	return false, nil
 }
 
 // nameNow is what the tag of a job is called by now, and until the transaction ends; "" is one that was deleted. It may
@@ -131,7 +134,7 @@ func nameNow(tx *store.Tx, j hookglass.RetagJob) (string, error) {
 // retag does the first piece at once, which mostly is all of it.
 func retag(tx *store.Tx, j hookglass.RetagJob) error {
 	reached, err := tx.Retag(j.WorkspaceID, 0, j.From, j.To)
-	if err == nil && reached != 0 {
+	if j.After = reached; err == nil && reached != 0 {
 		tx.Enqueue(j)
 	}
 	return err

@@ -60,8 +60,8 @@ type Alerts interface {
 
 // Tags is what the jobs of tags need.
 type Tags interface {
-	// Retag goes on with the renaming or deletion of a tag for a while and reports whether it is done.
-	Retag(ctx context.Context, j hookglass.RetagJob) (done bool, err error)
+	// Retag goes on with the renaming or deletion of a tag for a while. The rest gets another job.
+	Retag(ctx context.Context, j hookglass.RetagJob) error
 }
 
 // Replays is what the jobs of replays need.
@@ -124,11 +124,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 		return alerts.Evaluate(ctx)
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.RetagJob]) error {
-		done, err := tags.Retag(ctx, j.Args)
-		if err == nil && !done {
-			return snooze(db, 0)
-		}
-		return err
+		return tags.Retag(ctx, j.Args)
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayRunJob]) error {
 		return inTurn(db, replays.ExecuteRun(ctx, j.Args.RunID))

@@ -592,3 +592,40 @@ func endpointIn(t testing.TB, db *store.DB, w hookglass.Workspace) hookglass.End
 	writing(t, db, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, nil) })
 	return e
 }
+
+// Captures stand behind who takes a tag off, so that few events are looked through at a time, wherever the tag is.
+func TestATagIsTakenOffPieceByPiece(t *testing.T) {
+	defer store.SetRetagLooks(3)()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "retag@example.com")
+		e := endpointIn(t, db, home.first)
+		events := several(t, db, e, 10)
+		for _, i := range []int{0, 1, 8, 9} {
+			writing(t, db, func(tx *store.Tx) error {
+				_, err := tx.TagEvent(string(e.ID), string(events[i].ID), "old")
+				return err
+			})
+		}
+		var reached []int64
+		for after := int64(0); ; {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				after, err = tx.Retag(home.first.ID, after, "old", "new")
+				return err
+			})
+			if reached = append(reached, after); after == 0 {
+				break
+			}
+		}
+		if want := []int64{events[2].Seq, events[5].Seq, events[8].Seq, 0}; !slices.Equal(reached, want) {
+			t.Errorf("it came to %v, want %v", reached, want)
+		}
+		reading(t, db, func(v *store.View) error {
+			left, err := v.Ints("SELECT count(*) FROM events WHERE tags LIKE '%old%'")
+			made, err2 := v.Ints("SELECT count(*) FROM events WHERE tags LIKE '%new%'")
+			if !slices.Equal(left, []int64{0}) || !slices.Equal(made, []int64{4}) {
+				t.Errorf("%d have the tag still, %d the other", left, made)
+			}
+			return errors.Join(err, err2)
+		})
+	})
+}

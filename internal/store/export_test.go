@@ -129,6 +129,13 @@ func SetRangeLeast(n int64) (restore func()) {
 	return func() { rangeLeast = before }
 }
 
+// SetRetagLooks has fewer events looked through for a tag at a time, and returns what makes them as many as before.
+func SetRetagLooks(n int) (restore func()) {
+	before := retagLooks
+	retagLooks = n
+	return func() { retagLooks = before }
+}
+
 // OnSync has fn bring the log of an embedded database to the disk. It must be called before anything is written.
 func (db *DB) OnSync(fn func(log *os.File) error) { db.engine.(*sqliteEngine).log.sync = fn }
 

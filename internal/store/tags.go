@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 
 // retagAtOnce bounds how many events one transaction takes a tag off.
 const retagAtOnce = 500
+
+// retagLooks bounds the events that it looks through for them: captures stand behind it. A variable for tests.
+var retagLooks = 20_000
 
 const tagColumns = "t.id, t.workspace_id, t.name, t.color, t.created_at"
 
@@ -80,6 +84,14 @@ func tagConflict(err error) error {
 // Retag takes a tag off some of the events of a workspace that have it, those behind a seq, and puts another in its
 // place unless that is empty. It returns the seq that it came to, 0 when none is left.
 func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, err error) {
+	last, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE seq > $1 ORDER BY seq LIMIT 1 OFFSET $2", after, retagLooks-1)
+	if err != nil {
+		return 0, err
+	}
+	upTo := int64(math.MaxInt64)
+	if len(last) > 0 {
+		upTo = last[0]
+	}
 	type row struct {
 		seq, endpoint int64
 		tags          string
@@ -88,8 +100,8 @@ func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, e
 		err = scan(&r.seq, &r.endpoint, &r.tags)
 		return r, err
 	}, `SELECT v.seq, v.endpoint, v.tags FROM events v JOIN endpoints e ON e.num = v.endpoint
-		WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND v.tags IS NOT NULL AND v.seq > $2 AND v.tags LIKE $3 ESCAPE '\'
-		ORDER BY v.seq LIMIT $4`+tx.dialect.forUpdateOf("v"), workspaceID, after, "%"+likeEscaper.Replace(encodeTag(from))+"%", retagAtOnce)
+		WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND v.tags IS NOT NULL AND v.seq > $2 AND v.seq <= $5 AND v.tags LIKE $3 ESCAPE '\'
+		ORDER BY v.seq LIMIT $4`+tx.dialect.forUpdateOf("v"), workspaceID, after, "%"+likeEscaper.Replace(encodeTag(from))+"%", retagAtOnce, upTo)
 	if err != nil {
 		return 0, err
 	}
@@ -111,8 +123,11 @@ func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, e
 		}
 		tx.Announce(TopicEvents(r.endpoint))
 	}
-	if len(rows) < retagAtOnce {
+	switch {
+	case len(rows) == retagAtOnce:
+		return rows[len(rows)-1].seq, nil
+	case upTo == math.MaxInt64:
 		return 0, nil
 	}
-	return rows[len(rows)-1].seq, nil
+	return upTo, nil
 }
