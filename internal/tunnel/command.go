@@ -184,7 +184,11 @@ func (x *Session) sendCommands(f *flow) error {
 			mine, err = tx.SendTunnelCommand(c.Num, digest(token))
 			return err
 		})
-		if err != nil || !mine {
+		if err != nil {
+			x.command.Store(true) // it is looked for again
+			continue
+		}
+		if !mine {
 			continue
 		}
 		message, err := json.Marshal(api.FromTunnelCommand(c, local(sub.TargetURL, c.Request.URL), token))
