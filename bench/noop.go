@@ -24,6 +24,11 @@ func serveNoop(address string) error {
 
 // startNoop starts the ceiling as a process of its own.
 func startNoop(ctx context.Context, dir string) (*process, error) {
+	return startOther(ctx, dir, noopCommand, "/")
+}
+
+// startOther starts this program as another server, as beOther makes it one, and waits until it answers at the path.
+func startOther(ctx context.Context, dir, command, path string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -33,6 +38,6 @@ func startNoop(ctx context.Context, dir string) (*process, error) {
 		return nil, err
 	}
 	p := &process{base: "http://" + address}
-	_, err = p.run(ctx, exec.Command(self, noopCommand, address), filepath.Join(dir, "noop.log"), "/")
+	_, err = p.run(ctx, exec.Command(self, command, address), filepath.Join(dir, command+".log"), path)
 	return p, err
 }

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -61,22 +58,16 @@ func serveTarget(address string) error {
 
 // target is a process that runs serveTarget.
 type target struct {
-	process
+	*process
 	url string
 }
 
 func startTarget(ctx context.Context, dir string) (*target, error) {
-	self, err := os.Executable()
+	p, err := startOther(ctx, dir, targetCommand, countsPath)
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	t := &target{process: process{base: "http://" + address}, url: "http://" + address + "/"}
-	_, err = t.run(ctx, exec.Command(self, targetCommand, address), filepath.Join(dir, "target.log"), countsPath)
-	return t, err
+	return &target{process: p, url: p.base + "/"}, nil
 }
 
 // arrived asks what has arrived.
