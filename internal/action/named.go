@@ -223,30 +223,36 @@ func isCredentialHeader(name string) bool {
 var partForm = regexp.MustCompile(`(?i)\bcontent-disposition:[ \t]*form-data;[^\r\n]*?\bname="?([^"\r\n;]*)[^\r\n]*\r?\n`)
 
 // hideParts blots out what parts of a multipart form hold: what is between the empty line behind a part's headers and
-// the next boundary.
+// the line that the part began behind, which comes again.
 func hideParts(s string) string {
 	if !strings.Contains(s, "form-data") {
 		return s
 	}
 	var b strings.Builder
-	from := 0
+	from, past := 0, 0 // past is what was looked at
+	boundary := "--"
 	for _, at := range partForm.FindAllStringSubmatchIndex(s, -1) {
+		if at[0] < past {
+			continue
+		}
+		boundary = lastBoundary(s[past:at[0]], boundary)
+		past = at[1]
 		name := s[at[2]:at[3]]
-		if at[0] < from || !SensitiveName(name) {
+		if !SensitiveName(name) {
 			continue
 		}
 		start := afterEmptyLine(s, at[1]-1)
 		if start < 0 {
 			break
 		}
-		end := len(s)
-		if n := strings.Index(s[start:], "\n--"); n >= 0 {
-			end = start + len(strings.TrimSuffix(s[start:start+n], "\r"))
+		past = len(s)
+		if n := strings.Index(s[start:], "\n"+boundary); n >= 0 {
+			past = start + len(strings.TrimSuffix(s[start:start+n], "\r"))
 		}
-		if value := s[start:end]; strings.TrimSpace(value) != "" && !onlySecrets(name, value) {
+		if value := s[start:past]; strings.TrimSpace(value) != "" && !onlySecrets(name, value) {
 			b.WriteString(s[from:start])
 			b.WriteString(Mark)
-			from = end
+			from = past
 		}
 	}
 	if from == 0 {
@@ -254,6 +260,17 @@ func hideParts(s string) string {
 	}
 	b.WriteString(s[from:])
 	return b.String()
+}
+
+// lastBoundary is the last line that begins as one between parts does (RFC 2046, section 5.1.1).
+func lastBoundary(s, none string) string {
+	if i := strings.LastIndex(s, "\n--"); i >= 0 {
+		s = s[i+1:]
+	} else if !strings.HasPrefix(s, "--") {
+		return none
+	}
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimRight(line, " \t\r")
 }
 
 // afterEmptyLine is where the next empty line ends, given the end of a line; -1 where there is none.
