@@ -152,32 +152,35 @@ func TestAFlowExpiresAndTellsWhy(t *testing.T) {
 	})
 }
 
-// What came before a flow began counts where it is asked for, and what was stored while no node judged counts in any
-// case.
-// Flows that watch one endpoint share what was read of it. What arrives while the first of them are judged is in time for
-// the others, however long that takes.
+// Flows that watch one endpoint share what was read of it. What arrives at any moment while the first of them are judged
+// is in time for the others, however long that takes.
 func TestAFlowWaitsForItsTurnInARound(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		plan := flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}}
-		all := []hookglass.Flow{y.begin(plan), y.begin(plan)}
-		svc, looks, ahead := flow.New(y.db, slog.New(slog.DiscardHandler)), 0, time.Duration(0)
-		now := func() time.Time {
-			if looks++; looks == 5 { // the first is judged by now
-				y.capture(y.a, "late", "{}")
-				ahead = time.Hour
+		plan := flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.b, nil)}}
+		for moment := range 7 {
+			y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}})
+			waiting := []hookglass.Flow{y.begin(plan), y.begin(plan)}
+			svc, looks, ahead := flow.New(y.db, slog.New(slog.DiscardHandler)), 0, time.Duration(0)
+			now := func() time.Time {
+				if looks++; looks == 1+moment {
+					y.capture(y.b, "late", "{}")
+					ahead = time.Hour
+				}
+				return y.db.Now().Add(ahead)
 			}
-			return y.db.Now().Add(ahead)
-		}
-		must(t, svc.Round(t.Context(), now))
-		must(t, svc.Round(t.Context(), now))
-		for i, f := range all {
-			if f = y.wait(f); f.State != hookglass.FlowPassed {
-				t.Errorf("flow %d ended as %s: %s", i+1, f.State, f.Progress.Message)
+			must(t, svc.Round(t.Context(), now))
+			must(t, svc.Round(t.Context(), now))
+			for i, f := range waiting {
+				if f = y.wait(f); f.State != hookglass.FlowPassed {
+					t.Errorf("moment %d: flow %d ended as %s: %s", moment, i+1, f.State, f.Progress.Message)
+				}
 			}
 		}
 	})
 }
 
+// What came before a flow began counts where it is asked for, and what was stored while no node judged counts in any
+// case.
 func TestNothingIsMissedAroundTheBeginning(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		old := y.capture(y.a, "old", "{}")

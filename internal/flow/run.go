@@ -228,7 +228,7 @@ type batchKey struct{ endpoint, after int64 }
 
 // batch is what was read of one endpoint.
 type batch struct {
-	at     time.Time // before it was read: what was there at that time is in it
+	at     time.Time // before the view that it was read in: what was there at that time is in it
 	events []*hookglass.Event
 	upTo   int64
 	gone   bool
@@ -273,7 +273,8 @@ func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
 // read takes the next events, and reports whether there are more. What was there at asOf is among those that were read,
 // which may have been for another flow, a while ago.
 func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, asOf time.Time, err error) {
-	asOf = s.now()
+	began := s.now() // a view shows what was there when the first of it was read
+	asOf = began
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		upTo := int64(-1)
 		var events []*hookglass.Event
@@ -281,7 +282,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			key := batchKey{num, h.Cursor}
 			b := batches[key]
 			if b == nil {
-				b = &batch{at: s.now()}
+				b = &batch{at: began}
 				var gone []int64
 				var err error
 				if b.events, b.upTo, gone, err = v.FlowEvents([]int64{num}, h.Cursor, readAtOnce); err != nil {
