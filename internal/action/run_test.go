@@ -193,7 +193,6 @@ func TestHTTPRequestAnswers(t *testing.T) {
 	})
 }
 
-// A sender does not choose another place of the target than is configured.
 // An answer that is longer once it is decompressed is cut as any other, and says so.
 func TestAnAnswerThatIsLongOnceItIsDecompressed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
@@ -212,6 +211,7 @@ func TestAnAnswerThatIsLongOnceItIsDecompressed(t *testing.T) {
 	})
 }
 
+// A sender does not choose another place of the target than is configured.
 func TestPathsDoNotLeadElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Users",
@@ -674,17 +674,23 @@ func TestAPanicInAStepFailsTheStep(t *testing.T) {
 	})
 }
 
-// A trace shows no credential that came in JSON within a form or a string, however a target answers with it.
+// A trace shows no credential that came in JSON within a form or a string, or in a text that is no JSON as a whole, however
+// a target answers with it.
 func TestCredentialsInStringsOfJSON(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
-			return answer(200, "hello gIkuvaNzQIHg97"), nil
+			return answer(200, "hello gIkuva97"), nil
 		}
 		a := b.create(draft("Forward", step("forward", "Send", `{"url":"https://a.example.com/"}`)))
-		form := "payload=" + url.QueryEscape(`{"type":"block_actions","token":"gIkuvaNzQIHg97"}`)
-		b.work(b.capture(form, func(e *hookglass.Event) { e.ContentType = "application/x-www-form-urlencoded" }))
-		if got := summaryOf(t, b.runs(a)[0], 0)["response_body"]; got != "hello [redacted]" {
-			t.Errorf("the trace shows %v", got)
+		for kind, body := range map[string]string{
+			"application/x-www-form-urlencoded": "payload=" + url.QueryEscape(`{"type":"block_actions","token":"gIkuva97"}`),
+			"application/json":                  `{"n":1,"n":2,"credentials":{"user":"ada","last":["gIkuva97"]}}`,
+			"text/plain":                        `Message: "{\"credentials\":{\"last\":\"gIkuva97\"}}"`,
+		} {
+			b.work(b.capture(body, func(e *hookglass.Event) { e.ContentType = kind }))
+			if got := summaryOf(t, b.runs(a)[0], 0)["response_body"]; got != "hello [redacted]" {
+				t.Errorf("of %s the trace shows %v", kind, got)
+			}
 		}
 	})
 }

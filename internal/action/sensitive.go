@@ -75,6 +75,13 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 			masks = append(masks, Mask{Value: text})
 		}
 	}
+	inside := func(text string) (jsondoc.Value, bool) {
+		if len(text) <= minSensitive || text[0] != '{' && text[0] != '[' {
+			return jsondoc.Value{}, false
+		}
+		v, err := jsondoc.Parse([]byte(text), jsondoc.Wide())
+		return v, err == nil
+	}
 	var walk func(v jsondoc.Value, sensitive bool)
 	walk = func(v jsondoc.Value, sensitive bool) {
 		switch kind := v.Kind(); {
@@ -86,15 +93,15 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number):
 			add(v.Text())
 		case kind == jsondoc.String:
-			text := v.Text()
-			if len(text) > minSensitive && (text[0] == '{' || text[0] == '[') {
-				if inside, err := jsondoc.Parse([]byte(text), jsondoc.Wide()); err == nil { // as forms of Slack have it
-					walk(inside, false)
-					return
-				}
+			if v, ok := inside(v.Text()); ok { // as forms of Slack have it
+				walk(v, false)
+				return
 			}
-			for text := range namedTexts(text) {
+			for text := range namedTexts(v.Text()) {
 				add(text)
+				if v, ok := inside(text); ok {
+					walk(v, true)
+				}
 			}
 		}
 	}
