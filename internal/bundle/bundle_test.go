@@ -450,6 +450,7 @@ func TestWhatIsMadeOfOneBodyTakesNoTimeWithoutEnd(t *testing.T) {
 	for what, body := range map[string]string{
 		"a long name":                 `{"` + strings.Repeat("n", 100_000) + `":[{"a":1}` + strings.Repeat(`,1,"a"`, 20_000) + `]}`,
 		"values that begin as others": `[` + users.String()[1:] + `]`,
+		"a long value":                `{"password":"` + strings.Repeat("a", 60_000) + `b","text":"` + strings.Repeat("a", 300_000) + `"}`,
 	} {
 		began := time.Now()
 		made := makeBundle(t, bundle.Options{}, webhook("unknown", "/in", jsonHead, body))

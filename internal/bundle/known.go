@@ -8,9 +8,16 @@ import (
 // known holds the values that were recognised, to be found wherever else they stand.
 type known struct {
 	entries map[string]entry
-	by      map[[3]byte][]int // their lengths by their beginnings, long ones first
-	pairs   []bool            // beginnings of the beginnings: two bytes, as a number
-	exempt  map[string]bool   // what is to be kept
+	by      map[[3]byte][]length // by their beginnings, long ones first
+	pairs   []bool               // beginnings of the beginnings: two bytes, as a number
+	sums    map[uint64]bool      // of those that are not short
+	exempt  map[string]bool      // what is to be kept
+}
+
+// length is that of known values, and what the sum of what stands before one counts for at its end.
+type length struct {
+	bytes int
+	power uint64
 }
 
 // entry is a value in lower case with what is known of it.
@@ -30,11 +37,12 @@ type span struct {
 const (
 	leastKnown = 3 // bytes; what is shorter is replaced where it was recognised alone
 	leastSure  = 6
-	leastPlain = 5 // shorter names are often words of the language too, where they begin with a small letter
+	leastSum   = 32 // what is shorter is looked up as fast without its sum
+	leastPlain = 5  // shorter names are often words of the language too, where they begin with a small letter
 )
 
 func newKnown() known {
-	return known{entries: map[string]entry{}, by: map[[3]byte][]int{}, pairs: make([]bool, 1<<16), exempt: map[string]bool{}}
+	return known{entries: map[string]entry{}, by: map[[3]byte][]length{}, pairs: make([]bool, 1<<16), sums: map[uint64]bool{}, exempt: map[string]bool{}}
 }
 
 // add remembers a value. One that is sure is what nobody writes by chance.
@@ -57,8 +65,11 @@ func (k *known) add(value string, kind Kind, sure bool) {
 	}
 	k.entries[text] = e
 	first := [3]byte{text[0], text[1], text[2]}
-	if i, there := slices.BinarySearchFunc(k.by[first], len(text), func(a, b int) int { return b - a }); !there {
-		k.by[first] = slices.Insert(k.by[first], i, len(text))
+	if i, there := slices.BinarySearchFunc(k.by[first], len(text), func(a length, n int) int { return n - a.bytes }); !there {
+		k.by[first] = slices.Insert(k.by[first], i, length{len(text), power(len(text))})
+	}
+	if len(text) >= leastSum {
+		k.sums[sums(text)[len(text)]] = true
 	}
 	k.pairs[int(text[0])<<8|int(text[1])] = true
 }
@@ -68,15 +79,24 @@ func (k *known) find(s string, sure bool) (found []span) {
 	if len(k.entries) == 0 {
 		return nil
 	}
+	var upTo []uint64
 	for i := 0; i+leastKnown <= len(s); i++ {
 		a, b := lowerByte(s[i]), lowerByte(s[i+1])
 		if !k.pairs[int(a)<<8|int(b)] {
 			continue
 		}
 		for _, n := range k.by[[3]byte{a, b, lowerByte(s[i+2])}] {
-			end := i + n
+			end := i + n.bytes
 			if end > len(s) {
 				continue
+			}
+			if n.bytes >= leastSum { // many places may begin as a long value does
+				if upTo == nil {
+					upTo = sums(s)
+				}
+				if !k.sums[upTo[end]-upTo[i]*n.power] {
+					continue
+				}
 			}
 			text := lower(s[i:end])
 			e, there := k.entries[text]
@@ -92,6 +112,27 @@ func (k *known) find(s string, sure bool) (found []span) {
 		}
 	}
 	return found
+}
+
+// multiplier makes a sum depend on the order of what is summed (Knuth's MMIX generator).
+const multiplier = 6364136223846793005
+
+// sums are those of the beginnings of a text in lower case, from which that of each part follows: the sum up to its end
+// less that up to its start times the power of its length.
+func sums(s string) []uint64 {
+	upTo := make([]uint64, len(s)+1)
+	for i := range len(s) {
+		upTo[i+1] = upTo[i]*multiplier + uint64(lowerByte(s[i]))
+	}
+	return upTo
+}
+
+func power(n int) uint64 {
+	p := uint64(1)
+	for range n {
+		p *= multiplier
+	}
+	return p
 }
 
 // inWord reports whether a part of a text goes on before or after it.
