@@ -111,24 +111,104 @@ func TestTabsInTheBackgroundLeaveTheirConnectionsToTheOneInFront(t *testing.T) {
 	c.open(s.link())
 	c.until(isLive)
 	for range 6 {
-		tab := c.tab()
-		tab.do(chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
-			script := `Object.defineProperty(document, "hidden", { configurable: true, get: () => true })`
-			_, err := cdp.Call(ctx, to, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-			return err
-		}))
-		tab.open(s.page(""))
-		tab.until(isLive)
+		c.tabInTheBackground()
 	}
 	last := c.tab()
 	last.open(s.page(""))
 	last.until(isLive)
-	eval[bool](last, `Object.defineProperty(document, "hidden", { configurable: true, get: () => true }) && document.dispatchEvent(new Event("visibilitychange"))`)
+	last.hide()
 	first := s.hook(sent{target: "/first"})
 	last.until(lists(first) + ` && document.title.startsWith("(1) ")`)
 	second := s.hook(sent{target: "/second"})
-	eval[bool](last, `delete document.hidden && document.dispatchEvent(new Event("visibilitychange"))`)
+	last.show()
 	last.untilIn(2*time.Second, lists(second)+` && document.querySelectorAll("a.row").length === 2`)
+}
+
+// hide has the tab take itself for one in the background.
+func (c *chrome) hide() {
+	c.t.Helper()
+	eval[bool](c, hidden+` && document.dispatchEvent(new Event("visibilitychange"))`)
+}
+
+const hidden = `Object.defineProperty(document, "hidden", { configurable: true, get: () => true })`
+
+// show undoes hide.
+func (c *chrome) show() {
+	c.t.Helper()
+	eval[bool](c, `delete document.hidden && document.dispatchEvent(new Event("visibilitychange"))`)
+}
+
+func (c *chrome) tabInTheBackground() *chrome {
+	c.t.Helper()
+	tab := c.tab()
+	tab.do(chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
+		_, err := cdp.Call(ctx, to, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hidden})
+		return err
+	}))
+	tab.open(c.page(""))
+	tab.until(isLive)
+	return tab
+}
+
+func TestThreeTabsInTheBackgroundStayLive(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	taken := func(n int) {
+		t.Helper()
+		end := time.Now().Add(10 * time.Second)
+		for eval[int](c, `navigator.locks.query().then((all) => all.held.length)`) != n {
+			if time.Now().After(end) {
+				t.Fatalf("%d tabs have a place, want %d", eval[int](c, `navigator.locks.query().then((all) => all.held.length)`), n)
+			}
+		}
+	}
+	var live []*chrome
+	for n := range 3 {
+		live = append(live, c.tabInTheBackground())
+		taken(n + 1)
+	}
+	other := c.tabInTheBackground()
+	sent1 := s.hook(sent{target: "/1"})
+	for _, tab := range live {
+		tab.untilIn(2*time.Second, lists(sent1))
+	}
+	other.until(lists(sent1))
+
+	live[0].show()
+	taken(3) // the other has it now
+	sent2 := s.hook(sent{target: "/2"})
+	for _, tab := range append(live, other) {
+		tab.untilIn(2*time.Second, lists(sent2)+` && document.querySelectorAll("a.row").length === 2`)
+	}
+
+	live[1].do(chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
+		_, err := cdp.Call(ctx, to, page.Close, cdp.Empty{})
+		return err
+	}))
+	taken(2)
+}
+
+// What has ended is not asked for again by who goes from tab to tab, and keeps no place.
+func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.hide()
+	c.until(`(navigator.locks.query().then((all) => window.held = all.held.length), window.held === 1)`)
+	if _, err := s.endpoints.Delete(t.Context(), s.who, string(s.endpoint.ID)); err != nil {
+		t.Fatal(err)
+	}
+	c.until(`(navigator.locks.query().then((all) => window.held = all.held.length), document.querySelector("#live").dataset.state === "ended" && window.held === 0)`)
+	eval[bool](c, `window.made = 0, window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.made++; } }, true`)
+	c.show()
+	c.hide()
+	c.show()
+	if n := eval[int](c, `navigator.locks.query().then((all) => window.made + all.held.length)`); n != 0 {
+		t.Errorf("%d connections were made, or places taken", n)
+	}
 }
 
 func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {

@@ -363,20 +363,22 @@ function follow(address) {
     alive();
   };
 
+  const ended = () => live.dataset.state === "ended";
+
   // In the background it goes on where there is a place, and else looks now and then.
   async function hidden() {
-    if (place || asking) return;
+    if (place || asking || ended()) return;
     asking = true;
     const got = await takePlace();
     asking = false;
-    if (!document.hidden) got?.();
+    if (!document.hidden || ended()) got?.();
     else if (got) place = got;
     else rest();
   }
 
   function shown() {
-    if (place) leave();
-    else connect();
+    leave();
+    if (source.readyState !== EventSource.OPEN && !ended()) connect();
   }
 
   function leave() {
@@ -414,6 +416,7 @@ function follow(address) {
     source.addEventListener("end", () => {
       source.close();
       clearTimeout(watch);
+      leave();
       state("ended");
       say("This page is no longer live: the endpoint is gone or you were signed out.");
     });
