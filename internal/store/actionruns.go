@@ -125,11 +125,11 @@ func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	}
 	h.CreatedAt, h.Claim = tx.createdAt(h), 1
 	in := input{columns: []inputColumn{
-		{"event", inputInteger}, {"id", inputText}, {"endpoint", inputInteger}, {"action", inputInteger}, {"action_id", inputText}, {"event_id", inputText},
+		{"id", inputText}, {"endpoint", inputInteger}, {"action", inputInteger}, {"action_id", inputText}, {"event", inputInteger}, {"event_id", inputText},
 		{"parent_id", inputText}, {"rerun", inputInteger}, {"status", inputText}, {"trace", inputBytes}, {"checkpoint", inputBytes},
 		{"lease", inputInteger}, {"created_at", inputInteger}, {"started_at", inputInteger}, {"finished_at", inputInteger},
 	}, rows: [][]any{{
-		h.EventSeq, h.ID, h.EndpointNum, h.ActionNum, h.ActionID, string(h.EventID), nullString(h.ParentID), boolInt(h.Rerun), string(h.Status), trace, checkpoint(h),
+		h.ID, h.EndpointNum, h.ActionNum, h.ActionID, h.EventSeq, string(h.EventID), nullString(h.ParentID), boolInt(h.Rerun), string(h.Status), trace, checkpoint(h),
 		leaseOf(h, lease), h.CreatedAt.UnixMicro(), micros(h.StartedAt), micros(h.FinishedAt),
 	}}}
 	from, args, err := in.from(tx.dialect, "i")
@@ -139,18 +139,17 @@ func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	err = tx.queryRow("action run", `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, claim, due_at,
 			created_at, started_at, finished_at)
 		SELECT id, endpoint, action, action_id, event, event_id, parent_id, rerun, status, trace, checkpoint, 1, `+tx.dialect.clock()+` + lease,
-			created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives(in, tx.dialect)+" ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num", args, &h.Num)
+			created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives+" ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num", args, &h.Num)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// eventLives is the condition that the event of a row of an input i, whose first column it is, is not deleted: a run
-// goes with its event, also one that was under way at the time.
-func eventLives(in input, d dialect) string {
-	return "EXISTS (SELECT 1 FROM events v WHERE v.seq = i.event" + in.lookup(d, "v.seq") + " AND v.seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = v.endpoint))"
-}
+// eventLives is the condition that the event of a row of an input i is not deleted: a run goes with its event, also one
+// that was under way at the time. It is looked up for each row by itself: a join that PostgreSQL plans while there are
+// few events goes through all of them, also when they are many.
+const eventLives = "(SELECT v.seq FROM events v WHERE v.endpoint = i.endpoint AND v.seq = i.event) > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = i.endpoint)"
 
 // leaseOf is for how long a run is held, in microseconds: one that is final is not.
 func leaseOf(h *HeldRun, lease time.Duration) any {

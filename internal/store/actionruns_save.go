@@ -68,7 +68,7 @@ func (tx *Tx) insertEnded(saves []*RunSave) error {
 		return nil
 	}
 	in := input{columns: []inputColumn{
-		{"event", inputInteger}, {"id", inputText}, {"endpoint", inputInteger}, {"action", inputInteger}, {"action_id", inputText}, {"event_id", inputText},
+		{"id", inputText}, {"endpoint", inputInteger}, {"action", inputInteger}, {"action_id", inputText}, {"event", inputInteger}, {"event_id", inputText},
 		{"status", inputText}, {"trace", inputBytes}, {"created_at", inputInteger}, {"started_at", inputInteger}, {"finished_at", inputInteger},
 	}}
 	byID := make(map[string]*RunSave, len(saves))
@@ -80,7 +80,7 @@ func (tx *Tx) insertEnded(saves []*RunSave) error {
 		s.CreatedAt, s.Claim, s.Ours = tx.createdAt(s.HeldRun), 1, false
 		byID[s.ID] = s
 		in.rows = append(in.rows, []any{
-			s.EventSeq, s.ID, s.EndpointNum, s.ActionNum, s.ActionID, string(s.EventID), string(s.Status), trace,
+			s.ID, s.EndpointNum, s.ActionNum, s.ActionID, s.EventSeq, string(s.EventID), string(s.Status), trace,
 			s.CreatedAt.UnixMicro(), micros(s.StartedAt), micros(s.FinishedAt),
 		})
 	}
@@ -89,7 +89,7 @@ func (tx *Tx) insertEnded(saves []*RunSave) error {
 		return err
 	}
 	rows, err := tx.q.QueryContext(tx.ctx, `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, rerun, status, trace, claim, created_at, started_at, finished_at)
-		SELECT id, endpoint, action, action_id, event, event_id, 0, status, trace, 1, created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives(in, tx.dialect)+`
+		SELECT id, endpoint, action, action_id, event, event_id, 0, status, trace, 1, created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives+`
 		ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num, id`, args...)
 	if err != nil {
 		return err

@@ -229,3 +229,57 @@ func TestARunOfADeletedEventIsNotStored(t *testing.T) {
 		})
 	})
 }
+
+// A plan that PostgreSQL makes while there are few events is kept while they become many: it must not go through all.
+func TestARunIsStoredByItsEventAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		events := several(t, db, e, 1)
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		type statement struct {
+			text string
+			args []any
+		}
+		var seen []statement
+		writing(t, db, func(tx *store.Tx) error {
+			tx.Record(func(text string, args []any) {
+				if strings.HasPrefix(text, "INSERT INTO action_runs") {
+					seen = append(seen, statement{text, args})
+				}
+			})
+			now := time.Now().UTC()
+			var runs []*store.RunSave
+			for i, status := range []hookglass.RunStatus{hookglass.ActionRunCompleted, hookglass.ActionRunRunning} {
+				runs = append(runs, &store.RunSave{HeldRun: &store.HeldRun{ActionRun: hookglass.ActionRun{
+					ID: fmt.Sprintf("arun_%d", i), EndpointNum: e.Num, ActionNum: int64(i), ActionID: "act_1", EventSeq: events[0].Seq, EventID: events[0].ID,
+					Status: status, StartedAt: now, FinishedAt: now,
+				}}, New: true, Lease: time.Minute})
+			}
+			return tx.SaveActionRuns(runs)
+		})
+		if len(seen) != 2 {
+			t.Fatalf("%d statements, want 2", len(seen))
+		}
+		for _, s := range seen {
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for i, line := range plan {
+				if !strings.Contains(line, " events v") && !strings.Contains(line, "SEARCH v ") && !strings.Contains(line, "SCAN v") {
+					continue
+				}
+				found = true
+				if strings.Contains(line, "SCAN v") || db.Postgres() && (i+1 == len(plan) || !strings.Contains(plan[i+1], "Index Cond: ") || !strings.Contains(plan[i+1], "seq = i.event")) {
+					t.Errorf("it goes through the events:\n%s", strings.Join(plan, "\n"))
+				}
+			}
+			if !found {
+				t.Errorf("the plan has no events:\n%s", strings.Join(plan, "\n"))
+			}
+		}
+	})
+}
