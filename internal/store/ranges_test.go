@@ -213,10 +213,12 @@ func TestALongReaderHoldsUpNoCapture(t *testing.T) {
 	if !slices.Contains(y.ranges(), "payloads_0_6") {
 		t.Error("a range was dropped under a reader")
 	}
-	y.tend()
-	if slices.Contains(y.ranges(), "payloads_0_6") {
-		t.Error("the range is still there")
+	for range 10 { // each waits for nobody for long, as for a vacuum
+		if y.tend(); !slices.Contains(y.ranges(), "payloads_0_6") {
+			return
+		}
 	}
+	t.Error("the range is still there")
 }
 
 func TestRangesArePostgreSQLsAlone(t *testing.T) {
