@@ -13,6 +13,8 @@ import (
 
 const (
 	rollFor       = 15 * time.Second // that one round rolls up before alerts are judged by what there is
+	rollGently    = 5 * time.Second  // of it, with rests
+	rollRest      = 3                // times what a piece took, before the next
 	purgeEvery    = 10 * time.Minute
 	alertsAtOnce  = 200
 	readAtOnce    = 200             // events of one transaction that keyword_match reads
@@ -49,7 +51,8 @@ func (s *Service) Evaluate(ctx context.Context) error {
 	}
 }
 
-// rollUp counts what is not in the figures yet, piece by piece, and now and then deletes figures that nobody asks for.
+// rollUp counts what is not in the figures yet, piece by piece with rests between, so that a round on a busy service is
+// no burst that captures wait for, and now and then deletes figures that nobody asks for.
 func (s *Service) rollUp(ctx context.Context) error {
 	began := time.Now()
 	s.mu.Lock()
@@ -63,6 +66,7 @@ func (s *Service) rollUp(ctx context.Context) error {
 		what func(*store.Tx) (bool, error)
 	}{{true, (*store.Tx).RollUp}, {purge, (*store.Tx).PurgeFigures}} {
 		for more := work.due; more && time.Since(began) < rollFor; {
+			piece := time.Now()
 			err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 				more, err = work.what(tx)
 				return err
@@ -70,9 +74,22 @@ func (s *Service) rollUp(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("figures: %w", err)
 			}
+			if more && time.Since(began) < rollGently {
+				rest(ctx, rollRest*time.Since(piece))
+			}
 		}
 	}
 	return nil
+}
+
+// rest waits, for less where ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
 }
 
 func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {

@@ -27,7 +27,7 @@ const (
 
 // rollRows bounds what one transaction rolls up, and rollPurge what it deletes: captures stand behind it.
 const (
-	rollRows  = 1_000
+	rollRows  = 200
 	rollPurge = 1_000
 )
 
