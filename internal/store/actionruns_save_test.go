@@ -230,6 +230,40 @@ func TestARunOfADeletedEventIsNotStored(t *testing.T) {
 	})
 }
 
+// As below: the events of one endpoint are many as well.
+func TestEventsAreTaggedByTheirNumbersAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		events := several(t, db, e, 2)
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var seen []statement
+		writing(t, db, func(tx *store.Tx) error {
+			tx.Record(func(text string, args []any) {
+				if strings.HasPrefix(text, "UPDATE events SET tags") {
+					seen = append(seen, statement{text, args})
+				}
+			})
+			return tx.MarkEvents([]store.EventMark{{Endpoint: e, Seq: events[0].Seq, Tags: []string{"a"}}, {Endpoint: e, Seq: events[1].Seq, Tags: []string{"a"}}})
+		})
+		if len(seen) != 1 {
+			t.Fatalf("%d statements, want 1", len(seen))
+		}
+		plan, err := db.Plan(t.Context(), seen[0].text, seen[0].args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)"
+		if db.Postgres() {
+			by = "Index Cond: (seq = ANY ("
+		}
+		if !strings.Contains(strings.Join(plan, "\n"), by) {
+			t.Errorf("it goes through the endpoint's events:\n%s", strings.Join(plan, "\n"))
+		}
+	})
+}
+
 // A plan that PostgreSQL makes while there are few events is kept while they become many: it must not go through all.
 func TestARunIsStoredByItsEventAlone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -237,10 +271,6 @@ func TestARunIsStoredByItsEventAlone(t *testing.T) {
 		events := several(t, db, e, 1)
 		if err := db.Analyze(t.Context()); err != nil {
 			t.Fatal(err)
-		}
-		type statement struct {
-			text string
-			args []any
 		}
 		var seen []statement
 		writing(t, db, func(tx *store.Tx) error {

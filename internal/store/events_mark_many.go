@@ -124,8 +124,10 @@ func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error)
 		if err != nil {
 			return nil, nil, err
 		}
-		// The floor is asked for by what is of events: PostgreSQL may go through the input once for each of them.
-		seqs, err := queryAll(&tx.View, scanNum, "UPDATE events SET tags = i.tags FROM "+from+" WHERE events.seq = i.seq"+in.lookup(tx.dialect, "events.seq", "events.endpoint")+" AND events.endpoint = i.endpoint"+
+		// The floor is asked for by what is of events: PostgreSQL may go through the input once for each of them. The
+		// endpoint is a sum, which no index knows: while there are few events, an index of endpoints is as good as that
+		// of numbers, and such a plan goes through all that the endpoint has when they are many.
+		seqs, err := queryAll(&tx.View, scanNum, "UPDATE events SET tags = i.tags FROM "+from+" WHERE events.seq = i.seq"+in.lookup(tx.dialect, "events.seq")+" AND events.endpoint + 0 = i.endpoint"+
 			" AND coalesce(events.tags, '') = coalesce(i.had, '') AND events.seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)"+
 			" RETURNING events.seq", args...)
 		if err != nil {

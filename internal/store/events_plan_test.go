@@ -37,10 +37,6 @@ func TestNoStatementReadsATable(t *testing.T) {
 			}
 			return parsed
 		}
-		type statement struct {
-			text string
-			args []any
-		}
 		seen := make(map[string]statement)
 		for _, e := range endpoints {
 			ref := string(e.ID)

@@ -52,6 +52,12 @@ func writing(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
 	}
 }
 
+// statement is one that was recorded ([store.View.Record]).
+type statement struct {
+	text string
+	args []any
+}
+
 func list(t testing.TB, db *store.DB, e hookglass.Endpoint, l store.EventList) (page store.EventPage) {
 	t.Helper()
 	reading(t, db, func(v *store.View) (err error) {

@@ -93,7 +93,7 @@ func (db *DB) Analyze(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
 	}
-	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats, forwards")
+	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats, forwards, event_tasks, outcomes")
 	return err
 }
 

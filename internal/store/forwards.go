@@ -75,7 +75,7 @@ func (d dialect) waiting(condition string) string {
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
 		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-		WHERE target = $1 AND `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, target, endpoint, event, claim, lost, status, attempts, created_at`,
+		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, target, endpoint, event, claim, lost, status, attempts, created_at`,
 		targetID, at.UnixMicro(), limit, at.Add(lease).UnixMicro())
 }
 
@@ -156,7 +156,7 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 // SkipForwards ends some of the deliveries that wait for a target, and reports how many.
 func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, error) {
 	return tx.exec(tx.dialect.waiting("(state = 'pending' OR due_at <= $2)")+`UPDATE forwards SET state = 'skipped', due_at = NULL, finished_at = $2
-		WHERE target = $1 AND `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
+		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
 // RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to, but for what a

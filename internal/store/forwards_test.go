@@ -38,10 +38,6 @@ func TestTheQueueIsReadByItsIndexes(t *testing.T) {
 		if err := db.Analyze(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		type statement struct {
-			text string
-			args []any
-		}
 		var seen []statement
 		record := func(text string, args []any) { seen = append(seen, statement{text, args}) }
 		err = db.View(t.Context(), hookglass.System, func(v *store.View) error {

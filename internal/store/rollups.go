@@ -212,7 +212,8 @@ func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error
 	for i, o := range outcomes {
 		seqs[i] = o.EventSeq
 	}
-	ignored, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.among("seq", "$1")+" AND ignored IS NOT NULL", v.dialect.list(seqs))
+	// Not by IS NOT NULL: there is an index of the ignored events, which would be read from end to end.
+	ignored, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.among("seq", "$1")+" AND coalesce(ignored, '') <> ''", v.dialect.list(seqs))
 	hidden := make(map[int64]bool, len(ignored))
 	for _, seq := range ignored {
 		hidden[seq] = true

@@ -78,16 +78,13 @@ func (in input) values(names []string) string {
 	return "(SELECT " + strings.Join(columns, ", ") + " FROM (VALUES " + row + strings.Repeat(", "+row, len(in.rows)-1) + "))"
 }
 
-// lookup goes with conditions that columns are equal to the first ones of from, which are integers. It is for the
+// lookup goes with the condition that a column is equal to the first one of from, which is an integer. It is for the
 // reason that [dialect.picked] has.
-func (in input) lookup(d dialect, columns ...string) (conditions string) {
+func (in input) lookup(d dialect, column string) (condition string) {
 	if d != postgres {
 		return ""
 	}
-	for i, column := range columns {
-		conditions += fmt.Sprintf(" AND %s = ANY($%d)", column, i+1)
-	}
-	return conditions
+	return " AND " + column + " = ANY($1)"
 }
 
 // insert stores the rows in a table with columns of the same names.
