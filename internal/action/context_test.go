@@ -94,6 +94,7 @@ func TestBodies(t *testing.T) {
 		{"application/json", "", `"text"`, `"text"`},
 		{"application/json", "", `12.0`, `12.0`},
 		{"application/json", "", `{"a":1`, `"{\"a\":1"`},
+		{"application/json", "", `{"cut":"\ud83d","a":1}`, `{"cut":"` + "\ufffd" + `","a":1}`},
 		{"application/json", "", `{"a":1,"a":2}`, `"{\"a\":1,\"a\":2}"`},
 		{"application/problem+json; charset=utf-8", "", `[1]`, `[1]`},
 		{"text/plain", "", `{"a":1}`, `{"a":1}`},

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -50,11 +51,16 @@ type reader struct {
 }
 
 func open(text []byte) (*reader, error) {
-	if len(text) > MaxBytes {
+	if len(text) > MaxBytes || !utf8.Valid(text) {
 		return nil, ErrNotJSON
 	}
-	return &reader{text, jsontext.NewDecoder(bytes.NewReader(text))}, nil
+	return &reader{text, jsontext.NewDecoder(bytes.NewReader(text), halves)}, nil
 }
+
+// halves lets an escape stand for half of a pair (\ud83d), as senders write who cut texts after so many units. It is
+// read as U+FFFD. The option lets pass what is not UTF-8 too, which is no JSON (RFC 8259, section 8.1), so whoever uses
+// it looks for that.
+var halves = jsontext.AllowInvalidUTF8(true)
 
 func (r *reader) token() (jsontext.Token, error) {
 	t, err := r.dec.ReadToken()

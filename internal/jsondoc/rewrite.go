@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -36,14 +37,14 @@ func (l Leaf) Member() string {
 // several values with white space between them, as a file of JSON lines does. It answers ErrNotJSON for what is none,
 // and beyond the bounds.
 func Rewrite(text []byte, b Bounds, change func(Leaf) (string, bool)) ([]byte, error) {
-	if len(text) > b.Bytes {
+	if len(text) > b.Bytes || !utf8.Valid(text) {
 		return nil, ErrNotJSON
 	}
 	whole := text
 	text = Unmarked(text)
 	w := rewriter{
 		text: text, out: slices.Clone(whole[:len(whole)-len(text)]), depth: b.Depth, change: change,
-		dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true)),
+		dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), halves),
 	}
 	for values := 0; ; values++ {
 		if w.dec.PeekKind() == jsontext.KindInvalid {
@@ -120,10 +121,7 @@ func (w *rewriter) leaf(kind Kind, name bool) error {
 	start := end - len(raw)
 	text := string(raw)
 	if kind == String {
-		unquoted, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return err
-		}
+		unquoted, _ := jsontext.AppendUnquote(nil, raw) // it fails for halves alone, which are U+FFFD then
 		text = string(unquoted)
 	}
 	if name {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -50,14 +51,14 @@ func Wide() Bounds { return Bounds{MaxBytes, MaxDepth} }
 
 // Parse reads one JSON value, passing over a byte order mark before it, which some frameworks write (RFC 8259, section
 // 8.1). It answers ErrNotJSON for anything else, for names that repeat in an object, for text that is not UTF-8, and
-// beyond the bounds.
+// beyond the bounds. An escape for half of a pair is U+FFFD.
 func Parse(text []byte, b Bounds) (Value, error) {
 	text = Unmarked(text)
-	if len(text) > b.Bytes || b.Bytes > 1<<30 || b.Depth > 1<<14 {
+	if len(text) > b.Bytes || b.Bytes > 1<<30 || b.Depth > 1<<14 || !utf8.Valid(text) {
 		return Value{}, ErrNotJSON
 	}
 	p := parser{
-		dec: jsontext.NewDecoder(bytes.NewBuffer(text)), text: string(text), depth: b.Depth,
+		dec: jsontext.NewDecoder(bytes.NewBuffer(text), halves), text: string(text), depth: b.Depth,
 		names: make([]string, 0, 32), values: make([]Value, 0, 32),
 	}
 	v, err := p.value()
@@ -118,9 +119,9 @@ func (p *parser) string() (text string, size int32, err error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return p.text[end-len(raw)+1 : end-1], int32(len(raw)), nil
 	}
-	unquoted, err := jsontext.AppendUnquote(nil, raw)
+	unquoted, _ := jsontext.AppendUnquote(nil, raw) // it fails for halves alone, which are U+FFFD then
 	text = string(unquoted)
-	return text, quotedSize(text), err
+	return text, quotedSize(text), nil
 }
 
 func (p *parser) container(object bool) (Value, error) {
