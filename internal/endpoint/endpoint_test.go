@@ -3,6 +3,8 @@ package endpoint_test
 import (
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"hookglass"
@@ -37,6 +39,37 @@ func TestASavedSearchIsReplacedWhereNoneCanBeAdded(t *testing.T) {
 		saved, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 7", "sig:verified")
 		if err != nil || saved.Query != "sig:verified" {
 			t.Errorf("one of the 50 is not replaced: %+v, %v", saved, err)
+		}
+	})
+}
+
+// Who saves at the same time as others is counted with them.
+func TestNoMoreSearchesAreSavedAtOnceThanThereMayBe(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := endpoint.New(db, nil)
+		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Searched"
+		e, err := s.Create(t.Context(), who, endpoint.Draft{Name: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var saved atomic.Int64
+		var savers sync.WaitGroup
+		for i := range 60 {
+			savers.Go(func() {
+				if _, err := s.SaveSearch(t.Context(), who, string(e.ID), fmt.Sprintf("search %d", i), "sig:failed"); err == nil {
+					saved.Add(1)
+				} else if !hookglass.Is(err, hookglass.CodeValidationFailed) {
+					t.Error(err)
+				}
+			})
+		}
+		savers.Wait()
+		if saved.Load() != 50 {
+			t.Errorf("%d were saved", saved.Load())
 		}
 	})
 }

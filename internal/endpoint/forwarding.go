@@ -56,7 +56,7 @@ func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Prin
 		return t, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		e, err := tx.EndpointToChange(ref) // who makes another at the same time counts this one
 		if err != nil {
 			return err
 		}

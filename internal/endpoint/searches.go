@@ -29,7 +29,7 @@ func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, 
 		return saved, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		e, err := tx.EndpointToChange(ref) // who saves another at the same time counts this one
 		if err != nil {
 			return err
 		}
