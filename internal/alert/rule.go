@@ -38,7 +38,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 	}
 	a.ID, a.Enabled = hookglass.NewSortableID(hookglass.PrefixAlert, s.Now()), true
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		e, err := tx.EndpointToChange(ref) // who makes another at the same time counts this one
 		if err != nil {
 			return err
 		}
