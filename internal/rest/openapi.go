@@ -133,15 +133,22 @@ func (op operation) responses(media []string) map[string]*huma.Response {
 	if len(media) > 0 {
 		success := &huma.Response{Description: http.StatusText(http.StatusOK), Content: make(map[string]*huma.MediaType, len(media))}
 		for _, m := range media {
-			kind := huma.TypeString
-			if m == "application/json" {
-				kind = huma.TypeObject
-			}
-			success.Content[m] = &huma.MediaType{Schema: &huma.Schema{Type: kind}}
+			success.Content[m] = &huma.MediaType{Schema: fileSchema(m)}
 		}
 		all["200"] = success
 	}
 	return all
+}
+
+// fileSchema describes an answer of media type m that is a file: text, or bytes that generated clients must not decode.
+func fileSchema(m string) *huma.Schema {
+	switch {
+	case m == "application/json":
+		return &huma.Schema{Type: huma.TypeObject}
+	case slices.Contains([]string{"*/*", "application/octet-stream", "message/rfc822"}, m):
+		return &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	}
+	return &huma.Schema{Type: huma.TypeString}
 }
 
 func refusal(status int) *huma.Response {
@@ -151,7 +158,7 @@ func refusal(status int) *huma.Response {
 func (op operation) security() []map[string][]string {
 	switch {
 	case op.access.public:
-		return nil
+		return []map[string][]string{} // said, for what reads a missing list as one that was forgotten
 	case op.access.scope == "":
 		return []map[string][]string{{scheme: {}}}
 	}

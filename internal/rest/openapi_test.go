@@ -176,6 +176,34 @@ func TestTheDescriptionNamesScopes(t *testing.T) {
 		if fmt.Sprint(op.Security) != fmt.Sprint(want) {
 			t.Errorf("%s: security is %v, want %v", op.OperationID, op.Security, want)
 		}
+		if op.Security == nil {
+			t.Errorf("%s: that no token is needed is not said", op.OperationID)
+		}
+	})
+}
+
+// A file is described as bytes, of every type that it may come as: that of an attachment is its sender's to choose.
+func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	files := map[string][]string{
+		"get-request-body":       {"application/octet-stream", "message/rfc822"},
+		"get-request-raw":        {"application/octet-stream", "message/rfc822"},
+		"get-request-attachment": {"*/*"},
+	}
+	s.describe().each(func(method, path string, op described) {
+		want, file := files[op.OperationID]
+		if !file {
+			return
+		}
+		content, _ := op.Responses["200"]["content"].(map[string]any)
+		if got := slices.Sorted(maps.Keys(content)); !slices.Equal(got, want) {
+			t.Errorf("%s is described as %q, want %q", op.OperationID, got, want)
+		}
+		for media, m := range content {
+			if schema, _ := m.(map[string]any)["schema"].(map[string]any); schema["format"] != "binary" {
+				t.Errorf("%s: %s is described by %v, want bytes", op.OperationID, media, schema)
+			}
+		}
 	})
 }
 

@@ -135,8 +135,8 @@ func (s *service) requests(t *table) {
 	}, []string{"application/octet-stream", "message/rfc822"}, s.getRequestBody)
 	handleRaw(t, operation{
 		id: "get-request-attachment", method: http.MethodGet, path: base + "/{id}/attachments/{index}", tag: tag, summary: "Download an attachment", access: read,
-		text: "Decoded, as a file to be kept. attachment_metadata of the detail form lists what there is, inline images included.",
-	}, []string{"application/octet-stream"}, s.getAttachment)
+		text: "Decoded, as a file to be kept, of the type that its sender gave it. attachment_metadata of the detail form lists what there is, inline images included.",
+	}, []string{"*/*"}, s.getAttachment)
 	handle(t, operation{
 		id: "delete-request", method: http.MethodDelete, path: base + "/{id}", tag: tag, summary: "Delete a captured event", access: remove,
 	}, s.deleteRequest)
