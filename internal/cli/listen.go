@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,11 +180,11 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 		cancel()
 	}
 	sum, err := listener.Run(ctx)
-	show.end(sum)
+	lost := show.end(sum)
 	if err == nil && c.ExitAfter > 0 && sum.Received-sum.Waiting < c.ExitAfter && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return outcome{exitTimeout, fmt.Sprintf("%d of %d events came within %s", sum.Received-sum.Waiting, c.ExitAfter, c.Timeout)}
 	}
-	return err
+	return cmp.Or(err, lost)
 }
 
 // reach returns a client: of the key, of who is signed in, or of nobody.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -173,6 +174,47 @@ func TestListenNeedsNoAccount(t *testing.T) {
 	}
 	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_"+strings.Repeat("0", 26))
 	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_short")
+}
+
+// full takes nothing, as a disk that is full does.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// What could not be printed is not passed over: a pipeline that keeps the lines is told by the exit code.
+func TestOutputThatIsLostIsAFailure(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	local, got := receiver(t)
+	for _, output := range []string{"json", "compact"} {
+		status, code := newFeed(), make(chan int, 1)
+		go func() {
+			code <- cli.Main(t.Context(), []string{"listen", local, "--output", output, "--exit-after", "2"}, strings.NewReader(""), full{}, status)
+		}()
+		hook := status.wait(t, hookPattern)
+		status.wait(t, "connected;")
+		post(t, hook, "status 200")
+		post(t, hook, "status 200")
+		if n := <-code; n != 1 || !strings.Contains(status.String(), "not all events were printed: no space left on device") {
+			t.Errorf("exit code %d of %s, want 1:\n%s", n, output, status)
+		}
+		if told := strings.Count(status.String(), "warning: events can not be printed"); told != 1 || !strings.Contains(status.String(), "2 delivered") {
+			t.Errorf("%d warnings of %s, want one:\n%s", told, output, status)
+		}
+	}
+	if n := len(got()); n != 4 {
+		t.Errorf("the handler got %d events, want 4", n)
+	}
+
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	endpoint := object(t, "", "endpoints", "create", "Orders", "--json")["data"].(map[string]any)
+	send(t, endpoint["webhook_url"].(string), "text/plain", "hello")
+	page := object(t, "", "requests", "list", "-e", endpoint["id"].(string), "--json")["data"].([]any)
+	args := []string{"replay", page[0].(map[string]any)["id"].(string), "-e", endpoint["id"].(string), "--to", "https://1.1.1.1/", "--dry-run"}
+	var status bytes.Buffer
+	if n := cli.Main(t.Context(), args, strings.NewReader(""), full{}, &status); n != 1 || !strings.Contains(status.String(), "no space left") {
+		t.Errorf("a replay that was not printed ends with %d: %s", n, &status)
+	}
 }
 
 func TestListenToEndpointsOfAnAccount(t *testing.T) {

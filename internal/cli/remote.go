@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,11 +61,24 @@ func sameServer(a, b string) bool { return strings.TrimRight(a, "/") == strings.
 // print writes the object as JSON, or what text writes.
 func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) error) error {
 	if !r.JSON {
-		return text(t.Out)
+		out := &minding{to: t.Out}
+		return cmp.Or(text(out), out.err)
 	}
 	e := json.NewEncoder(t.Out)
 	e.SetEscapeHTML(false)
 	return e.Encode(object)
+}
+
+// minding keeps the first error of its writes, so that what prints need not ask after each.
+type minding struct {
+	to  io.Writer
+	err error
+}
+
+func (w *minding) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // table prints rows of cells under a heading.

@@ -21,6 +21,7 @@ import (
 type screen struct {
 	mu       sync.Mutex
 	out, err io.Writer
+	lost     error // why lines did not get to out, since the first that did not
 	mode     string
 	bodies   bool
 	colour   bool
@@ -189,7 +190,16 @@ func (s *screen) event(d listen.Delivered) {
 	if s.bodies {
 		b.WriteString(indent("> ", bodyText(d.Event)) + indent("< ", text(d.Body)))
 	}
-	_, _ = io.WriteString(s.out, b.String()) // who does not read any more is not told
+	_, err := io.WriteString(s.out, b.String())
+	s.wrote(err)
+}
+
+// wrote takes note of a line that could not be written: events are delivered all the same, and in the end it counts.
+func (s *screen) wrote(err error) {
+	if err != nil && s.lost == nil {
+		s.lost = fmt.Errorf("not all events were printed: %w", err)
+		s.status("warning: events can not be printed (" + err.Error() + "); they are delivered all the same")
+	}
 }
 
 func (s *screen) object(d listen.Delivered) {
@@ -215,7 +225,7 @@ func (s *screen) object(d listen.Delivered) {
 	}
 	e := json.NewEncoder(s.out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(l)
+	s.wrote(e.Encode(l))
 }
 
 // ask asks whether to deliver what was missed. It is for a terminal.
@@ -233,8 +243,8 @@ func (s *screen) ask(ctx context.Context, in io.Reader, n int) bool {
 	return ok && (said == "" || strings.EqualFold(said, "y") || strings.EqualFold(said, "yes"))
 }
 
-// end tells what was done in all.
-func (s *screen) end(sum listen.Summary) {
+// end tells what was done in all, and why it was not all printed.
+func (s *screen) end(sum listen.Summary) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
@@ -257,6 +267,7 @@ func (s *screen) end(sum listen.Summary) {
 		s.status(fmt.Sprintf("  answered differently the second time: %d %s", len(c.Differing), strings.Join(c.Differing, " ")))
 		s.status(fmt.Sprintf("  refused the second time:              %d %s", len(c.RefusedAgain), strings.Join(c.RefusedAgain, " ")))
 	}
+	return s.lost
 }
 
 // clear takes the lines at the bottom away.
