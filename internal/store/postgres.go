@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -132,6 +133,10 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		writeArrays(conn.TypeMap())
 		return nil
+	}
+	failed := cfg.ConnConfig.OnPgError
+	cfg.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		return err.Code != readOnlySession && failed(conn, err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

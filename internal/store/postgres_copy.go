@@ -93,7 +93,16 @@ const (
 	noSuchPrepared = "26000" // whoever stands between us and the server gave us another connection
 	lockTimeout    = "55P03"
 	queryCanceled  = "57014" // by the statement timeout too
+
+	// A server or database that was made read-only stays so for the sessions that were opened meanwhile, and a primary
+	// that was replaced may live on as a replica: such a connection is closed, and another asks who can be written now.
+	readOnlySession = "25006"
 )
+
+// stale reports whether the server answered as one does whose connection is of no use any more.
+func stale(failed *pgconn.PgError) bool {
+	return failed != nil && (failed.Code == noSuchPrepared || failed.Code == readOnlySession)
+}
 
 // errTurn says that a group's turn did not come: the group before it, of whichever node, does not end.
 var errTurn = errors.New("store: the turn of a group of captures did not come")
@@ -148,7 +157,7 @@ type captureAnswer struct {
 func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints int) (answer captureAnswer, err error) {
 	conn := c.PgConn()
 	defer func() {
-		if err != nil || answer.failed != nil && answer.failed.Code == noSuchPrepared {
+		if err != nil || stale(answer.failed) {
 			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if err != nil {

@@ -261,6 +261,44 @@ func drain(s *store.Subscription) {
 }
 
 // A database whose locale sorts words as dictionaries do lists names as any other does.
+// Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
+func TestADatabaseThatWasReadOnlyIsWrittenAgain(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	db := storetest.Open(t, store.Config{URL: dsn})
+	e := newEndpoint(t, db)
+	outside, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	do := func(statements string) {
+		t.Helper()
+		if _, err := outside.Exec(statements); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(what string, reached func() bool) {
+		t.Helper()
+		for began := time.Now(); !reached(); time.Sleep(10 * time.Millisecond) {
+			if time.Since(began) > 10*time.Second {
+				t.Fatal(what)
+			}
+		}
+	}
+	capture := func() error { return db.Capture(t.Context(), 0, newEvent(e, "x")) }
+	health := func() error { _, err := db.Health(t.Context()); return err }
+	if err := capture(); err != nil {
+		t.Fatal(err)
+	}
+	do(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	do(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	until("nothing was refused", func() bool {
+		return hookglass.Is(capture(), hookglass.CodeUnavailable) && hookglass.Is(health(), hookglass.CodeUnavailable)
+	})
+	do(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
+	until("nothing is stored any more", func() bool { return capture() == nil && health() == nil })
+}
+
 func TestNamesAreSortedByTheirBytes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
