@@ -75,6 +75,7 @@ type Registration struct {
 	Email       string
 	Password    string // empty: signs in by link alone
 	AccountName string // empty: the email address, or its beginning
+	Join        *int64 // the account that the user becomes a member of; nil: a new one
 }
 
 // Registered is what a registration made.
@@ -84,13 +85,17 @@ type Registered struct {
 	Workspace hookglass.Workspace
 }
 
-// Register creates a user with an account and its default workspace. The account has every right (decisions,
-// section 2: plan business, subscription active, payment method). It answers validation_failed for an address
-// that is none or is taken, and for a password out of bounds.
+// Register creates a user with an account and its default workspace, or one who joins an account and shares all that
+// is there with its other members. A new account has every right (decisions, section 2: plan business, subscription
+// active, payment method). It answers validation_failed for an address that is none or is taken, for a password out of
+// bounds, and for a name of an account that has one; not_found where the account to join is not there.
 func (s *Service) Register(ctx context.Context, r Registration) (Registered, error) {
 	email, err := canonicalEmail(r.Email)
 	if err != nil {
 		return Registered{}, err
+	}
+	if r.Join != nil && r.AccountName != "" {
+		return Registered{}, hookglass.Invalid("account", "is for a new account; the one that is joined has a name")
 	}
 	if r.AccountName == "" {
 		r.AccountName = beginning(email, maxName)
@@ -115,6 +120,9 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 		if err := tx.CreateUser(&made.User, hash); err != nil {
 			return err
 		}
+		if r.Join != nil {
+			return made.join(tx, *r.Join)
+		}
 		if err := tx.CreateAccount(&made.Account, made.User.ID); err != nil {
 			return err
 		}
@@ -122,6 +130,19 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 		return tx.CreateWorkspace(&made.Workspace)
 	})
 	return made, err
+}
+
+// join makes the new user a member of an account that is there; its oldest workspace is where the user begins.
+func (made *Registered) join(tx *store.Tx, account int64) (err error) {
+	if made.Account, err = tx.Account(account); err != nil {
+		return err
+	}
+	workspaces, err := tx.Workspaces(account)
+	if err != nil {
+		return err
+	}
+	made.Workspace = workspaces[0] // every account is made with one, and none can be deleted
+	return tx.AddMember(account, made.User.ID)
 }
 
 // SetPassword replaces a user's password and ends the user's browser sessions.

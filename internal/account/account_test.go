@@ -84,6 +84,43 @@ func TestRegistrationMakesAUserWithAnAccountThatHasEveryRightAndAWorkspace(t *te
 	})
 }
 
+func TestWhoJoinsAnAccountSharesAllOfIt(t *testing.T) {
+	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
+		first := register(t, s, "ada@example.com")
+		joined, err := s.Register(t.Context(), account.Registration{Email: "grace@example.com", Password: password, Join: &first.Account.ID})
+		if err != nil || joined.Account.ID != first.Account.ID || joined.Workspace.ID != first.Workspace.ID || joined.User.ID == first.User.ID {
+			t.Fatalf("%+v, %v", joined, err)
+		}
+		session, err := s.SignIn(t.Context(), "grace@example.com", password, "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who, _, err := s.Resume(t.Context(), session.Secret); err != nil || who.Account != first.Account.ID {
+			t.Errorf("signed in as %+v, %v", who, err)
+		}
+		secret, _ := token(t, s, account.TokenRequest{User: joined.User.ID})
+		if who, err := s.Authenticate(t.Context(), secret); err != nil || who.Account != first.Account.ID || who.User != joined.User.ID {
+			t.Errorf("the token is %+v, %v", who, err)
+		}
+		var members []hookglass.User
+		_ = db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+			members, err = v.Members(first.Account.ID)
+			return err
+		})
+		if len(members) != 2 {
+			t.Errorf("members %+v", members)
+		}
+
+		nowhere := first.Account.ID + 100
+		_, err = s.Register(t.Context(), account.Registration{Email: "eve@example.com", Join: &nowhere})
+		wantCode(t, err, hookglass.CodeNotFound)
+		_, err = s.UserByEmail(t.Context(), "eve@example.com")
+		wantCode(t, err, hookglass.CodeNotFound)
+		_, err = s.Register(t.Context(), account.Registration{Email: "eve@example.com", AccountName: "Engines", Join: &first.Account.ID})
+		wantCode(t, err, hookglass.CodeValidationFailed)
+	})
+}
+
 func TestWhatRegistrationRefuses(t *testing.T) {
 	s := account.New(storetest.SQLite(t), slog.New(slog.DiscardHandler))
 	for name, r := range map[string]account.Registration{

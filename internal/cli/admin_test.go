@@ -87,6 +87,11 @@ func TestAdminBeginsOnNothingAndPrintsTheDescribedObjects(t *testing.T) {
 			t.Errorf("workspace list: %v", all)
 		}
 
+		colleague := object(t, "", s.args("admin", "user", "create", "--email", "grace@example.com", "--join", "1")...)
+		if member(t, colleague, "account", "id") != 1. || member(t, colleague, "workspace", "id") != 1. || member(t, colleague, "user", "id") != 2. {
+			t.Errorf("user create --join: %v", colleague)
+		}
+
 		token := object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--workspace", "2", "--scopes", "read", "--expires-in", "2d", "--name", "ci")...)
 		secret := token["token"].(string)
 		who, err := live.Authenticate(t.Context(), secret)

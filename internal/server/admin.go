@@ -56,7 +56,7 @@ func table(heading string, rows []string) func(io.Writer) error {
 
 // UserCmd is `hookglass admin user`.
 type UserCmd struct {
-	Create   UserCreateCmd   `cmd:"" help:"Create a user with an account and a default workspace."`
+	Create   UserCreateCmd   `cmd:"" help:"Create a user with an account and a default workspace, or in an account that is there."`
 	Password UserPasswordCmd `cmd:"" help:"Set a user's password and sign the user out everywhere."`
 }
 
@@ -65,11 +65,12 @@ type UserCreateCmd struct {
 	Email         string `required:"" placeholder:"ADDRESS" help:"The user's email address."`
 	PasswordStdin bool   `help:"Read the password, a line, from standard input; without one the user can not sign in to the web app."`
 	Account       string `placeholder:"NAME" help:"Name of the account (default: the address)."`
+	Join          *int64 `placeholder:"ID" help:"Make the user a member of this account instead, with all that its members may (\"admin account list\" has the ids)."`
 }
 
 // Run implements the command.
 func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	r := account.Registration{Email: c.Email, AccountName: c.Account}
+	r := account.Registration{Email: c.Email, AccountName: c.Account, Join: c.Join}
 	if c.PasswordStdin {
 		var err error
 		if r.Password, err = readPassword(t.In); err != nil {
@@ -82,6 +83,9 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 			return err
 		}
 		text := "Created user %d (%s), account %d (%s) and workspace %d (%s)."
+		if r.Join != nil {
+			text = "Created user %d (%s), a member of account %d (%s), whose first workspace is %d (%s)."
+		}
 		if r.Password == "" {
 			text += "\nWithout a password the user can not sign in to the web app: \"admin user password --password-stdin\" sets one."
 		}

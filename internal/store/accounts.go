@@ -134,7 +134,12 @@ func (tx *Tx) CreateAccount(c *hookglass.Account, owner int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec("INSERT INTO members (account_id, user_id, role) VALUES ($1, $2, 'owner')", c.ID, owner)
+	return tx.AddMember(c.ID, owner)
+}
+
+// AddMember makes a user a member of an account. All members have the same rights: they are all its owners.
+func (tx *Tx) AddMember(account, user int64) error {
+	_, err := tx.exec("INSERT INTO members (account_id, user_id, role) VALUES ($1, $2, 'owner')", account, user)
 	return err
 }
 
