@@ -109,8 +109,8 @@ var reserved = []struct {
 	},
 	{
 		[]string{"compress"},
-		[]string{"coding", "server", "web"},
-		"a body is decompressed in one place, with one bound; server packs archives, and web what it serves",
+		[]string{"coding", "server", "httpd"},
+		"a body is decompressed in one place, with one bound; server packs archives, and httpd what is served",
 	},
 	{
 		[]string{"net/smtp", "github.com/emersion/go-smtp"},

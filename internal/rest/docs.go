@@ -187,8 +187,9 @@ func (t *table) serveDocs(mux *httpd.Mux) {
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
+	serve := always(httpd.NewDocument("text/html; charset=utf-8", page))
+	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
-		write(w, "text/html; charset=utf-8", page)
+		serve(w, r)
 	})
 }

@@ -308,15 +308,15 @@ func (t *table) publish(mux *httpd.Mux) {
 	if err != nil {
 		panic("the API can not be described: " + err.Error())
 	}
-	mux.HandleFunc("GET "+Base+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) { write(w, "application/json", asJSON) })
-	mux.HandleFunc("GET "+Base+"/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) { write(w, "application/yaml", asYAML) })
+	mux.HandleFunc("GET "+Base+"/openapi.json", always(httpd.NewDocument("application/json", asJSON)))
+	mux.HandleFunc("GET "+Base+"/openapi.yaml", always(httpd.NewDocument("application/yaml", asYAML)))
 	t.serveDocs(mux)
 }
 
-// write answers with a document that changes with the program alone.
-func write(w http.ResponseWriter, media string, document []byte) {
-	w.Header().Set("Content-Type", media)
-	w.Header().Set("Cache-Control", "no-cache")
-	w.Header().Set("Content-Length", strconv.Itoa(len(document)))
-	_, _ = w.Write(document) // nobody is left to tell
+// always serves a document that is asked for anew each time, because the next version has it at the same address.
+func always(d httpd.Document) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		d.ServeHTTP(w, r)
+	}
 }

@@ -2,16 +2,15 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base32"
 	"io/fs"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 
+	"hookglass/internal/httpd"
 	"hookglass/internal/web/account"
 	"hookglass/internal/web/actions"
 	"hookglass/internal/web/activity"
@@ -43,18 +42,15 @@ const stylesheet = "app.css"
 // assets are the files of all pages under names that hold their contents' hash, so that a browser may keep them
 // for ever.
 type assets struct {
-	urls  map[string]string // by the file's own name
-	files map[string]asset  // by the name in the URL
+	urls  map[string]string         // by the file's own name
+	files map[string]httpd.Document // by the name in the URL
 }
-
-// asset is a file, and the same compressed, which is done once.
-type asset struct{ plain, zipped []byte }
 
 // mediaTypes are those of the assets; the machine's own table may say otherwise.
 var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 func newAssets() *assets {
-	a := &assets{urls: make(map[string]string), files: make(map[string]asset)}
+	a := &assets{urls: make(map[string]string), files: make(map[string]httpd.Document)}
 	var style bytes.Buffer
 	for _, folder := range []embed.FS{layout.Files, signin.Files, account.Files, endpoints.Files, settings.Files, inspector.Files, compare.Files, fresh.Files, cases.Files, actions.Files, tunnel.Files, batches.Files, secrets.Files, tags.Files, channels.Files, alerts.Files, metrics.Files, retries.Files, schemas.Files, activity.Files, setup.Files, flows.Files, ledger.Files} {
 		entries, err := folder.ReadDir(".")
@@ -85,27 +81,8 @@ func (a *assets) add(name string, content []byte) {
 	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
 	ext := path.Ext(name)
 	hashed := strings.TrimSuffix(name, ext) + "." + hash + ext
-	a.files[hashed] = asset{content, zipped(content)}
+	a.files[hashed] = httpd.NewDocument(mediaTypes[ext], content)
 	a.urls[name] = "/assets/" + hashed
-}
-
-func zipped(content []byte) []byte {
-	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists
-	_, _ = w.Write(content)                               // to memory: it never fails
-	_ = w.Close()
-	return b.Bytes()
-}
-
-// takesGzip reports whether a browser reads what is compressed so. One that says by how much it prefers it is left with
-// the plain file.
-func takesGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			return true
-		}
-	}
-	return false
 }
 
 // url is the address of an asset; of one that does not exist it is empty, which a test finds.
@@ -113,7 +90,7 @@ func (a *assets) url(name string) string { return a.urls[name] }
 
 // find returns the file of a name, and for how long it may be kept. What another version's page asks for, while nodes
 // are replaced one after another, is answered with the file as it is here, once.
-func (a *assets) find(name string) (file asset, keep string, ok bool) {
+func (a *assets) find(name string) (file httpd.Document, keep string, ok bool) {
 	if file, ok = a.files[name]; ok {
 		return file, "public, max-age=31536000, immutable", true
 	}
@@ -121,7 +98,7 @@ func (a *assets) find(name string) (file asset, keep string, ok bool) {
 	stem := strings.TrimSuffix(name, ext)
 	hash := path.Ext(stem)
 	if len(hash) != len(".")+hashLength {
-		return asset{}, "", false
+		return httpd.Document{}, "", false
 	}
 	file, ok = a.files[path.Base(a.urls[strings.TrimSuffix(stem, hash)+ext])]
 	return file, "no-store", ok
@@ -134,15 +111,6 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", mediaTypes[path.Ext(name)])
-	h.Set("Cache-Control", keep)
-	h.Set("Vary", "Accept-Encoding")
-	content := file.plain
-	if takesGzip(r) {
-		content = file.zipped
-		h.Set("Content-Encoding", "gzip")
-	}
-	h.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content) // nobody is left to tell
+	w.Header().Set("Cache-Control", keep)
+	file.ServeHTTP(w, r)
 }
