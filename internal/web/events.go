@@ -68,7 +68,7 @@ func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err
 func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience time.Duration) (inspector.List, error) {
 	l := inspector.List{
 		Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
-		Writes: v.signedIn(),
+		Writes: v.signedIn(), Mail: e.Kind == hookglass.KindEmail,
 	}
 	before, err := place(l.Cursor)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := inspector.Model{Endpoint: e, Address: a.address(e), Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
+	m := inspector.Model{Endpoint: e, Address: a.address(e), Mailbox: inspector.Mailbox{SMTP: a.SMTP, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}, Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js", "jwt.js", "times.js"); err != nil {
 		return err
 	}

@@ -252,7 +252,10 @@ func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	}
 	a = b.want(303, "POST", "/endpoints", url.Values{"name": {"Orders"}, "kind": {"email"}})
 	orders := a.Header.Get("Location")
-	b.want(200, "GET", orders, nil).holds(t, "<h1>Orders</h1>", "@mail.test", "Send a mail to the address above.")
+	b.want(200, "GET", orders, nil).holds(t, "<h1>Orders</h1>", "@mail.test", "Send a mail to the address above.", "by SMTP at <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
+	if tunnel := b.want(200, "GET", orders+"/tunnel", nil); strings.Contains(tunnel.body, "Who answers the sender") {
+		t.Error("the page of a mailbox leads to a setting that it does not have")
+	}
 
 	b.want(200, "GET", orders+"/settings", nil).holds(t, ">Save</button>", ">Delete</button>", `value="Orders"`)
 	b.want(422, "POST", orders+"/settings", url.Values{"name": {strings.Repeat("n", 201)}}).holds(t, "The name must have 1 to 200 characters.", "<h1>Settings</h1>")

@@ -46,6 +46,7 @@ type Deps struct {
 	Drift     *drift.Service
 	Flows     *flow.Service
 	Addresses api.Addresses
+	SMTP      string // where mail is received by SMTP; empty: nowhere
 	Shares    *share.Service
 	Temporary bool            // visitors may make temporary endpoints
 	Signup    bool            // visitors may create an account

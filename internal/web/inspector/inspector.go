@@ -24,6 +24,7 @@ type Model struct {
 	layout.Frame
 	Endpoint hookglass.Endpoint
 	Address  string // the webhook URL or the email address
+	Mailbox  Mailbox
 	Notice   string // what a form did
 	Searches []hookglass.SavedSearch
 	Tags     []hookglass.Tag // of the workspace
@@ -33,9 +34,27 @@ type Model struct {
 	Gone   string  // why no detail could be opened
 }
 
+// Mailbox is how mail reaches an email endpoint.
+type Mailbox struct {
+	SMTP string // where the server takes it by SMTP; empty: nowhere
+	Post string // where it takes it by HTTP
+}
+
+// plus is an example of an address that is the endpoint's as well.
+func (m Model) plus() string {
+	local, domain, _ := strings.Cut(m.Address, "@")
+	return local + "+test1@" + domain
+}
+
+// postMail is a line that sends the endpoint its first mail.
+func (m Model) postMail() string {
+	return `printf 'From: me@example.com\r\nTo: ` + m.Address + `\r\nSubject: Hello\r\n\r\nYour code is 482913\r\n' | curl --data-binary @- -H 'Content-Type: message/rfc822' '` + m.Mailbox.Post + `'`
+}
+
 // List is the list of requests, or a part of it.
 type List struct {
 	Endpoint hookglass.EndpointID
+	Mail     bool                   // of an email endpoint
 	Events   []*hookglass.Event     // newest first
 	Query    string                 // as typed
 	Fault    string                 // what is wrong with the query
@@ -46,6 +65,14 @@ type List struct {
 	Open     hookglass.EventID      // the one shown in detail
 	Writes   bool                   // who looks may do more than read and delete
 	Now      time.Time
+}
+
+// example is a search, as one may be typed.
+func (l List) example() string {
+	if l.Mail {
+		return "subject:invoice from:alice"
+	}
+	return "provider:stripe sig:failed"
 }
 
 // live reports whether new requests belong into the list as they come.
