@@ -245,6 +245,9 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 	g.err.wait(t, "connected;")
 	post(t, first, "1")
 	g.out.wait(t, `- +- +req_\w+ +POST /`)
+	if r := run(t, "", "listen", local, "-e", regexp.MustCompile(`ep_\w+`).FindString(first), "--timeout", "300ms"); !strings.Contains(r.err, "another session is connected to it") {
+		t.Errorf("beside another session: %+v", r)
+	}
 	g.stop()
 	g.ends(t, 0)
 	if len(got()) != 0 {

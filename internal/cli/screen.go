@@ -75,6 +75,9 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 		fmt.Fprintf(s.err, "     only %s\n", visible(strings.TrimSpace(plan.Provider+" "+strings.Join(plan.Events, ", "))))
 	}
 	fmt.Fprintf(s.err, "  see %s/endpoints/%s\n", strings.TrimRight(site, "/"), e.ID)
+	if e.TunnelActive {
+		fmt.Fprintln(s.err, "  another session is connected to it: both get every event")
+	}
 }
 
 // tell shows a note.
