@@ -43,9 +43,11 @@ func (c *EndpointsListCmd) Run(ctx context.Context, t *server.Terminal, e *Endpo
 
 // EndpointsCreateCmd is `hookglass endpoints create`.
 type EndpointsCreateCmd struct {
-	Name     string `arg:"" help:"A label for people."`
-	Kind     string `enum:"webhook,email" default:"webhook" help:"What it catches: ${enum}."`
-	Provider string `placeholder:"NAME" help:"The intended source, for example stripe."`
+	Name           string `arg:"" help:"A label for people."`
+	Kind           string `enum:"webhook,email" default:"webhook" help:"What it catches: ${enum}."`
+	Provider       string `placeholder:"NAME" help:"The intended source, for example stripe."`
+	CustomID       string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, in its address too."`
+	EmailLocalPart string `placeholder:"NAME" help:"What stands before the @ of an email endpoint (default: at random)."`
 }
 
 // Run implements the command.
@@ -57,6 +59,12 @@ func (c *EndpointsCreateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	wanted := api.NewEndpoint{Name: api.Some(c.Name), Kind: api.Some(c.Kind)}
 	if c.Provider != "" {
 		wanted.Provider = api.Some(c.Provider)
+	}
+	if c.CustomID != "" {
+		wanted.CustomID = api.Some(c.CustomID)
+	}
+	if c.EmailLocalPart != "" {
+		wanted.EmailLocalPart = api.Some(c.EmailLocalPart)
 	}
 	made, err := to.CreateEndpoint(ctx, wanted)
 	if err != nil {

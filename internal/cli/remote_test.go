@@ -107,6 +107,11 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	if mail := object(t, "", "endpoints", "create", "Inbox", "--kind", "email"); !strings.Contains(member(t, mail, "data", "email_address").(string), "@") {
 		t.Errorf("endpoints create: %v", mail)
 	}
+	named := object(t, "", "endpoints", "create", "Support", "--kind", "email", "--email-local-part", "support", "--custom-id", "help-desk")
+	if !strings.HasPrefix(member(t, named, "data", "email_address").(string), "support@") || member(t, named, "data", "custom_id") != "help-desk" {
+		t.Errorf("endpoints create: %v", named)
+	}
+	fails(t, 1, "email_local_part", "endpoints", "create", "Shop", "--email-local-part", "shop")
 
 	send(t, hook+"/a?b=c", "application/json", `{"id":12345678901234567890,"text":"\u001b]0;owned\u0007"}`)
 	send(t, hook+"/b", "text/plain", "\x1b]0;owned\x07 plain \u202e text")
