@@ -64,6 +64,11 @@ func (c *Client) RequestBody(ctx context.Context, endpoint, id string, to io.Wri
 	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "body"), nil, to)
 }
 
+// Attachment writes the bytes of an attachment of a mail, by its index in attachment_metadata.
+func (c *Client) Attachment(ctx context.Context, endpoint, id string, index int, to io.Writer) error {
+	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "attachments", strconv.Itoa(index)), nil, to)
+}
+
 // Export writes the events that a filter selects, oldest first, as ndjson, har or csv.
 func (c *Client) Export(ctx context.Context, endpoint, format string, filter Filter, to io.Writer) error {
 	query := filter.values()

@@ -144,6 +144,14 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 		"--b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nWW91ciBjb2RlIGlzIDQ4MjkxMxtdCmh0dHBzOi8vZXhhbXBsZS5jb20vdmVyaWZ5Cg==\r\n"+
 		"--b\r\nContent-Type: application/pdf; name=invoice.pdf\r\n\r\nx\r\n--b--\r\n")
 	letter := member(t, member(t, object(t, "", "requests", "list", "-e", inbox), "data").([]any)[0], "id").(string)
+	if r := run(t, "", "requests", "get", second, "-e", id, "--body"); r.code != 0 || r.out != "\x1b]0;owned\x07 plain \u202e text" {
+		t.Errorf("requests get --body: %+v", r)
+	}
+	if r := run(t, "", "requests", "get", letter, "-e", inbox, "--attachment", "0"); r.code != 0 || r.out != "x" {
+		t.Errorf("requests get --attachment: %+v", r)
+	}
+	fails(t, 1, "no such attachment", "requests", "get", letter, "-e", inbox, "--attachment", "7")
+	fails(t, 2, "can't be used together", "requests", "get", letter, "-e", inbox, "--attachment", "0", "--body")
 	r = run(t, "", "requests", "get", letter, "-e", inbox)
 	for _, want := range []string{"Subject: Grüße\n", "Your code is 482913", "Codes\n  482913\n", "Links\n  https://example.com/verify\n", "0  invoice.pdf  application/pdf  1 byte\n"} {
 		if !strings.Contains(r.out, want) {

@@ -112,7 +112,9 @@ func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 
 // RequestsGetCmd is `hookglass requests get`.
 type RequestsGetCmd struct {
-	Event string `arg:"" help:"The event's id."`
+	Event      string `arg:"" help:"The event's id."`
+	Body       bool   `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
+	Attachment *int   `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
 }
 
 // Run implements the command.
@@ -120,6 +122,9 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	from, _, err := r.connect()
 	if err != nil {
 		return err
+	}
+	if c.Body || c.Attachment != nil {
+		return c.bytes(ctx, t, from, r.Endpoint)
 	}
 	e, err := from.Request(ctx, r.Endpoint, c.Event)
 	if err != nil {
@@ -129,6 +134,17 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 		_, err := io.WriteString(w, detail(e))
 		return err
 	})
+}
+
+// bytes writes what a sender wrote as it came, which a terminal would take for orders.
+func (c *RequestsGetCmd) bytes(ctx context.Context, t *server.Terminal, from *client.Client, endpoint string) error {
+	if isTerminal(t.Out) {
+		return outcome{exitUsage, "what came is written byte for byte, which is not for a terminal: direct it into a file or a pipe"}
+	}
+	if c.Body {
+		return from.RequestBody(ctx, endpoint, c.Event, t.Out)
+	}
+	return from.Attachment(ctx, endpoint, c.Event, *c.Attachment, t.Out)
 }
 
 // detail is an event as a person reads it: what came, and what was answered.
