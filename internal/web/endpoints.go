@@ -59,13 +59,6 @@ func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int
 	if m.List, err = a.endpointList(r, v); err != nil {
 		return err
 	}
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		m.Workspaces, err = view.Workspaces(v.who.Account)
-		return err
-	})
-	if err != nil {
-		return err
-	}
 	if holder, ok := a.keyHolder(r); ok {
 		m.Temporary = holder.who.Endpoint
 	}
@@ -103,7 +96,10 @@ func (a *app) endpointList(r *http.Request, v visitor) (endpoints.List, error) {
 			from = e.Num
 		}
 		var err error
-		l.Endpoints, err = view.Endpoints(from, maxRail+1)
+		if l.Endpoints, err = view.Endpoints(from, maxRail+1); err != nil {
+			return err
+		}
+		l.Workspaces, err = view.Workspaces(v.who.Account)
 		return err
 	})
 	if err != nil {

@@ -479,6 +479,8 @@ func TestAnEndpointIsCreatedInAWorkspaceOfChoice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.want(200, "GET", "/endpoints", nil).holds(t, "<span>in Staging</span>", "<span>in Default</span>")
+	b.want(200, "GET", "/account/workspaces", nil).holds(t, "admin user create --email ADDRESS --password-stdin --join ")
 	b.want(422, "POST", "/endpoints", url.Values{"name": {"nowhere"}, "kind": {"webhook"}, "workspace": {"999"}}).holds(t, "is no workspace of yours")
 }
 

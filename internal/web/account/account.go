@@ -3,6 +3,7 @@ package account
 
 import (
 	"embed"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,6 +91,11 @@ type WorkspacesModel struct {
 	Workspaces []hookglass.Workspace
 	Members    []hookglass.User
 	Name       string // as typed before
+}
+
+// addMember is the command that gives the account another member.
+func (m WorkspacesModel) addMember() string {
+	return "hookglass admin user create --email ADDRESS --password-stdin --join " + strconv.FormatInt(m.Account.ID, 10)
 }
 
 // PasswordModel is what the page of the password shows.

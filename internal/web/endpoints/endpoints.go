@@ -23,14 +23,27 @@ type List struct {
 	Address   func(hookglass.Endpoint) string  // the webhook URL or the email address
 	Activity  map[hookglass.EndpointID][]int64 // requests by hour of the last day, oldest first
 	Now       time.Time
+
+	Workspaces []hookglass.Workspace // of the account
+}
+
+// workspace is the name of the one that an endpoint is in; empty where there is but one.
+func (l List) workspace(e hookglass.Endpoint) string {
+	if len(l.Workspaces) > 1 {
+		for _, w := range l.Workspaces {
+			if w.ID == e.WorkspaceID {
+				return w.Name
+			}
+		}
+	}
+	return ""
 }
 
 // Model is what the page shows.
 type Model struct {
 	layout.Frame
-	List       List
-	Temporary  hookglass.EndpointID // of this browser, that can be kept; empty: none
-	Workspaces []hookglass.Workspace
+	List      List
+	Temporary hookglass.EndpointID // of this browser, that can be kept; empty: none
 
 	// What was typed before, and what is wrong with it.
 	Name      string
