@@ -98,11 +98,29 @@ func (m *Message) attach(n *node, related bool) {
 	if f.Filename == "" {
 		f.Filename = fallbackName(f.Index, n.media)
 	}
+	m.identify(f)
 	m.Attachments = append(m.Attachments, f)
 	m.files = append(m.files, n)
 	if strings.HasPrefix(n.media, "message/") {
 		m.reports = append(m.reports, n)
 	}
+}
+
+// identify remembers an attachment by its content id, unless one before it has the same: an HTML may refer to millions.
+func (m *Message) identify(f File) {
+	if f.ContentID == "" {
+		return
+	}
+	if m.byID == nil {
+		m.byID, m.byLower = map[string]int{}, map[string]int{}
+	}
+	note := func(ids map[string]int, id string) {
+		if _, taken := ids[id]; !taken {
+			ids[id] = f.Index
+		}
+	}
+	note(m.byID, f.ContentID)
+	note(m.byLower, strings.ToLower(f.ContentID))
 }
 
 // filename is the name that a part gives its content, made safe; empty when it gives none.

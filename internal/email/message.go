@@ -57,7 +57,9 @@ type Message struct {
 	media   string // of the message itself
 	params  map[string]string
 	files   []*node
-	reports []*node // parts of type message/*, which tell of deliveries
+	byID    map[string]int // the first attachment of a content id as it is written
+	byLower map[string]int // and in small letters
+	reports []*node        // parts of type message/*, which tell of deliveries
 }
 
 // File is what is known of an attachment without reading it.
@@ -170,17 +172,13 @@ func (m *Message) InlineByCID(cid string) (File, bool) {
 	if cid = trimID(cid); cid == "" {
 		return File{}, false
 	}
-	for _, f := range m.Attachments {
-		if f.ContentID == cid {
-			return f, true
+	i, ok := m.byID[cid]
+	if !ok {
+		if i, ok = m.byLower[strings.ToLower(cid)]; !ok {
+			return File{}, false
 		}
 	}
-	for _, f := range m.Attachments {
-		if strings.EqualFold(f.ContentID, cid) {
-			return f, true
-		}
-	}
-	return File{}, false
+	return m.Attachments[i], true
 }
 
 // text is the decoded text of a leaf.

@@ -42,7 +42,7 @@ func newMail(e *hookglass.Event) *Mail {
 
 var cidPattern = regexp.MustCompile(`(?i)cid:[^"'\s)>]+`)
 
-// maxInline bounds the bytes of the images that are put into a mail's HTML.
+// maxInline bounds what the images take that are put into a mail's HTML, as they are written there.
 const maxInline = 8 << 20
 
 // MailHTML is the HTML of a raw mail with the images that it carries itself put into it, to be shown in a sandbox
@@ -50,20 +50,37 @@ const maxInline = 8 << 20
 // elsewhere.
 func MailHTML(raw []byte, remote bool) string {
 	m := email.Parse(raw)
-	room := maxInline
-	image := func(ref string) string {
-		file, ok := m.InlineByCID(ref)
-		if !ok || !strings.HasPrefix(file.ContentType, "image/") || file.Size > int64(room) {
-			return ref
-		}
-		content, err := m.Content(file.Index)
+	in := images{message: m, room: maxInline, written: map[int]string{}}
+	return tamed(m.HTML, remote, func(address string) string { return cidPattern.ReplaceAllStringFunc(address, in.image) })
+}
+
+// images puts the images of a mail into its HTML. Each is read once, however often it is referred to.
+type images struct {
+	message *email.Message
+	room    int
+	written map[int]string // by the index of the file
+}
+
+// image is the address of the image that is referred to, with all of it, or the reference where there is none to show.
+func (in *images) image(ref string) string {
+	file, ok := in.message.InlineByCID(ref)
+	if !ok || !strings.HasPrefix(file.ContentType, "image/") || file.Size == 0 || file.Size > int64(in.room) {
+		return ref
+	}
+	address, known := in.written[file.Index]
+	if !known {
+		content, err := in.message.Content(file.Index)
 		if err != nil {
 			return ref
 		}
-		room -= len(content)
-		return "data:" + file.ContentType + ";base64," + base64.StdEncoding.EncodeToString(content)
+		address = "data:" + file.ContentType + ";base64," + base64.StdEncoding.EncodeToString(content)
+		in.written[file.Index] = address
 	}
-	return tamed(m.HTML, remote, func(address string) string { return cidPattern.ReplaceAllStringFunc(address, image) })
+	if len(address) > in.room {
+		return ref
+	}
+	in.room -= len(address)
+	return address
 }
 
 // away are the attributes by which a page loads something without being asked.

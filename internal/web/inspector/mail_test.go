@@ -3,6 +3,7 @@ package inspector_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/web/inspector"
 )
@@ -67,6 +68,28 @@ func TestImagesOfAMailAreShown(t *testing.T) {
 			if got := inspector.MailHTML(raw, remote); got != want {
 				t.Errorf("%s\nis shown as\n%s, want\n%s", html, got, want)
 			}
+		}
+	}
+}
+
+// A reference costs what is written for it, however long the image is in the message, and all that is written is
+// bounded: senders choose how often they refer to what.
+func TestImagesOfAMailAreReadOnce(t *testing.T) {
+	const refs = 20_000
+	for name, image := range map[string]string{"nothing": "", "one pixel": "aGk="} {
+		raw := []byte("Content-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n<p style=\"" + strings.Repeat("cid:x ", refs) + "\">hi</p>" +
+			"\r\n--b\r\nContent-Type: image/" + strings.Repeat("p", 120) + "\r\nContent-ID: <x>\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
+			image + strings.Repeat("\r\n", 500_000) + "\r\n--b--\r\n")
+		began := time.Now()
+		got := inspector.MailHTML(raw, false)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s, referred to %d times, took %v", name, refs, took)
+		}
+		if most := 8<<20 + len(raw); len(got) > most {
+			t.Errorf("%s became %d bytes", name, len(got))
+		}
+		if name == "nothing" && strings.Contains(got, "data:") {
+			t.Errorf("an image without bytes is shown: %.100s", got)
 		}
 	}
 }
