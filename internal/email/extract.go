@@ -140,6 +140,7 @@ func textLinks(text string) (links []string) {
 // trimLink drops what ends a sentence, a closing bracket that the link does not open, and a mark of emphasis: one that
 // tokens end with only where it stands before the link as well, or behind another mark.
 func trimLink(l string, before byte) string {
+	round, square := unopened(l, "(", ")"), unopened(l, "[", "]")
 	for l != "" {
 		last := l[len(l)-1]
 		switch last {
@@ -148,17 +149,27 @@ func trimLink(l string, before byte) string {
 			if before != last && !strings.HasSuffix(l[:len(l)-1], "*") {
 				return l
 			}
-		case ')', ']':
-			open := map[byte]string{')': "(", ']': "["}[last]
-			if strings.Count(l, open) >= strings.Count(l, string(last)) {
+		case ')':
+			if round <= 0 {
 				return l
 			}
+			round--
+		case ']':
+			if square <= 0 {
+				return l
+			}
+			square--
 		default:
 			return l
 		}
 		l = l[:len(l)-1]
 	}
 	return l
+}
+
+// unopened is how many more brackets are closed than opened in a text.
+func unopened(text, opening, closing string) int {
+	return strings.Count(text, closing) - strings.Count(text, opening)
 }
 
 // link returns a web address as it can be opened.

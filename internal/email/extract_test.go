@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/email"
 )
@@ -156,6 +157,17 @@ func TestLinks(t *testing.T) {
 		e := email.Extract(&email.Message{Text: c.text, HTML: c.html})
 		if !slices.Equal(e.Links, c.want) {
 			t.Errorf("%q %q: links %q, want %q", c.text, c.html, e.Links, c.want)
+		}
+	}
+}
+
+// A link that is nothing but what ends one is no more to read than any other.
+func TestLinksOfBracketsAreCheap(t *testing.T) {
+	for _, closing := range []string{")", "]", ").", "])", "'*)"} {
+		start := time.Now()
+		email.Extract(email.Parse([]byte("Content-Type: text/plain\r\n\r\nhttp://example.com/([" + strings.Repeat(closing, 500_000))))
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("a link with %q behind it, half a million times, takes %s", closing, took)
 		}
 	}
 }

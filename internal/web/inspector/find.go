@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/web/show"
 )
 
 // Found is a place in a JSON body.
 type Found struct {
-	Pointer string // RFC 6901
+	Pointer string // RFC 6901, see jsondoc.ShownPointer
 	Text    string // the value, shortened; of an object or array: its mark
 }
 
@@ -44,17 +45,16 @@ type place struct {
 	index int // -1: name
 }
 
+// pointer is where the value stands, cut where senders wrote longer names than anybody reads: each of many places may
+// stand behind one.
 func (f *finder) pointer() string {
-	var b strings.Builder
-	for _, p := range f.path {
-		b.WriteByte('/')
-		if p.index >= 0 {
-			b.WriteString(strconv.Itoa(p.index))
-		} else {
-			b.WriteString(strings.ReplaceAll(strings.ReplaceAll(p.name, "~", "~0"), "/", "~1"))
+	path := make([]string, len(f.path))
+	for i, p := range f.path {
+		if path[i] = p.name; p.index >= 0 {
+			path[i] = strconv.Itoa(p.index)
 		}
 	}
-	return b.String()
+	return jsondoc.ShownPointer(path)
 }
 
 func (f *finder) has(s string) bool { return strings.Contains(strings.ToLower(s), f.text) }

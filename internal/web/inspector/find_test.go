@@ -27,6 +27,19 @@ func TestFindReadsNamesAndValuesOfTheWholeBody(t *testing.T) {
 	}
 }
 
+// Each place is told in a few words, however long the names are that it stands behind.
+func TestPlacesBehindLongNamesAreShort(t *testing.T) {
+	body := `{"` + strings.Repeat("a", 1<<20) + `":[` + strings.Repeat(`"needle",`, 99) + `"needle"]}`
+	found, _ := inspector.Find([]byte(body), "", "needle")
+	size := 0
+	for _, f := range found {
+		size += len(f.Pointer)
+	}
+	if len(found) != 100 || size > 200<<10 || !strings.HasPrefix(found[0].Pointer, "/aaaa") || !strings.HasSuffix(found[0].Pointer, "…") {
+		t.Errorf("%d places are told in %d bytes, the first %.20s", len(found), size, found[0].Pointer)
+	}
+}
+
 func FuzzFind(f *testing.F) {
 	f.Add([]byte(`{"a":[1,"x",null]}`), "x")
 	f.Fuzz(func(_ *testing.T, body []byte, text string) { inspector.Find(body, "", text) })
