@@ -12,7 +12,7 @@ import (
 
 // Result is what became of one expected value.
 type Result struct {
-	Path     string // RFC 6901 pointer into both texts
+	Path     string // into both texts, see ShownPointer
 	Expected []byte // JSON
 	Actual   []byte // JSON; nil: there is no such value
 	Matched  bool
@@ -43,7 +43,7 @@ func Subset(expected, actual []byte) (matched bool, results []Result, err error)
 		return false, nil, err
 	}
 	m := &matcher{reader: r, matched: true}
-	if err := m.match(want, ""); err != nil {
+	if err := m.match(want); err != nil {
 		return false, nil, err
 	}
 	return m.matched, m.results, nil
@@ -63,6 +63,7 @@ func parse(text []byte) (node, error) {
 
 type matcher struct {
 	*reader
+	path    []string // to the value that is read
 	matched bool
 	results []Result
 }
@@ -77,18 +78,27 @@ func (m *matcher) add(r Result) {
 		}
 	}
 	if len(m.results) < maxResults {
+		r.Path = ShownPointer(m.path)
 		m.results = append(m.results, r)
 	}
 }
 
+// below matches the value at the next step of the path.
+func (m *matcher) below(step string, want node) error {
+	m.path = append(m.path, step)
+	err := m.match(want)
+	m.path = m.path[:len(m.path)-1]
+	return err
+}
+
 // match reads the next actual value and compares it.
-func (m *matcher) match(want node, path string) error {
+func (m *matcher) match(want node) error {
 	kind := m.dec.PeekKind()
 	if kind == want.kind && len(want.children) > 0 {
 		if kind == jsontext.KindBeginObject {
-			return m.object(want, path)
+			return m.object(want)
 		}
-		return m.array(want, path)
+		return m.array(want)
 	}
 	start := m.start()
 	var text string
@@ -106,24 +116,24 @@ func (m *matcher) match(want node, path string) error {
 		} else {
 			matched = text == want.text
 		}
-		m.add(Result{path, shown(want.raw), shown(m.text[start:m.dec.InputOffset()]), matched})
+		m.add(Result{Expected: shown(want.raw), Actual: shown(m.text[start:m.dec.InputOffset()]), Matched: matched})
 		return nil
 	case kind == jsontext.KindBeginArray: // an empty one is expected
 		if err := m.skip(); err != nil {
 			return err
 		}
 		got := m.text[start:m.dec.InputOffset()]
-		m.add(Result{path, want.raw, shown(got), len(bytes.TrimSpace(got[1:len(got)-1])) == 0})
+		m.add(Result{Expected: want.raw, Actual: shown(got), Matched: len(bytes.TrimSpace(got[1:len(got)-1])) == 0})
 		return nil
 	}
 	if err := m.skip(); err != nil {
 		return err
 	}
-	m.add(Result{path, shown(want.raw), shown(m.text[start:m.dec.InputOffset()]), matched})
+	m.add(Result{Expected: shown(want.raw), Actual: shown(m.text[start:m.dec.InputOffset()]), Matched: matched})
 	return nil
 }
 
-func (m *matcher) object(want node, path string) error {
+func (m *matcher) object(want node) error {
 	if _, err := m.token(); err != nil {
 		return err
 	}
@@ -145,20 +155,22 @@ func (m *matcher) object(want node, path string) error {
 			continue
 		}
 		delete(index, text)
-		if err := m.match(want.children[i], path+"/"+escape(text)); err != nil {
+		if err := m.below(text, want.children[i]); err != nil {
 			return err
 		}
 	}
 	for i, name := range want.names {
 		if _, missing := index[name]; missing {
-			m.add(Result{Path: path + "/" + escape(name), Expected: shown(want.children[i].raw)})
+			m.path = append(m.path, name)
+			m.add(Result{Expected: shown(want.children[i].raw)})
+			m.path = m.path[:len(m.path)-1]
 		}
 	}
 	_, err := m.token()
 	return err
 }
 
-func (m *matcher) array(want node, path string) error {
+func (m *matcher) array(want node) error {
 	if _, err := m.token(); err != nil {
 		return err
 	}
@@ -170,12 +182,12 @@ func (m *matcher) array(want node, path string) error {
 			}
 			continue
 		}
-		if err := m.match(want.children[n], path+"/"+strconv.Itoa(n)); err != nil {
+		if err := m.below(strconv.Itoa(n), want.children[n]); err != nil {
 			return err
 		}
 	}
 	if n != len(want.children) {
-		m.add(Result{Path: path, Expected: elements(len(want.children)), Actual: elements(n)})
+		m.add(Result{Expected: elements(len(want.children)), Actual: elements(n)})
 	}
 	_, err := m.token()
 	return err

@@ -2,8 +2,10 @@ package jsondoc_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/jsondoc"
 )
@@ -94,6 +96,36 @@ func TestBounds(t *testing.T) {
 	if len(results) != 1 || string(results[0].Actual) != `"string of 602 bytes"` {
 		t.Errorf("%s", results[0].Actual)
 	}
+}
+
+// A value behind a long name costs no more than one behind a short name: neither time nor what is told of it.
+func TestSubsetBehindLongNames(t *testing.T) {
+	name := `{"` + strings.Repeat("a", 512<<10) + `":`
+	for kind, texts := range map[string][2]string{
+		"elements":      {name + "[" + strings.Repeat("1,", 100_000) + "1]}", name + "[" + strings.Repeat("2,", 100_000) + "1]}"},
+		"missing names": {name + "{" + manyNames(30_000) + "}}", name + "{}}"},
+	} {
+		began := time.Now()
+		_, results, err := jsondoc.Subset([]byte(texts[0]), []byte(texts[1]))
+		if took := time.Since(began); err != nil || took > 3*time.Second {
+			t.Errorf("%s: %v after %v", kind, err, took)
+		}
+		size := 0
+		for _, r := range results {
+			size += len(r.Path)
+		}
+		if len(results) == 0 || size > 200<<10 {
+			t.Errorf("%s: %d results tell their places in %d bytes", kind, len(results), size)
+		}
+	}
+}
+
+func manyNames(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"n%d":1`, i)
+	}
+	return strings.Join(names, ",")
 }
 
 func FuzzSubset(f *testing.F) {
