@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +62,16 @@ func TestTheSessionBelowAPathIsForThatPath(t *testing.T) {
 		if err != nil || c.Path != "/some/path" {
 			t.Errorf("cookie %s: %v", line, err)
 		}
+	}
+}
+
+func TestACommandLineIsSentItsTokenFromBelowAPath(t *testing.T) {
+	s := below(t, "/some/path")
+	b := s.visitor()
+	b.want(http.StatusSeeOther, "GET", s.link(), nil)
+	form := url.Values{"callback_port": {"4711"}, "state": {"abc"}}
+	to := b.want(http.StatusSeeOther, "POST", s.url+"/auth/cli", form).Header.Get("Location")
+	if !strings.HasPrefix(to, "http://127.0.0.1:4711/callback?state=abc&token=hg_") {
+		t.Errorf("approved, and sent to %s", to)
 	}
 }

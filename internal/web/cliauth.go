@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -52,9 +51,8 @@ func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
+	if err := readForm(w, r); err != nil {
+		return err
 	}
 	port, state, err := cliRequest(r.PostForm)
 	if err != nil {
@@ -71,7 +69,8 @@ func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	redirect(w, r, fmt.Sprintf("http://127.0.0.1:%s/callback?%s", port, url.Values{"token": {token}, "state": {state}}.Encode()))
+	waits := url.URL{Scheme: "http", Host: "127.0.0.1:" + port, Path: "/callback", RawQuery: url.Values{"token": {token}, "state": {state}}.Encode()}
+	http.Redirect(w, r, waits.String(), http.StatusSeeOther) // redirect leads below the path of the app
 	return nil
 }
 
