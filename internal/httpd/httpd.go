@@ -72,13 +72,15 @@ func (r *Request) Caller() string {
 }
 
 // Wrap gives each request an id and its caller's address, sets the headers that keep a browser from doing
-// harm with an answer, answers a panic with 500, and notes the request in the log at level debug: by its route,
-// never by its path, query or headers, which hold ids that are capabilities, tickets and tokens.
+// harm with an answer, gives the reader of an answer time for each piece of it, answers a panic with 500, and notes the
+// request in the log at level debug: by its route, never by its path, query or headers, which hold ids that are
+// capabilities, tickets and tokens.
 func (s *Stack) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		known := s.meet(r)
-		out := &response{ResponseWriter: w}
+		out := &response{ResponseWriter: w, control: http.NewResponseController(w)}
+		out.allow(time.Time{}) // what an answer before set, on the same connection
 		guard(out.Header(), known)
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
 		defer func() {
@@ -125,11 +127,21 @@ func guard(h http.Header, r *Request) {
 	}
 }
 
-// response notes what was answered. What else the connection can do, http.ResponseController finds by Unwrap.
+const (
+	// readerTime is how long a reader may take to take a piece of an answer before it is given up.
+	readerTime = 20 * time.Second
+	// pieceBytes is the length of a piece: at 64 kbit/s it takes 8 s.
+	pieceBytes = 64 << 10
+)
+
+// response notes what was answered. It gives the reader time for each piece, however much is written at once: a slow one
+// gets all of a long answer, and one that takes nothing does not keep it in memory. What else the connection can do,
+// http.ResponseController finds by Unwrap.
 type response struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
+	control *http.ResponseController
+	status  int
+	bytes   int64
 }
 
 func (w *response) WriteHeader(status int) {
@@ -139,16 +151,26 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *response) Write(p []byte) (int, error) {
+func (w *response) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
+	for {
+		w.allow(time.Now().Add(readerTime))
+		n, err := w.ResponseWriter.Write(p[written:min(len(p), written+pieceBytes)])
+		w.bytes += int64(n)
+		if written += n; err != nil || written == len(p) {
+			return written, err
+		}
+	}
+}
+
+// allow sets when what is written must be taken.
+func (w *response) allow(until time.Time) {
+	_ = w.control.SetWriteDeadline(until) // what is no connection has none, and one that is gone says so when it is written to
 }
 
 // Flush is for libraries that look for http.Flusher alone.
-func (w *response) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *response) Flush() { _ = w.control.Flush() }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -2,12 +2,15 @@ package httpd_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/httpd"
@@ -130,4 +133,52 @@ func TestAMuxNeverRedirects(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d", target, w.Code, w.Header(), want)
 		}
 	}
+}
+
+// A slow reader gets all of a long answer, and one that takes nothing does not keep it for ever.
+func TestALongAnswerGivesItsReaderTimeForEachPiece(t *testing.T) {
+	w := &timed{ResponseRecorder: httptest.NewRecorder()}
+	httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n, err := w.Write(make([]byte, 1_000_000)); n != 1_000_000 || err != nil {
+			t.Errorf("%d bytes were written, %v", n, err)
+		}
+	})).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if w.Body.Len() != 1_000_000 || w.untimed > 0 || w.largest > 64<<10 {
+		t.Errorf("%d bytes, %d pieces without a time of their own, %d bytes in one", w.Body.Len(), w.untimed, w.largest)
+	}
+}
+
+func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
+	w := &timed{ResponseRecorder: httptest.NewRecorder(), full: true}
+	var err error
+	httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err = w.Write(make([]byte, 1_000_000))
+	})).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if !errors.Is(err, os.ErrDeadlineExceeded) || w.pieces != 1 {
+		t.Errorf("after %d pieces: %v", w.pieces, err)
+	}
+}
+
+// timed notes what is written without a deadline since what was written before.
+type timed struct {
+	*httptest.ResponseRecorder
+	full, set                bool
+	pieces, untimed, largest int
+}
+
+func (w *timed) SetWriteDeadline(at time.Time) error {
+	w.set = !at.IsZero()
+	return nil
+}
+
+func (w *timed) Write(p []byte) (int, error) {
+	if !w.set {
+		w.untimed++
+	}
+	w.pieces++
+	if w.full {
+		return 0, os.ErrDeadlineExceeded
+	}
+	w.set, w.largest = false, max(w.largest, len(p))
+	return w.ResponseRecorder.Write(p)
 }

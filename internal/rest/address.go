@@ -2,13 +2,11 @@ package rest
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -31,12 +29,6 @@ type (
 func (a *address) Context() context.Context { return a.ctx }
 
 func (a *address) Unwrap() huma.Context { return a.inner }
-
-// BodyWriter is where the framework writes an answer, which may have all of a large body in it.
-func (a *address) BodyWriter() io.Writer {
-	_, w := humago.Unwrap(a.inner)
-	return patiently(w)
-}
 
 func (a *address) SetStatus(status int) {
 	if a.missing {

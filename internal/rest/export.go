@@ -33,7 +33,7 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(patiently(w), exportBuffer)
+	out := bufio.NewWriterSize(w, exportBuffer)
 	file, err := capture.NewExport(in.Format, out, func(e *hookglass.Event) any { return capture.Detail(e) })
 	if err != nil {
 		return err
@@ -66,26 +66,4 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 		panic(http.ErrAbortHandler)
 	}
 	return nil
-}
-
-// patient gives the reader of a long answer time for each piece of it, however much is written at once. So a slow one
-// gets all of it, and one that takes nothing does not keep it in memory.
-type patient struct {
-	http.ResponseWriter
-	rc *http.ResponseController
-}
-
-func patiently(w http.ResponseWriter) *patient { return &patient{w, http.NewResponseController(w)} }
-
-func (p *patient) Write(b []byte) (written int, err error) {
-	for {
-		if err := extend(p.rc); err != nil {
-			return written, err
-		}
-		piece := b[written:min(len(b), written+exportBuffer)]
-		n, err := p.ResponseWriter.Write(piece)
-		if written += n; err != nil || written == len(b) {
-			return written, err
-		}
-	}
 }

@@ -44,7 +44,7 @@ func (s *service) createShareBundle(in *InEndpoint, body *api.CreateShareBundle,
 		return err
 	}
 	download(w, "application/json", bundleFile)
-	if err := b.File(b.At).Write(patiently(w)); err != nil {
+	if err := b.File(b.At).Write(w); err != nil {
 		panic(http.ErrAbortHandler) // a file that breaks off does not look whole
 	}
 	return nil

@@ -22,8 +22,7 @@ type eventStream struct {
 }
 
 const (
-	streamBatch  = 100              // events read at a time
-	writeTimeout = 20 * time.Second // for a reader to take what is sent, before it is given up
+	streamBatch = 100 // events read at a time
 	// clockSlack is how far the clocks of nodes and the order of capture may disagree.
 	clockSlack = 10 * time.Second
 )
@@ -241,17 +240,11 @@ func (s *sse) event(id string, data any) error {
 		return err
 	}
 	s.unfed = true
-	if err := extend(s.rc); err != nil {
-		return err
-	}
 	_, err = fmt.Fprintf(s.w, "id: %s\nevent: request\ndata: %s\n\n", id, text)
 	return err
 }
 
 func (s *sse) send(text string) error {
-	if err := extend(s.rc); err != nil {
-		return err
-	}
 	s.unfed = true
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
@@ -265,13 +258,4 @@ func (s *sse) flush() error {
 	}
 	s.unfed, s.fed = false, time.Now()
 	return s.rc.Flush()
-}
-
-// extend gives a reader writeTimeout from now.
-func extend(rc *http.ResponseController) error {
-	err := rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if errors.Is(err, http.ErrNotSupported) {
-		return nil // not on a connection
-	}
-	return err
 }

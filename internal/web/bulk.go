@@ -156,11 +156,7 @@ func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.En
 		return err
 	}
 	download(w, file.MediaType(), string(e.ID)+"."+format)
-	control := http.NewResponseController(w)
-	err = each(func(event *hookglass.Event) error {
-		_ = control.SetWriteDeadline(time.Now().Add(writeLimit)) // not every writer has deadlines, as in tests
-		return file.Add(event)
-	})
+	err = each(file.Add)
 	if err == nil {
 		err = file.Close()
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,10 +16,13 @@ import (
 )
 
 const (
-	beat       = 15 * time.Second // so that a browser and proxies know that the stream lives; it looks for missed events too
-	writeLimit = 10 * time.Second // for a browser that does not read
-	batch      = 100              // events that are read at once
+	beat  = 15 * time.Second // so that a browser and proxies know that the stream lives; it looks for missed events too
+	batch = 100              // events that are read at once
+	look  = 3 * time.Second  // between looks, on the way through what is stored, whether the browser may still see it
 )
+
+// errStreamEnds ends a stream that is on its way through what is stored.
+var errStreamEnds = errors.New("web: the stream ends")
 
 // stream sends the rows of new requests as they are captured (Server-Sent Events). It goes on after the
 // Last-Event-ID of a connection before, or after the place that the page was rendered at, so that none is missed.
@@ -48,7 +52,6 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	s.endpoint, s.who = e, v.who
-	defer func() { _ = s.out.SetWriteDeadline(time.Time{}) }() // the connection may serve more
 	s.run(r.Context())
 	return nil
 }
@@ -61,16 +64,18 @@ type stream struct {
 	endpoint hookglass.Endpoint
 	who      hookglass.Principal
 	filter   query.Query
-	at       int64 // events up to here were sent
-	failed   error // of a write; the browser is gone
+	access   *store.Subscription
+	looked   time.Time // when it was last found that the browser may see the endpoint
+	at       int64     // events up to here were sent
+	failed   error     // of a write; the browser is gone
 }
 
 // run ends when the browser goes, the session or endpoint ends, or the server stops.
 func (s *stream) run(ctx context.Context) {
 	news := s.DB.Listen(store.TopicEvents(s.endpoint.Num))
 	defer news.Close()
-	access := s.DB.Listen(store.TopicTokens)
-	defer access.Close()
+	s.access, s.looked = s.DB.Listen(store.TopicTokens), time.Now()
+	defer s.access.Close()
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	_, s.failed = io.WriteString(s.w, "retry: 1000\n") // milliseconds before a browser connects again
@@ -89,7 +94,7 @@ func (s *stream) run(ctx context.Context) {
 			if !s.allowed() {
 				return
 			}
-		case <-access.C:
+		case <-s.access.C:
 			if !s.allowed() {
 				return
 			}
@@ -108,7 +113,21 @@ func (s *stream) allowed() bool {
 		s.event("end", "", nil)
 		return false
 	}
+	s.looked = time.Now()
 	return true
+}
+
+// onTheWay reports whether the stream goes on. A long way through what is stored is no reason to go on for who may not
+// see it any more, nor for a server that stops.
+func (s *stream) onTheWay() bool {
+	select {
+	case <-s.Draining:
+		return false
+	case <-s.access.C:
+		return s.allowed()
+	default:
+	}
+	return time.Since(s.looked) < look || s.allowed()
 }
 
 // catchUp sends what was captured since.
@@ -134,11 +153,17 @@ func (s *stream) catchUp(ctx context.Context) error {
 		}
 		l := inspector.List{Endpoint: s.endpoint.ID, Place: cursor, Query: s.r.FormValue("q"), Now: time.Now()}
 		for _, e := range wanted {
+			if !s.onTheWay() {
+				return errStreamEnds
+			}
 			var row bytes.Buffer
 			if err := inspector.Row(l, e).Render(ctx, &row); err != nil {
 				return err
 			}
 			s.event("row", cursor(e.Seq), baseOf(ctx).page(row.Bytes()))
+		}
+		if !s.onTheWay() {
+			return errStreamEnds
 		}
 		s.at = events[len(events)-1].Seq
 		s.event("count", cursor(s.at), fmt.Append(nil, total))
@@ -186,7 +211,6 @@ func (s *stream) event(name, id string, data []byte) {
 		b.WriteString("data:\n")
 	}
 	b.WriteByte('\n')
-	_ = s.out.SetWriteDeadline(time.Now().Add(writeLimit)) // not every writer has deadlines, as in tests
 	if _, err := s.w.Write(b.Bytes()); err != nil {
 		s.failed = err
 		return

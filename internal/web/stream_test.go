@@ -2,9 +2,11 @@ package web_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/store"
 )
 
 // message is one event of a stream.
@@ -214,4 +217,54 @@ func TestAStreamOfOthersSaysNothing(t *testing.T) {
 		t.Errorf("it said %+v", m)
 	}
 	l.ends()
+}
+
+// What waits for the browser may be much, and it may read slowly.
+func TestAStreamOnItsWayThroughWhatIsStoredEnds(t *testing.T) {
+	for name, end := range map[string]func(*site, string){
+		"with the session": func(s *site, secret string) {
+			heard := s.db.Listen(store.TopicTokens)
+			defer heard.Close()
+			if err := s.accounts.SignOut(s.t.Context(), secret); err != nil {
+				s.t.Error(err)
+			}
+			<-heard.C
+		},
+		"with the server": func(s *site, _ string) { close(s.drain) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			b := s.signedIn()
+			for range 50 {
+				s.hook(sent{})
+			}
+			at, err := url.Parse(s.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", s.page("/stream"), nil)
+			r.AddCookie(b.http.Jar.Cookies(at)[0])
+			w := &slow{ResponseRecorder: httptest.NewRecorder(), atFirst: func() { end(s, b.http.Jar.Cookies(at)[0].Value) }}
+			s.server.Config.Handler.ServeHTTP(w, r)
+			if w.rows == 0 || w.rows > 10 {
+				t.Errorf("%d of 50 rows were sent", w.rows)
+			}
+		})
+	}
+}
+
+// slow is a browser to which something happens at the first row.
+type slow struct {
+	*httptest.ResponseRecorder
+	atFirst func()
+	rows    int
+}
+
+func (w *slow) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("event: row")) {
+		if w.rows++; w.rows == 1 {
+			w.atFirst()
+		}
+	}
+	return w.ResponseRecorder.Write(p)
 }
