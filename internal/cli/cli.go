@@ -75,7 +75,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		}
 	}()
 	forgetEmpty()
-	terminal := &server.Terminal{In: stdin, Out: stdout, Err: stderr}
+	terminal := &server.Terminal{In: &input{ctx, stdin}, Out: stdout, Err: stderr}
 	parser, err := kong.New(new(grammar),
 		kong.Name("hookglass"),
 		kong.Description("Catch webhooks and mail, look at them, replay them."),

@@ -23,7 +23,8 @@ type MCPCmd struct {
 // maxLine bounds a message; the server takes no longer one.
 const maxLine = 2 << 20
 
-// Run implements the command. It ends when the agent closes its end and what it asked for is answered.
+// Run implements the command. It ends when the agent closes its end and what it asked for is answered, or at a signal,
+// by which agents end a program too.
 func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -53,6 +54,9 @@ func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 		})
 	}
 	calls.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("a message of more than %d bytes", maxLine)
 	}

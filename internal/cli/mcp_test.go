@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,5 +104,40 @@ func TestMCPAnswersNoCallThatWasCancelledAtOnce(t *testing.T) {
 	var answers, notes bytes.Buffer
 	if code := cli.Main(t.Context(), []string{"mcp", "--server", slow.URL, "--token", "hg_x"}, strings.NewReader(in.String()), &answers, &notes); code != 0 || answers.Len() > 0 {
 		t.Errorf("exit %d, %s%s", code, answers.String(), notes.String())
+	}
+}
+
+func TestMCPEndsAtASignalWhileNothingIsAsked(t *testing.T) {
+	ctx, signal := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	defer out.Close()
+	var answers, notes bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- cli.Main(ctx, []string{"mcp", "--server", "http://127.0.0.1:1", "--token", "hg_x"}, in, &answers, &notes)
+	}()
+	if _, err := io.WriteString(out, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil { // it reads
+		t.Fatal(err)
+	}
+	signal()
+	if code := <-done; code != 0 || notes.Len() > 0 {
+		t.Errorf("exit %d: %s", code, notes.String())
+	}
+}
+
+func TestWhoIsAskedForInputCanLeave(t *testing.T) {
+	for _, args := range [][]string{
+		{"admin", "user", "create", "--email", "ada@example.com", "--password-stdin", "--data", t.TempDir()},
+		{"bundle", "inspect", "-"},
+		{"flow", "run", "-", "--server", "http://127.0.0.1:1", "--token", "hg_x"},
+	} {
+		ctx, signal := context.WithCancel(t.Context())
+		signal()
+		in, out := io.Pipe()
+		var answers, notes bytes.Buffer
+		if code := cli.Main(ctx, args, in, &answers, &notes); code == 0 || !strings.Contains(notes.String(), "stopped") {
+			t.Errorf("%v: exit %d, %s", args, code, notes.String())
+		}
+		out.Close()
 	}
 }

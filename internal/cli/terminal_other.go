@@ -6,7 +6,7 @@ import "os"
 
 // isTerminal reports whether a person sees what is written, or types what is read.
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := fileOf(stream)
 	if !ok {
 		return false
 	}

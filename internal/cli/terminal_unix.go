@@ -2,11 +2,7 @@
 
 package cli
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // isTerminal reports whether a person sees what is written, or types what is read.
 func isTerminal(stream any) bool {
@@ -23,7 +19,7 @@ func terminalWidth(stream any) int {
 }
 
 func windowSize(stream any) (*unix.Winsize, bool) {
-	f, ok := stream.(*os.File)
+	f, ok := fileOf(stream)
 	if !ok {
 		return nil, false
 	}
