@@ -98,7 +98,11 @@ func (s *screen) tell(n listen.Note) {
 		s.state = "reconnecting"
 		s.status("connection lost (" + n.Err.Error() + "); connecting again")
 	case listen.Offline:
-		s.status(fmt.Sprintf("offline %s: %d missed, %d delivered, %d failed", span(n.For), n.Missed, n.Delivered, n.Failed))
+		text := fmt.Sprintf("offline %s: %d missed, %d delivered, %d failed", span(n.For), n.Missed, n.Delivered, n.Failed)
+		if n.Shown > 0 {
+			text += fmt.Sprintf(", %d shown only", n.Shown)
+		}
+		s.status(text)
 	case listen.Warning:
 		s.status("warning: " + n.Text)
 	case listen.Arrived:

@@ -235,7 +235,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun func()) {
 func (a *lane) settle(p parcel, d Delivered, ok bool) {
 	l := a.l
 	l.mu.Lock()
-	p.sight.ok = ok
+	p.sight.ok, p.sight.shown = ok, p.to == nil
 	l.settled++
 	l.weight -= int64(len(p.event.Body))
 	switch {
@@ -410,8 +410,12 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(got.reason, hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
 	maySent := got.status != 0 || got.maySent
 	result.RequestMayHaveBeenSent = &maySent
-	result.TunnelEvidence = evidence(out.url(), got)
-	l.tell(Replayed{Method: c.Method, URL: out.url(), StatusCode: got.status, Took: got.took, Problem: got.problem})
+	resolved, shown := "", c.URL // of one that is not sent
+	if err == nil {
+		resolved, shown = out.url(), out.url()
+	}
+	result.TunnelEvidence = evidence(resolved, got)
+	l.tell(Replayed{Method: c.Method, URL: shown, StatusCode: got.status, Took: got.took, Problem: got.problem})
 	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {
 		l.tell(Warning{"the result of a replay was not taken: " + err.Error()})
 	}

@@ -191,7 +191,7 @@ func TestWhatCanNotBeSentIsLeftOutOfTheHead(t *testing.T) {
 func TestTargets(t *testing.T) {
 	for text, want := range map[string]string{
 		"3000": "http://localhost:3000", ":3000/x": "http://localhost:3000/x", "localhost:3000/a?b=c": "http://localhost:3000/a?b=c", "https://[::1]:8443/x/": "https://[::1]:8443/x/",
-		"app.test": "http://app.test", "4000/invoices": "http://localhost:4000/invoices",
+		"app.test": "http://app.test", "3000?k=v": "http://localhost:3000?k=v", "4000/invoices": "http://localhost:4000/invoices",
 	} {
 		if got, err := listen.ParseTarget(text); err != nil || got.String() != want {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
@@ -746,8 +746,32 @@ func TestWithoutATargetEventsAreShown(t *testing.T) {
 		d := told[listen.Delivered](l)
 		return len(d) == 1 && d[0].Event.ID == id && d[0].TargetURL == ""
 	})
+	s.set(func() {
+		s.push("ep_a", api.TunnelReplayCommand{Type: api.TunnelReplay, CommandID: "1", Method: "PUT", URL: "/x", ResultToken: "token"})
+	})
+	eventually(t, "the replay is refused", func() bool { r := told[listen.Replayed](l); return len(r) == 1 && r[0].URL == "/x" })
 	if sum, _ := l.end(true); sum.Shown != 1 || sum.Delivered != 0 || len(s.reports) != 0 {
 		t.Errorf("%+v, %v", sum, s.reports)
+	}
+}
+
+func TestWhatWasMissedWithoutATargetHasNotFailed(t *testing.T) {
+	s := newServer(t)
+	l := start(t, s, "", nil)
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool {
+		return len(told[listen.Disconnected](l)) > 0 && get(s, func() bool { return len(s.gaps) == 1 })
+	})
+	s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	s.set(func() { s.down = false })
+	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if off := told[listen.Offline](l)[0]; off.Missed != 2 || off.Shown != 2 || off.Delivered != 0 || off.Failed != 0 {
+		t.Errorf("it tells %+v", off)
+	}
+	if sum, err := l.end(true); err != nil || sum.Shown != 2 || sum.Failed != 0 {
+		t.Errorf("%+v, %v", sum, err)
 	}
 }
 

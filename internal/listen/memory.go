@@ -8,8 +8,9 @@ import (
 
 // sight is an event that was seen.
 type sight struct {
-	done chan struct{} // closed when it is settled
-	ok   bool          // it was delivered
+	done  chan struct{} // closed when it is settled
+	ok    bool          // it was delivered
+	shown bool          // it has no target, and was not to be
 }
 
 // memory holds the events that were seen last, by id. What is not settled stays.

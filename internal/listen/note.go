@@ -21,6 +21,7 @@ type Offline struct {
 	Missed    int
 	Delivered int
 	Failed    int
+	Shown     int // that have no target
 }
 
 // Warning is a sentence about something that may need attention.

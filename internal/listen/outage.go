@@ -10,14 +10,18 @@ import (
 )
 
 // outcome counts what became of events that were caught up on.
-type outcome struct{ attempted, succeeded, failed, left int }
+type outcome struct{ attempted, succeeded, failed, shown, left int }
 
 func (o *outcome) add(more outcome) {
 	o.attempted += more.attempted
 	o.succeeded += more.succeeded
 	o.failed += more.failed
+	o.shown += more.shown
 	o.left += more.left
 }
+
+// missed is how many events there were.
+func (o outcome) missed() int { return o.attempted + o.shown + o.left }
 
 // settled waits for an event and counts it. ok is false if ctx ended before.
 func (o *outcome) settled(ctx context.Context, s *sight) (ok bool) {
@@ -26,12 +30,16 @@ func (o *outcome) settled(ctx context.Context, s *sight) (ok bool) {
 	case <-ctx.Done():
 		return false
 	}
-	o.attempted++
-	if s.ok {
+	switch {
+	case s.shown:
+		o.shown++
+		return true
+	case s.ok:
 		o.succeeded++
-	} else {
+	default:
 		o.failed++
 	}
+	o.attempted++
 	return true
 }
 

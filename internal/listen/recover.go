@@ -62,7 +62,7 @@ func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	l.lost, l.from, l.outage = time.Time{}, time.Time{}, nil
 	l.mu.Unlock()
-	l.tell(Offline{For: away(lost, o.ended()), Missed: all.attempted + all.left, Delivered: all.succeeded, Failed: all.failed})
+	l.tell(Offline{For: away(lost, o.ended()), Missed: all.missed(), Delivered: all.succeeded, Failed: all.failed, Shown: all.shown})
 }
 
 // away is how long a listener was without a connection. The clock of a process may stand still while its machine
@@ -108,8 +108,8 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 			continue
 		}
 		got := l.recoverGap(ctx, g, l.oldest(), nil)
-		if ctx.Err() == nil && got.attempted > 0 {
-			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.attempted, Delivered: got.succeeded, Failed: got.failed})
+		if got.left = 0; ctx.Err() == nil && got.missed() > 0 {
+			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.missed(), Delivered: got.succeeded, Failed: got.failed, Shown: got.shown})
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, 
 	switch {
 	case err != nil || ctx.Err() != nil:
 		said.Outcome = "interrupted"
-	case total.failed > 0 || total.left > 0:
+	case total.failed > 0 || total.shown > 0 || total.left > 0:
 		said.Outcome = "partial"
 	}
 	l.recovered(ctx, g, said, err)

@@ -19,7 +19,10 @@ type Target struct {
 // ParseTarget reads a port, a port with a path, host:port, host:port/path or a whole URL.
 func ParseTarget(s string) (Target, error) {
 	text := s
-	number, _, _ := strings.Cut(text, "/")
+	number := text
+	if end := strings.IndexAny(text, "/?#"); end >= 0 {
+		number = text[:end]
+	}
 	if port, err := strconv.Atoi(number); err == nil {
 		if port < 1 || port > 65535 {
 			return Target{}, fmt.Errorf("%s is no port", number)
