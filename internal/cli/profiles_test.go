@@ -1,7 +1,9 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -33,6 +35,22 @@ func TestRetriesAreMeasuredFromTheCommandLine(t *testing.T) {
 	}
 	if p := object(t, "", "retries", id); member(t, p, "data", "summary", "max_attempts") != 4. {
 		t.Errorf("as JSON: %v", p)
+	}
+}
+
+// A clock that is set back between two attempts puts one of them before the first.
+func TestAttemptsBesideTheLineAreShownAtItsEnds(t *testing.T) {
+	at := func(second int) string {
+		return fmt.Sprintf(`{"request_id":"req_%d","received_at":"2026-01-01T00:00:%02dZ","answer":"500","status":500,"changes":[]}`, second, second)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"data":{"events":4,"groups":[{"identity":"0123456789","provider":"x","state":"waiting","attempt_count":4,"attempts":[%s,%s,%s,%s]}],"summary":{"deliveries":1,"retried":0}}}`,
+			at(20), at(10), at(50), at(30))
+	}))
+	t.Cleanup(server.Close)
+	if r := run(t, "", "retries", "ep_a", "--server", server.URL, "--token", "hg_x"); r.code != 0 || !strings.Contains(r.out, "4 attempts, waiting") {
+		t.Errorf("%+v", r)
 	}
 }
 

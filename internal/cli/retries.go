@@ -133,6 +133,7 @@ func printGroup(w io.Writer, g api.AttemptGroup) {
 		at := 0
 		if whole := last.Sub(first); whole > 0 {
 			at = int(float64(chartWidth-1) * float64(a.ReceivedAt.Sub(first)) / float64(whole))
+			at = min(max(at, 0), chartWidth-1) // the clock may have been set between two
 		}
 		line[at] = markOf(a)
 	}

@@ -66,19 +66,18 @@ func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, ev
 
 // Compare tells how two events differ. They may be of different endpoints. It answers not_found.
 func (s *Service) Compare(ctx context.Context, who hookglass.Principal, ref, eventID, otherRef, otherID string) (c hookglass.Comparison, err error) {
+	var left, right *hookglass.Event
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		left, err := v.Event(ref, eventID)
-		if err != nil {
+		if left, err = v.Event(ref, eventID); err != nil {
 			return err
 		}
-		right, err := v.Event(otherRef, otherID)
-		if err != nil {
-			return err
-		}
-		c = inspect.Compare(left, right)
-		return nil
+		right, err = v.Event(otherRef, otherID)
+		return err
 	})
-	return c, err
+	if err != nil {
+		return c, err
+	}
+	return inspect.Compare(left, right), nil // which may take a second: others need the connection
 }
 
 // deliveries are the ways by which an event went out: to targets, through the tunnel, by replays.

@@ -59,7 +59,7 @@ func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int
 	if m.List, err = a.endpointList(r, v); err != nil {
 		return err
 	}
-	if holder, ok := a.keyHolder(r); ok {
+	if holder, err := a.keyHolder(r); err == nil {
 		m.Temporary = holder.who.Endpoint
 	}
 	return render(w, r, status, endpoints.Page(m))
@@ -213,9 +213,12 @@ func (a *app) claim(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	holder, ok := a.keyHolder(r)
-	if !ok || string(holder.who.Endpoint) != r.PathValue("endpoint") {
+	holder, err := a.keyHolder(r)
+	if hookglass.Is(err, hookglass.CodeUnauthorized) || err == nil && string(holder.who.Endpoint) != r.PathValue("endpoint") {
 		return hookglass.NotFound("endpoint")
+	}
+	if err != nil {
+		return err
 	}
 	e, err := a.Endpoints.Claim(r.Context(), v.who, holder.who, nil, nil)
 	if err != nil {

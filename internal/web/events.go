@@ -43,11 +43,14 @@ func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	}
 	e, err := a.endpointFor(r, v)
 	if hookglass.Is(err, hookglass.CodeNotFound) && v.signedIn() {
-		if holder, ok := a.keyHolder(r); ok {
+		holder, wrong := a.keyHolder(r)
+		if wrong == nil {
 			if e, again := a.endpointFor(r, holder); again == nil {
 				holder.claims = true
 				return holder, e, nil
 			}
+		} else if !hookglass.Is(wrong, hookglass.CodeUnauthorized) {
+			err = wrong
 		}
 	}
 	if hookglass.Is(err, hookglass.CodeNotFound) && !v.signedIn() {

@@ -2,8 +2,10 @@ package web_test
 
 import (
 	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -534,4 +536,26 @@ func TestALargeBodyIsShownAtOnce(t *testing.T) {
 		t.Errorf("%d bytes of page for %d bytes of body, in %v", len(a.body), len(big), took)
 	}
 	a.holds(t, "This is the beginning of 10.", "Download the whole body")
+}
+
+// Who would be given another endpoint in place of theirs would have lost it.
+func TestAKeyThatCanNotBeLookedUpIsNotTakenForNone(t *testing.T) {
+	s := newSite(t)
+	b := s.visitor()
+	b.want(303, "POST", "/temporary", nil)
+	at, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the storage answers nothing
+	for _, path := range []string{"/", "/endpoints/" + string(s.endpoint.ID)} {
+		r := httptest.NewRequestWithContext(ctx, "GET", s.url+path, nil)
+		r.AddCookie(b.http.Jar.Cookies(at)[0])
+		w := httptest.NewRecorder()
+		s.server.Config.Handler.ServeHTTP(w, r)
+		if w.Code < 500 {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
 }

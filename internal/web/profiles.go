@@ -33,7 +33,7 @@ func (a *app) registerProfiles() {
 
 // renderRetries shows the page with what change puts over what is stored.
 func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, change func(*retries.Model)) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 func (a *app) saveScript(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *app) saveScript(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) trackSchemas(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *app) trackSchemas(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderSchema(w http.ResponseWriter, r *http.Request, status int, fault string) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (a *app) renderSchema(w http.ResponseWriter, r *http.Request, status int, f
 }
 
 func (a *app) acceptSchema(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}

@@ -48,20 +48,20 @@ func (a *app) visit(r *http.Request) (visitor, error) {
 			return visitor{}, err
 		}
 	}
-	if v, ok := a.keyHolder(r); ok {
-		return v, nil
-	}
-	return visitor{}, errSignIn
+	return a.keyHolder(r)
 }
 
-// keyHolder is the visitor as the holder of a temporary endpoint's key.
-func (a *app) keyHolder(r *http.Request) (visitor, bool) {
+// keyHolder is the visitor as the holder of a temporary endpoint's key. One without a key that is good is unauthorized.
+func (a *app) keyHolder(r *http.Request) (visitor, error) {
 	key := a.cookie(r, temporaryCookie)
 	if !hookglass.IsTunnelKey(key) {
-		return visitor{}, false
+		return visitor{}, errSignIn
 	}
 	who, err := a.Accounts.Authenticate(r.Context(), key)
-	return visitor{who: who}, err == nil
+	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		err = errSignIn
+	}
+	return visitor{who: who}, err
 }
 
 // overTLS reports whether the browser speaks https, to here or to a proxy.
@@ -162,7 +162,7 @@ func (a *app) showSignIn(w http.ResponseWriter, r *http.Request) error {
 func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m signin.Model) error {
 	m.Frame = a.frame(visitor{}, "Sign in")
 	m.Temporary, m.Signup = a.Temporary, a.Signup
-	if v, ok := a.keyHolder(r); ok && a.Temporary {
+	if v, err := a.keyHolder(r); err == nil && a.Temporary {
 		m.Mine = "/endpoints/" + string(v.who.Endpoint)
 	}
 	return render(w, r, status, signin.Page(m))

@@ -43,7 +43,7 @@ func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
 
 // renderSettings shows the page with what change puts over what is stored.
 func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int, change func(*settings.Model)) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -80,16 +80,6 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 	return render(w, r, status, settings.Page(m))
 }
 
-// settled is the signed-in visitor and the endpoint that is theirs.
-func (a *app) settled(r *http.Request) (visitor, hookglass.Endpoint, error) {
-	v, err := a.user(r)
-	if err != nil {
-		return v, hookglass.Endpoint{}, err
-	}
-	e, err := a.endpointFor(r, v)
-	return v, e, err
-}
-
 // settle finishes a form of the page: back to its part with what was done, or the page again with what is wrong.
 func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, part string, typed func(*settings.Model)) error {
 	if faults := faultsOf(err); faults != nil {
@@ -108,7 +98,7 @@ func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, pa
 }
 
 func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -135,7 +125,7 @@ func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -220,7 +210,7 @@ func (a *app) newest(ctx context.Context, v visitor, e hookglass.Endpoint) (even
 }
 
 func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -270,7 +260,7 @@ func genericOptions(c settings.NewConfig) (o hookglass.GenericOptions, err error
 }
 
 func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -331,7 +321,7 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 }
 
 func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -346,7 +336,7 @@ func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -368,7 +358,7 @@ func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}
@@ -382,7 +372,7 @@ func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
 
 // clearEndpoint deletes all requests of an endpoint.
 func (a *app) clearEndpoint(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.settled(r)
+	v, e, err := a.own(r)
 	if err != nil {
 		return err
 	}

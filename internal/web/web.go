@@ -207,7 +207,10 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if len(f.Body.Details) > 0 && message == "" {
 		message = f.Body.Details[0].Message
 	}
-	v, _ := a.visit(r)
+	var v visitor
+	if f.Status != http.StatusServiceUnavailable { // a storage that lets everyone wait would do so once more
+		v, _ = a.visit(r)
+	}
 	m := problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message}
 	if f.Status == http.StatusUnauthorized {
 		m.SignIn = "/sign-in"

@@ -64,7 +64,7 @@ func marks(g api.AttemptGroup) []mark {
 	for i, a := range g.Attempts {
 		x := float64(margin)
 		if whole := last.Sub(first); whole > 0 {
-			x += (lineWidth - 2*margin) * float64(a.ReceivedAt.Sub(first)) / float64(whole)
+			x += (lineWidth - 2*margin) * min(max(float64(a.ReceivedAt.Sub(first))/float64(whole), 0), 1) // the clock may have been set between two
 		}
 		all[i] = mark{strconv.FormatFloat(x, 'f', 1, 64), class(a), fmt.Sprintf("Attempt %d: %s after %s", i+1, a.Answer, lasting(a.ReceivedAt.Sub(first).Milliseconds()))}
 	}
