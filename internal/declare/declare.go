@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hookglass"
 	"hookglass/api"
@@ -65,6 +66,7 @@ func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Decl
 	if who.Endpoint != "" {
 		return nil, hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
 	}
+	d = spelled(d)
 	set, err := check(d)
 	if err != nil {
 		return nil, err
@@ -97,6 +99,23 @@ func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Decl
 		return nil, err
 	}
 	return changes, nil
+}
+
+// spelled has the names of actions and alerts as their capabilities keep them, without blanks around them: by any
+// other spelling they would not be found the next time.
+func spelled(d api.Declaration) api.Declaration {
+	d.Endpoints = slices.Clone(d.Endpoints)
+	for i := range d.Endpoints {
+		e := &d.Endpoints[i]
+		e.Actions, e.Alerts = slices.Clone(e.Actions), slices.Clone(e.Alerts)
+		for k := range e.Actions {
+			e.Actions[k].Name.Value = strings.TrimSpace(e.Actions[k].Name.Value)
+		}
+		for k := range e.Alerts {
+			e.Alerts[k].Name.Value = strings.TrimSpace(e.Alerts[k].Name.Value)
+		}
+	}
+	return d
 }
 
 // check judges what can be judged without the database.

@@ -284,6 +284,31 @@ func TestAnAddressAtRandomIsKept(t *testing.T) {
 	})
 }
 
+// YAML leaves a line end behind a name that is written below its key.
+func TestBlanksAroundANameMakeNothingTwice(t *testing.T) {
+	const file = `
+prune: true
+endpoints:
+  - custom_id: hooks
+    forwarding_targets:
+      - {name: " target ", url: "https://example.com/in"}
+    actions:
+      - name: >
+          Tag it
+        steps: [{step_type: ignore, config: {reason: test}}]
+    alerts:
+      - {name: " Silence ", kind: missing_webhook, config: {window_minutes: 60}}
+`
+	each(t, func(t *testing.T, y *yard) {
+		y.wants(y.apply(file), "create endpoint hooks", "create forwarding_target hooks target", "create action hooks Tag it", "create alert hooks Silence")
+		y.wants(y.apply(file), "unchanged endpoint hooks", "unchanged forwarding_target hooks target", "unchanged action hooks Tag it", "unchanged alert hooks Silence")
+		_, err := y.svc.Apply(t.Context(), y.who, y.read("endpoints: [{custom_id: hooks, alerts: [{name: a}, {name: 'a '}]}]"), false)
+		if err == nil || !strings.Contains(err.Error(), "twice") {
+			t.Errorf("two of one name: %v", err)
+		}
+	})
+}
+
 func TestAnEndpointIsDeclaredOnceHoweverItIsNamed(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.apply("endpoints: [{custom_id: aa}]")

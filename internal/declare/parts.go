@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hookglass"
 	"hookglass/api"
@@ -315,6 +316,9 @@ func (r *run) prune(d api.Declaration) error {
 		var e hookglass.Endpoint
 		if err := r.view(r.ctx, func(v *store.View) (err error) { e, err = v.Endpoint(string(k.EndpointID)); return err }); err != nil {
 			return err
+		}
+		if k.Kind == hookglass.DeclaredAction || k.Kind == hookglass.DeclaredAlert {
+			k.Name = strings.TrimSpace(k.Name) // an older version kept it as it was declared
 		}
 		of, still := string(e.ID), false
 		for _, ref := range []string{string(e.ID), e.CustomID} {

@@ -81,8 +81,8 @@ func Parse(name string, text []byte, secrets Secrets) (*File, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var root yaml.Node
 	err := d.Decode(&root)
-	if errors.Is(err, io.EOF) {
-		return nil, Fault{File: name, Message: "is empty"}
+	if errors.Is(err, io.EOF) || err == nil && root.Content[0].ShortTag() == "!!null" {
+		return nil, Fault{File: name, Message: "is empty"} // and no declaration of nothing, by which all would be pruned
 	}
 	if err != nil {
 		return nil, syntax(name, err)

@@ -89,6 +89,7 @@ func TestWhatIsWrongIsToldWithItsLine(t *testing.T) {
 		"a merge key":                {"x: &x {name: a}\nendpoints:\n- <<: *x\n", "f:3: endpoints.0 has a key that is no text"},
 		"no YAML":                    {"endpoints: [\n", "f:1: is not YAML: did not find expected node content"},
 		"nothing":                    {"# only this\n", "f: is empty"},
+		"a document of nothing":      {"---\n", "f: is empty"},
 		"two documents":              {"version: 1\n---\nversion: 1\n", "f: holds several documents; one is read"},
 		"a list":                     {"- a\n", "f:1: is of another type"},
 		"too deep":                   {"endpoints: " + deep + "\n", "is more than a file may hold"},
