@@ -327,26 +327,13 @@ func (c *RestoreCmd) placeKeys(content []byte) error {
 		return nil
 	}
 	path := c.KeyFile()
-	fresh, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(fresh.Name())
-	_, err = fresh.Write(content)
-	if err == nil {
-		err = fresh.Sync()
-	}
-	if err = errors.Join(err, fresh.Close()); err != nil {
-		return err
-	}
-	old := path + ".before-" + time.Now().UTC().Format("20060102T150405.000")
-	if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(fresh.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return replaceFile(path, content, func() error {
+		old := path + ".before-" + time.Now().UTC().Format("20060102T150405.000")
+		if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
 }
 
 // syncDir makes the names in a directory durable.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,17 +164,37 @@ func (s *Server) devEndpoint(ctx context.Context, who hookglass.Principal, id ho
 	return s.endpoints.Create(ctx, who, endpoint.Draft{Name: &name, Kind: &kind})
 }
 
-// writePrivate replaces a file that only its owner may read; a crash leaves the old one or the new.
+// writePrivate replaces a file that only its owner may read.
 func writePrivate(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := path + "." + rand.Text()[:8]
-	if err := os.WriteFile(tmp, append(data, '\n'), 0o600); err != nil {
+	return replaceFile(path, append(data, '\n'), func() error { return nil })
+}
+
+// replaceFile puts a file that only its owner may read in the place of another, which aside may keep. A crash leaves the
+// old one or the new.
+func replaceFile(path string, content []byte, aside func() error) error {
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".fresh-*") // mode 0600
+	if err != nil {
 		return err
 	}
-	return os.Rename(tmp, path)
+	defer os.Remove(fresh.Name())
+	_, err = fresh.Write(content)
+	if err == nil {
+		err = fresh.Sync()
+	}
+	if err = errors.Join(err, fresh.Close()); err != nil {
+		return err
+	}
+	if err := aside(); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // text is what a person reads. The longest things stand alone on their lines, to be copied.

@@ -97,3 +97,5 @@ func NewGate(draining <-chan struct{}) (http.Handler, func(http.Handler)) {
 	g := newGate(draining)
 	return g, func(h http.Handler) { g.open(h, nil) }
 }
+
+var WritePrivate = writePrivate

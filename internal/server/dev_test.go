@@ -1,0 +1,34 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"hookglass/internal/server"
+)
+
+// What dev remembers is a token: a piece of it in another file would be there for ever.
+func TestWhatCanNotBeWrittenLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "dev.json")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.WritePrivate(path, "secret"); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.WritePrivate(path, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("there are %v, %v", all, err)
+	}
+}
