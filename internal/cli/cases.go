@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -109,21 +112,7 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	if err != nil {
 		return err
 	}
-	key := r.Key
-	if key == "" {
-		key = rand.Text()
-	}
-	run, err := to.RunReplayCase(ctx, c.Endpoint, r.Case, key)
-	ctx, cancel := context.WithTimeout(ctx, r.Wait)
-	defer cancel()
-	for err == nil && !hookglass.RunState(run.State).Final() {
-		select {
-		case <-time.After(250 * time.Millisecond):
-			run, err = to.ReplayCaseRun(ctx, c.Endpoint, run.ID)
-		case <-ctx.Done():
-			return fmt.Errorf("%s is still %s", run.ID, run.State)
-		}
-	}
+	run, err := r.ended(ctx, to, c.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -144,6 +133,47 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 		}
 	}
 	return err
+}
+
+// ended begins the run and waits for its end, also while the server starts anew: with its key the run begins once.
+func (r *CasesRunCmd) ended(ctx context.Context, to *client.Client, endpoint string) (run api.ReplayCaseRun, err error) {
+	key := cmp.Or(r.Key, rand.Text())
+	waiting, cancel := context.WithTimeout(ctx, r.Wait)
+	defer cancel()
+	for {
+		if run.ID == "" {
+			run, err = to.RunReplayCase(ctx, endpoint, r.Case, key)
+		} else if now, lost := to.ReplayCaseRun(waiting, endpoint, run.ID); lost == nil {
+			run, err = now, nil
+		} else {
+			err = lost
+		}
+		if err == nil && hookglass.RunState(run.State).Final() || err != nil && waiting.Err() == nil && !away(err, run) {
+			return run, err
+		}
+		pause := 250 * time.Millisecond
+		var busy *client.Error
+		if errors.As(err, &busy) {
+			pause = max(pause, busy.RetryAfter)
+		}
+		select {
+		case <-time.After(pause):
+		case <-waiting.Done():
+			if run.ID == "" {
+				return run, err
+			}
+			return run, fmt.Errorf("%s is still %s", run.ID, run.State)
+		}
+	}
+}
+
+// away reports whether the server may be back in a moment. One that never answered is most likely named wrongly.
+func away(err error, run api.ReplayCaseRun) bool {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests
+	}
+	return run.ID != ""
 }
 
 // missed are the assertions that a run did not satisfy, a line each.

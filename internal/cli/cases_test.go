@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -601,4 +602,37 @@ func TestBytesOfHeadersInCaseFiles(t *testing.T) {
 func TestTheHelpOfCasesRunTellsTheExitCodes(t *testing.T) {
 	r := run(t, "", "cases", "run", "--help")
 	says(t, r, 0, "0  all passed", "1  an assertion failed", "2  the target", "3  a case was blocked", "unknown")
+}
+
+// A server that starts anew while a pipeline waits for a run has failed no case.
+func TestARunIsWaitedForWhileTheServerIsAway(t *testing.T) {
+	var keys []string
+	answers := []string{"503 ", "202 queued", "200 running", "503 ", "cut off", "200 passed"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			keys = append(keys, r.Header.Get("Idempotency-Key"))
+		}
+		status, state, _ := strings.Cut(answers[0], " ")
+		answers = answers[1:]
+		code, err := strconv.Atoi(status)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		if state == "" {
+			fmt.Fprint(w, `{"error":"unavailable","message":"The service is starting."}`)
+			return
+		}
+		fmt.Fprintf(w, `{"data":{"id":"rrun_1","state":%q}}`, state)
+	}))
+	t.Cleanup(server.Close)
+	r := run(t, "", "cases", "run", "rcase_1", "-e", "ep_a", "--server", server.URL, "--token", "hg_x")
+	if r.code != 0 || !strings.Contains(r.out, "rrun_1 passed") || len(answers) > 0 {
+		t.Errorf("%+v, %v is left", r, answers)
+	}
+	if len(keys) != 2 || keys[0] != keys[1] || keys[0] == "" {
+		t.Errorf("the keys are %q", keys)
+	}
+	fails(t, 1, "No server answers", "cases", "run", "rcase_1", "-e", "ep_a", "--server", "http://127.0.0.1:1", "--token", "hg_x")
 }

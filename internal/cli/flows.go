@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,8 +122,12 @@ func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 		return nil, err
 	}
 	var plan map[string]any
-	if err := yaml.Unmarshal(text, &plan); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&plan); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", r.File, err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would never be expected
+		return nil, fmt.Errorf("%s holds more than one document", r.File)
 	}
 	if len(plan) == 0 {
 		return nil, fmt.Errorf("%s describes no flow", r.File)

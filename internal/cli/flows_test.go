@@ -138,3 +138,15 @@ func (w writes) Write(p []byte) (int, error) {
 	w(p)
 	return len(p), nil
 }
+
+func TestAFileOfSeveralDocumentsIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "several.yaml")
+	if err := os.WriteFile(path, []byte("name: a\n---\nname: b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 2, "more than one document", "flow", "run", path, "--server", "http://127.0.0.1:1", "--token", "hg_x")
+	if err := os.WriteFile(path, []byte("endpoints: [{endpoint: a}]\n---\nendpoints: [{endpoint: b}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 2, "more than one document", "listen", "--config", path, "--server", "http://127.0.0.1:1", "--token", "hg_x")
+}

@@ -73,6 +73,9 @@ func readListenFile(path string) (*listenFile, error) {
 		said = strings.TrimPrefix(strings.TrimPrefix(said, "yaml: "), "unmarshal errors:\n  ")
 		return nil, fmt.Errorf("%s: %s", path, said)
 	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would not be listened to
+		return nil, fmt.Errorf("%s holds more than one document", path)
+	}
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
