@@ -36,6 +36,11 @@ func TestASavedSearchIsReplacedWhereNoneCanBeAdded(t *testing.T) {
 		if _, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 50", "sig:failed"); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 			t.Errorf("the 51st is answered %v", err)
 		}
+		for _, q := range []string{"a\x00b", "a\xffb"} {
+			if _, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 7", q); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("%q: %v", q, err)
+			}
+		}
 		saved, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 7", "sig:verified")
 		if err != nil || saved.Query != "sig:verified" {
 			t.Errorf("one of the 50 is not replaced: %+v, %v", saved, err)

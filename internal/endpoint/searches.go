@@ -22,8 +22,11 @@ func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, 
 	if name == "" || utf8.RuneCountInString(name) > 60 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return saved, hookglass.Invalid("name", "must be 1 to 60 characters without control characters")
 	}
-	if q == "" {
+	switch {
+	case q == "":
 		return saved, hookglass.Invalid("q", "is empty")
+	case !utf8.ValidString(q) || strings.Contains(q, "\x00"): // which PostgreSQL stores none of
+		return saved, hookglass.Invalid("q", "must be UTF-8, without NUL characters")
 	}
 	if _, err := query.Parse(q, s.db.Now()); err != nil {
 		return saved, err
