@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 	core "hookglass/internal/account"
@@ -264,9 +265,22 @@ func (a *app) changePassword(w http.ResponseWriter, r *http.Request) error {
 
 // readForm reads a form, bounded.
 func readForm(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	return readFormUpTo(w, r, maxForm, "The form could not be read.")
+}
+
+// readFormUpTo reads a form of some bytes at most, and says what is wrong where it can not be. It is UTF-8, as the JSON
+// of the API is: PostgreSQL takes nothing else for text.
+func readFormUpTo(w http.ResponseWriter, r *http.Request, most int64, wrong string) error {
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "%s", wrong)
+	}
+	for _, values := range r.PostForm {
+		for _, v := range values {
+			if !utf8.ValidString(v) {
+				return hookglass.Errorf(hookglass.CodeValidationFailed, "The form is not UTF-8.")
+			}
+		}
 	}
 	return nil
 }

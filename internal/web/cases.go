@@ -399,9 +399,5 @@ const maxLongForm = 4 << 20
 
 // readLongForm reads such a form, bounded.
 func readLongForm(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxLongForm)
-	if err := r.ParseForm(); err != nil {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read, or is larger than 4 MiB.")
-	}
-	return nil
+	return readFormUpTo(w, r, maxLongForm, "The form could not be read, or is larger than 4 MiB.")
 }

@@ -144,3 +144,17 @@ func TestATagMayBeAsLongInTheInspectorAsAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// PostgreSQL takes nothing else for text.
+func TestAFormIsUTF8(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	id := s.hook(json(`{}`))
+	for path, form := range map[string]url.Values{
+		"/targets":                            {"name": {"a\xffb"}, "url": {"https://example.com/"}},
+		"/response":                           {"status": {"200"}, "body": {"\xff"}},
+		"/requests/" + string(id) + "/replay": {"target_url": {"https://example.com/"}, "body": {"\xff"}},
+	} {
+		b.want(422, "POST", s.page(path), form).holds(t, "The form is not UTF-8.")
+	}
+}

@@ -224,9 +224,8 @@ func (a *app) readReplay(w http.ResponseWriter, r *http.Request) (v visitor, e h
 	if v, e, err = a.owner(r); err != nil {
 		return v, e, nil, ask, err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxReplayForm)
-	if err := r.ParseForm(); err != nil {
-		return v, e, nil, ask, hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
+	if err := readFormUpTo(w, r, maxReplayForm, "The form could not be read."); err != nil {
+		return v, e, nil, ask, err
 	}
 	if event, err = a.event(r.Context(), v, e, r.PathValue("event")); err != nil {
 		return v, e, nil, ask, err
