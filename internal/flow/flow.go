@@ -32,7 +32,9 @@ type Service struct {
 	mu   sync.Mutex
 	held map[int64]*held // flows of which this node has the lease
 
-	seen int64 // the Seq up to which look has looked; below 0: not yet. Run's alone.
+	// Run's alone.
+	seen  int64 // the Seq up to which look has looked; below 0: not yet
+	turns turns
 }
 
 // New returns the service.

@@ -380,3 +380,38 @@ func TestManyEventsAreJudged(t *testing.T) {
 		}
 	})
 }
+
+// The patterns of some flows, in large bodies, take longer than a view may: they go on piece by piece, and others have
+// their turn between.
+func TestSlowFlowsHoldUpNoOthers(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		since := y.db.Now().Add(-time.Second)
+		for range 5 {
+			y.capture(y.a, "slow", strings.Repeat("x", 1<<20))
+		}
+		slow := flow.Draft{Timeout: time.Minute, Since: since, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) {
+			d.Extract = []hookglass.FlowExtract{{Name: "id", Source: "regex:(x+x?)+(x|z){2,300}y"}}
+		})}}
+		other, goesOn := y.begin(slow), y.begin(slow)
+		quick := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.b, nil)}})
+		y.capture(y.b, "quick", "{}")
+		svc, began := flow.New(y.db, slog.New(slog.DiscardHandler)), time.Now()
+		round := func() { must(t, svc.Round(t.Context(), y.db.Now)) }
+		round()
+		round()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("two rounds took %v", took)
+		}
+		if quick = y.wait(quick); quick.State != hookglass.FlowPassed {
+			t.Errorf("the quick one is %s: %s", quick.State, quick.Progress.Message)
+		}
+		must(t, y.svc.Delete(t.Context(), y.who, other.ID))
+		y.capture(y.a, "last", "xxxxy")
+		for range 12 {
+			round()
+		}
+		if goesOn = y.wait(goesOn); goesOn.State != hookglass.FlowPassed {
+			t.Errorf("the slow one is %s: %s", goesOn.State, goesOn.Progress.Message)
+		}
+	})
+}

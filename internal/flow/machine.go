@@ -95,7 +95,7 @@ func (m *machine) take(e *hookglass.Event, load func() error) error {
 	if m.flow.State.Final() {
 		return nil
 	}
-	taken := false
+	taken, r := false, &reader{event: e}
 	for i, s := range m.steps {
 		p, plan := &m.flow.Progress.Steps[i], &m.flow.Plan.Steps[i]
 		if plan.EndpointNum != e.EndpointNum || plan.Never || p.State != hookglass.FlowStepWatching && p.State != hookglass.FlowStepWaiting {
@@ -104,7 +104,7 @@ func (m *machine) take(e *hookglass.Event, load func() error) error {
 		if taken || p.State == hookglass.FlowStepWaiting && len(s.refers) > 0 {
 			continue
 		}
-		v, err := s.judge(e, load, m.values())
+		v, err := s.judge(r, load, m.values())
 		if err != nil {
 			return ended(err)
 		}
@@ -121,7 +121,7 @@ func (m *machine) take(e *hookglass.Event, load func() error) error {
 		}
 	}
 	if !taken {
-		if err := m.guard(e, load); err != nil {
+		if err := m.guard(r, load); err != nil {
 			return ended(err)
 		}
 	}
@@ -158,14 +158,15 @@ func (m *machine) match(i int, e *hookglass.Event, v verdict) {
 }
 
 // guard ends the flow when an event that no step took may not come.
-func (m *machine) guard(e *hookglass.Event, load func() error) error {
+func (m *machine) guard(r *reader, load func() error) error {
+	e := r.event
 	for i, s := range m.steps {
 		p, plan := &m.flow.Progress.Steps[i], &m.flow.Plan.Steps[i]
 		watches := plan.Never && p.State == hookglass.FlowStepWatching || p.State == hookglass.FlowStepHolding
 		if plan.EndpointNum != e.EndpointNum || !watches || e.ReceivedAt.After(p.Until) {
 			continue
 		}
-		v, err := s.judge(e, load, m.values())
+		v, err := s.judge(r, load, m.values())
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,4 +256,44 @@ func FuzzTermsOfAQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAPatternHasItsTime(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		within        time.Duration
+		found         string
+		ok, late      bool
+	}{
+		{"o[0-9]+", "an o12", 0, "o12", true, false}, // a quick one needs none
+		{"o([0-9]+)", "an o12", 0, "12", true, false},
+		{"o([0-9]+)?", "an o", 0, "", false, false},
+		{"o[0-9]+", "none", 0, "", false, false},
+		{"(?:x|é){500}(y)", strings.Repeat("é", 60_000) + "y!", time.Minute, "y", true, false},
+		{"(?:x|é){500}y$", strings.Repeat("é", 60_000) + "y", time.Minute, strings.Repeat("é", 500) + "y", true, false},
+		{"(?:x|é){500}z", strings.Repeat("é", 60_000) + "y", time.Minute, "", false, false},
+		{"(?:x|é){500}$", strings.Repeat("é", 60_000), -1, "", false, true}, // where it was cut is no end
+	} {
+		found, ok, late, err := flow.Find(c.pattern, c.text, c.within)
+		if err != nil || found != c.found || ok != c.ok || late != c.late {
+			t.Errorf("%s: %.20q, %v, %v, %v", c.pattern, found, ok, late, err)
+		}
+	}
+}
+
+func TestAccountsHaveTheirTurns(t *testing.T) {
+	flows := [][2]int64{{1, 7}, {2, 7}, {3, 7}, {4, 7}, {5, 8}, {6, 9}, {7, 9}}
+	for _, c := range []struct{ had, want []int64 }{
+		{nil, []int64{1, 5, 6, 2, 7, 3, 4}},
+		{[]int64{1}, []int64{5, 6, 2, 7, 3, 4, 1}},
+		{[]int64{1, 5, 6, 2}, []int64{5, 7, 3, 6, 4, 1, 2}},
+		{[]int64{1, 5, 6, 2, 7, 3, 4}, []int64{5, 6, 1, 7, 2, 3, 4}},
+	} {
+		if got := flow.Order(flows, c.had...); !slices.Equal(got, c.want) {
+			t.Errorf("after %v: %v, want %v", c.had, got, c.want)
+		}
+	}
+	if got := flow.Order(nil); len(got) != 0 {
+		t.Errorf("of none: %v", got)
+	}
 }

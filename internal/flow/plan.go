@@ -113,8 +113,12 @@ func checkSteps(p *hookglass.FlowPlan, now time.Time) error {
 		if slices.ContainsFunc(p.Steps[:i], func(other hookglass.FlowStep) bool { return other.Key == s.Key }) {
 			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.id", i), "is that of another step")
 		}
-		if _, err := compile(p, i, now); err != nil {
+		compiled, err := compile(p, i, now)
+		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(compiled.extracts, func(x extract) bool { return x.pattern != nil && x.pattern.size > maxPattern }) {
+			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.extract", i), "has a pattern that is too large: repetitions count as often as they repeat")
 		}
 	}
 	return nil

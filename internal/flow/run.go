@@ -24,6 +24,11 @@ const (
 	// pause is the least time between two looks: under a flood, events are read in larger pieces.
 	pause = 10 * time.Millisecond
 
+	// turnFor is for how long a flow is judged before others have their turn, and roundFor for how long flows are before
+	// their leases are looked after: what it takes to judge an event is its sender's and the flow's to choose.
+	turnFor  = 250 * time.Millisecond
+	roundFor = 2 * time.Second
+
 	// keptPayload is the size of payloads that are kept while the flows of a round are judged.
 	keptPayload = 64 << 10
 
@@ -66,20 +71,35 @@ func (s *Service) Run(ctx context.Context) error {
 	due := time.NewTimer(0)
 	defer due.Stop()
 	for {
+		var begins, looks, renews, purges bool
 		select {
 		case <-begun.C:
-			s.tell(s.claim(ctx, wake))
+			begins = true
 		case <-look.C:
-			s.tell(errors.Join(s.claim(ctx, wake), s.look(ctx)))
+			looks = true
 		case <-renew.C:
-			s.tell(s.renew(ctx))
+			renews = true
 		case <-purge.C:
-			s.tell(s.purge(ctx))
+			purges = true
 		case <-woken:
 		case <-due.C:
 		case <-ctx.Done():
 			s.release()
 			return nil
+		}
+		// A round may be long, and what is due behind it is not for chance to choose from.
+		if renews || came(renew.C) {
+			s.tell(s.renew(ctx))
+		}
+		looks = looks || came(look.C)
+		if looks || begins || came(begun.C) {
+			s.tell(s.claim(ctx, wake))
+		}
+		if looks {
+			s.tell(s.look(ctx))
+		}
+		if purges || came(purge.C) {
+			s.tell(s.purge(ctx))
 		}
 		next, err := s.round(ctx)
 		s.tell(err)
@@ -88,6 +108,16 @@ func (s *Service) Run(ctx context.Context) error {
 			s.release()
 			return nil
 		}
+	}
+}
+
+// came reports whether something is there to be received, and receives it.
+func came[T any](c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -200,10 +230,15 @@ func (s *Service) drop(h *held) {
 func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	next = time.Hour
 	batches := map[batchKey]*batch{}
-	for _, h := range s.all() {
+	until := time.Now().Add(roundFor)
+	for _, h := range s.turns.order(s.all()) {
+		if ctx.Err() != nil || time.Now().After(until) {
+			return 0, err
+		}
 		now := s.now()
 		due := h.machine.due()
 		if h.dirty.Swap(false) || !now.Before(due) {
+			s.turns.took(h)
 			e := s.judge(ctx, h, batches)
 			if e != nil {
 				h.dirty.Store(true)
@@ -238,7 +273,7 @@ type batch struct {
 func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batch) error {
 	before := h.Flow
 	before.Progress.Steps = clone(h.Progress.Steps)
-	more, asOf, err := s.read(ctx, h, batches)
+	more, asOf, err := s.goOn(ctx, h, batches)
 	if err == nil && !more {
 		h.machine.tick(asOf)
 	}
@@ -270,14 +305,44 @@ func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
 	return all
 }
 
-// read takes the next events, and reports whether there are more. What was there at asOf is among those that were read,
-// which may have been for another flow, a while ago.
-func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, asOf time.Time, err error) {
+// goOn has a flow take the next events for a while, and reports whether there are more. What was there at asOf is among
+// those that there were.
+func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, asOf time.Time, err error) {
+	events, upTo, more, asOf, err := s.read(ctx, h, batches)
+	if err != nil {
+		return more, asOf, err
+	}
+	until := time.Now().Add(turnFor)
+	for _, e := range events {
+		if e.Seq > upTo || h.State.Final() {
+			break
+		}
+		if e.ReceivedAt.Before(h.StartedAt) {
+			continue // with since, the cursor may begin earlier
+		}
+		if ctx.Err() != nil {
+			return more, asOf, ctx.Err()
+		}
+		if err := s.take(h, e, func() error { return s.load(ctx, e) }); err != nil {
+			return more, asOf, err
+		}
+		if e.Size > keptPayload {
+			e.Payload = nil // other flows may want it, but not all of them at once
+		}
+		if time.Now().After(until) {
+			more, upTo = more || e.Seq < upTo, e.Seq
+		}
+	}
+	h.Cursor = max(h.Cursor, upTo)
+	return more, asOf, nil
+}
+
+// read reads the next events of a flow: those up to upTo are all that there were. What was there at asOf is among those
+// that were read, which may have been for another flow, a while ago.
+func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (events []*hookglass.Event, upTo int64, more bool, asOf time.Time, err error) {
 	began := s.now() // a view shows what was there when the first of it was read
-	asOf = began
+	upTo, asOf = -1, began
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		upTo := int64(-1)
-		var events []*hookglass.Event
 		for _, num := range endpointsOf(&h.Flow) {
 			key := batchKey{num, h.Cursor}
 			b := batches[key]
@@ -293,6 +358,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			}
 			if b.gone {
 				h.machine.lose(num, s.now())
+				events = nil
 				return nil
 			}
 			if b.at.Before(asOf) {
@@ -304,35 +370,19 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			more = more || len(b.events) == readAtOnce
 			events = append(events, b.events...)
 		}
-		slices.SortFunc(events, func(a, b *hookglass.Event) int { return int(a.Seq - b.Seq) })
-		for _, e := range events {
-			if e.Seq > upTo {
-				break
-			}
-			if e.ReceivedAt.Before(h.StartedAt) {
-				continue // with since, the cursor may begin earlier
-			}
-			err := s.take(h, e, func() error {
-				err := v.LoadPayload(e)
-				if hookglass.Is(err, hookglass.CodeNotFound) {
-					return errGone
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if e.Size > keptPayload {
-				e.Payload = nil // other flows may want it, but not all of them at once
-			}
-			if h.State.Final() {
-				break
-			}
-		}
-		h.Cursor = max(h.Cursor, upTo)
 		return nil
 	})
-	return more, asOf, err
+	slices.SortFunc(events, func(a, b *hookglass.Event) int { return int(a.Seq - b.Seq) })
+	return events, upTo, more, asOf, err
+}
+
+// load gives an event its payload.
+func (s *Service) load(ctx context.Context, e *hookglass.Event) error {
+	err := s.db.Glance(ctx, hookglass.System, func(v *store.View) error { return v.LoadPayload(e) })
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return errGone
+	}
+	return err
 }
 
 // take has a flow judge an event. One that can not be judged without a panic fails the flow, and neither the

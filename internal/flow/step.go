@@ -3,10 +3,8 @@ package flow
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/coding"
@@ -43,7 +41,7 @@ type piece struct{ text, key, name string }
 
 type extract struct {
 	hookglass.FlowExtract
-	pattern *regexp.Regexp
+	pattern *pattern // nil: the source is a part
 }
 
 // compile reads a step of a plan. Errors are validation_failed.
@@ -226,10 +224,10 @@ func validPart(part string) bool {
 }
 
 func (x *extract) compile() (err error) {
-	pattern, isPattern := strings.CutPrefix(x.Source, "regex:")
+	text, isPattern := strings.CutPrefix(x.Source, "regex:")
 	switch {
 	case isPattern:
-		if x.pattern, err = regexp.Compile(pattern); err != nil || pattern == "" {
+		if x.pattern, err = newPattern(text); err != nil || text == "" {
 			return fmt.Errorf("has a pattern that is not valid (RE2)")
 		}
 	case x.Source == "link", x.Source == "code":
@@ -251,7 +249,8 @@ type verdict struct {
 func (v verdict) held() bool { return v.met == v.total }
 
 // judge tells how an event of the step's endpoint meets it. The payload is not loaded for an event that fails without.
-func (s *step) judge(e *hookglass.Event, load func() error, values func(key, name string) (string, bool)) (verdict, error) {
+func (s *step) judge(r *reader, load func() error, values func(key, name string) (string, bool)) (verdict, error) {
+	e := r.event
 	v := verdict{met: 1, total: 1 + len(s.conditions) + len(s.wheres) + len(s.extracts), values: map[string]string{}}
 	loaded := false
 	read := func() error {
@@ -286,7 +285,6 @@ func (s *step) judge(e *hookglass.Event, load func() error, values func(key, nam
 	if err := read(); err != nil {
 		return v, err
 	}
-	r := &reader{event: e}
 	for _, w := range s.wheres {
 		expected := w.expected(values)
 		actual, found := r.part(w.Part)
@@ -299,7 +297,7 @@ func (s *step) judge(e *hookglass.Event, load func() error, values func(key, nam
 	for _, x := range s.extracts {
 		value, found := r.extract(x)
 		if !found || value == "" {
-			v.faults = append(v.faults, hookglass.FlowFault{Condition: "extract." + x.Name, Expected: x.Source})
+			v.faults = append(v.faults, hookglass.FlowFault{Condition: "extract." + x.Name, Expected: x.Source, Actual: value})
 			continue
 		}
 		v.met++
@@ -331,12 +329,20 @@ func (w where) expected(values func(key, name string) (string, bool)) string {
 	return b.String()
 }
 
-// reader reads parts of one event, each kind once.
+// reader reads parts of one event, each kind once for all steps.
 type reader struct {
 	event *hookglass.Event
 	mail  *email.Message
 	found *email.Extracted
-	doc   *jsondoc.Value
+	plain *string // what people read of it
+	doc   *document
+	spent time.Duration // on patterns
+}
+
+// document is what a body says as JSON.
+type document struct {
+	value jsondoc.Value
+	err   error
 }
 
 // part is the value of a part of the event as text.
@@ -367,11 +373,19 @@ func (r *reader) part(name string) (string, bool) {
 // text is what people read of the event: a body, or the subject and texts of a mail, its HTML as it is shown and as it
 // was written.
 func (r *reader) text() string {
-	if r.event.Type != hookglass.EventEmail {
-		return cut(string(coding.Plain(r.event.Body, r.event.Headers, maxRead)), maxRead)
+	if r.plain != nil {
+		return *r.plain
 	}
-	m := r.message()
-	return cut(r.event.Subject+"\n"+m.Text+"\n"+m.Shown()+"\n"+m.HTML, maxRead)
+	var text string
+	if r.event.Type != hookglass.EventEmail {
+		text = string(coding.Plain(r.event.Body, r.event.Headers, maxRead))
+	} else {
+		m := r.message()
+		text = r.event.Subject + "\n" + m.Text + "\n" + m.Shown() + "\n" + m.HTML
+	}
+	text = cut(text, maxRead)
+	r.plain = &text
+	return text
 }
 
 func (r *reader) message() *email.Message {
@@ -387,29 +401,36 @@ func (r *reader) at(pointer string) (string, bool) {
 		return "", false
 	}
 	if r.doc == nil {
-		doc, err := jsondoc.Parse(coding.Plain(r.event.Body, r.event.Headers, jsondoc.MaxBytes), jsondoc.Wide())
-		if err != nil {
-			return "", false
-		}
-		r.doc = &doc
+		value, err := jsondoc.Parse(coding.Plain(r.event.Body, r.event.Headers, jsondoc.MaxBytes), jsondoc.Wide())
+		r.doc = &document{value, err}
 	}
-	value, found := r.doc.At(p)
-	if !found {
+	value, found := r.doc.value.At(p)
+	if r.doc.err != nil || !found {
 		return "", false
 	}
 	return value.Text(), true
 }
 
-func (r *reader) extract(x extract) (string, bool) {
+// tooSlow stands in place of a value whose pattern took too long.
+const tooSlow = "not known: the pattern takes too long"
+
+// find looks for a pattern for as long as it and those before it may take.
+func (r *reader) find(p *pattern) (value string, found bool) {
+	if r.spent >= patternsFor {
+		return tooSlow, false
+	}
+	text, began := r.text(), time.Now()
+	value, found, late := p.find(text, min(patternFor, patternsFor-r.spent))
+	if r.spent += time.Since(began); late {
+		return tooSlow, false
+	}
+	return value, found
+}
+
+// extract is a value of the event. One that is not found may say why.
+func (r *reader) extract(x extract) (value string, found bool) {
 	if x.pattern != nil {
-		groups := x.pattern.FindStringSubmatch(r.text())
-		switch {
-		case groups == nil:
-			return "", false
-		case len(groups) > 1:
-			return groups[1], utf8.ValidString(groups[1])
-		}
-		return groups[0], true
+		return r.find(x.pattern)
 	}
 	wanted, isLink := strings.CutPrefix(x.Source, "link")
 	if !isLink && x.Source != "code" {

@@ -113,6 +113,7 @@ func TestWhatAFlowMayNotBe(t *testing.T) {
 			`{"flow":{"steps":[` + step + `,"where":{"/a":"{{x}}"}}]}}`,
 			`{"flow":{"steps":[` + step + `,"extract":{"a b":"/a"}}]}}`,
 			`{"flow":{"steps":[` + step + `,"extract":{"a":"regex:("}}]}}`,
+			`{"flow":{"steps":[` + step + `,"extract":{"a":"regex:` + strings.Repeat("a{1000}", 10) + `"}}]}}`, // 10,000 instructions and a few more
 			`{"flow":{"steps":[` + step + `,"extract":{"a":"link:"}}]}}`,
 			`{"flow":{"steps":[` + step + `,"subject":"` + strings.Repeat("x", 501) + `"}]}}`,
 		} {
