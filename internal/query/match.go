@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,11 +30,21 @@ func (q Query) Match(e *hookglass.Event) bool {
 // to much.
 const maxDecoded = 1 << 20
 
-// reader undoes the compression of an event's body, once, when a term asks for it.
+// reader reads an event's body, once for all terms, when one asks for it.
 type reader struct {
 	event *hookglass.Event
 	plain []byte
 	read  bool
+	mail  [][]byte // what people see of a mail; nil: it was not asked for
+}
+
+// shown are the texts of a mail, which may be encoded.
+func (r *reader) shown() [][]byte {
+	if r.mail == nil {
+		m := email.Parse(r.event.Body)
+		r.mail = [][]byte{[]byte(m.Text), []byte(m.HTML), []byte(m.Shown())}
+	}
+	return r.mail
 }
 
 // decoded is what the body says without its content coding; nil where it has none or can not be read.
@@ -117,8 +128,7 @@ func (t *Term) inText(e *hookglass.Event, body *reader) bool {
 	if e.Type != hookglass.EventEmail {
 		return t.Pattern.contained(body.decoded())
 	}
-	m := email.Parse(e.Body) // what people see of it may be encoded
-	return t.Pattern.contained([]byte(m.Text)) || t.Pattern.contained([]byte(m.HTML)) || t.Pattern.contained([]byte(m.Shown()))
+	return slices.ContainsFunc(body.shown(), t.Pattern.contained)
 }
 
 func (t *Term) inHeaders(e *hookglass.Event) bool {

@@ -442,3 +442,24 @@ func TestACompressedBodyIsSearchedAsItIsRead(t *testing.T) {
 		t.Errorf("what is not compressed, whatever its header says, is not found: %v", err)
 	}
 }
+
+// However many words are looked for, what people see of a mail is read once.
+func TestAMailIsReadOnceForAllWords(t *testing.T) {
+	raw := "Subject: x\r\nContent-Type: text/html\r\n\r\n" + strings.Repeat("<p>caf&eacute;</p>", 2000)
+	mail := &hookglass.Event{Type: hookglass.EventEmail, Payload: &hookglass.Payload{Body: []byte(raw)}}
+	allocations := func(q string) float64 {
+		parsed, err := query.Parse(q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(5, func() {
+			if !parsed.Match(mail) {
+				t.Errorf("%s is not found", q)
+			}
+		})
+	}
+	one, many := allocations("-tea"), allocations(strings.TrimSpace(strings.Repeat("-tea café ", 16)))
+	if many > one+200 {
+		t.Errorf("one word takes %.0f allocations, 32 take %.0f", one, many)
+	}
+}
