@@ -102,3 +102,31 @@ func TestBytesAreSharedToo(t *testing.T) {
 		t.Error("what was given back is gone")
 	}
 }
+
+func TestTenantsHaveTheirTurns(t *testing.T) {
+	lines := []fair.Line{{Tenant: "a", Num: 1}, {Tenant: "a", Num: 2}, {Tenant: "a", Num: 3}, {Tenant: "a", Num: 4}, {Tenant: "b", Num: 5}, {Tenant: "c", Num: 6}, {Tenant: "c", Num: 7}}
+	var turns fair.Turns
+	for i, c := range []struct {
+		want string
+		took int // of them
+	}{
+		{"[1 5 6 2 7 3 4]", 1},
+		{"[5 6 2 7 3 4 1]", 3},
+		{"[5 7 3 6 4 1 2]", 7},
+		{"[5 7 3 6 4 1 2]", 0},
+	} {
+		var nums []int64
+		for n, at := range turns.Order(lines) {
+			nums = append(nums, lines[at].Num)
+			if n < c.took {
+				turns.Took(lines[at])
+			}
+		}
+		if got := fmt.Sprint(nums); got != c.want {
+			t.Errorf("round %d: %s, want %s", i+1, got, c.want)
+		}
+	}
+	if got := turns.Order(nil); len(got) != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}

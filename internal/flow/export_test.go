@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"hookglass"
@@ -81,22 +80,4 @@ func Find(text, in string, within time.Duration) (found string, ok, late bool, e
 	}
 	found, ok, late = p.find(in, within)
 	return found, ok, late, nil
-}
-
-// Order is in which order flows have their turns, each a Num and its account, after those that had theirs.
-func Order(flows [][2]int64, had ...int64) (nums []int64) {
-	var all []*held
-	for _, f := range flows {
-		all = append(all, &held{HeldFlow: store.HeldFlow{Flow: hookglass.Flow{Num: f[0], AccountID: f[1]}}})
-	}
-	var t turns
-	for _, h := range t.order(all) {
-		if slices.Contains(had, h.Num) {
-			t.took(h)
-		}
-	}
-	for _, h := range t.order(all) {
-		nums = append(nums, h.Num)
-	}
-	return nums
 }

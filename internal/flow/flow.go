@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -34,7 +35,7 @@ type Service struct {
 
 	// Run's alone.
 	seen  int64 // the Seq up to which look has looked; below 0: not yet
-	turns turns
+	turns fair.Turns
 }
 
 // New returns the service.

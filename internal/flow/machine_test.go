@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -278,22 +277,5 @@ func TestAPatternHasItsTime(t *testing.T) {
 		if err != nil || found != c.found || ok != c.ok || late != c.late {
 			t.Errorf("%s: %.20q, %v, %v, %v", c.pattern, found, ok, late, err)
 		}
-	}
-}
-
-func TestAccountsHaveTheirTurns(t *testing.T) {
-	flows := [][2]int64{{1, 7}, {2, 7}, {3, 7}, {4, 7}, {5, 8}, {6, 9}, {7, 9}}
-	for _, c := range []struct{ had, want []int64 }{
-		{nil, []int64{1, 5, 6, 2, 7, 3, 4}},
-		{[]int64{1}, []int64{5, 6, 2, 7, 3, 4, 1}},
-		{[]int64{1, 5, 6, 2}, []int64{5, 7, 3, 6, 4, 1, 2}},
-		{[]int64{1, 5, 6, 2, 7, 3, 4}, []int64{5, 6, 1, 7, 2, 3, 4}},
-	} {
-		if got := flow.Order(flows, c.had...); !slices.Equal(got, c.want) {
-			t.Errorf("after %v: %v, want %v", c.had, got, c.want)
-		}
-	}
-	if got := flow.Order(nil); len(got) != 0 {
-		t.Errorf("of none: %v", got)
 	}
 }

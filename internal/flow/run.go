@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -24,8 +26,8 @@ const (
 	// pause is the least time between two looks: under a flood, events are read in larger pieces.
 	pause = 10 * time.Millisecond
 
-	// turnFor is for how long a flow is judged before others have their turn, and roundFor for how long flows are before
-	// their leases are looked after: what it takes to judge an event is its sender's and the flow's to choose.
+	// turnFor is for how long a flow is judged before others have their turn, and roundFor for how long flows are judged
+	// before their leases are looked after: what an event takes is its sender's and the flow's to choose.
 	turnFor  = 250 * time.Millisecond
 	roundFor = 2 * time.Second
 
@@ -230,15 +232,21 @@ func (s *Service) drop(h *held) {
 func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	next = time.Hour
 	batches := map[batchKey]*batch{}
+	all := s.all()
+	lines := make([]fair.Line, len(all))
+	for i, h := range all {
+		lines[i] = fair.Line{Tenant: strconv.FormatInt(h.AccountID, 10), Num: h.Num}
+	}
 	until := time.Now().Add(roundFor)
-	for _, h := range s.turns.order(s.all()) {
+	for _, i := range s.turns.Order(lines) {
+		h := all[i]
 		if ctx.Err() != nil || time.Now().After(until) {
 			return 0, err
 		}
 		now := s.now()
 		due := h.machine.due()
 		if h.dirty.Swap(false) || !now.Before(due) {
-			s.turns.took(h)
+			s.turns.Took(lines[i])
 			e := s.judge(ctx, h, batches)
 			if e != nil {
 				h.dirty.Store(true)
