@@ -72,6 +72,7 @@ const (
 type Alert struct {
 	Num         int64 // the row; never shown
 	ID          string
+	AccountID   int64
 	EndpointNum int64
 	EndpointID  EndpointID
 	Name        string

@@ -2,11 +2,14 @@ package alert_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/alert"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 )
 
@@ -87,6 +90,47 @@ func TestKeywordMatchStaysUntilTenQuietMinutes(t *testing.T) {
 		y.want("ten minutes", a, hookglass.AlertOK, 1)
 		y.capture("refund")
 		y.want("and once more", a, hookglass.AlertTriggered, 2)
+	})
+}
+
+// Where there is not the time to read for all, accounts have their turn one after another, and so have the alerts of
+// each.
+func TestReadingAlertsHaveTheirTurns(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r, err := account.New(y.db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "bob@example.com"})
+		must(t, err)
+		other := *y
+		other.who.Account, other.who.User = r.Account.ID, r.User.ID
+		name := "Bob's"
+		other.ep, err = endpoint.New(y.db, y.keys).Create(t.Context(), other.who, endpoint.Draft{Name: &name})
+		must(t, err)
+		refund := alert.Settings{Keyword: ptr("refund")}
+		yards := []*yard{y, y, y, &other}
+		var alerts []hookglass.Alert
+		for _, of := range yards {
+			alerts = append(alerts, of.watch(hookglass.AlertKeywordMatch, refund))
+		}
+		y.capture("refund")
+		other.capture("refund")
+		svc := y.node()
+		svc.ReadForNoTime()
+		for round, want := range []string{"[true false false false]", "[true false false true]", "[true true false true]", "[true true false true]", "[true true true true]"} {
+			must(t, svc.Evaluate(t.Context()))
+			var triggered []bool
+			must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				for i, a := range alerts {
+					now, err := v.Alert(string(yards[i].ep.ID), a.ID)
+					if err != nil {
+						return err
+					}
+					triggered = append(triggered, now.State == hookglass.AlertTriggered)
+				}
+				return nil
+			}))
+			if got := fmt.Sprint(triggered); got != want {
+				t.Errorf("round %d: %s, want %s", round+1, got, want)
+			}
+		}
 	})
 }
 

@@ -76,6 +76,10 @@ type Service struct {
 	places   *fair.Places
 	busy     map[int64]bool // channels that this node sends to
 	purgedAt time.Time      // when this node last deleted old figures
+
+	reading  sync.Mutex    // held by the round that reads events
+	turns    fair.Turns    // of the alerts that do; its own
+	readTime time.Duration // readAllFor; a test has less
 }
 
 // New returns the service. Nothing is sent without [Service.Run], and nothing is judged without [Service.Evaluate].
@@ -89,7 +93,9 @@ func New(db *store.DB, cfg Config) *Service {
 	if cfg.Telegram == "" {
 		cfg.Telegram = "https://api.telegram.org"
 	}
-	return &Service{Config: cfg, db: db, places: fair.NewPlaces(sendersAtOnce, sendersAtOnce/2), busy: make(map[int64]bool)}
+	return &Service{
+		Config: cfg, db: db, places: fair.NewPlaces(sendersAtOnce, sendersAtOnce/2), busy: make(map[int64]bool), readTime: readAllFor,
+	}
 }
 
 // ChannelDraft is what a caller sets on a channel. A nil field is not named.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -17,15 +19,18 @@ const (
 	rollRest      = 3                // times what a piece took, before the next
 	purgeEvery    = 10 * time.Minute
 	alertsAtOnce  = 200
-	readAtOnce    = 200             // events of one transaction that keyword_match reads
-	readFor       = 3 * time.Second // for one alert in one round; it goes on in the next
-	spikeBaseline = 24              // windows before, whose average a spike is compared with
+	readAtOnce    = 200              // events of one transaction that keyword_match reads
+	readFor       = 3 * time.Second  // for one alert in one round; it goes on in the next
+	readAllFor    = 15 * time.Second // for all of them; the others have their turn in the next
+	spikeBaseline = 24               // windows before, whose average a spike is compared with
 )
 
-// Evaluate rolls up figures and judges every alert that watches. It may run on several nodes at the same time: each
-// change of state is made by one of them. One alert that can not be judged does not keep others from it.
+// Evaluate rolls up figures and judges every alert that watches: those that watch figures and schemas first, then those
+// that read events, for as long as there is time. It may run on several nodes at the same time: each change of state is
+// made by one of them. One alert that can not be judged does not keep others from it.
 func (s *Service) Evaluate(ctx context.Context) error {
 	failed := s.rollUp(ctx)
+	var readers []hookglass.Alert
 	for after := int64(0); ; {
 		var alerts []hookglass.Alert
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -36,19 +41,52 @@ func (s *Service) Evaluate(ctx context.Context) error {
 			return errors.Join(failed, err)
 		}
 		for _, a := range alerts {
-			after = a.Num
-			err := s.evaluate(ctx, a)
+			if after = a.Num; a.Kind == hookglass.AlertKeywordMatch {
+				readers = append(readers, a)
+				continue
+			}
+			failed = errors.Join(failed, faultOf(a, s.evaluate(ctx, a)))
 			if ctx.Err() != nil {
 				return errors.Join(failed, ctx.Err())
 			}
-			if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) { // deleted meanwhile
-				failed = errors.Join(failed, fmt.Errorf("alert %s: %w", a.ID, err))
-			}
 		}
 		if len(alerts) < alertsAtOnce {
-			return failed
+			return errors.Join(failed, s.readInTurn(ctx, readers))
 		}
 	}
+}
+
+// readInTurn has alerts read what arrived, those of each account in turn. What there is no time for has its turn in the
+// next round; while one goes on in this process, another has none.
+func (s *Service) readInTurn(ctx context.Context, alerts []hookglass.Alert) (failed error) {
+	if !s.reading.TryLock() {
+		return nil
+	}
+	defer s.reading.Unlock()
+	lines := make([]fair.Line, len(alerts))
+	for i, a := range alerts {
+		lines[i] = fair.Line{Tenant: strconv.FormatInt(a.AccountID, 10), Num: a.Num}
+	}
+	began := time.Now()
+	for _, i := range s.turns.Order(lines) {
+		s.turns.Took(lines[i])
+		failed = errors.Join(failed, faultOf(alerts[i], s.read(ctx, alerts[i])))
+		if ctx.Err() != nil {
+			return errors.Join(failed, ctx.Err())
+		}
+		if time.Since(began) > s.readTime {
+			break
+		}
+	}
+	return failed
+}
+
+// faultOf says which alert an error is of; none where the alert was deleted meanwhile.
+func faultOf(a hookglass.Alert, err error) error {
+	if err == nil || hookglass.Is(err, hookglass.CodeNotFound) {
+		return nil
+	}
+	return fmt.Errorf("alert %s: %w", a.ID, err)
 }
 
 // rollUp counts what is not in the figures yet, piece by piece with rests between, so that a round on a busy service is
@@ -92,10 +130,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
+// evaluate judges an alert that watches figures or schemas.
 func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {
-	if a.Kind == hookglass.AlertKeywordMatch {
-		return s.read(ctx, a)
-	}
 	now := s.Now().UTC()
 	var verdict verdict
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {

@@ -19,3 +19,6 @@ func ChatText(m hookglass.Message, most int) string { return chatText(m, most) }
 func (m *Mailer) Send(ctx context.Context, to []string, msg hookglass.Message) error {
 	return m.send(ctx, to, msg)
 }
+
+// ReadForNoTime has each round read for one alert alone.
+func (s *Service) ReadForNoTime() { s.readTime = 0 }

@@ -26,8 +26,8 @@ const (
 	// pause is the least time between two looks: under a flood, events are read in larger pieces.
 	pause = 10 * time.Millisecond
 
-	// turnFor is for how long a flow is judged before others have their turn, and roundFor for how long flows are judged
-	// before their leases are looked after: what an event takes is its sender's and the flow's to choose.
+	// turnFor is for how long a flow is judged before others have their turn, and roundFor for how long flows are
+	// judged before their leases are looked after: what an event takes is its sender's and the flow's to choose.
 	turnFor  = 250 * time.Millisecond
 	roundFor = 2 * time.Second
 

@@ -10,8 +10,8 @@ import (
 	"hookglass"
 )
 
-const alertColumns = `a.num, a.id, a.endpoint, e.id, a.name, a.kind, a.enabled, a.config, a.state, a.changed_at, a.armed_at, a.version, a.cursor, a.matched_at,
-	a.created_at, a.updated_at`
+const alertColumns = `a.num, a.id, coalesce(e.account_id, 0), a.endpoint, e.id, a.name, a.kind, a.enabled, a.config, a.state, a.changed_at, a.armed_at,
+	a.version, a.cursor, a.matched_at, a.created_at, a.updated_at`
 
 const alertTables = ` FROM alerts a JOIN endpoints e ON e.num = a.endpoint`
 
@@ -19,8 +19,8 @@ func scanAlert(scan func(...any) error) (a hookglass.Alert, err error) {
 	var enabled, changed, armed, created, updated int64
 	var matched sql.NullInt64
 	var config string
-	if err := scan(&a.Num, &a.ID, &a.EndpointNum, &a.EndpointID, &a.Name, &a.Kind, &enabled, &config, &a.State, &changed, &armed, &a.Version, &a.Cursor, &matched,
-		&created, &updated); err != nil {
+	if err := scan(&a.Num, &a.ID, &a.AccountID, &a.EndpointNum, &a.EndpointID, &a.Name, &a.Kind, &enabled, &config, &a.State, &changed, &armed,
+		&a.Version, &a.Cursor, &matched, &created, &updated); err != nil {
 		return a, err
 	}
 	a.Enabled, a.ChangedAt, a.ArmedAt, a.MatchedAt = enabled != 0, time.UnixMicro(changed).UTC(), time.UnixMicro(armed).UTC(), fromMicros(matched)
