@@ -111,6 +111,8 @@ type Payload struct {
 	Reply    *Reply    // nil for mail
 	Envelope *Envelope // nil for webhooks
 	Verdict  []byte    // of mail: what its authentication rests on, as JSON; nil while it is pending
+
+	Reports []*DeliveryReport // what connected machines made of it, newest first; read by whom it is shown to alone
 }
 
 // Header is one field line as received.

@@ -140,6 +140,9 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	if e.Payload == nil {
 		return out
 	}
+	for _, r := range e.Reports {
+		out.Deliveries = append(out.Deliveries, FromDeliveryReport(r))
+	}
 	out.Headers, out.HeaderList = headersOf(e.Headers)
 	_, out.TrailerList = headersOf(e.Trailers)
 	if e.Type == hookglass.EventEmail {

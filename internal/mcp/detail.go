@@ -33,6 +33,9 @@ type bodyPart struct {
 	Size      int             `json:"size"`
 }
 
+// maxDeliveries bounds the deliveries that an agent is told of, newest first. Their bodies share what a body may have.
+const maxDeliveries = 10
+
 // maxParsed bounds the body that pointers look into: its values take several times its room.
 const maxParsed = 8 << 20
 
@@ -68,6 +71,18 @@ func detail(e *hookglass.Event, most int, pointers []jsondoc.Pointer) (out reque
 		if b.text != nil && shorten(b.text, most, b.encoding) {
 			out.Truncated = append(out.Truncated, b.name)
 		}
+	}
+	out.Deliveries = out.Deliveries[:min(len(out.Deliveries), maxDeliveries)]
+	for i := range out.Deliveries {
+		d := &out.Deliveries[i]
+		d.ResponseHeaders = nil
+		if d.Body == nil {
+			continue
+		}
+		if shorten(d.Body, most, d.BodyEncoding) {
+			out.Truncated = append(out.Truncated, "deliveries."+strconv.Itoa(i)+".body")
+		}
+		most -= min(most, len(*d.Body))
 	}
 	return out, nil
 }

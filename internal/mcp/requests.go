@@ -146,7 +146,7 @@ func (s *service) getRequest(ctx context.Context, in *oneEvent) (out api.One[req
 		if err != nil {
 			return err
 		}
-		e, err = v.Event(ref, id)
+		e, err = v.ReportedEvent(ref, id)
 		return err
 	})
 	if err != nil {

@@ -268,6 +268,39 @@ func TestEveryToolDoesWhatItSays(t *testing.T) {
 	})
 }
 
+// An agent sees what connected machines made of a request, and of their answers no more than it wants to pay for.
+func TestARequestTellsOfItsDeliveries(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ep := s.endpoint("Orders")
+		id := s.receive(ep, "/", "text/plain", "hello")
+		for range 12 {
+			err := s.db.Update(t.Context(), s.who, func(tx *store.Tx) error {
+				_, err := tx.RecordReport(ep, id, &hookglass.DeliveryReport{
+					TargetURL: "http://localhost:3000", StatusCode: 201, Version: 2,
+					Evidence: &hookglass.DeliveryEvidence{Body: []byte("0123456789"), Headers: hookglass.Headers{{Name: "X-A", Value: "1"}}},
+				})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, got := s.call("get_request", args{"endpoint_id": ep, "request_id": id, "max_bytes": 25})
+		deliveries, _ := at(got, "data", "deliveries").([]any)
+		if len(deliveries) != 10 || at(got, "data", "deliveries", 0, "status_code") != 201. {
+			t.Fatalf("deliveries are %v, want the newest ten", deliveries)
+		}
+		for i, want := range []string{"0123456789", "0123456789", "01234", ""} {
+			if body := at(got, "data", "deliveries", i, "body"); body != want {
+				t.Errorf("the body of delivery %d is %q, want %q", i, body, want)
+			}
+		}
+		if at(got, "data", "truncated", 1) != "deliveries.2.body" {
+			t.Errorf("truncated is %v", at(got, "data", "truncated"))
+		}
+	})
+}
+
 // work runs the actions of an event, as the job does.
 func (s *site) work(ref, eventID string) {
 	s.t.Helper()

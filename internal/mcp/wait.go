@@ -115,7 +115,7 @@ func (s *service) waitEnd(ctx context.Context, in *wait, found *hookglass.Event,
 		return out, nil
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.Event(in.EndpointID, string(found.ID))
+		e, err := v.ReportedEvent(in.EndpointID, string(found.ID))
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,11 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 		return nil
 	}
 	checked := time.Now()
-	err = s.DB.EachEvent(ctx, asker(ctx), string(e.ID), q, func(e *hookglass.Event) error {
+	each := s.DB.EachEvent
+	if in.Format == "ndjson" { // the detail form, which tells of deliveries
+		each = s.DB.EachReportedEvent
+	}
+	err = each(ctx, asker(ctx), string(e.ID), q, func(e *hookglass.Event) error {
 		if time.Since(checked) > poll {
 			if !s.stillValid(r) {
 				return http.ErrAbortHandler

@@ -23,6 +23,7 @@ func TestAnExportHoldsWhatTheFiltersSelect(t *testing.T) {
 		s.arrive(e.ID, nil)
 		put := s.arrive(e.ID, func(a *capture.Arrival) { a.Method, a.Body = "PUT", []byte("=1+1") })
 		last := s.arrive(e.ID, func(a *capture.Arrival) { a.Method = "PUT" })
+		s.want(200, "POST", "/tunnel/delivery_reports", `{"endpoint_id":"`+e.ID+`","webhook_request_id":"`+last+`","target_url":"http://localhost:3000","status_code":200}`, nil)
 
 		res, text := s.call(s.token, "GET", base+"?method=PUT", "")
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -35,7 +36,7 @@ func TestAnExportHoldsWhatTheFiltersSelect(t *testing.T) {
 			t.Errorf("the first line is %s: %v", lines[0], err)
 		}
 		_, text = s.call(s.token, "GET", "/endpoints/"+e.ID+"/requests/"+last, "")
-		if !strings.Contains(text, strings.TrimSpace(lines[1])) {
+		if !strings.Contains(text, strings.TrimSpace(lines[1])) || !strings.Contains(text, `"deliveries":[{`) || len(one.Deliveries) != 0 {
 			t.Errorf("a line is %s, want the detail form %s", lines[1], text)
 		}
 

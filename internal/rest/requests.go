@@ -197,26 +197,16 @@ func (s *service) event(ctx context.Context, in *EventPath) (e *hookglass.Event,
 
 func (s *service) getRequest(ctx context.Context, in *EventPath) (out api.One[api.EventDetail], err error) {
 	var e *hookglass.Event
-	var reports []*hookglass.DeliveryReport
 	err = s.view(ctx, func(v *store.View) error {
-		if e, err = v.Event(in.EndpointID, in.ID); err != nil {
-			return err
-		}
-		reports, err = v.Reports(e.Seq, shownDeliveries)
+		e, err = v.ReportedEvent(in.EndpointID, in.ID)
 		return err
 	})
 	if err != nil {
 		return out, err
 	}
 	out.Data = capture.Detail(e)
-	for _, r := range reports {
-		out.Data.Deliveries = append(out.Data.Deliveries, api.FromDeliveryReport(r))
-	}
 	return out, nil
 }
-
-// shownDeliveries bounds what an event shows of its deliveries.
-const shownDeliveries = 50
 
 // getRequestBody gives the bytes as a file: whatever they hold, no browser makes a page of them.
 func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.Request) error {

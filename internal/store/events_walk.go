@@ -301,6 +301,37 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 // newest at the time of the call. It reads a few at a time, and holds no transaction while fn runs. It ends with the
 // first error of fn, and with not_found when the endpoint is deleted meanwhile.
 func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
+	return db.eachEvent(ctx, who, ref, q, func(*View, []*hookglass.Event) error { return nil }, fn)
+}
+
+// EachReportedEvent is EachEvent with what was reported of each event. The reports of one event are held at a time:
+// with the bodies in them they may be megabytes.
+func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
+	var reported map[int64]bool
+	return db.eachEvent(ctx, who, ref, q, func(v *View, events []*hookglass.Event) (err error) {
+		reported, err = v.reported(events)
+		return err
+	}, func(e *hookglass.Event) error {
+		if e.Payload == nil || !reported[e.Seq] {
+			return fn(e)
+		}
+		err := db.View(ctx, who, func(v *View) (err error) {
+			e.Reports, err = v.Reports(e.Seq, shownReports)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = fn(e)
+		e.Reports = nil
+		return err
+	})
+}
+
+// eachEvent reads a few events at a time, and more of them by also in the same view.
+func (db *DB) eachEvent(
+	ctx context.Context, who hookglass.Principal, ref string, q query.Query, also func(*View, []*hookglass.Event) error, fn func(*hookglass.Event) error,
+) error {
 	var last int64 // 0: not known yet
 	for above, more := int64(0), true; more; {
 		var events []*hookglass.Event
@@ -316,7 +347,10 @@ func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string
 			}
 			events, above, err = v.next(log, q, max(above, log.floor), last)
 			more = above < last
-			return err
+			if err != nil || len(events) == 0 {
+				return err
+			}
+			return also(v, events)
 		})
 		if err != nil {
 			return err

@@ -106,6 +106,33 @@ func (v *View) Reports(eventSeq int64, limit int) ([]*hookglass.DeliveryReport, 
 	return queryAll(v, scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 ORDER BY num DESC LIMIT $2", eventSeq, limit)
 }
 
+// shownReports bounds what an event shows of its deliveries.
+const shownReports = 50
+
+// ReportedEvent is Event with what was reported of it.
+func (v *View) ReportedEvent(ref, id string) (*hookglass.Event, error) {
+	e, err := v.Event(ref, id)
+	if err != nil || e.Payload == nil {
+		return e, err
+	}
+	e.Reports, err = v.Reports(e.Seq, shownReports)
+	return e, err
+}
+
+// reported tells of which events something was reported.
+func (v *View) reported(events []*hookglass.Event) (map[int64]bool, error) {
+	seqs := make([]int64, len(events))
+	for i, e := range events {
+		seqs[i] = e.Seq
+	}
+	found, err := queryAll(v, scanNum, "SELECT DISTINCT event FROM tunnel_reports WHERE "+v.dialect.among("event", "$1"), v.dialect.list(seqs))
+	some := make(map[int64]bool, len(found))
+	for _, seq := range found {
+		some[seq] = true
+	}
+	return some, err
+}
+
 // FirstAnswer returns the first report of version 2 about an event. It answers not_found.
 func (v *View) FirstAnswer(eventSeq int64) (*hookglass.DeliveryReport, error) {
 	return one(v, "report", scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 AND version = 2 ORDER BY num LIMIT 1", &args{[]any{eventSeq}})

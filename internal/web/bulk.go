@@ -13,6 +13,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/query"
 	"hookglass/internal/replay"
+	"hookglass/internal/store"
 )
 
 // maxPicked bounds how many requests a form can name.
@@ -104,14 +105,18 @@ func (a *app) export(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.writeExport(w, r, e, func(add func(*hookglass.Event) error) error {
-		return a.DB.EachEvent(r.Context(), v.who, string(e.ID), q, add)
+		return a.DB.EachReportedEvent(r.Context(), v.who, string(e.ID), q, add)
 	})
 }
 
 func (a *app) exportPicked(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, ids []string) error {
 	return a.writeExport(w, r, e, func(add func(*hookglass.Event) error) error {
 		for _, id := range ids {
-			event, err := a.event(r.Context(), v, e, id)
+			var event *hookglass.Event
+			err := a.DB.View(r.Context(), v.who, func(view *store.View) (err error) {
+				event, err = view.ReportedEvent(string(e.ID), id)
+				return err
+			})
 			if hookglass.Is(err, hookglass.CodeNotFound) {
 				continue
 			}
