@@ -4,12 +4,14 @@ package faults_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +20,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// skewVariable names the variable by which a program made by skewable has its clock put forward or back.
+// skewVariable names the variable by which a program made by skewable has its clock put forward or back: by how much, or
+// a file that says so and may change.
 const skewVariable = "FAULTS_CLOCK_SKEW"
 
 // skewable builds the program with a standard library whose clock can be put forward or back, and with it whatever the
@@ -48,17 +51,35 @@ func skewable(t *testing.T) string {
 		return path
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
-		original: put("time.go", strings.Replace(string(source), reads, reads+"\tsec += skew\n", 1)),
+		original: put("time.go", strings.Replace(string(source), reads, reads+"\tsec += skew.Load()\n", 1)),
 		filepath.Join(filepath.Dir(original), "skew.go"): put("skew.go", `package time
 
-import "syscall"
+import (
+	"sync/atomic"
+	"syscall"
+)
 
-var skew = skewed()
+var skew atomic.Int64
 
-func skewed() int64 {
+func init() {
 	text, _ := syscall.Getenv("`+skewVariable+`")
-	d, _ := ParseDuration(text)
-	return int64(d / Second)
+	d, err := ParseDuration(text)
+	skew.Store(int64(d / Second))
+	if err == nil || text == "" {
+		return
+	}
+	go func() {
+		for ; ; Sleep(5 * Millisecond) {
+			var said [32]byte
+			if fd, err := syscall.Open(text, syscall.O_RDONLY, 0); err == nil {
+				n, _ := syscall.Read(fd, said[:])
+				syscall.Close(fd)
+				if d, err := ParseDuration(string(said[:max(n, 0)])); err == nil {
+					skew.Store(int64(d / Second))
+				}
+			}
+		}
+	}()
 }
 `)}})
 	if err != nil {
@@ -91,6 +112,58 @@ func TestClocksAnHourApartHarmNothing(t *testing.T) {
 			clocks(t, s, nodes)
 		})
 	}
+}
+
+// A clock that is put forward and back while a node works, again and again, moves nothing of what goes by the database's.
+func TestAClockThatJumpsHarmsNothing(t *testing.T) {
+	clock := filepath.Join(t.TempDir(), "clock")
+	jump := func(to string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(clock+".new", []byte(to), 0o600), os.Rename(clock+".new", clock)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // it is looked at all the time
+	}
+	jump("0s")
+	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	n := s.node("--outbound-allow", "127.0.0.0/8")
+	n.binary, n.env = skewable(t), []string{skewVariable + "=" + clock}
+	n.start()
+	n.ready(30 * time.Second)
+	l := n.endpoint()
+	target := n.forwardTo(l.endpoint, newFlaky(t).URL)
+	n.acting(l.endpoint, fmt.Sprintf(`[{"step_type":"forward","name":"On","config":{"url":"%s/"}}]`, newFlaky(t).URL))
+
+	var events []string
+	for range 3 {
+		for _, to := range []string{"1h", "0s", "-1h", "0s", "-1h", "1h"} {
+			jump(to)
+			id := n.event(l.endpoint)
+			events = append(events, id)
+			var detail struct {
+				Data struct {
+					RequestedAt time.Time `json:"requested_at"`
+				}
+			}
+			n.api(http.MethodGet, "/endpoints/"+l.endpoint+"/requests/"+id, "", &detail)
+			if off := time.Since(detail.Data.RequestedAt); off.Abs() > 30*time.Second {
+				t.Errorf("event %s was received %v ago", id, off)
+			}
+		}
+	}
+	eventually(t, 30*time.Second, "every event is forwarded, at the second attempt", func() bool {
+		states := n.deliveryStates(l.endpoint, target)
+		return !slices.ContainsFunc(events, func(e string) bool { return states[e] != "delivered" })
+	})
+	eventually(t, 30*time.Second, "every action has run", func() bool {
+		done := 0
+		for _, r := range n.actionRuns(l.endpoint) {
+			if r.Status == "completed" {
+				done++
+			}
+		}
+		return done == len(events)
+	})
 }
 
 func clocks(t *testing.T, s *site, nodes []*node) {

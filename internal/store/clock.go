@@ -17,23 +17,49 @@ const (
 	clockAgrees = time.Second
 )
 
-// clock is the time of the database as this process knows it.
+// clock is the time of the database as this process knows it: what was seen of it, and how long ago. That is told by
+// the monotonic reading of own, so that a clock which somebody puts right, or wrong, moves nothing. It stands still
+// while some machines sleep, which can not be told from that: where the two disagree the database is asked at once.
 type clock struct {
-	own    func() time.Time // of this machine
-	behind atomic.Int64     // how far own is behind the database's, nanoseconds
+	own   func() time.Time // of this machine
+	seen  atomic.Pointer[sight]
+	doubt chan struct{} // a hint that own has jumped
 }
 
-func (c *clock) now() time.Time { return c.stamp(c.own()).UTC().Truncate(time.Microsecond) }
+// sight is what two clocks showed at one moment. A database of this machine alone has none.
+type sight struct{ own, database time.Time }
 
-func (c *clock) stamp(t time.Time) time.Time { return t.Add(time.Duration(c.behind.Load())) }
+func (c *clock) now() time.Time {
+	own := c.own()
+	if s := c.seen.Load(); s != nil && s.jumped(own) {
+		select {
+		case c.doubt <- struct{}{}:
+		default:
+		}
+	}
+	return c.stamp(own).UTC().Truncate(time.Microsecond)
+}
+
+// jumped reports whether the clock that shows own now went otherwise than time did.
+func (s *sight) jumped(own time.Time) bool {
+	return (own.Round(0).Sub(s.own.Round(0)) - own.Sub(s.own)).Abs() >= clockAgrees // Round takes the monotonic reading off
+}
+
+func (c *clock) stamp(t time.Time) time.Time {
+	s := c.seen.Load()
+	if s == nil {
+		return t
+	}
+	return s.database.Add(t.Sub(s.own))
+}
 
 // set notes what the database's clock shows.
 func (c *clock) set(at time.Time) {
-	behind := at.Sub(c.own())
-	if behind.Abs() < clockAgrees {
-		behind = 0
+	own := c.own()
+	if at.Sub(own).Abs() < clockAgrees {
+		at = own.Round(0)
 	}
-	c.behind.Store(int64(behind))
+	c.seen.Store(&sight{own: own, database: at})
 }
 
 // Now is the time by the database, which is the same on all nodes. It does not wait for it.
@@ -58,12 +84,17 @@ func (e *postgresEngine) look(ctx context.Context) error {
 func (e *postgresEngine) runClock(ctx context.Context) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
+	doubt := e.db.clock.doubt
 	for {
 		select {
 		case <-tick.C:
-			_ = e.look(ctx) // its failures are those of all else, and told there
+		case <-doubt:
 		case <-ctx.Done():
 			return
+		}
+		doubt = e.db.clock.doubt
+		if err := e.look(ctx); err != nil { // its failures are those of all else, and told there
+			doubt = nil // which lasts
 		}
 	}
 }

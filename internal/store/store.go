@@ -99,6 +99,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if db.onCapture == nil {
 		db.onCapture = func(int, int64, time.Duration) {}
 	}
+	db.clock.doubt = make(chan struct{}, 1)
 	if db.clock.own = cfg.Clock; db.clock.own == nil {
 		db.clock.own = time.Now
 	}
