@@ -69,8 +69,9 @@ func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {
 	c.until(isLive)
 	c.click("#" + string(first) + " a")
 	c.until(shows(first))
+	c.click("#tab-headers")
 	c.click("#" + string(second) + " a")
-	c.until(shows(second))
+	c.until(shows(second) + ` && location.pathname.endsWith("` + string(second) + `") && location.hash === "#part-headers"`)
 	if eval[string](c, `document.querySelector("#rows [aria-current]").parentElement.id`) != string(second) || !strings.HasPrefix(eval[string](c, `document.title`), "POST /second?x=1 ·") {
 		t.Error("the row or the title does not say which is shown")
 	}
@@ -86,6 +87,9 @@ func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {
 	c.until(shows(first))
 	c.do(chromedp.Reload())
 	c.until(shows(first) + " && " + isLive)
+	c.click("#tab-response")
+	c.do(chromedp.Reload())
+	c.until(shows(first) + ` && location.hash === "#part-response" && document.querySelector("#part-response").checkVisibility() && !document.querySelector("#part-body").checkVisibility()`)
 	c.silent()
 }
 

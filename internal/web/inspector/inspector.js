@@ -38,7 +38,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   if (kept && (wanted || sideBySide())) select(kept);
   if (!lost) seen(id);
   title(detail.querySelector("[data-panel]")?.dataset.title ?? null);
-  const address = `${base}/requests/${id}${location.search}`;
+  const address = `${base}/requests/${id}${location.search}${kept && sideBySide() ? location.hash : ""}`;
   if (entry === "push") history.pushState({}, "", address);
   if (entry === "replace") history.replaceState({}, "", address);
   if (narrow) detail.focus({ preventScroll: true });
@@ -184,9 +184,18 @@ function select(tab) {
   }
 }
 
+// choose is select by a person: the address leads to the tab, for who reloads the page or is given the address.
+function choose(tab) {
+  select(tab);
+  if (requestOf(location.pathname)) history.replaceState(history.state, "", `#${tab.getAttribute("aria-controls")}`);
+}
+
+const linked = location.hash && tabs().find((t) => `#${t.getAttribute("aria-controls")}` === location.hash);
+if (linked) select(linked);
+
 detail.addEventListener("click", (event) => {
   const tab = event.target.closest('[role="tab"]');
-  if (tab) select(tab);
+  if (tab) choose(tab);
 });
 
 detail.addEventListener("keydown", (event) => {
@@ -198,7 +207,7 @@ detail.addEventListener("keydown", (event) => {
   if (to === undefined) return;
   event.preventDefault();
   const next = all[(to + all.length) % all.length];
-  select(next);
+  choose(next);
   next.focus();
 });
 
