@@ -506,7 +506,7 @@ func TestAListOfManyEndpointsGoesOn(t *testing.T) {
 		t.Fatal("the list does not go on")
 	}
 	page := b.want(200, "GET", next[1], nil)
-	page.holds(t, `href="/endpoints/`+string(last.ID)+`"`)
+	page.holds(t, `href="/endpoints/`+string(last.ID)+`"`, "All endpoints")
 	if strings.Contains(page.body, "More endpoints") {
 		t.Error("the list goes on behind its end")
 	}

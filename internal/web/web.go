@@ -149,6 +149,7 @@ func (a *app) globalFrame(ctx context.Context, v visitor, s layout.Section, titl
 	var err error
 	if v.signedIn() {
 		f.Endpoints, err = a.endpointsOf(ctx, v)
+		f.More = len(f.Endpoints) == maxRail
 	}
 	return f, err
 }

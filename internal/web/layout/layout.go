@@ -23,6 +23,7 @@ type Frame struct {
 	Temporary bool   // a visitor with a temporary endpoint
 	Claims    bool   // who is signed in as well, and could keep it
 	Endpoints []hookglass.Endpoint
+	More      bool                 // there may be more endpoints than those
 	Current   hookglass.EndpointID // the endpoint that the page is about
 	Endpoint  hookglass.Endpoint   // the same; zero where the page belongs to none
 	Section   Section              // which entry of the navigation the page is
