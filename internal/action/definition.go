@@ -110,6 +110,25 @@ func (s *Service) define(d Draft, a *hookglass.Action) (def definition) {
 	return def
 }
 
+// change takes over what the draft names of the action that was defined by it.
+func (d Draft) change(a *hookglass.Action, defined hookglass.Action) {
+	if d.Name != nil {
+		a.Name = defined.Name
+	}
+	if d.Enabled != nil {
+		a.Enabled = defined.Enabled
+	}
+	if d.FailurePolicy != nil {
+		a.FailurePolicy = defined.FailurePolicy
+	}
+	if d.Conditions != nil {
+		a.Conditions = defined.Conditions
+	}
+	if d.Steps != nil {
+		a.Steps = defined.Steps
+	}
+}
+
 func nameFault(name string) string {
 	if n := utf8.RuneCountInString(name); n == 0 || n > maxName {
 		return fmt.Sprintf("must have 1 to %d characters", maxName)
@@ -124,7 +143,11 @@ func validPolicy(p hookglass.FailurePolicy) bool {
 	return p == hookglass.FailureContinue || p == hookglass.FailureStop
 }
 
+// readable are the conditions that are looked at: of more than there may be, one more.
+func readable[T any](sent []T) []T { return sent[:min(len(sent), hookglass.MaxConditions+1)] }
+
 func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
+	sent = readable(sent)
 	made := make([]hookglass.Condition, 0, len(sent))
 	for _, c := range sent {
 		condition := hookglass.Condition{Field: c.Field, Operator: c.Operator}
@@ -155,8 +178,12 @@ func (d *definition) add(at string, faults []hookglass.FieldError) {
 	}
 }
 
-// steps reads steps as they were sent.
+// mostSteps is what the largest plan allows in an action.
+var mostSteps = hookglass.Account{Plan: hookglass.PlanBusiness}.Entitlements().StepsPerAction()
+
+// steps reads steps as they were sent: of more than any plan allows, which are refused for their number, one more.
 func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
+	sent = sent[:min(len(sent), mostSteps+1)]
 	taken := make(map[string]bool)
 	for i, d := range sent {
 		if d.ReferenceKey == nil {
@@ -252,7 +279,7 @@ func deriveKey(name, kind string, taken map[string]bool) string {
 
 func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hookglass.StepCondition {
 	var made []hookglass.StepCondition
-	for _, c := range sent {
+	for _, c := range readable(sent) {
 		condition := hookglass.StepCondition{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: bytes.TrimSpace(c.Value)}
 		if takesNoValue(c.Operator) && string(condition.Value) == "null" || len(condition.Value) == 0 {
 			condition.Value = nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/action"
@@ -402,6 +403,34 @@ func TestTriggersThroughTheService(t *testing.T) {
 				if p.Trigger.Matched != c.want {
 					t.Errorf("%s %s %q on %q: %v, want %v", field, c.operator, c.value, value, p.Trigger.Matched, c.want)
 				}
+			}
+		}
+	})
+}
+
+// What is sent is as long as a body of the API may be; others wait for the writer meanwhile, so none of it is read there
+// and no more of it than could be taken.
+func TestAVeryLongActionIsRefusedAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("A", step("tag", "T", `{"tag":"x"}`)))
+		same := slices.Repeat([]action.StepDraft{step("tag", "T", `{"tag":"x"}`)}, 50_000)
+		empty := make([]action.StepDraft, 100_000)
+		wordless := slices.Repeat([]action.ConditionDraft{{Field: "provider", Operator: "equals", Value: new(string)}}, 100_000)
+		many := step("tag", "T", `{"tag":"x"}`)
+		many.Conditions = make([]action.StepConditionDraft, 100_000)
+		for name, c := range map[string]struct {
+			change action.Draft
+			code   hookglass.Code
+		}{
+			"steps of one name":    {action.Draft{Steps: &same}, hookglass.CodePlanRequired},
+			"steps of nothing":     {action.Draft{Steps: &empty}, hookglass.CodeValidationFailed},
+			"conditions":           {action.Draft{Conditions: &wordless}, hookglass.CodeValidationFailed},
+			"conditions of a step": {action.Draft{Steps: &[]action.StepDraft{many}}, hookglass.CodeValidationFailed},
+		} {
+			began := time.Now()
+			_, err := b.actions.Update(t.Context(), b.who, string(b.ep.ID), a.ID, c.change)
+			if took := time.Since(began); !hookglass.Is(err, c.code) || took > time.Second {
+				t.Errorf("%s: %.200v after %v, want %s", name, err, took, c.code)
 			}
 		}
 	})

@@ -63,6 +63,8 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 	if err := mayManage(who); err != nil {
 		return a, err
 	}
+	var changed hookglass.Action
+	def := s.define(d, &changed) // not while others wait: as long as what was sent
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		e, err := tx.Endpoint(ref)
 		if err != nil {
@@ -83,10 +85,10 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 		if disable := (Draft{Enabled: d.Enabled}); err != nil && (d.Enabled == nil || *d.Enabled || d != disable) {
 			return err // an account whose plan has lapsed may still switch its actions off
 		}
-		def := s.define(d, &a)
 		if err := def.fails(); err != nil {
 			return err
 		}
+		d.change(&a, changed)
 		if d.Steps != nil {
 			if err := mayHave(rights, a.Steps, before); err != nil {
 				return err
