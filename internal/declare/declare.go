@@ -133,10 +133,10 @@ func check(d api.Declaration) (set string, err error) {
 			fault("set", "must be 1 to 63 of a-z, 0-9 and hyphen, beginning with a letter or digit")
 		}
 	}
-	if len(d.Endpoints) > MaxEndpoints {
-		fault("endpoints", "may be %d at most", MaxEndpoints)
+	if most := tooMuch(d); most != "" { // and so is what is wrong with each
+		fault("endpoints", "%s", most)
+		return "", hookglass.InvalidFields(faults)
 	}
-	parts := 0
 	named := make(map[string]bool)
 	once := func(list string, i int, field, name string) {
 		at, key := fmt.Sprintf("%s.%d.%s", list, i, field), list+" "+field+" "+name
@@ -150,7 +150,6 @@ func check(d api.Declaration) (set string, err error) {
 	}
 	for i, e := range d.Endpoints {
 		at := fmt.Sprintf("endpoints.%d", i)
-		parts += len(e.SignatureConfigs) + len(e.ForwardingTargets) + len(e.Actions) + len(e.Alerts)
 		switch {
 		case e.ID.Value != "":
 			once("endpoints", i, "id", e.ID.Value)
@@ -176,13 +175,25 @@ func check(d api.Declaration) (set string, err error) {
 			once(at+".alerts", k, "name", c.Name.Value)
 		}
 	}
-	if parts > MaxParts {
-		fault("endpoints", "may have %d signature configs, targets, actions and alerts at most", MaxParts)
-	}
 	if len(faults) > 0 {
 		return "", hookglass.InvalidFields(faults)
 	}
 	return set, nil
+}
+
+// tooMuch says how much a declaration may hold at most, where it holds more.
+func tooMuch(d api.Declaration) string {
+	if len(d.Endpoints) > MaxEndpoints {
+		return fmt.Sprintf("may be %d at most", MaxEndpoints)
+	}
+	parts := 0
+	for _, e := range d.Endpoints {
+		parts += len(e.SignatureConfigs) + len(e.ForwardingTargets) + len(e.Actions) + len(e.Alerts)
+	}
+	if parts > MaxParts {
+		return fmt.Sprintf("may have %d signature configs, targets, actions and alerts at most", MaxParts)
+	}
+	return ""
 }
 
 // run is one declaration being applied.

@@ -239,6 +239,22 @@ func TestWhatIsWrongWithoutTheDatabase(t *testing.T) {
 	})
 }
 
+// Of a declaration that is too large nothing else is told: it may hold hundreds of thousands of faults.
+func TestADeclarationThatIsTooLargeIsRefusedForThat(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		for _, d := range []api.Declaration{
+			{Endpoints: make([]api.DeclaredEndpoint, 300_000)},
+			{Endpoints: []api.DeclaredEndpoint{{Alerts: make([]api.DeclaredAlert, 300_000)}}},
+		} {
+			_, err := y.svc.Apply(t.Context(), y.who, d, false)
+			var coded *hookglass.Error
+			if !errors.As(err, &coded) || len(coded.Details) != 1 || coded.Details[0].Field != "endpoints" {
+				t.Errorf("%.100v", err)
+			}
+		}
+	})
+}
+
 func TestPlansAndWorkspacesHoldForDeclarations(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.apply("endpoints: [{custom_id: mine}]")
