@@ -9,6 +9,12 @@ import (
 	"hookglass"
 )
 
+// Bounds of a request's head. Whoever reads events may count on them, however the events came here.
+const (
+	MaxHeaders     = 256      // header lines
+	MaxHeaderBytes = 64 << 10 // of the request line and the header lines
+)
+
 // Arrival is one HTTP request to a webhook endpoint, exactly as it came.
 type Arrival struct {
 	Method   string

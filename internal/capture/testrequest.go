@@ -21,11 +21,21 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 	case b.Path != "" && b.Path[0] != '/' && b.Path[0] != '?':
 		return r, hookglass.Invalid("path", "must begin with a slash")
 	}
+	if len(b.Path) > MaxHeaderBytes {
+		return r, hookglass.Invalid("path", "may have %d bytes at most", MaxHeaderBytes)
+	}
 	r = TestRequest{Provider: b.Provider, EventType: b.EventType, Method: b.Method, Path: b.Path, Body: []byte(b.Body)}
 	if r.Method == "" {
 		r.Method = "POST"
 	}
+	if len(b.Headers) > MaxHeaders {
+		return r, hookglass.Invalid("headers", "may be %d at most", MaxHeaders)
+	}
+	size := len(r.Method) + len(r.Path)
 	for name, value := range b.Headers {
+		if size += len(name) + len(value) + len(": \r\n"); size > MaxHeaderBytes {
+			return r, hookglass.Invalid("headers", "may have %d bytes at most, with the path", MaxHeaderBytes)
+		}
 		h := hookglass.Header{Name: name, Value: value}
 		if !Sendable(h) {
 			return r, hookglass.Invalid("headers", "holds one that can not be sent")

@@ -99,8 +99,8 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.MaxBodyBytes = or(c.MaxBodyBytes, 25<<20)
-	c.MaxHeaderBytes = or(c.MaxHeaderBytes, 64<<10)
-	c.MaxHeaders = or(c.MaxHeaders, 256)
+	c.MaxHeaderBytes = or(c.MaxHeaderBytes, capture.MaxHeaderBytes)
+	c.MaxHeaders = or(c.MaxHeaders, capture.MaxHeaders)
 	c.HeaderTimeout = or(c.HeaderTimeout, 10*time.Second)
 	c.IdleTimeout = or(c.IdleTimeout, 2*time.Minute)
 	c.BodyGrace = or(c.BodyGrace, 10*time.Second)

@@ -1,0 +1,46 @@
+package capture_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/capture"
+)
+
+// A test request has the bounds of one that comes from outside.
+func TestATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
+	headers := func(n, size int) map[string]string {
+		all := make(map[string]string, n)
+		for i := range n {
+			all[fmt.Sprintf("X-%d", i)] = strings.Repeat("v", size)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		request api.SendTestRequest
+		field   string // "": taken
+	}{
+		"as many headers as may be": {api.SendTestRequest{Headers: headers(capture.MaxHeaders, 10)}, ""},
+		"one more":                  {api.SendTestRequest{Headers: headers(capture.MaxHeaders+1, 10)}, "headers"},
+		"long headers":              {api.SendTestRequest{Headers: headers(2, capture.MaxHeaderBytes/2)}, "headers"},
+		"a long path":               {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes)}, "path"},
+		"both":                      {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes/2), Headers: headers(1, capture.MaxHeaderBytes/2)}, "headers"},
+		"a path alone":              {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes/2)}, ""},
+	} {
+		_, err := capture.ReadTestRequest(c.request)
+		if c.field == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var coded *hookglass.Error
+		if !errors.As(err, &coded) || coded.Code != hookglass.CodeValidationFailed || coded.Details[0].Field != c.field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
