@@ -342,7 +342,16 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 	}
 	if len(v.Headers) > maxOverrides {
 		fault("headers", "may name 50 headers at most")
+	} else {
+		v.applyHeaders(out, fault)
 	}
+	if len(faults) > 0 {
+		return hookglass.InvalidFields(faults)
+	}
+	return nil
+}
+
+func (v Overrides) applyHeaders(out *provider.Outgoing, fault func(field, message string)) {
 	names := make([]string, 0, len(v.Headers))
 	for name := range v.Headers {
 		names = append(names, name)
@@ -366,10 +375,6 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 		}
 		out.Headers = set(out.Headers, name, value)
 	}
-	if len(faults) > 0 {
-		return hookglass.InvalidFields(faults)
-	}
-	return nil
 }
 
 // names reports whether a header is set or removed.

@@ -3,6 +3,8 @@ package delivery_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -196,6 +198,22 @@ func TestOverridesChangeACopy(t *testing.T) {
 	o.Overrides = delivery.Overrides{Headers: map[string]*string{"x-a": ptr("1"), "X-A": ptr("2")}}
 	if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 		t.Errorf("one header in two spellings: %v", err)
+	}
+}
+
+// Headers that are too many are refused without being looked at: a body of the API holds a hundred thousand.
+func TestVeryManyOverridesAreRefusedAtOnce(t *testing.T) {
+	o := order(event("POST", "A: b\r\n", "{}"))
+	headers := map[string]*string{}
+	for i := range 100_000 {
+		headers[fmt.Sprintf("X-%d", i)] = ptr("v")
+	}
+	o.Overrides = delivery.Overrides{Headers: headers}
+	began := time.Now()
+	_, err := delivery.Build(o)
+	var coded *hookglass.Error
+	if took := time.Since(began); !errors.As(err, &coded) || len(coded.Details) != 1 || coded.Details[0].Field != "overrides.headers" || took > time.Second {
+		t.Errorf("%.200v after %v", err, took)
 	}
 }
 
