@@ -100,6 +100,9 @@ func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
 		field, err := headerField(name, value)
+		if ok && errors.Is(err, errFraming) {
+			return e, fmt.Errorf("--header: %w", err)
+		}
 		if !ok || err != nil {
 			return e, fmt.Errorf("--header %q is not of the form 'Name: value'", h)
 		}
@@ -118,8 +121,14 @@ func headerField(name, value string) (hookglass.Header, error) {
 	if !listen.ValidField(f) {
 		return f, fmt.Errorf("%q is no header field", name)
 	}
+	if strings.EqualFold(f.Name, "Content-Length") || strings.EqualFold(f.Name, "Transfer-Encoding") {
+		return f, fmt.Errorf("%s %w", f.Name, errFraming)
+	}
 	return f, nil
 }
+
+// errFraming refuses a field that would stand beside the one of the request itself.
+var errFraming = errors.New("says where the body ends, which is the request's own to say")
 
 // Run implements the command. It ends by a signal, by --exit-after and by --timeout.
 func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {

@@ -293,7 +293,7 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 
 func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range [][]string{
-		{"0"}, {"70000"}, {"ftp://x"}, {"3000", "--route", "x"}, {"3000", "--header", "x"}, {"3000", "--header", "a b: c"}, {"3000", "--recover", "some"}, {"3000", "--output", "xml"},
+		{"0"}, {"70000"}, {"ftp://x"}, {"3000", "--route", "x"}, {"3000", "--header", "x"}, {"3000", "--header", "a b: c"}, {"3000", "--header", "content-length: 5"}, {"3000", "--header", "Transfer-Encoding: chunked"}, {"3000", "--recover", "some"}, {"3000", "--output", "xml"},
 		{"3000", "--exit-after", "-1"}, {"3000", "--timeout", "-1s"}, {"3000", "--chaos", "drop=2"}, {"3000", "--all", "-e", "x"}, {"3000", "--new", "--all"}, {"3000", "--key", "short"},
 		{"3000", "--key", "tk_" + strings.Repeat("0", 26), "-e", "x"},
 	} {
