@@ -108,17 +108,25 @@ func FormOf(a hookglass.Action) Form {
 	return f
 }
 
-// ReadForm reads what a browser sends.
+// Bounds of what is read of a form, each beyond what an action may have, so that one too many is still told: the page is
+// rendered with all of it, which takes a thousand times the room.
+const (
+	readSteps      = 40
+	readConditions = hookglass.MaxConditions + 1
+	readOperations = jsondoc.MaxOperations + 1
+)
+
+// ReadForm reads what a browser sends, within bounds.
 func ReadForm(v url.Values) Form {
 	text := func(name string) string { return strings.ReplaceAll(v.Get(name), "\r\n", "\n") }
 	f := Form{
 		Name: v.Get("name"), Enabled: v.Get("enabled") == "true", FailurePolicy: v.Get("failure_policy"), Event: v.Get("event"), Query: v.Get("q"), Limit: v.Get("limit"),
 	}
-	for i := 0; v.Has(fmt.Sprintf("conditions[%d].field", i)); i++ {
+	for i := 0; i < readConditions && v.Has(fmt.Sprintf("conditions[%d].field", i)); i++ {
 		at := fmt.Sprintf("conditions[%d].", i)
 		f.Conditions = append(f.Conditions, Condition{v.Get(at + "field"), v.Get(at + "operator"), v.Get(at + "value")})
 	}
-	for i := 0; v.Has(fmt.Sprintf("steps[%d].step_type", i)); i++ {
+	for i := 0; i < readSteps && v.Has(fmt.Sprintf("steps[%d].step_type", i)); i++ {
 		at := fmt.Sprintf("steps[%d].", i)
 		s := Step{
 			Type: v.Get(at + "step_type"), Key: strings.TrimSpace(v.Get(at + "reference_key")), Kept: v.Get(at+"kept") == "true", Name: v.Get(at + "name"),
@@ -127,14 +135,14 @@ func ReadForm(v url.Values) Form {
 		for _, name := range configFields[hookglass.StepType(s.Type)] {
 			s.Config[name] = text(at + "config." + name)
 		}
-		for j := 0; v.Has(fmt.Sprintf("%sconfig.operations[%d].op", at, j)); j++ {
+		for j := 0; j < readOperations && v.Has(fmt.Sprintf("%sconfig.operations[%d].op", at, j)); j++ {
 			in := fmt.Sprintf("%sconfig.operations[%d].", at, j)
 			s.Operations = append(s.Operations, Operation{
 				Op: v.Get(in + "op"), Path: v.Get(in + "path"), From: v.Get(in + "from"), To: v.Get(in + "to"), Kind: v.Get(in + "kind"), Value: text(in + "value"),
 				Fields: text(in + "fields"), Key: v.Get(in + "key"),
 			})
 		}
-		for j := 0; v.Has(fmt.Sprintf("%sconditions[%d].source", at, j)); j++ {
+		for j := 0; j < readConditions && v.Has(fmt.Sprintf("%sconditions[%d].source", at, j)); j++ {
 			in := fmt.Sprintf("%sconditions[%d].", at, j)
 			s.Conditions = append(s.Conditions, StepCondition{v.Get(in + "source"), v.Get(in + "path"), v.Get(in + "operator"), v.Get(in + "value")})
 		}

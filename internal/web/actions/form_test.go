@@ -1,10 +1,12 @@
 package actions_test
 
 import (
+	"fmt"
 	"net/url"
 	"testing"
 
 	"hookglass"
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/web/actions"
 )
 
@@ -40,5 +42,26 @@ func TestNamesOfPickedFieldsMayHoldColons(t *testing.T) {
 		if got := string((*f.Draft().Steps)[0].Config); got != config {
 			t.Errorf("%q is stored as %s", typed, got)
 		}
+	}
+}
+
+// The page is rendered with all that is read: of 300 KB of steps it had 40 MB, and took minutes.
+func TestOfAFormNoMoreIsReadThanAnActionMayHave(t *testing.T) {
+	v := url.Values{}
+	for i := range 1000 {
+		v.Set(fmt.Sprintf("conditions[%d].field", i), "provider")
+		v.Set(fmt.Sprintf("steps[%d].step_type", i), "transform")
+		v.Set(fmt.Sprintf("steps[0].config.operations[%d].op", i), "select")
+		v.Set(fmt.Sprintf("steps[0].conditions[%d].source", i), "request")
+	}
+	f := actions.ReadForm(v)
+	if n := len(f.Steps); n <= 20 || n > 100 {
+		t.Errorf("%d steps were read", n)
+	}
+	if n := len(f.Conditions); n != hookglass.MaxConditions+1 {
+		t.Errorf("%d conditions were read", n)
+	}
+	if n, m := len(f.Steps[0].Operations), len(f.Steps[0].Conditions); n != jsondoc.MaxOperations+1 || m != hookglass.MaxConditions+1 {
+		t.Errorf("of a step %d operations and %d conditions were read", n, m)
 	}
 }
