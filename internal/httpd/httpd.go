@@ -134,9 +134,9 @@ const (
 	pieceBytes = 64 << 10
 )
 
-// response notes what was answered. It gives the reader time for each piece, however much is written at once: a slow one
-// gets all of a long answer, and one that takes nothing does not keep it in memory. What else the connection can do,
-// http.ResponseController finds by Unwrap.
+// response notes what was answered. It gives the reader time for each piece, however much is written at once: a slow
+// one gets all of a long answer, and one that takes nothing does not keep it in memory. What else the connection can
+// do, http.ResponseController finds by Unwrap.
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController

@@ -173,8 +173,8 @@ func writePrivate(path string, v any) error {
 	return replaceFile(path, append(data, '\n'), func() error { return nil })
 }
 
-// replaceFile puts a file that only its owner may read in the place of another, which aside may keep. A crash leaves the
-// old one or the new.
+// replaceFile puts a file that only its owner may read in the place of another, which aside may keep. A crash leaves
+// the old one or the new.
 func replaceFile(path string, content []byte, aside func() error) error {
 	fresh, err := os.CreateTemp(filepath.Dir(path), ".fresh-*") // mode 0600
 	if err != nil {

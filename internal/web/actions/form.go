@@ -108,8 +108,8 @@ func FormOf(a hookglass.Action) Form {
 	return f
 }
 
-// Bounds of what is read of a form, each beyond what an action may have, so that one too many is still told: the page is
-// rendered with all of it, which takes a thousand times the room.
+// Bounds of what is read of a form, each beyond what an action may have, so that one too many is still told: the page
+// is rendered with all of it, which takes a hundred times the room.
 const (
 	readSteps      = 40
 	readConditions = hookglass.MaxConditions + 1
