@@ -143,10 +143,13 @@ func (w *writer) object(n *Node, name string) string {
 		}
 		fields[part] = true
 		omit := ""
-		if !n.always(m) {
+		switch {
+		case !n.always(m):
 			omit = ",omitempty"
+		case key == "-": // by itself it would leave the field out
+			omit = ","
 		}
-		if strings.ContainsAny(key, "`\",\\") {
+		if strings.ContainsFunc(key, notOfTag) {
 			b.WriteString("\t// a member with a name that no tag can hold is left out\n")
 			continue
 		}
@@ -158,6 +161,11 @@ func (w *writer) object(n *Node, name string) string {
 	b.WriteString("}\n")
 	w.made = append(w.made, b.String())
 	return name
+}
+
+// notOfTag reports what encoding/json takes in no name of a tag: it would use the name of the field instead.
+func notOfTag(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
 }
 
 // property is a member's name in TypeScript.

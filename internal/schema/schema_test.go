@@ -278,6 +278,21 @@ type InvoicePaidDataItemsItem struct {
 	}
 }
 
+// What encoding/json would read as another name, or as none, is written so that it does not or left out.
+func TestNamesOfGoTags(t *testing.T) {
+	const leftOut = "// a member with a name that no tag can hold is left out"
+	for name, want := range map[string]string{
+		"-": "X int64 `json:\"-,\"`", "a.b c": "ABC int64 `json:\"a.b c\"`", "naïve": "NaVe int64 `json:\"naïve\"`", "it's": leftOut, "a,b": leftOut, "👍": leftOut,
+	} {
+		if got, want := observe(t, schema.New(), `{"`+name+`":1}`).Code("go", "x"), "type X struct {\n\t"+want+"\n}\n"; got != want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, want)
+		}
+	}
+	if got := observe(t, schema.New(), `{"-":1}`, `{}`).Code("go", "x"); !strings.Contains(got, "`json:\"-,omitempty\"`") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func FuzzObserve(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.5,"x",null,{"b":true}]}`, `[[[[]]]]`, `{"2026-01-01":{"x@y":1}}`, `"http://%zz"`, "{\"\\u0000\":1}", `{"*":1,"~":2,"/":3,"` + "`" + `":4}`} {
 		f.Add([]byte(s), []byte(`{"a":1}`))
