@@ -178,6 +178,9 @@ func (m *mover) inText(s, name, pointer string, depth int) (string, bool) {
 func (m *mover) form(body []byte) []byte {
 	pairs := strings.Split(string(body), "&")
 	for i, pair := range pairs {
+		if len(m.changes) > MaxChanges {
+			break // it will be refused
+		}
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(rawName)
 		value, err2 := url.QueryUnescape(rawValue)

@@ -108,6 +108,24 @@ func TestTooManyTimesAreRefused(t *testing.T) {
 	}
 }
 
+// A form of more times than may be is refused when that is known, not when all of it is read.
+func TestAFormOfTooManyTimesIsLeft(t *testing.T) {
+	form := func(n int) provider.Outgoing {
+		return provider.Outgoing{Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/x-www-form-urlencoded"}}, Body: []byte(strings.Repeat("ts=1700000000&", n))}
+	}
+	shift := func(n int) float64 {
+		o := form(n)
+		return testing.AllocsPerRun(1, func() {
+			if _, _, err := timeshift.Apply(o, time.Hour, none); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("%d times: %v", n, err)
+			}
+		})
+	}
+	if few, many := shift(timeshift.MaxChanges+1), shift(10*timeshift.MaxChanges); many > few+100 {
+		t.Errorf("10,001 times take %.0f allocations, 100,000 take %.0f", few, many)
+	}
+}
+
 // What is JSON stays it; there and back again is where one came from.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte(`{"created":1700000000,"a":["2023-11-14T22:13:20.5+02:00","Tue, 14 Nov 2023 22:13:20 GMT"]}`), int64(3600_000))
