@@ -184,7 +184,8 @@ func (k *Keys) current() (tink.AEAD, error) {
 	if os.SameFile(now, k.seen) && now.ModTime().Equal(k.seen.ModTime()) && now.Size() == k.seen.Size() && now.Mode() == k.seen.Mode() {
 		return k.cipher, nil
 	}
-	return k.cipher, k.read()
+	err = k.read() // which exchanges the cipher
+	return k.cipher, err
 }
 
 // read reads the file. When that fails the keys stay what they were.
