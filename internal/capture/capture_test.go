@@ -168,6 +168,30 @@ func TestTheCustomAnswerWithoutAContentType(t *testing.T) {
 	}
 }
 
+func TestTheCustomAnswerTellsWhatIsEmptyFromWhatIsNotThere(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	for _, c := range []struct{ template, want string }{
+		{`{"v":{{request.body/v}},"none":{{request.body/none}},"null":{{request.body/n}}}`, `{"v":"","none":null,"null":null}`},
+		{`[{{request.query.q}},{{request.query.bare}},{{request.query.none}}]`, `["","",null]`},
+		{`[{{request.header.x-empty}},{{request.header.x-none}},{{event.type}}]`, `["",null,null]`},
+		{`["<{{request.body/v}}>","<{{request.body/none}}>"]`, `["<>","<>"]`},
+	} {
+		b.set(func(e *hookglass.Endpoint) { e.Response = &hookglass.Response{Status: 200, Body: c.template} })
+		if r := b.post("POST", "/?q=&bare", `{"v":"","n":null}`, "X-Empty", ""); string(r.Body) != c.want {
+			t.Errorf("%s: %s, want %s", c.template, r.Body, c.want)
+		}
+	}
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: `[{{request.body}},{{request.body/v}}]`}
+	})
+	if r := b.post("POST", "/", ""); string(r.Body) != "[null,null]" {
+		t.Errorf("of no body: %s", r.Body)
+	}
+	if r := b.post("POST", "/", "v=", "Content-Type", "application/x-www-form-urlencoded"); string(r.Body) != `["v=",""]` {
+		t.Errorf("of a form: %s", r.Body)
+	}
+}
+
 func TestTheCustomAnswerReadsABodyBehindAByteOrderMark(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	const body = "\xef\xbb\xbf" + `{"v":"x","n":1}`

@@ -64,9 +64,12 @@ type filler struct {
 
 // filling is a value of a template.
 type filling struct {
-	text string // "" stands for what is not there
-	json bool   // it is JSON, not a string
+	text  string
+	json  bool // it is JSON, not a string
+	there bool // if not, text is ""
 }
+
+func word(text string, there bool) filling { return filling{text: text, there: there} }
 
 // escaper makes a value fit for its place; quoted says that it stands between the quotes of a JSON string.
 type escaper func(value filling, quoted bool) string
@@ -88,7 +91,7 @@ func inJSON(v filling, quoted bool) string {
 	case quoted:
 		text := quote(v.text)
 		return text[1 : len(text)-1]
-	case v.text == "":
+	case !v.there:
 		return "null"
 	case v.json:
 		return string(jsondoc.Unmarked([]byte(v.text)))
@@ -146,29 +149,28 @@ func insideQuotes(text string, quoted bool) bool {
 }
 
 func (f *filler) value(name string) filling {
-	word := func(text string) filling { return filling{text: text} }
 	switch name {
 	case "request.method":
-		return word(f.ev.Method)
+		return word(f.ev.Method, true)
 	case "request.path":
-		return word(f.ev.Path)
+		return word(f.ev.Path, true)
 	case "request.body":
-		return filling{string(f.ev.Body), json.Valid(jsondoc.Unmarked(f.ev.Body))}
+		return filling{string(f.ev.Body), json.Valid(jsondoc.Unmarked(f.ev.Body)), len(f.ev.Body) > 0}
 	case "event.id":
-		return word(string(f.ev.ID))
+		return word(string(f.ev.ID), true)
 	case "event.type":
-		return word(f.ev.EventType)
+		return word(f.ev.EventType, f.ev.EventType != "")
 	case "now":
-		return word(time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
+		return word(time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), true)
 	}
 	if h, ok := strings.CutPrefix(name, "request.header."); ok {
-		return word(f.ev.Headers.Get(h))
+		return word(f.ev.Headers.Get(h), f.ev.Headers.Has(h))
 	}
 	if q, ok := strings.CutPrefix(name, "request.query."); ok {
 		if f.query == nil {
 			f.query, _ = url.ParseQuery(f.ev.RawQuery) // what can be read of it
 		}
-		return word(f.query.Get(q))
+		return word(f.query.Get(q), f.query.Has(q))
 	}
 	if pointer, ok := strings.CutPrefix(name, "request.body"); ok && strings.HasPrefix(pointer, "/") {
 		return f.member(pointer)
@@ -194,18 +196,18 @@ func (f *filler) member(pointer string) filling {
 			return filling{}
 		}
 	}
-	var word *string
-	if err := json.Unmarshal(at.text, &word); err == nil {
-		if word == nil { // null
+	var text *string
+	if err := json.Unmarshal(at.text, &text); err == nil {
+		if text == nil { // null
 			return filling{}
 		}
-		return filling{text: *word}
+		return word(*text, true)
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, at.text); err != nil {
 		return filling{}
 	}
-	return filling{b.String(), true}
+	return filling{b.String(), true, true}
 }
 
 // branch is a JSON value that is opened when somebody looks into it, once however many do.
