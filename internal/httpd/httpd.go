@@ -98,6 +98,7 @@ func (s *Stack) Wrap(next http.Handler) http.Handler {
 				"took", time.Since(began), "request", known.ID, "client", known.Client, "token", known.Who.Token)
 		}()
 		next.ServeHTTP(out, r)
+		out.rest()
 	})
 }
 
@@ -155,6 +156,9 @@ func (w *response) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
+	// A handler may take its time until it writes more: over HTTP/2 a stream ends with its deadline, whether anything
+	// is to be written then or not.
+	defer w.allow(time.Time{})
 	for {
 		w.allow(time.Now().Add(readerTime))
 		n, err := w.ResponseWriter.Write(p[written:min(len(p), written+pieceBytes)])
@@ -170,7 +174,21 @@ func (w *response) allow(until time.Time) {
 	_ = w.control.SetWriteDeadline(until) // what is no connection has none, and one that is gone says so when it is written to
 }
 
+// rest gives the reader time for what is still to be written of the answer when its handler is done.
+func (w *response) rest() {
+	if w.bytes > 0 { // a connection that was taken over is no longer one of ours
+		w.allow(time.Now().Add(readerTime))
+	}
+}
+
+// FlushError is for http.ResponseController.
+func (w *response) FlushError() error {
+	defer w.allow(time.Time{})
+	w.allow(time.Now().Add(readerTime))
+	return w.control.Flush()
+}
+
 // Flush is for libraries that look for http.Flusher alone.
-func (w *response) Flush() { _ = w.control.Flush() }
+func (w *response) Flush() { _ = w.FlushError() }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

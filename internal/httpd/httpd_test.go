@@ -159,15 +159,54 @@ func TestAReaderThatTakesNothingIsGivenUp(t *testing.T) {
 	}
 }
 
+// Who looks through much for what is next to write, or has found the last of it, is given up by no reader's deadline.
+func TestBetweenPiecesOfAnAnswerThereIsNoDeadline(t *testing.T) {
+	w := &timed{ResponseRecorder: httptest.NewRecorder()}
+	quiet := func(after string) {
+		if !w.until.IsZero() {
+			t.Errorf("after %s the deadline stands at %v", after, w.until)
+		}
+	}
+	httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(out, "a piece")
+		quiet("a piece")
+		if err := http.NewResponseController(out).Flush(); err != nil || w.unflushed {
+			t.Errorf("flushed without a deadline: %v; %v", w.unflushed, err)
+		}
+		quiet("a flush")
+	})).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if left := time.Until(w.until); left <= 0 || left > time.Minute {
+		t.Errorf("what the server still holds of the answer has %v", left)
+	}
+}
+
+func TestAFlushThatFailsIsTold(t *testing.T) {
+	w := &timed{ResponseRecorder: httptest.NewRecorder(), full: true}
+	httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		if err := http.NewResponseController(out).Flush(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("it says %v", err)
+		}
+	})).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+}
+
 // timed notes what is written without a deadline since what was written before.
 type timed struct {
 	*httptest.ResponseRecorder
-	full, set                bool
+	full, set, unflushed     bool
+	until                    time.Time
 	pieces, untimed, largest int
 }
 
 func (w *timed) SetWriteDeadline(at time.Time) error {
-	w.set = !at.IsZero()
+	w.set, w.until = !at.IsZero(), at
+	return nil
+}
+
+func (w *timed) FlushError() error {
+	w.unflushed = !w.set
+	if w.full {
+		return os.ErrDeadlineExceeded
+	}
 	return nil
 }
 
