@@ -62,7 +62,8 @@ func sameServer(a, b string) bool { return strings.TrimRight(a, "/") == strings.
 func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) error) error {
 	if !r.JSON {
 		out := &minding{to: t.Out}
-		return cmp.Or(text(out), out.err)
+		err := text(out)
+		return cmp.Or(err, out.err)
 	}
 	e := json.NewEncoder(t.Out)
 	e.SetEscapeHTML(false)

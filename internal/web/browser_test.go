@@ -80,7 +80,7 @@ func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {
 	c.press(kb.ArrowRight)
 	c.until(`document.activeElement.id === "tab-query" && document.querySelector("#part-query").checkVisibility()`)
 	c.do(chromedp.NavigateBack())
-	c.until(shows(first))
+	c.until(shows(first) + ` && location.hash === "#part-headers" && document.querySelector("#part-headers").checkVisibility()`)
 	c.do(chromedp.NavigateBack())
 	c.until(`!` + isShown)
 	c.do(chromedp.NavigateForward())

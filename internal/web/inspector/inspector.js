@@ -84,7 +84,7 @@ root.addEventListener("click", (event) => {
 
 addEventListener("popstate", () => {
   const id = requestOf(location.pathname);
-  if (id) open(id, { history: "keep" });
+  if (id) open(id, { history: "keep", tab: location.hash.match(/^#part-(.+)$/)?.[1] });
   else if (blank !== null) close({ push: false });
   else location.reload();
 });
