@@ -245,11 +245,12 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 	g.err.wait(t, "connected;")
 	post(t, first, "1")
 	g.out.wait(t, `- +- +req_\w+ +POST /`)
-	if r := run(t, "", "listen", local, "-e", regexp.MustCompile(`ep_\w+`).FindString(first), "--timeout", "300ms"); !strings.Contains(r.err, "another session is connected to it") {
-		t.Errorf("beside another session: %+v", r)
+	beside := begin(t, strings.NewReader(""), "listen", local, "-e", regexp.MustCompile(`ep_\w+`).FindString(first))
+	beside.err.wait(t, "another session is connected to it")
+	for _, one := range []*going{beside, g} {
+		one.stop()
+		one.ends(t, 0)
 	}
-	g.stop()
-	g.ends(t, 0)
 	if len(got()) != 0 {
 		t.Errorf("the handler got %q", got())
 	}

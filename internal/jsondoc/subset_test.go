@@ -107,7 +107,7 @@ func TestSubsetBehindLongNames(t *testing.T) {
 	} {
 		began := time.Now()
 		_, results, err := jsondoc.Subset([]byte(texts[0]), []byte(texts[1]))
-		if took := time.Since(began); err != nil || took > 3*time.Second {
+		if took := time.Since(began); err != nil || took > 10*time.Second {
 			t.Errorf("%s: %v after %v", kind, err, took)
 		}
 		size := 0
