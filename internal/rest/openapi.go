@@ -145,7 +145,7 @@ func fileSchema(m string) *huma.Schema {
 	switch {
 	case m == "application/json":
 		return &huma.Schema{Type: huma.TypeObject}
-	case slices.Contains([]string{"*/*", "application/octet-stream", "message/rfc822"}, m):
+	case slices.Contains([]string{"*/*", "application/octet-stream", "application/mbox", "message/rfc822"}, m):
 		return &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	}
 	return &huma.Schema{Type: huma.TypeString}
