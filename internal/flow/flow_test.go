@@ -345,6 +345,31 @@ func TestADeletedEndpointEndsAFlow(t *testing.T) {
 	})
 }
 
+// An endpoint all of whose steps have passed may go: what is captured for the others counts as before.
+func TestAnEndpointWhoseStepsHavePassedMayBeDeleted(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.node()
+		first := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil), step(y.b, func(d *flow.StepDraft) { d.EventType = "last" })}})
+		between := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.b, nil), step(y.a, nil), step(y.b, nil)}})
+		y.capture(y.b, "first", "{}")
+		y.capture(y.a, "second", "{}")
+		for _, f := range []hookglass.Flow{first, between} {
+			for f.Progress.Steps[len(f.Progress.Steps)-2].State != hookglass.FlowStepPassed {
+				var err error
+				f, err = y.svc.Wait(t.Context(), y.who, f.ID, f.Version, nil)
+				must(t, err)
+			}
+		}
+		must(t, y.db.Update(t.Context(), y.who, func(tx *store.Tx) error { return tx.DeleteEndpoint(&y.a) }))
+		y.capture(y.b, "last", "{}")
+		for _, f := range []hookglass.Flow{first, between} {
+			if f = y.wait(f); f.State != hookglass.FlowPassed {
+				t.Errorf("%s: %s", f.State, f.Progress.Message)
+			}
+		}
+	})
+}
+
 func TestAFlowIsOfOneWorkspace(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		stranger := hookglass.Principal{Account: y.who.Account + 1, Scopes: y.who.Scopes}

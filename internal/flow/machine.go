@@ -301,7 +301,7 @@ func (m *machine) finish(state hookglass.FlowState, at time.Time, message string
 	}
 }
 
-// lose ends the flow because an endpoint is gone.
+// lose ends the flow because an endpoint is gone, unless all steps there have passed.
 func (m *machine) lose(endpointNum int64, at time.Time) {
 	m.fail(endpointNum, at, "Its endpoint was deleted.")
 }

@@ -365,9 +365,11 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 				batches[key] = b
 			}
 			if b.gone {
-				h.machine.lose(num, s.now())
-				events = nil
-				return nil
+				if h.machine.lose(num, s.now()); h.State.Final() {
+					events = nil
+					return nil
+				}
+				continue // no step waits for what it captured
 			}
 			if b.at.Before(asOf) {
 				asOf = b.at
