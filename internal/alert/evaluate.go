@@ -17,6 +17,8 @@ const (
 	rollFor       = 15 * time.Second // that one round rolls up before alerts are judged by what there is
 	rollGently    = 5 * time.Second  // of it, with rests
 	rollRest      = 3                // times what a piece took, before the next
+	rollRows      = 200              // of a piece: captures stand behind it
+	rollBehind    = 1000             // of one where the gentle time was not enough
 	purgeEvery    = 10 * time.Minute
 	alertsAtOnce  = 200
 	readAtOnce    = 200              // events of one transaction that keyword_match reads
@@ -90,7 +92,8 @@ func faultOf(a hookglass.Alert, err error) error {
 }
 
 // rollUp counts what is not in the figures yet, piece by piece with rests between, so that a round on a busy service is
-// no burst that captures wait for, and now and then deletes figures that nobody asks for.
+// no burst that captures wait for, and now and then deletes figures that nobody asks for. Where that is not enough, as
+// under thousands of captures a second, the pieces are larger and have no rests: what is behind must not grow for ever.
 func (s *Service) rollUp(ctx context.Context) error {
 	began := time.Now()
 	s.mu.Lock()
@@ -99,10 +102,11 @@ func (s *Service) rollUp(ctx context.Context) error {
 		s.purgedAt = began
 	}
 	s.mu.Unlock()
+	rows := rollRows
 	for _, work := range []struct {
 		due  bool
 		what func(*store.Tx) (bool, error)
-	}{{true, (*store.Tx).RollUp}, {purge, (*store.Tx).PurgeFigures}} {
+	}{{true, func(tx *store.Tx) (bool, error) { return tx.RollUp(rows) }}, {purge, (*store.Tx).PurgeFigures}} {
 		for more := work.due; more && time.Since(began) < rollFor; {
 			piece := time.Now()
 			err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -112,7 +116,9 @@ func (s *Service) rollUp(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("figures: %w", err)
 			}
-			if more && time.Since(began) < rollGently {
+			if time.Since(began) >= rollGently {
+				rows = rollBehind
+			} else if more {
 				rest(ctx, rollRest*time.Since(piece))
 			}
 		}

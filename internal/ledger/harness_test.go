@@ -350,7 +350,7 @@ func (y *yard) step() string {
 	case n == 20:
 		for more := true; more; {
 			y.update(func(tx *store.Tx) (err error) {
-				more, err = tx.RollUp()
+				more, err = tx.RollUp(200)
 				return err
 			})
 		}

@@ -25,11 +25,8 @@ const (
 	keepOutcomes = 25 * time.Hour
 )
 
-// rollRows bounds what one transaction rolls up, and rollPurge what it deletes: captures stand behind it.
-const (
-	rollRows  = 200
-	rollPurge = 1_000
-)
+// rollPurge bounds what one transaction deletes of figures: captures stand behind it.
+const rollPurge = 1_000
 
 // bucket is a row of figures.
 type bucket struct{ endpoint, span, start int64 }
@@ -160,13 +157,14 @@ func scanAlike(scan func(...any) error) (a alike, err error) {
 	return a, err
 }
 
-// RollUp counts some of what is not in the figures yet, and reports whether there may be more.
-func (tx *Tx) RollUp() (more bool, err error) {
+// RollUp counts so many events and outcomes that are not in the figures yet, and reports whether there may be more.
+// Captures stand behind it.
+func (tx *Tx) RollUp(limit int) (more bool, err error) {
 	cursor, err := tx.rollCursor(true)
 	if err != nil {
 		return false, err
 	}
-	counted, err := queryAll(&tx.View, scanAlike, fmt.Sprintf(alikeEvents, "SELECT "+figureColumns+" FROM events WHERE seq > $1 ORDER BY seq LIMIT $2"), cursor, rollRows)
+	counted, err := queryAll(&tx.View, scanAlike, fmt.Sprintf(alikeEvents, "SELECT "+figureColumns+" FROM events WHERE seq > $1 ORDER BY seq LIMIT $2"), cursor, limit)
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +177,7 @@ func (tx *Tx) RollUp() (more bool, err error) {
 		events += a.n
 		cursor = max(cursor, a.Seq)
 	}
-	outcomes, err := queryAll(&tx.View, scanOutcome, "UPDATE outcomes SET rolled = 1 WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes WHERE rolled = 0 LIMIT $1")+" RETURNING "+outcomeColumns, rollRows)
+	outcomes, err := queryAll(&tx.View, scanOutcome, "UPDATE outcomes SET rolled = 1 WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes WHERE rolled = 0 LIMIT $1")+" RETURNING "+outcomeColumns, limit)
 	if err != nil {
 		return false, err
 	}
@@ -200,7 +198,7 @@ func (tx *Tx) RollUp() (more bool, err error) {
 			return false, err
 		}
 	}
-	return events == rollRows || len(outcomes) == rollRows, nil
+	return events == int64(limit) || len(outcomes) == limit, nil
 }
 
 // ignoredAmong tells which of the outcomes' events are ignored.

@@ -32,7 +32,7 @@ func rollUp(tb testing.TB, db *store.DB) {
 	tb.Helper()
 	for more := true; more; {
 		update(tb, db, func(tx *store.Tx) (err error) {
-			more, err = tx.RollUp()
+			more, err = tx.RollUp(200)
 			return err
 		})
 	}
@@ -43,6 +43,25 @@ func update(tb testing.TB, db *store.DB, fn func(*store.Tx) error) {
 	if err := db.Update(tb.Context(), hookglass.System, fn); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+func TestARollUpCountsSoManyEventsAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		several(t, db, e, 5)
+		for _, want := range []bool{true, true, false} {
+			update(t, db, func(tx *store.Tx) error {
+				more, err := tx.RollUp(2)
+				if more != want {
+					t.Errorf("there is more: %v", more)
+				}
+				return err
+			})
+		}
+		if all := week(t, db, e); all.Counted() != 5 {
+			t.Errorf("%d are counted", all.Counted())
+		}
+	})
 }
 
 // Figures are the same before a roll-up and after it, whatever was done to the events meanwhile; they count what
@@ -154,7 +173,7 @@ func TestNothingIsRolledUpTwice(t *testing.T) {
 				var err error
 				for more := true; more && err == nil; {
 					err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
-						more, err = tx.RollUp()
+						more, err = tx.RollUp(200)
 						return err
 					})
 				}
