@@ -16,18 +16,25 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+// searched is an endpoint of somebody's.
+func searched(t *testing.T, db *store.DB) (*endpoint.Service, hookglass.Principal, hookglass.Endpoint) {
+	t.Helper()
+	s := endpoint.New(db, nil)
+	owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Searched"
+	e, err := s.Create(t.Context(), who, endpoint.Draft{Name: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, who, e
+}
+
 func TestASavedSearchIsReplacedWhereNoneCanBeAdded(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		s := endpoint.New(db, nil)
-		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Searched"
-		e, err := s.Create(t.Context(), who, endpoint.Draft{Name: &name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, who, e := searched(t, db)
 		for i := range 50 {
 			if _, err := s.SaveSearch(t.Context(), who, string(e.ID), fmt.Sprintf("search %d", i), "sig:failed"); err != nil {
 				t.Fatal(err)
@@ -51,16 +58,7 @@ func TestASavedSearchIsReplacedWhereNoneCanBeAdded(t *testing.T) {
 // Who saves at the same time as others is counted with them.
 func TestNoMoreSearchesAreSavedAtOnceThanThereMayBe(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		s := endpoint.New(db, nil)
-		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Searched"
-		e, err := s.Create(t.Context(), who, endpoint.Draft{Name: &name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, who, e := searched(t, db)
 		var saved atomic.Int64
 		var savers sync.WaitGroup
 		for i := range 60 {
