@@ -16,7 +16,6 @@ import (
 const (
 	rollFor       = 15 * time.Second // that one round rolls up before alerts are judged by what there is
 	rollGently    = 5 * time.Second  // of it, with rests
-	rollRest      = 3                // times what a piece took, before the next
 	rollRows      = 200              // of a piece: captures stand behind it
 	rollBehind    = 1000             // of one where the gentle time was not enough
 	purgeEvery    = 10 * time.Minute
@@ -119,21 +118,11 @@ func (s *Service) rollUp(ctx context.Context) error {
 			if time.Since(began) >= rollGently {
 				rows = rollBehind
 			} else if more {
-				rest(ctx, rollRest*time.Since(piece))
+				fair.Rest(ctx, piece)
 			}
 		}
 	}
 	return nil
-}
-
-// rest waits, for less where ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	wait := time.NewTimer(d)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-ctx.Done():
-	}
 }
 
 // evaluate judges an alert that watches figures or schemas.
