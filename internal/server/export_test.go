@@ -84,7 +84,10 @@ func MetricNames() []string {
 }
 
 // GarbagePercent is the GOGC for so many bytes that are alive, in a process that asks for so many a second.
-var GarbagePercent = garbagePercent
+var (
+	GarbagePercent = garbagePercent
+	Lately         = lately
+)
 
 // Unequal is what a move ends with.
 var Unequal = unequal

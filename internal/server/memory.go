@@ -43,7 +43,7 @@ func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		tuneOnce.Do(func() {
 			debug.SetGCPercent(mostGarbage)
-			tuneCollector(mostGarbage, allocated(), time.Now())
+			tuneCollector(collected{percent: mostGarbage, asked: allocated(), at: time.Now()})
 		})
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -54,21 +54,35 @@ func tuneMemory() {
 // tuneOnce is because a process has one collector, and its tests several servers.
 var tuneOnce sync.Once
 
-// tuneCollector settles GOGC after the next collection, and after each that follows. The last one left GOGC at percent;
-// when it was over, at since, the process had asked for so many bytes in its life.
-func tuneCollector(percent int, asked uint64, since time.Time) {
-	sentinel := new([64]byte) // nobody holds it, so the next collection finds it
-	runtime.AddCleanup(sentinel, func(before int) {
-		total, now := allocated(), time.Now()
-		next := garbagePercent(heapAlive(), float64(total-asked)/max(now.Sub(since), time.Millisecond).Seconds())
-		if next < before-before/8 || next > before+before/8 { // setting it stops the program for a moment
-			debug.SetGCPercent(next)
-		} else {
-			next = before
-		}
-		tuneCollector(next, total, now)
-	}, percent)
+// collected is what the next collection is settled by: how the last one left GOGC, what the process had asked for in
+// its life when it was over, and how much has been alive of late.
+type collected struct {
+	percent int
+	asked   uint64
+	at      time.Time
+	alive   uint64
 }
+
+// tuneCollector settles GOGC after the next collection, and after each that follows last.
+func tuneCollector(last collected) {
+	sentinel := new([64]byte) // nobody holds it, so the next collection finds it
+	runtime.AddCleanup(sentinel, func(last collected) {
+		next := collected{percent: last.percent, asked: allocated(), at: time.Now(), alive: lately(last.alive, heapAlive())}
+		rate := float64(next.asked-last.asked) / max(next.at.Sub(last.at), time.Millisecond).Seconds()
+		percent := garbagePercent(next.alive, rate)
+		// Setting it stops the program for a moment.
+		if percent < last.percent-last.percent/8 || percent > last.percent+last.percent/8 {
+			debug.SetGCPercent(percent)
+			next.percent = percent
+		}
+		tuneCollector(next)
+	}, last)
+}
+
+// lately is how much is taken to be alive where the last collections took it to be before, and this one found now. It
+// falls slowly: a process of which much was alive, then little, collects again at once, which is before a percentage
+// that was right for little could be taken back, and the goal after that one would be a multiple of much.
+func lately(before, now uint64) uint64 { return max(now, before-before/8) }
 
 // garbagePercent is the GOGC for so many bytes that are alive, in a process that asks for so many a second.
 func garbagePercent(alive uint64, rate float64) int {

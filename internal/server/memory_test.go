@@ -21,3 +21,23 @@ func TestGarbagePercent(t *testing.T) {
 		}
 	}
 }
+
+// A collection that follows at once on one that found little alive may find much again, and nobody could settle anything
+// between the two: what the first one left must not let the heap grow to a multiple of much.
+func TestWhatWasAliveIsRememberedForAWhile(t *testing.T) {
+	const much, little, fast = 50 << 20, 10 << 20, 1 << 30
+	alive := server.Lately(0, much)
+	if alive != much {
+		t.Errorf("%d MB alive were taken for %d", much>>20, alive>>20)
+	}
+	alive = server.Lately(alive, little)
+	if goal := much + much/100*server.GarbagePercent(alive, fast); goal > 256<<20 {
+		t.Errorf("right after: the heap may grow to %d MB", goal>>20)
+	}
+	for range 20 {
+		alive = server.Lately(alive, little)
+	}
+	if alive != little {
+		t.Errorf("%d MB have been alive twenty times, and were taken for %d", little>>20, alive>>20)
+	}
+}
