@@ -304,8 +304,44 @@ func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
 	t.Errorf("captures still wait: %v", last)
 }
 
+// turn is another node's hold on the turn to store a group of captures.
+type turn struct {
+	t    *testing.T
+	conn *pgx.Conn
+}
+
+func newTurn(t *testing.T, dsn string) turn {
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	return turn{t, conn}
+}
+
+func (o turn) take() { o.run("SELECT pg_advisory_lock($1)") }
+func (o turn) give() { o.run("SELECT pg_advisory_unlock($1)") }
+
+func (o turn) run(query string) {
+	if _, err := o.conn.Exec(o.t.Context(), query, int64(store.CaptureLock)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// waiter is the mode in which the turn is waited for: shared by who has not made its group yet.
+func (o turn) waiter() (mode string) {
+	for began := time.Now(); mode == "" && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+		err := o.conn.QueryRow(o.t.Context(), `SELECT coalesce(min(mode), '') FROM pg_locks
+			WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&mode)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	return mode
+}
+
 // Where there are other nodes a group is put together when theirs have ended, of all that came until then but for what
-// was given up.
+// was given up, more than a node that is alone puts into one.
 func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	var mu sync.Mutex
@@ -316,25 +352,7 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 		groups = append(groups, captures)
 	}})
 	e := newEndpoint(t, db)
-	other, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(context.WithoutCancel(t.Context()))
-	run := func(query string) {
-		if _, err := other.Exec(t.Context(), query, int64(store.CaptureLock)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waiter := func() (mode string) {
-		for began := time.Now(); mode == "" && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
-			err := other.QueryRow(t.Context(), "SELECT coalesce(min(mode), '') FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&mode)
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		return mode
-	}
+	other := newTurn(t, dsn)
 	var captures sync.WaitGroup
 	send := func() {
 		captures.Go(func() {
@@ -345,41 +363,92 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	}
 	kept, met := 0, false
 	for ; !met && kept < 200; kept++ { // until it has met one
-		run("SELECT pg_advisory_lock($1)")
+		other.take()
 		send()
-		met = waiter() == "ShareLock"
-		run("SELECT pg_advisory_unlock($1)")
+		met = other.waiter() == "ShareLock"
+		other.give()
 		captures.Wait()
 	}
 	if !met {
 		t.Fatal("200 groups all stood in line")
 	}
-	run("SELECT pg_advisory_lock($1)")
+	other.take()
 	ctx, giveUp := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() { gone <- db.Capture(ctx, 0, newEvent(e, "given up")) }()
-	if mode := waiter(); mode != "ShareLock" {
+	if mode := other.waiter(); mode != "ShareLock" {
 		t.Errorf("the next group has a lock of mode %q", mode)
 	}
 	giveUp()
 	if err := <-gone; !hookglass.Is(err, hookglass.CodeUnavailable) {
 		t.Errorf("given up: %v", err)
 	}
-	for range 20 {
+	for range 100 {
 		send()
 	}
-	for began := time.Now(); db.Queued() < 20 && time.Since(began) < 10*time.Second; {
+	for began := time.Now(); db.Queued() < 100 && time.Since(began) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}
-	run("SELECT pg_advisory_unlock($1)")
+	other.give()
 	captures.Wait()
 	mu.Lock()
 	defer mu.Unlock()
-	if last := groups[len(groups)-1]; last != 20 {
-		t.Errorf("the last group is of %d captures, want 20", last)
+	if last := groups[len(groups)-1]; last != 100 {
+		t.Errorf("the last group is of %d captures, want 100", last)
 	}
-	if _, rows := counted(t, db, e); rows != int64(kept)+20 {
-		t.Errorf("%d events, want %d", rows, kept+20)
+	if _, rows := counted(t, db, e); rows != int64(kept)+100 {
+		t.Errorf("%d events, want %d", rows, kept+100)
+	}
+}
+
+// A node with so many senders that two of its groups are under way at a time notices other nodes all the same.
+func TestACrowdedNodeNoticesOthers(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	var full, groups atomic.Int64
+	db := storetest.Open(t, store.Config{URL: dsn, OnCapture: func(captures int, _ int64, _ time.Duration) {
+		if groups.Add(1); captures >= 64 {
+			full.Add(1)
+		}
+	}})
+	e := newEndpoint(t, db)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer stop()
+	var senders sync.WaitGroup
+	var sent atomic.Int64
+	for range 400 {
+		senders.Go(func() {
+			for ctx.Err() == nil {
+				if err := db.Capture(context.WithoutCancel(ctx), 0, newEvent(e, "kept")); err != nil {
+					t.Error(err)
+					return
+				}
+				sent.Add(1)
+			}
+		})
+	}
+	other := newTurn(t, dsn)
+	noticed := false
+	for range 100 {
+		for before := groups.Load(); groups.Load() < before+20; { // it is crowded again
+			time.Sleep(time.Millisecond)
+		}
+		other.take()
+		noticed = noticed || other.waiter() == "ShareLock"
+		other.give()
+		if noticed {
+			break
+		}
+	}
+	stop()
+	senders.Wait()
+	if !noticed {
+		t.Error("the groups of 100 turns all stood in line")
+	}
+	if full.Load() == 0 {
+		t.Error("it never was crowded: nothing was tried")
+	}
+	if _, rows := counted(t, db, e); rows != sent.Load() {
+		t.Errorf("%d events, want %d", rows, sent.Load())
 	}
 }
 

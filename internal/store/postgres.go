@@ -46,6 +46,7 @@ type postgresEngine struct {
 	ops      chan *op
 	crowded  chan struct{} // a hint that a second writer has something to do
 	crowding atomic.Bool   // it does
+	others   atomic.Bool   // other nodes may capture too, and it must not
 	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
 	asked    chan string   // answers to give

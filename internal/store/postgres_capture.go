@@ -10,7 +10,7 @@ import (
 )
 
 func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
-	if len(e.ops) >= sharedOps {
+	if len(e.ops) >= sharedOps && !e.others.Load() {
 		select {
 		case e.crowded <- struct{}{}:
 		default:
@@ -19,14 +19,29 @@ func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
 }
 
+const (
+	// amongOps is sharedOps among other nodes, which go on while the server works on a group of this one. It is the
+	// server that all wait for then, and fewer, larger groups are less work for it.
+	amongOps = 4 * sharedOps
+	// amongBytes keeps such a group one that is copied.
+	amongBytes = copiedBytes / 4 * 3
+)
+
 func (e *postgresEngine) runCaptures() {
 	var others neighbours
 	for first := range e.ops {
-		if others.expected() && !e.crowding.Load() {
-			others.met(e.letPass())
+		if others.expected() {
+			e.others.Store(true)
+			if !e.crowding.Load() {
+				others.asked(e.letPass())
+				e.others.Store(others.near())
+			}
 		}
-		ops := take(e.ops, first, sharedOps, sharedBytes)
-		if len(ops) > 0 {
+		most, mostBytes := sharedOps, int64(sharedBytes)
+		if others.near() {
+			most, mostBytes = amongOps, amongBytes
+		}
+		if ops := take(e.ops, first, most, mostBytes); len(ops) > 0 {
 			e.group(ops)
 		}
 	}
@@ -34,7 +49,10 @@ func (e *postgresEngine) runCaptures() {
 }
 
 // neighbours are other nodes, as the groups of this one meet them.
-type neighbours struct{ left, groups int }
+type neighbours struct {
+	left   int // groups that still expect to meet another
+	unseen int // groups since it was last asked
+}
 
 const (
 	expectedFor = 16 // groups, after one that met another
@@ -44,11 +62,15 @@ const (
 // expected reports whether the next group may meet one of another node.
 func (n *neighbours) expected() bool {
 	n.left--
-	n.groups++
-	return n.left >= 0 || n.groups%lookEvery == 0
+	n.unseen++
+	return n.left >= 0 || n.unseen >= lookEvery
 }
 
-func (n *neighbours) met(met bool) {
+// near reports whether others were met of late.
+func (n *neighbours) near() bool { return n.left > 0 }
+
+func (n *neighbours) asked(met bool) {
+	n.unseen = 0
 	if met {
 		n.left = expectedFor
 	}
@@ -72,7 +94,8 @@ func (e *postgresEngine) letPass() (met bool) {
 }
 
 // runCrowd is a second writer, for when more waits than the group on its way can be followed by: its group travels, and
-// waits for the lock, while the first commits. With fewer senders it would only make two small groups out of one.
+// waits for the lock, while the first commits. With fewer senders it would only make two small groups out of one. It
+// ends where there may be other nodes: its groups would be taken for theirs.
 func (e *postgresEngine) runCrowd() {
 	for {
 		select {
@@ -80,7 +103,7 @@ func (e *postgresEngine) runCrowd() {
 		case <-e.done:
 			return
 		}
-		for len(e.ops) >= sharedOps {
+		for len(e.ops) >= sharedOps && !e.others.Load() {
 			first, open := <-e.ops
 			if !open {
 				return
