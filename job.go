@@ -1,5 +1,7 @@
 package hookglass
 
+import "time"
+
 // Job is the argument of one piece of background work. It is enqueued in the transaction of the data that
 // it is about, and its worker lives in internal/job.
 type Job interface {
@@ -28,3 +30,19 @@ type EraseJob struct {
 
 // Kind implements Job.
 func (EraseJob) Kind() string { return "erase" }
+
+// NoteJob has a server log what `hookglass admin` changed, which runs beside the servers.
+type NoteJob struct {
+	At    time.Time
+	Text  string
+	Facts []Fact
+}
+
+// Fact is a name and a value in the log. It is never a secret.
+type Fact struct {
+	Name  string
+	Value string
+}
+
+// Kind implements Job.
+func (NoteJob) Kind() string { return "note" }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"net/mail"
 	"slices"
@@ -29,6 +30,9 @@ type Service struct {
 	log    *slog.Logger
 	hasher hasher
 	used   chan int64 // tokens whose use is to be noted
+
+	beside   bool // it is not a server's
+	failures spate
 }
 
 // New returns the service. Without [Service.Run] the last use of tokens is not noted.
@@ -36,11 +40,16 @@ func New(db *store.DB, log *slog.Logger) *Service {
 	return &Service{db: db, log: log, hasher: newHasher(), used: make(chan int64, 64)}
 }
 
-// Run notes when tokens were used, until ctx ends.
+// Run notes when tokens were used, and how many sign-ins failed that were not told one by one, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	noted := make(map[int64]time.Time)
+	quiet := time.NewTicker(tellEvery)
+	defer quiet.Stop()
+	defer s.endSpate(true)
 	for {
 		select {
+		case <-quiet.C:
+			s.endSpate(false)
 		case id := <-s.used:
 			now := time.Now()
 			if now.Sub(noted[id]) < useGrain {
@@ -110,26 +119,38 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 		}
 	}
 	var made Registered
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	err = s.change(ctx, hookglass.System, func(tx *store.Tx) (string, []hookglass.Fact, error) {
 		name, _, _ := strings.Cut(email, "@")
 		made = Registered{
 			User:      hookglass.User{Email: email, Name: name},
 			Account:   hookglass.Account{Name: r.AccountName, Plan: hookglass.PlanBusiness, Subscription: hookglass.SubscriptionActive, PaymentMethod: true},
 			Workspace: hookglass.Workspace{Name: "Default"},
 		}
-		if err := tx.CreateUser(&made.User, hash); err != nil {
-			return err
+		if err := made.create(tx, hash, r.Join); err != nil {
+			return "", nil, err
 		}
+		text := "a user was created, with an account"
 		if r.Join != nil {
-			return made.join(tx, *r.Join)
+			text = "a user was created, a member of an account"
 		}
-		if err := tx.CreateAccount(&made.Account, made.User.ID); err != nil {
-			return err
-		}
-		made.Workspace.AccountID = made.Account.ID
-		return tx.CreateWorkspace(&made.Workspace)
+		return text, []hookglass.Fact{number("user", made.User.ID), {Name: "email", Value: email}, number("account", made.Account.ID)}, nil
 	})
 	return made, err
+}
+
+// create stores all of a registration.
+func (made *Registered) create(tx *store.Tx, hash string, join *int64) error {
+	if err := tx.CreateUser(&made.User, hash); err != nil {
+		return err
+	}
+	if join != nil {
+		return made.join(tx, *join)
+	}
+	if err := tx.CreateAccount(&made.Account, made.User.ID); err != nil {
+		return err
+	}
+	made.Workspace.AccountID = made.Account.ID
+	return tx.CreateWorkspace(&made.Workspace)
 }
 
 // join makes the new user a member of an account that is there; its oldest workspace is where the user begins.
@@ -145,17 +166,20 @@ func (made *Registered) join(tx *store.Tx, account int64) (err error) {
 	return tx.AddMember(account, made.User.ID)
 }
 
+// passwordWasSet is what the log says of a new password.
+const passwordWasSet = "a user's password was set"
+
 // SetPassword replaces a user's password and ends the user's browser sessions.
 func (s *Service) SetPassword(ctx context.Context, user int64, password string) error {
 	hash, err := s.hasher.hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	return s.change(ctx, hookglass.System, func(tx *store.Tx) (string, []hookglass.Fact, error) {
 		if err := tx.SetPasswordHash(user, hash); err != nil {
-			return err
+			return "", nil, err
 		}
-		return tx.DeleteSessionsOf(user)
+		return passwordWasSet, []hookglass.Fact{number("user", user)}, tx.DeleteSessionsOf(user)
 	})
 }
 
@@ -182,7 +206,10 @@ func (s *Service) CreateWorkspace(ctx context.Context, who hookglass.Principal, 
 	if err := checkName("name", name); err != nil {
 		return w, err
 	}
-	err := s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.CreateWorkspace(&w) })
+	err := s.change(ctx, who, func(tx *store.Tx) (string, []hookglass.Fact, error) {
+		err := tx.CreateWorkspace(&w)
+		return "a workspace was created", []hookglass.Fact{number("workspace", w.ID), number("account", account)}, err
+	})
 	return w, err
 }
 
@@ -213,17 +240,35 @@ func (s *Service) SetAccount(ctx context.Context, id int64, c Change) (hookglass
 	if err := hookglass.InvalidFields(faults); err != nil {
 		return account, err
 	}
-	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+	err := s.change(ctx, hookglass.System, func(tx *store.Tx) (_ string, _ []hookglass.Fact, err error) {
 		if account, err = tx.AccountToChange(id); err != nil {
-			return err
+			return "", nil, err
 		}
 		set(&account.Plan, c.Plan)
 		set(&account.Subscription, c.Subscription)
 		set(&account.PaymentMethod, c.PaymentMethod)
 		set(&account.Retention, c.Retention)
-		return tx.UpdateAccount(account)
+		return "an account was changed", append([]hookglass.Fact{number("account", id)}, c.facts()...), tx.UpdateAccount(account)
 	})
 	return account, err
+}
+
+// facts are what a change sets, as the log has it.
+func (c Change) facts() (all []hookglass.Fact) {
+	add := func(name string, value any) { all = append(all, hookglass.Fact{Name: name, Value: fmt.Sprint(value)}) }
+	if c.Plan != nil {
+		add("plan", *c.Plan)
+	}
+	if c.Subscription != nil {
+		add("subscription", *c.Subscription)
+	}
+	if c.PaymentMethod != nil {
+		add("payment_method", *c.PaymentMethod)
+	}
+	if c.Retention != nil {
+		add("retention", *c.Retention)
+	}
+	return all
 }
 
 func set[T any](to, from *T) {

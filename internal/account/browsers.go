@@ -62,6 +62,7 @@ func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, c
 		return err
 	}
 	if err := s.allowUser(ctx, user); err != nil {
+		s.refused(ctx, err, who.User)
 		return err
 	}
 	if stored != "" {
@@ -70,6 +71,7 @@ func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, c
 			return err
 		}
 		if !ok {
+			s.failed(ctx, "a wrong current password", who.User)
 			return hookglass.Invalid("current_password", "is not your password")
 		}
 	}
@@ -77,11 +79,11 @@ func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, c
 	if err != nil {
 		return err
 	}
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	return s.change(ctx, hookglass.System, func(tx *store.Tx) (string, []hookglass.Fact, error) {
 		if err := tx.SetPasswordHash(who.User, hash); err != nil {
-			return err
+			return "", nil, err
 		}
-		return tx.EndSessions(who.User, "", digest(secret))
+		return passwordWasSet, append(s.author(who), number("user", who.User)), tx.EndSessions(who.User, "", digest(secret))
 	})
 }
 
@@ -89,6 +91,7 @@ func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, c
 // the peer's address.
 func (s *Service) SignUp(ctx context.Context, email, password, peer string) (Session, error) {
 	if err := s.allowPeer(ctx, peer); err != nil {
+		s.refused(ctx, err, 0)
 		return Session{}, err
 	}
 	if password == "" {

@@ -19,6 +19,9 @@ const codeLen = 12
 // commandLine is the name of tokens that the command line gets by signing in.
 const commandLine = "Command line"
 
+// wrongCode is what the log says of one.
+const wrongCode = "a one-time code that is wrong, was used or has expired"
+
 // CommandLineToken makes the token of a command line that its user has approved in the browser. Such tokens reach the
 // whole account (spec, "Authentication").
 func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal) (string, error) {
@@ -48,6 +51,7 @@ func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, 
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))
 	refused := hookglass.Errorf(hookglass.CodeUnauthorized, "This code is wrong, was used already or has expired.")
 	if len(code) != codeLen {
+		s.failed(ctx, wrongCode, 0)
 		return "", user, account, refused
 	}
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
@@ -68,6 +72,7 @@ func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, 
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {
+		s.failed(ctx, wrongCode, 0)
 		err = refused
 	}
 	if err != nil {

@@ -5,3 +5,6 @@ func ReadPHC(s string) (string, bool) {
 	p, ok := parsePHC(s)
 	return p.String(), ok
 }
+
+// EndSpate has the time of what failed lately be over.
+func EndSpate(s *Service) { s.endSpate(true) }

@@ -36,9 +36,11 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 		canonical = "" // nobody's
 	}
 	if err := s.allowPeer(ctx, peer); err != nil {
+		s.refused(ctx, err, 0)
 		return Session{}, err
 	}
 	if err := s.allowUser(ctx, canonical); err != nil {
+		s.refused(ctx, err, 0)
 		return Session{}, err
 	}
 	var user hookglass.User
@@ -58,6 +60,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 		return Session{}, err
 	}
 	if !ok {
+		s.failed(ctx, "the email address or the password is wrong", user.ID)
 		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "The email address or the password is wrong.")
 	}
 	var session Session
@@ -65,7 +68,22 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 		session, err = newSession(tx, store.SessionBrowser, user.ID, sessionLife)
 		return err
 	})
+	s.signedIn(ctx, err, user.ID)
 	return session, err
+}
+
+// signedIn tells of a session that began.
+func (s *Service) signedIn(ctx context.Context, err error, user int64) {
+	if err == nil {
+		s.log.InfoContext(ctx, "a user signed in", "user", user)
+	}
+}
+
+// refused tells of a sign-in that was not tried, for there were too many.
+func (s *Service) refused(ctx context.Context, err error, user int64) {
+	if hookglass.Is(err, hookglass.CodeRateLimited) {
+		s.failed(ctx, "too many attempts", user)
+	}
 }
 
 // allowPeer and allowUser count an attempt. The names of the rows are hashed, because a key should be short whatever
@@ -92,17 +110,19 @@ func (s *Service) LoginLink(ctx context.Context, user int64) (string, error) {
 // unauthorized.
 func (s *Service) FollowLink(ctx context.Context, secret string) (Session, error) {
 	var session Session
-	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		user, err := tx.TakeSession(store.SessionLink, digest(secret))
-		if err != nil {
+	var user int64
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		if user, err = tx.TakeSession(store.SessionLink, digest(secret)); err != nil {
 			return err
 		}
 		session, err = newSession(tx, store.SessionBrowser, user, sessionLife)
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {
+		s.failed(ctx, "a link that was used, has expired or never was", 0)
 		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "This link was used already or has expired.")
 	}
+	s.signedIn(ctx, err, user)
 	return session, err
 }
 

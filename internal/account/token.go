@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -39,10 +40,10 @@ func (s *Service) CreateToken(ctx context.Context, who hookglass.Principal, r To
 	}
 	secret := hookglass.PrefixToken + "_" + newSecret()
 	var token hookglass.Token
-	err := s.db.Update(ctx, who, func(tx *store.Tx) error {
+	err := s.change(ctx, who, func(tx *store.Tx) (string, []hookglass.Fact, error) {
 		account, workspace, err := r.place(&tx.View)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
 		token = hookglass.Token{
 			UserID: r.User, AccountID: account, WorkspaceID: workspace,
@@ -51,12 +52,26 @@ func (s *Service) CreateToken(ctx context.Context, who hookglass.Principal, r To
 		if r.ExpiresIn > 0 {
 			token.ExpiresAt = tx.Now.Add(r.ExpiresIn)
 		}
-		return tx.CreateToken(&token, digest(secret))
+		err = tx.CreateToken(&token, digest(secret))
+		return "a token was created", tokenFacts(token), err
 	})
 	if err != nil {
 		return "", hookglass.Token{}, err
 	}
 	return secret, token, nil
+}
+
+// tokenFacts are what the log has of a new token: what it may do, and nothing of its text.
+func tokenFacts(t hookglass.Token) []hookglass.Fact {
+	facts := []hookglass.Fact{number("token", t.ID), number("user", t.UserID), number("account", t.AccountID)}
+	if t.WorkspaceID != 0 {
+		facts = append(facts, number("workspace", t.WorkspaceID))
+	}
+	scopes := make([]string, len(t.Scopes))
+	for i, scope := range t.Scopes {
+		scopes[i] = string(scope)
+	}
+	return append(facts, hookglass.Fact{Name: "scopes", Value: strings.Join(scopes, ",")})
 }
 
 func (r TokenRequest) check(who hookglass.Principal) error {
@@ -133,7 +148,9 @@ func (r TokenRequest) place(v *store.View) (account, workspace int64, err error)
 
 // RevokeToken ends a token at once, on all nodes. Its sockets hear of it by [store.TopicTokens].
 func (s *Service) RevokeToken(ctx context.Context, who hookglass.Principal, id int64) error {
-	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.RevokeToken(id) })
+	return s.change(ctx, who, func(tx *store.Tx) (string, []hookglass.Fact, error) {
+		return "a token was revoked", []hookglass.Fact{number("token", id)}, tx.RevokeToken(id)
+	})
 }
 
 // Authenticate finds who a bearer token is: an API token's holder, or a temporary endpoint's key, which reads

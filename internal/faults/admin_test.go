@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,9 @@ func TestAdministrationBesideARunningServer(t *testing.T) {
 			t.Fatalf("account list: %+v", accounts)
 		}
 		s.admin(nil, "account", "set", "--account", strconv.FormatInt(accounts.Accounts[0].ID, 10), "--plan", "free")
+		eventually(t, 10*time.Second, "the log has what was changed", func() bool {
+			return strings.Contains(n.log(), "a token was revoked") && strings.Contains(n.log(), "an account was changed")
+		})
 		planned := eventually(t, seenLimit, "the plan has changed", func() bool {
 			_, body, err := n.call(s.token, http.MethodGet, "/auth/verify", "")
 			var v struct {

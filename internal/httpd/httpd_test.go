@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -220,4 +221,20 @@ func (w *timed) Write(p []byte) (int, error) {
 	}
 	w.set, w.largest = false, max(w.largest, len(p))
 	return w.ResponseRecorder.Write(p)
+}
+
+func TestACapabilitysLinesSayWhoAsked(t *testing.T) {
+	var b strings.Builder
+	log := httpd.Knowing(slog.New(slog.NewTextHandler(&b, nil))).With("part", "account")
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = "192.0.2.7:4711"
+	serve(t, httpd.Config{}, r, func(_ http.ResponseWriter, r *http.Request) { log.WarnContext(r.Context(), "a sign-in failed") })
+	if line := b.String(); !strings.Contains(line, "part=account client=192.0.2.7 request=rq_") {
+		t.Errorf("the line is %s", line)
+	}
+	b.Reset()
+	log.Warn("more")
+	if line := b.String(); strings.Contains(line, "client") {
+		t.Errorf("outside of a request the line is %s", line)
+	}
 }

@@ -50,6 +50,8 @@ type Captures interface {
 type Accounts interface {
 	// Purge deletes sessions, links and rate limits that have expired.
 	Purge(ctx context.Context) error
+	// Tell logs what was changed beside the servers.
+	Tell(ctx context.Context, note hookglass.NoteJob)
 }
 
 // Alerts is what the job of alerts needs.
@@ -119,6 +121,10 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 			return snooze(db, 0) // the rest when others have had their turn
 		}
 		return err
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.NoteJob]) error {
+		accounts.Tell(ctx, j.Args)
+		return nil
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.AlertJob]) error {
 		return alerts.Evaluate(ctx)

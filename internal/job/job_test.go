@@ -21,6 +21,8 @@ type idle struct{}
 
 func (idle) Purge(context.Context) error                     { return nil }
 func (idle) Erase(context.Context, int64) (bool, error)      { return true, nil }
+func (idle) Tell(context.Context, hookglass.NoteJob)         {}
+func (idle) Retag(context.Context, hookglass.RetagJob) error { return nil }
 func (idle) Evaluate(context.Context) error                  { return nil }
 func (idle) ExecuteRun(context.Context, string) error        { return nil }
 func (idle) WorkBatch(context.Context, string) (bool, error) { return true, nil }

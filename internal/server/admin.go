@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -37,7 +36,7 @@ func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service
 	}
 	err = filled(ctx, db)
 	if err == nil {
-		err = fn(db, account.New(db, slog.New(slog.DiscardHandler)))
+		err = fn(db, account.Administer(db))
 	}
 	return errors.Join(err, db.Close())
 }
@@ -258,12 +257,15 @@ type KeysRotateCmd struct{}
 
 // Run implements the command.
 func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+	return a.with(ctx, func(db *store.DB, s *account.Service) error {
 		keys, err := a.openKeys(ctx, db)
 		if err != nil {
 			return err
 		}
 		if err := keys.Rotate(); err != nil {
+			return err
+		}
+		if err := s.Note(ctx, "the keyset was rotated"); err != nil {
 			return err
 		}
 		return a.print(t, map[string]any{"keys": keys.Count()}, line("Rotated: %d keys in %s. Back it up.", keys.Count(), a.KeyFile()))

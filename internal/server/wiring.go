@@ -13,6 +13,7 @@ import (
 	"hookglass/internal/drift"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/flow"
+	"hookglass/internal/httpd"
 	"hookglass/internal/job"
 	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
@@ -25,7 +26,7 @@ import (
 // build makes the parts.
 func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	db := s.db
-	s.accounts = account.New(db, s.log.With("part", "account"))
+	s.accounts = account.New(db, httpd.Knowing(s.log).With("part", "account"))
 	s.endpoints = endpoint.New(db, keys).Through(out)
 	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
 	s.tunnels = tunnel.New(db, tunnel.Config{
