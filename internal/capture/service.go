@@ -69,6 +69,9 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
+// Room answers why arrivals found no room in the storage in the last seconds, nil where they did.
+func (s *Service) Room() error { return s.outage.room() }
+
 // Admit finds the endpoint of an id or custom id before the body is read. It answers not_found for one that
 // is unknown, deleted, expired or for mail; gone for a disabled one; rate_limited when too much of it is under way.
 func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {

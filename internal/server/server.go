@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -385,13 +386,15 @@ func fromLoopback(r *http.Request) bool {
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) { s.readiness(r.Context()).write(w) }
 
-// readiness finds out whether this node takes work now: it has begun, does not end, and its storage takes writes.
+// readiness finds out whether this node takes work now: it has begun, does not end, and its storage takes writes,
+// arrivals not least: a row of a few bytes finds room on a disk that has none for them.
 func (s *Server) readiness(ctx context.Context) readiness {
 	ready := readiness{Status: "starting"}
 	if s.gate.ready.Load() {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		facts, err := s.db.Health(ctx)
+		err = cmp.Or(err, s.captures.Room())
 		ready.Storage, ready.Status = facts, "ready"
 		if err != nil {
 			s.log.Warn("not ready", "error", err)

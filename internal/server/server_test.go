@@ -226,6 +226,50 @@ func TestAFigureSaysThatStorageTakesNoWrites(t *testing.T) {
 	}
 }
 
+// The row that readiness writes is small and there already: it finds room on a disk that has none for webhooks.
+func TestReadinessFollowsFromCapturesThatFindNoRoom(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	cfg.DatabaseURL = storetest.Postgres(t)
+	d, _ := start(t, cfg)
+	db, err := sql.Open("pgx", cfg.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range []string{
+		"CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$",
+		"CREATE TRIGGER full_disk BEFORE INSERT ON payloads FOR EACH ROW WHEN (length(NEW.body) > 10000) EXECUTE FUNCTION full_disk()",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readyz := strings.TrimSuffix(d.Web, "/") + "/readyz"
+	if status, answer := call(t, "POST", d.WebhookURL, "", "small"); status != 200 {
+		t.Fatalf("a small webhook: %d %s", status, answer)
+	}
+	if status, answer := call(t, "GET", readyz, "", ""); status != 200 {
+		t.Errorf("before: %d %s", status, answer)
+	}
+	large := strings.Repeat("x", 20_000)
+	if status, answer := call(t, "POST", d.WebhookURL, "", large); status != 503 {
+		t.Fatalf("a large webhook: %d %s", status, answer)
+	}
+	if status, answer := call(t, "GET", readyz, "", ""); status != 503 || !strings.Contains(string(answer), `"unavailable"`) {
+		t.Errorf("while webhooks find no room: %d %s", status, answer)
+	}
+	if _, err := db.ExecContext(t.Context(), "DROP TRIGGER full_disk ON payloads"); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := call(t, "POST", d.WebhookURL, "", large); status != 200 {
+		t.Fatalf("with room again: %d %s", status, answer)
+	}
+	for status, _ := call(t, "GET", readyz, "", ""); status != 200; status, _ = call(t, "GET", readyz, "", "") {
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
 func TestAPathThatIsNotCleanIsNotRedirected(t *testing.T) {
 	d, _ := start(t, config(t.TempDir()))
 	base := strings.TrimSuffix(d.Web, "/")

@@ -106,6 +106,17 @@ func storageTrouble(err error) bool {
 		strings.Contains(err.Error(), "conn closed")
 }
 
+// NoRoom reports whether a disk that is full, or does not work, is why the storage did not take something.
+func NoRoom(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code == "53100" || pg.Code == "58030" // disk_full, io_error
+	}
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
+		return lite.Code()&0xff == sqlite3.SQLITE_FULL || lite.Code()&0xff == sqlite3.SQLITE_IOERR
+	}
+	return false
+}
+
 // among is the condition that a column holds one of the integers of a list, in one text whatever their number.
 func (d dialect) among(column, placeholder string) string {
 	if d == postgres {
