@@ -157,7 +157,7 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 		if err != nil {
 			return err
 		}
-		if n, err := tx.CountChannels(w.ID); err != nil {
+		if n, err := tx.LockChannels(w.ID); err != nil {
 			return err
 		} else if n >= maxChannels {
 			return hookglass.Invalid("notification_channel", "would be one too many: a workspace has %d at most", maxChannels)

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -294,6 +296,42 @@ func TestAChannelThatTellsItselfEnds(t *testing.T) {
 		until(t, "what comes after", func() bool { y.pass(time.Second); return len(r.got()) == 4 })
 		if id := r.got()[3].body["request_id"]; id != string(after.ID) || !y.channel(c.ID).DisabledAt.IsZero() {
 			t.Errorf("told was of %v; the channel is %+v", id, y.channel(c.ID))
+		}
+	})
+}
+
+// Who creates at the same time as others is counted with them.
+func TestNoMoreChannelsAreMadeAtOnceThanThereMayBe(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		const most, present = 1000, 990
+		y.update(func(tx *store.Tx) error {
+			for i := range present {
+				c := hookglass.Channel{
+					ID: hookglass.NewSortableID(hookglass.PrefixChannel, tx.Now), WorkspaceID: y.ep.WorkspaceID, Name: fmt.Sprintf("present %d", i),
+					Kind: hookglass.ChannelSlack, Sealed: []byte{1},
+				}
+				if err := tx.CreateChannel(&c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		var made atomic.Int64
+		var makers sync.WaitGroup
+		for i := range 40 {
+			makers.Go(func() {
+				name, kind, to := fmt.Sprintf("new %d", i), hookglass.ChannelEmail, []string{"ada@example.com"}
+				_, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: &name, Kind: &kind, Config: &alert.ChannelSettings{To: &to}})
+				if err == nil {
+					made.Add(1)
+				} else if !hookglass.Is(err, hookglass.CodeValidationFailed) {
+					t.Error(err)
+				}
+			})
+		}
+		makers.Wait()
+		if n := made.Load(); n != most-present {
+			t.Errorf("%d channels were made where there was room for %d", n, most-present)
 		}
 	})
 }

@@ -71,9 +71,14 @@ func (v *View) ChannelIn(workspaceID int64, ref string) (hookglass.Channel, erro
 	return one(v, "notification channel", scanChannel, query, a)
 }
 
-// CountChannels counts the channels of a workspace.
-func (v *View) CountChannels(workspaceID int64) (n int64, err error) {
-	err = v.queryRow("workspace", "SELECT count(*) FROM notification_channels WHERE workspace_id = $1", []any{workspaceID}, &n)
+// LockChannels makes those who create channels in a workspace come one after another, and returns how many it has.
+func (tx *Tx) LockChannels(workspaceID int64) (n int64, err error) {
+	if lock := tx.dialect.forUpdate(); lock != "" {
+		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM workspaces WHERE id = $1"+lock, workspaceID); err != nil {
+			return 0, err
+		}
+	}
+	err = tx.queryRow("workspace", "SELECT count(*) FROM notification_channels WHERE workspace_id = $1", []any{workspaceID}, &n)
 	return n, err
 }
 
