@@ -7,6 +7,9 @@ import (
 	"hookglass/internal/store"
 )
 
+// Sweep looks for runs that nobody holds once.
+func (s *Service) Sweep(ctx context.Context) error { return s.sweep(ctx) }
+
 // Abandon ends a run as the sweep does with one that it found lost.
 func (s *Service) Abandon(ctx context.Context, h store.HeldRun) error {
 	return s.abandon(ctx, h, hookglass.FailureOutcomeUnknown, "Lost.")

@@ -1,6 +1,7 @@
 package action_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -94,6 +95,52 @@ func TestWhatEndedIsNotHeldUpByARequest(t *testing.T) {
 		b.work(e)
 		if stored != 2 {
 			t.Errorf("stored at %d of 2 requests", stored)
+		}
+	})
+}
+
+// Neither the run nor the deletion of its event waits for the other.
+func TestARunThatIsStoredWhileItsEventIsDeletedGoesToo(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		if !b.db.Postgres() {
+			t.Skip("one writer stores and deletes")
+		}
+		gone, stays := b.capture(body), b.capture(body)
+		save := func(e *hookglass.Event, meanwhile func() error) {
+			t.Helper()
+			now := time.Now().UTC()
+			run := &store.RunSave{New: true, HeldRun: &store.HeldRun{ActionRun: hookglass.ActionRun{
+				ID: hookglass.NewSortableID(hookglass.PrefixActionRun, now), EndpointNum: b.ep.Num, ActionNum: 1, ActionID: "act_1", EventSeq: e.Seq, EventID: e.ID,
+				Status: hookglass.ActionRunCompleted, StartedAt: now, FinishedAt: now,
+			}}}
+			must(t, b.db.Update(context.Background(), hookglass.System, func(tx *store.Tx) error {
+				if err := tx.SaveActionRuns([]*store.RunSave{run}); err != nil {
+					return err
+				}
+				return meanwhile()
+			}))
+			if !run.Ours {
+				t.Fatal("the run was not stored")
+			}
+		}
+		save(gone, func() error {
+			return b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(gone.ID)) })
+		})
+		save(stays, func() error { return nil })
+		count := func() (n int) {
+			must(t, b.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				runs, err := v.ActionRuns(string(b.ep.ID), "act_1", 0, 10)
+				n = len(runs)
+				return err
+			}))
+			return n
+		}
+		if n := count(); n != 2 {
+			t.Fatalf("%d runs are stored: there is nothing to try", n)
+		}
+		must(t, b.actions.Sweep(t.Context()))
+		if n := count(); n != 1 {
+			t.Errorf("%d runs are left, want that of the event that is left", n)
 		}
 	})
 }

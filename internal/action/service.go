@@ -36,6 +36,8 @@ type Service struct {
 	saver  *saver
 	totals totals
 
+	orphans int64 // the sweep has looked at runs up to here
+
 	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
 }
 
@@ -52,6 +54,8 @@ const (
 	flushEvery = 500 * time.Millisecond // totals
 	sweepEvery = 5 * time.Second        // runs that nobody holds
 	sweepRuns  = 100
+	// orphanRuns are looked at in each sweep, for those that outlived their event: a million takes a bit over an hour.
+	orphanRuns = 1000
 )
 
 // Run writes totals down and looks for runs that nobody holds, until ctx ends. From then on runs under way stop before

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"database/sql"
 	"encoding/json"
 	"slices"
 	"time"
@@ -60,6 +61,37 @@ func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 		}
 	}
 	return tx.MarkEvents(marks) // locks the counters, so last
+}
+
+// DeleteOrphanRuns looks at the next runs with a Num above one, and deletes those whose event is gone: on PostgreSQL a
+// run may be stored in the moment in which another transaction deletes its event, and neither sees the other. It
+// returns where it has come to, 0 at the end.
+func (tx *Tx) DeleteOrphanRuns(above int64, limit int) (reached int64, err error) {
+	type row struct{ num, event int64 }
+	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
+		var event sql.NullInt64
+		err = scan(&r.num, &event)
+		r.event = event.Int64
+		return r, err
+	}, "SELECT r.num, (SELECT v.seq FROM events v WHERE v.seq = r.event) FROM action_runs r WHERE r.num > $1 ORDER BY r.num LIMIT $2", above, limit)
+	if err != nil {
+		return above, err
+	}
+	var orphans []int64
+	for _, r := range rows {
+		if r.event == 0 {
+			orphans = append(orphans, r.num)
+		}
+	}
+	if len(orphans) > 0 {
+		if _, err := tx.exec("DELETE FROM action_runs WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(orphans)); err != nil {
+			return above, err
+		}
+	}
+	if len(rows) < limit {
+		return 0, nil
+	}
+	return rows[limit-1].num, nil
 }
 
 // insertEnded stores runs that have ended and of which nothing was stored before, by one statement.
