@@ -8,15 +8,18 @@ import (
 )
 
 // hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members
-// of what is JSON in part, as the beginning of a long answer and lines of documents are, in elements of XML, in the
-// fields of a form in parts, and in lines of headers.
-func hideNamed(s string) string { return hideParts(hideHeaderLines(hideElements(hideMembers(s)))) }
+// of what is JSON in part, as the beginning of a long answer and lines of documents are, or is like JSON, in elements
+// and attributes of XML, in the fields of a form in parts, and in headers as lines or pairs.
+func hideNamed(s string) string {
+	s = hideValues(s, namedValues(s))
+	return hideParts(hideHeaderLines(hideElements(hideValues(s, looseValues(s)))))
+}
 
-// hideMembers blots out what stands under sensitive names.
-func hideMembers(s string) string {
+// hideValues blots out values.
+func hideValues(s string, values iter.Seq[namedValue]) string {
 	var b strings.Builder
 	from := 0
-	for v := range namedValues(s) {
+	for v := range values {
 		b.WriteString(s[from:v.start])
 		b.WriteString(v.mark + Mark + v.mark)
 		from = v.stop
@@ -75,7 +78,16 @@ func namedTexts(s string) iter.Seq[string] {
 		both := func(written, meant string) bool {
 			return yield(written) && (meant == written || yield(meant))
 		}
-		for v := range namedValues(s) {
+		values := func(yield func(namedValue) bool) {
+			for _, found := range []iter.Seq[namedValue]{namedValues(s), looseValues(s)} {
+				for v := range found {
+					if !yield(v) {
+						return
+					}
+				}
+			}
+		}
+		for v := range values {
 			var meant string
 			if json.Unmarshal([]byte(`"`+v.text+`"`), &meant) != nil {
 				meant = v.text
@@ -139,7 +151,11 @@ func afterSpace(s string, at int) int {
 // valueEnd is where a value of JSON ends whose quotation marks have backslashes before them; one that is cut off ends
 // with the text.
 func valueEnd(s string, at, slashes int) int {
-	if end := quotedEnd(s, at, slashes); end > at {
+	mark := strings.Repeat(`\`, slashes) + `"`
+	if end := quotedEnd(s, at, mark); end > at {
+		return end
+	}
+	if end := quotedEnd(s, at, "'"); end > at+1 && s[end-1] == '\'' { // as JavaScript has it
 		return end
 	}
 	depth := 0
@@ -154,33 +170,34 @@ func valueEnd(s string, at, slashes int) int {
 				return at + 1
 			}
 		case c == '"', c == '\\':
-			mark := len(s) - len(strings.TrimLeft(s[at:], `\`))
-			if open := mark - slashes; open >= at { // only the last backslashes of a run can be those of a mark
-				if end := quotedEnd(s, open, slashes); end > open {
+			marks := len(s) - len(strings.TrimLeft(s[at:], `\`))
+			if open := marks - slashes; open >= at { // only the last backslashes of a run can be those of a mark
+				if end := quotedEnd(s, open, mark); end > open {
 					at = end
 					continue
 				}
 			}
-			at = max(at, mark-1)
+			at = max(at, marks-1)
 		}
 		at++
 	}
 	return at
 }
 
-// quotedEnd is where a string that begins at a place ends; at, where none begins. Of the backslashes before a mark that
-// closes it, those that write backslashes are a multiple of what one takes.
-func quotedEnd(s string, at, slashes int) int {
-	if !strings.HasPrefix(s[at:], strings.Repeat(`\`, slashes)+`"`) {
+// quotedEnd is where a string that begins with a mark at a place ends; at, where none begins. A mark is a quotation
+// mark with the backslashes before it. Of those before a mark that closes it, those that write backslashes are a
+// multiple of what one takes.
+func quotedEnd(s string, at int, mark string) int {
+	if !strings.HasPrefix(s[at:], mark) {
 		return at
 	}
-	run := 0
-	for i := at + slashes + 1; i < len(s); i++ {
+	slashes, quote, run := len(mark)-1, mark[len(mark)-1], 0
+	for i := at + len(mark); i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			run++
 			continue
-		case '"':
+		case quote:
 			if run%(2*slashes+2) == slashes {
 				return i + 1
 			}

@@ -62,8 +62,63 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 	}
 }
 
+// Texts that are like JSON, and lists of headers.
+func TestSensitiveNamesInTextsThatAreLikeJSON(t *testing.T) {
+	r := action.NewRedactor(action.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
+	for text, want := range map[string]string{
+		// Attributes.
+		`<user name="ada" password="abc" id='1'/>`:                   `<user name="ada" password="[redacted]" id='1'/>`,
+		`<a wsse:Token = 'a "b" c'>x</a>`:                            `<a wsse:Token = '[redacted]'>x</a>`,
+		`<a token="abc" secret='d e'/>`:                              `<a token="[redacted]" secret='[redacted]'/>`,
+		`<input type="hidden" name="csrf_token" value="abc">`:        `<input type="hidden" name="csrf_token" value="[redacted]">`,
+		`<add key="ApiKey" note="x" value='abc'/><add value="def"/>`: `<add key="ApiKey" note="x" value='[redacted]'/><add value="def"/>`,
+		`<add key="ApiKey"/><add key="b" value="c"/>`:                `<add key="ApiKey"/><add key="b" value="c"/>`,
+		`<a token=""/><b token="cut off`:                             `<a token=""/><b token="[redacted]"`,
+		`{"xml":"<a token=\"abc\" b=\"c\"/>","a`:                     `{"xml":"<a token=\"[redacted]\" b=\"c\"/>","a`,
+		`{"xml":"<a token=\"abc\" b=\"c\"/>"}`:                       `{"xml":"<a token=\"[redacted]\" b=\"c\"/>"}`,
+		`<a token="s3cret-value"/>`:                                  `<a token="{{secrets.KEY}}"/>`,
+		`Signature keyId="k",signature="abc",headers="date"`:         `Signature keyId="k",signature="[redacted]",headers="date"`,
+		`a.token == "abc", b != 'c'`:                                 `a.token == "abc", b != 'c'`,
+		// Literals of JavaScript, Python, Ruby and PHP.
+		`{'token': 'abc', 'a': 'b'}`:                              `{'token': '[redacted]', 'a': 'b'}`,
+		`{'token': 'a\'b', 'a': 1}`:                               `{'token': '[redacted]', 'a': 1}`,
+		`{'password': "it's", 'a': None}`:                         `{'password': "[redacted]", 'a': None}`,
+		`{'pin': 1, 'otp': 123456, 'token': None}`:                `{'pin': 1, 'otp': '[redacted]', 'token': None}`,
+		`{'credentials': {'user': 'a}', 'x': ['b']}, 'c': 1}`:     `{'credentials': '[redacted]', 'c': 1}`,
+		`{token: "abc", user: 'ada', apiKey : 'x'}`:               `{token: "[redacted]", user: 'ada', apiKey : '[redacted]'}`,
+		`{"token": 'a b', "c": 1}`:                                `{"token": "[redacted]", "c": 1}`,
+		`{:a=>1, :token=>"abc", "password"=>"d", 'pin' => 'e'}`:   `{:a=>1, :token=>"[redacted]", "password"=>"[redacted]", 'pin' => 'e'}`,
+		`array('api_key' => 'abc', 'b' => 'c')`:                   `array('api_key' => '[redacted]', 'b' => 'c')`,
+		`{'token': 'cut off`:                                      `{'token': '[redacted]'`,
+		`Invalid token: missing, it's not "there": 'token' is it`: `Invalid token: missing, it's not "there": 'token' is it`,
+		// Pairs.
+		`["Authorization","Bearer abc"]`:                                                          `["Authorization","[redacted]"]`,
+		`[["Host","a"],["X-Api-Key","abc"],["Cookie","a=b"]]`:                                     `[["Host","a"],["X-Api-Key","[redacted]"],["Cookie","[redacted]"]]`,
+		`{"rawHeaders":["Host","a","Authorization","Bearer abc","Accept","*/*"]}`:                 `{"rawHeaders":["Host","a","Authorization","[redacted]","Accept","*/*"]}`,
+		`["Authorization",["Bearer abc"]]`:                                                        `["Authorization","[redacted]"]`,
+		`["Authorization","Bearer s3cret-value"]`:                                                 `["Authorization","Bearer {{secrets.KEY}}"]`,
+		`["password","email"]`:                                                                    `["password","email"]`,
+		`["Accept","Authorization","a"]`:                                                          `["Accept","Authorization","a"]`,
+		`{"name":"Authorization","value":"Bearer abc","a":1}`:                                     `{"name":"Authorization","value":"[redacted]","a":1}`,
+		`{"Value":"abc","Key":"api_key"}`:                                                         `{"Value":"[redacted]","Key":"api_key"}`,
+		`{"header":"Cookie","values":["a=b","c=d"]}`:                                              `{"header":"Cookie","values":"[redacted]"}`,
+		`{"name":"Ada","value":"b"}`:                                                              `{"name":"Ada","value":"b"}`,
+		`[["Host","a"],["X-Api-Key","abc"],["cut`:                                                 `[["Host","a"],["X-Api-Key","[redacted]"],["cut`,
+		`[{"name":"Authorization","value":"Bearer abc"},{"name":"Host","value":"a"},{"cut`:        `[{"name":"Authorization","value":"[redacted]"},{"name":"Host","value":"a"},{"cut`,
+		`"[[\"Authorization\",\"Bearer abc\"],[\"cut`:                                             `"[[\"Authorization\",\"[redacted]\"],[\"cut`,
+		`[('Authorization', 'Bearer abc'), ('Host', 'a')]`:                                        `[('Authorization', '[redacted]'), ('Host', 'a')]`,
+		`{name: 'Authorization', value: 'Bearer abc'}, {'name': 'Cookie', 'value': 'a=b', 'c':1}`: `{name: 'Authorization', value: '[redacted]'}, {'name': 'Cookie', 'value': '[redacted]', 'c':1}`,
+		`{"required":["X-Token"],"properties":{"cut`:                                              `{"required":["X-Token"],"properties":{"cut`,
+	} {
+		if got := r.Body(text); got != want {
+			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
+		}
+	}
+}
+
 func FuzzTextsWithNames(f *testing.F) {
-	for _, text := range []string{`{"token":"a\"b"`, `"{\"token\":\"a\\\"b\"}"`, `{"token":[{"a":"]"`, "A: b\nAuthorization: x", "a=%7B%22token%22:1%7D", "<token>a</token>", "--x\nContent-Disposition: form-data; name=token\n\na\n--x--"} {
+	for _, text := range []string{`{"token":"a\"b"`, `"{\"token\":\"a\\\"b\"}"`, `{"token":[{"a":"]"`, "A: b\nAuthorization: x", "a=%7B%22token%22:1%7D", "<token>a</token>", "--x\nContent-Disposition: form-data; name=token\n\na\n--x--",
+		`<a token="b" name='otp' value="c"/>`, `{'token': ['a'], token: "b"}, ("Cookie", 'c')`, `:token=>"\'"`, `["Cookie","a","name","Cookie","value":"b"`} {
 		f.Add(text)
 	}
 	r := action.NewRedactor()
@@ -83,6 +138,8 @@ func TestTextsOfMarks(t *testing.T) {
 	part := "content-disposition: form-data; name=token\n"
 	for _, text := range []string{
 		strings.Repeat(part, n/40), strings.Repeat(part+"\n", n/40), strings.Repeat(part, n/12) + strings.Repeat("\n", 3*n), strings.Repeat("--"+marks[:n/100]+"\n"+part+"\n", 100),
+		strings.Repeat(`token="`, n/4), strings.Repeat(`token='\`, n/4), strings.Repeat(`"x-token",'`, n/4), strings.Repeat(`'x-token','`+marks[:5]+`',"`, n/8), strings.Repeat(`'token':[`, n/4),
+		strings.Repeat(`name="token" `, n/4), strings.Repeat(` ='`, n), `'` + strings.Repeat(`:`, n) + strings.Repeat(` `, n) + strings.Repeat(`a=,`, n),
 		`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4),
 	} {
 		began := time.Now()

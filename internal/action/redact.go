@@ -371,7 +371,7 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 // Value returns a copy with secrets and the members that tell of credentials blotted out, also in strings that hold
 // JSON, and the JSON Pointers at which that happened.
 func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
-	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: func(s string) (string, bool) {
+	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) (string, bool) {
 		shown := r.embedded(s)
 		return shown, shown != s
 	}})
@@ -386,6 +386,14 @@ func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
 		return r.credential(name, v.Text()), true
 	}
 	return Mark, true
+}
+
+// listed judges what comes behind a text in an array: the value of a header.
+func (r *Redactor) listed(name string, v jsondoc.Value) (string, bool) {
+	if !isCredentialHeader(name) {
+		return "", false
+	}
+	return r.hidden(name, v)
 }
 
 // shownSecrets is what is shown of a credential that is made of nothing but secrets.
@@ -426,7 +434,7 @@ func isAuthorization(name string) bool {
 func (r *Redactor) embedded(s string) string {
 	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); len(doc) > 1 && (doc[0] == '{' || doc[0] == '[') {
 		if v, err := jsondoc.Parse([]byte(doc), jsondoc.Wide()); err == nil {
-			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Text: func(s string) (string, bool) {
+			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) (string, bool) {
 				shown := r.named(s)
 				return shown, shown != s
 			}})
@@ -475,7 +483,7 @@ func (r *Redactor) hidePairs(s string) string {
 		end := value[len(strings.TrimRight(value, " \r\n\t")):]
 		value = strings.TrimSuffix(value, end)
 		switch {
-		case !ok || value == "" || value == Mark:
+		case !ok || value == "" || strings.Trim(value, `>"' \`) == Mark:
 			continue
 		case SensitiveName(unescaped(name)):
 			value = Mark

@@ -87,8 +87,11 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 		switch kind := v.Kind(); {
 		case len(masks) == mostSensitive:
 		case !v.Scalar():
+			i := 0
 			for name, inside := range v.All() {
-				walk(inside, sensitive || kind == jsondoc.Object && SensitiveName(name))
+				beside := v.NameBeside(i)
+				i++
+				walk(inside, sensitive || kind == jsondoc.Object && (SensitiveName(name) || SensitiveName(beside)) || kind == jsondoc.Array && isCredentialHeader(beside))
 			}
 		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number):
 			add(v.Text())

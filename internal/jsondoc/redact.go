@@ -3,6 +3,7 @@ package jsondoc
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Redaction says what is blotted out of a value.
@@ -12,6 +13,9 @@ type Redaction struct {
 	// Hidden judges a member by its name: what to show instead of it, whatever it is, and whether it is hidden. It is
 	// not asked about null, true, false and what is empty.
 	Hidden func(name string, v Value) (shown string, hidden bool)
+	// Listed is Hidden for what comes behind a text in an array, as in a list of names and values; nil: nothing is
+	// hidden there.
+	Listed func(name string, v Value) (shown string, hidden bool)
 }
 
 // maxPaths bounds the bytes of the pointers that Redact returns: each has all names on its way, however long they are.
@@ -101,13 +105,57 @@ func (w *redactor) value(v Value) Value {
 
 // member is what becomes of a member or element.
 func (w *redactor) member(v Value, i int) Value {
-	if old := v.in.values[i]; v.kind == Object && !empty(old) {
+	old := v.in.values[i]
+	if empty(old) {
+		return w.value(old)
+	}
+	if v.kind == Object {
 		if shown, hidden := w.Hidden(v.in.names[i], old); hidden {
 			w.mark()
 			return Text(shown)
 		}
 	}
-	return w.value(v.in.values[i])
+	if name := v.NameBeside(i); name != "" {
+		judge := w.Hidden
+		if v.kind == Array {
+			judge = w.Listed
+		}
+		if judge != nil {
+			if shown, hidden := judge(name, old); hidden {
+				w.mark()
+				return Text(shown)
+			}
+		}
+	}
+	return w.value(old)
+}
+
+// maxPair is the most members that an object has which is a pair of a name and a value, with what else is said of it.
+const maxPair = 16
+
+// NameBeside is the text that names a member or element and stands beside it: in an array the one before each second
+// element, as in ["Cookie", "a=b"], and in an object that of a member name, key, header or field, for the member value,
+// as in {"name": "Cookie", "value": "a=b"}. Empty: there is none.
+func (v Value) NameBeside(i int) string {
+	if v.kind == Array {
+		if i%2 == 1 && v.in.values[i-1].kind == String {
+			return v.in.values[i-1].text
+		}
+		return ""
+	}
+	if v.kind != Object || len(v.in.names) > maxPair || !oneOf(v.in.names[i], "value", "values", "val") {
+		return ""
+	}
+	for j, name := range v.in.names {
+		if v.in.values[j].kind == String && oneOf(name, "name", "key", "header", "field") {
+			return v.in.values[j].text
+		}
+	}
+	return ""
+}
+
+func oneOf(name string, known ...string) bool {
+	return slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
 }
 
 // empty reports whether there is nothing to hide.

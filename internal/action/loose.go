@@ -1,0 +1,215 @@
+package action
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// looseValues finds what stands under sensitive names in texts that are like JSON and are none: in literals of
+// JavaScript, Python, Ruby and PHP, attributes of XML and HTML, and lists of headers as pairs. What is JSON
+// namedValues finds.
+//
+// It looks at each mark that may stand between a name and a value, and never twice at what it has passed: a value is
+// looked through when its name is sensitive, and a quotation mark that nothing closes is the last of its kind.
+func looseValues(s string) iter.Seq[namedValue] {
+	return func(yield func(namedValue) bool) {
+		for at := strings.IndexAny(s, ":=,"); at >= 0; {
+			v, found := looseValue(s, at)
+			if found && !yield(v) {
+				return
+			}
+			next := at + 1
+			if found {
+				next = v.stop
+			}
+			if at = strings.IndexAny(s[next:], ":=,"); at >= 0 {
+				at += next
+			}
+		}
+	}
+}
+
+// looseValue is what stands behind a separator, if that is a credential by the name before it.
+func looseValue(s string, at int) (v namedValue, found bool) {
+	name, quote := nameBefore(s, at)
+	if name == "" {
+		return v, false
+	}
+	start := at + 1
+	switch s[at] {
+	case ',':
+		return pairedValue(s, at, name, quote)
+	case '=':
+		if strings.HasPrefix(s[start:], ">") { // as Ruby and PHP write it
+			start++
+		} else if quote != 0 {
+			return v, false
+		} else if strings.EqualFold(name, "name") || strings.EqualFold(name, "key") {
+			return attributeBeside(s, start)
+		}
+	case ':':
+		if quote == '"' {
+			return v, false // of JSON
+		}
+	}
+	if !SensitiveName(name) {
+		return v, false
+	}
+	return valueUnder(s, afterSpace(s, start), name, quote != 0)
+}
+
+// nameBefore is the name that ends before a separator, and its quotation mark, 0 where it has none; empty: there is no
+// name, or none that is short enough to be one.
+func nameBefore(s string, at int) (name string, quote byte) {
+	end := len(strings.TrimRight(s[:at], " \t\r\n"))
+	if end == 0 {
+		return "", 0
+	}
+	if quote = s[end-1]; quote == '"' || quote == '\'' {
+		inside := strings.TrimRight(s[max(0, end-1-maxSlashes):end-1], `\`)
+		stop := max(0, end-1-maxSlashes) + len(inside)
+		from := max(0, stop-maxSensitive-1)
+		open := strings.LastIndexByte(s[from:stop], quote)
+		if open < 0 {
+			return "", 0
+		}
+		return s[from+open+1 : stop], quote
+	}
+	from := end
+	for from > 0 && end-from <= maxSensitive && inName(s[from-1]) {
+		from--
+	}
+	return s[from:end], 0
+}
+
+func inName(c byte) bool {
+	return c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// maxSlashes bounds the backslashes before a quotation mark: strings in strings in strings have seven.
+const maxSlashes = 7
+
+// quotedAt is the string that begins at a place, in quotation marks of either kind.
+func quotedAt(s string, at int) (v namedValue, found bool) {
+	slashes := 0
+	for slashes <= maxSlashes && at+slashes < len(s) && s[at+slashes] == '\\' {
+		slashes++
+	}
+	if slashes > maxSlashes || at+slashes == len(s) || s[at+slashes] != '"' && s[at+slashes] != '\'' {
+		return v, false
+	}
+	v.mark = s[at : at+slashes+1]
+	v.start, v.stop = at, quotedEnd(s, at, v.mark)
+	v.text = strings.TrimSuffix(s[at+len(v.mark):v.stop], v.mark)
+	return v, true
+}
+
+// valueUnder is what stands at a place under a sensitive name. Only behind a name in quotation marks it may be without
+// any: what follows other names may be a sentence.
+func valueUnder(s string, at int, name string, bare bool) (v namedValue, found bool) {
+	if v, found = quotedAt(s, at); !found {
+		if !bare {
+			return v, false
+		}
+		v = namedValue{start: at, stop: at, mark: "'"}
+		if v.stop = literalEnd(s, at); v.stop == at {
+			return v, false
+		}
+		v.text = s[at:v.stop]
+	}
+	return v, isCredential(name, v.text)
+}
+
+// isCredential reports whether a text under a sensitive name is to be hidden.
+func isCredential(name, text string) bool {
+	switch text {
+	case "", "null", "true", "false", "None", "True", "False", "nil", "undefined", "{}", "[]":
+		return false
+	}
+	return !onlySecrets(name, text)
+}
+
+// literalEnd is where a value without quotation marks ends, with all that is in its brackets; one that is cut off ends
+// with the text.
+func literalEnd(s string, at int) int {
+	for depth := 0; at < len(s); {
+		switch c := s[at]; {
+		case c == '{', c == '[', c == '(':
+			depth++
+		case depth == 0 && strings.IndexByte(",}])>; \t\r\n\\\"'", c) >= 0:
+			return at
+		case c == '}', c == ']', c == ')':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case c == '"', c == '\'':
+			at = quotedEnd(s, at, s[at:at+1])
+			continue
+		}
+		at++
+	}
+	return at
+}
+
+// pairedValue is what stands behind the name of a header in a list of names and values, as in ["Cookie", "a=b"], or in
+// the member beside it, as in {"name": "Cookie", "value": "a=b"}.
+func pairedValue(s string, at int, name string, quote byte) (v namedValue, found bool) {
+	if quote == 0 || !SensitiveName(name) {
+		return v, false
+	}
+	v, found = quotedAt(s, afterSpace(s, at+1))
+	if !found {
+		start := afterSpace(s, at+1) // {name: 'Cookie', value: 'a=b'}
+		end := start
+		for end < len(s) && end-start < maxSensitive && inName(s[end]) {
+			end++
+		}
+		if !valueBeside(s[start:end]) || end == len(s) || s[end] != ':' {
+			return v, false
+		}
+		return valueUnder(s, afterSpace(s, end+1), name, false)
+	}
+	behind := afterSpace(s, v.stop)
+	if behind < len(s) && (s[behind] == ':' || s[behind] == '=' && strings.HasPrefix(s[behind+1:], ">")) {
+		if !valueBeside(v.text) {
+			return v, false
+		}
+		if s[behind] == '=' {
+			behind++
+		}
+		return valueUnder(s, afterSpace(s, behind+1), name, true)
+	}
+	return v, isCredentialHeader(name) && isCredential(name, v.text)
+}
+
+// valueBeside reports whether a member by this name has what belongs to the name in the member beside it.
+func valueBeside(name string) bool {
+	return slices.ContainsFunc([]string{"value", "values", "val"}, func(known string) bool { return strings.EqualFold(known, name) })
+}
+
+// besideMost bounds how far behind an attribute name="…" its value="…" is looked for.
+const besideMost = 300
+
+// attributeBeside is what the attribute value holds of a tag whose attribute name, which begins at a place, tells of a
+// credential.
+func attributeBeside(s string, at int) (v namedValue, found bool) {
+	name, found := quotedAt(s, at)
+	if !found || len(name.text) > maxSensitive || !SensitiveName(name.text) {
+		return v, false
+	}
+	tag := s[name.stop:min(len(s), name.stop+besideMost)]
+	if end := strings.IndexAny(tag, "<>"); end >= 0 {
+		tag = tag[:end]
+	}
+	for i := 0; ; {
+		n := strings.IndexByte(tag[i:], '=')
+		if n < 0 {
+			return v, false
+		}
+		i += n + 1
+		if beside, quote := nameBefore(s, name.stop+i-1); quote == 0 && valueBeside(beside) {
+			return valueUnder(s, name.stop+i, name.text, false)
+		}
+	}
+}
