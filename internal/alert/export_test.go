@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"time"
 
 	"hookglass"
 )
@@ -22,3 +23,9 @@ func (m *Mailer) Send(ctx context.Context, to []string, msg hookglass.Message) e
 
 // ReadForNoTime has each round read for one alert alone.
 func (s *Service) ReadForNoTime() { s.readTime = 0 }
+
+// Compose is the body of a message for a channel.
+func Compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, m hookglass.Message) ([]byte, error) {
+	r, err := compose(kind, config, "", m, time.Time{})
+	return r.body, err
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -36,9 +37,10 @@ func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegra
 	var body any
 	switch kind {
 	case hookglass.ChannelSlack:
-		body = map[string]any{"text": slackEscaper().Replace(chatText(m, maxChatText))}
+		// Its marks for bold and the like have nothing that escapes them.
+		body = map[string]any{"text": slackEscaper().Replace(chatText(m, maxChatText)), "mrkdwn": false, "unfurl_links": false, "unfurl_media": false}
 	case hookglass.ChannelDiscord:
-		body = map[string]any{"content": chatText(m, maxDiscordText), "allowed_mentions": map[string]any{"parse": []string{}}}
+		body = map[string]any{"content": discordText(chatText(m, maxDiscordText-1)), "allowed_mentions": map[string]any{"parse": []string{}}, "flags": suppressEmbeds}
 	case hookglass.ChannelTeams:
 		body = adaptiveCard(m)
 	case hookglass.ChannelTelegram:
@@ -55,6 +57,42 @@ func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegra
 // slackEscaper takes the three characters that have a meaning in Slack's text.
 func slackEscaper() *strings.Replacer {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+}
+
+// suppressEmbeds has Discord show nothing of the pages that a message links to.
+const suppressEmbeds = 1 << 2
+
+// address finds those that Discord makes links of: they stay as they are, for a backslash would be part of them.
+var address = regexp.MustCompile(`\bhttps?://[0-9A-Za-z][0-9A-Za-z.-]*(:[0-9]+)?(/[0-9A-Za-z._/?=&%+@-]*)?`)
+
+// discordText escapes what has a meaning in Discord's Markdown, up to as many characters as Discord takes.
+func discordText(s string) string {
+	var b strings.Builder
+	room := maxDiscordText - 1 // and a sign that there is more
+	put := func(piece string) (fits bool) {
+		if room -= utf8.RuneCountInString(piece); room >= 0 {
+			b.WriteString(piece)
+		} else {
+			b.WriteString("…")
+		}
+		return room >= 0
+	}
+	links, from := append(address.FindAllStringIndex(s, -1), []int{len(s), len(s)}), 0
+	for _, at := range links {
+		for _, r := range s[from:at[0]] {
+			piece := string(r)
+			if strings.ContainsRune("\\`*_~|<>#-[]", r) {
+				piece = `\` + piece
+			}
+			if !put(piece) {
+				return b.String()
+			}
+		}
+		if from = at[1]; !put(s[at[0]:at[1]]) {
+			break
+		}
+	}
+	return b.String()
 }
 
 // chatText is a message as one text of at most so many characters.

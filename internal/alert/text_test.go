@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -100,6 +101,39 @@ func fold(s string) string {
 		}
 	}
 	return string(b)
+}
+
+// What a stranger sends is shown as text: neither emphasised nor as a link behind other words.
+func TestMarkupOfChatsHasNoMeaning(t *testing.T) {
+	compose := func(kind hookglass.ChannelKind, text string) (body map[string]any) {
+		t.Helper()
+		sent, err := alert.Compose(kind, hookglass.ChannelConfig{WebhookURL: "https://example.com/"}, hookglass.Message{Type: "t", Text: text})
+		must(t, err)
+		must(t, json.Unmarshal(sent, &body))
+		return body
+	}
+	slack := compose(hookglass.ChannelSlack, "*bold* <http://evil.example|click> &amp; <!channel>")
+	if slack["text"] != "*bold* &lt;http://evil.example|click&gt; &amp;amp; &lt;!channel&gt;" || slack["mrkdwn"] != false || slack["unfurl_links"] != false || slack["unfurl_media"] != false {
+		t.Errorf("Slack gets %v", slack)
+	}
+	for text, want := range map[string]string{
+		"*a* _b_ ~~c~~ `d` ||e||":              `\*a\* \_b\_ \~\~c\~\~ ` + "\\`d\\`" + ` \|\|e\|\|`,
+		"# a\n- b\n> c":                        "\\# a\n\\- b\n\\> c",
+		"[click](http://evil.example/a_b)":     `\[click\](http://evil.example/a_b)`,
+		"<http://evil.example|click>":          `\<http://evil.example\|click\>`,
+		"<@1> <#2> <:a:3> <t:4:R> @everyone":   `\<@1\> \<\#2\> \<:a:3\> \<t:4:R\> @everyone`,
+		`\*a\*`:                                `\\\*a\\\*`,
+		"see https://a.example/x_y?z=1_2*b*.":  `see https://a.example/x_y?z=1_2\*b\*.`,
+		"xhttp://a_b_ http://*b* _http://a_b_": `xhttp://a\_b\_ http://\*b\* \_http://a\_b\_`,
+		"naïve – ü":                            "naïve – ü",
+		strings.Repeat("*", 3000):              strings.Repeat(`\*`, 999) + "…",
+		strings.Repeat("é", 3000):              strings.Repeat("é", 1998) + "…",
+	} {
+		discord := compose(hookglass.ChannelDiscord, text)
+		if discord["content"] != want || discord["flags"] != float64(4) {
+			t.Errorf("of %.60q Discord gets %.200q, want %.200q", text, discord["content"], want)
+		}
+	}
 }
 
 func FuzzChatText(f *testing.F) {
