@@ -11,6 +11,7 @@ import (
 	"hookglass"
 	"hookglass/internal/delivery"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/outbound"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
@@ -137,9 +138,11 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	}
 	shown.Status = hookglass.StepCompleted
 	var value jsondoc.Value
+	var target, targetShown string
 	switch st.Type {
 	case hookglass.StepForward:
-		value, sensitive, failure = s.rehearseForward(sc, st, redactor)
+		value, target, sensitive, failure = s.rehearseForward(sc, st, redactor)
+		targetShown = target // no secret can be in it
 	case hookglass.StepNotify:
 		text, err := st.message.RenderMessage(sc.event, &sc.endpoint)
 		if err != nil {
@@ -156,14 +159,18 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 			value, sensitive = redactor.Value(output)
 		}
 	case hookglass.StepRequest:
-		if value, sensitive, failure = rehearseRequest(st, in, redactor, 100*MaxRendered); failure == nil && value.Size() > maxShown {
-			value, sensitive, failure = rehearseRequest(st, in, redactor, maxPart)
+		if value, target, sensitive, failure = rehearseRequest(st, in, redactor, 100*MaxRendered); failure == nil && value.Size() > maxShown {
+			value, target, sensitive, failure = rehearseRequest(st, in, redactor, maxPart)
 			shown.Truncated = true
 		}
+		targetShown = redactor.secrets(target)
 	}
 	if failure != nil {
 		fail(failure)
 		return output, nil
+	}
+	if f := s.refused(target, targetShown); f != nil {
+		fail(f) // what would have been sent is shown all the same
 	}
 	shown.shown = value
 	text := value.Bytes()
@@ -179,14 +186,34 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	return output, sensitive
 }
 
-func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
-	target, failure := st.forwardURL(sc.event)
-	if failure != nil {
-		return v, nil, failure
+// refused is why a target would be refused when it is sent to, judged as it is spelled, without the network; nil: it
+// would not, it is none, or there are secrets in the place of its host, whose values a preview does not know.
+func (s *Service) refused(target, shown string) *hookglass.Failure {
+	_, authority, found := strings.Cut(shown, "://")
+	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+		authority = authority[:end]
+	}
+	if target == "" || target != shown && (!found || strings.Contains(authority, "{{")) {
+		return nil
+	}
+	refusal, found := errors.AsType[*hookglass.Error](s.Client.Check("url", target))
+	if !found {
+		return nil
+	}
+	f := &hookglass.Failure{Code: string(outbound.CodeInvalidRequest), Message: refusal.Message}
+	if refusal.Code == hookglass.CodeTargetNotAllowed {
+		f.Code = string(outbound.CodeTargetNotAllowed)
+	}
+	return f
+}
+
+func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
+	if target, failure = st.forwardURL(sc.event); failure != nil {
+		return v, "", nil, failure
 	}
 	r, failure := delivery.RenderForward(sc.event, target, s.Proxied)
 	if failure != nil {
-		return v, nil, failure
+		return v, "", nil, failure
 	}
 	url, changed := redactor.Text(r.URL)
 	if changed {
@@ -204,15 +231,15 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v js
 	}
 	return jsondoc.Members(named("method", jsondoc.Text(r.Method)), named("url", jsondoc.Text(url)), named("header_list", jsondoc.List(headers...)),
 		named("body_bytes", jsondoc.Int(int64(len(r.Body)))), named("timeout_seconds", jsondoc.Int(int64(st.forward.TimeoutSeconds))),
-		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), sensitive, nil
+		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), r.URL, sensitive, nil
 }
 
 // rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of
 // nothing else that was filled in. most bounds what is shown of the body, and of each header.
-func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsondoc.Value, sensitive []string, failure *hookglass.Failure) {
+func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
 	q, err := st.render(in)
 	if err != nil {
-		return v, nil, &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
+		return v, "", nil, &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
 	}
 	show := func(path string, text, shown string, most int) jsondoc.Value {
 		if shown != text {
@@ -234,7 +261,7 @@ func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsond
 	}
 	members = append(members, named("headers", jsondoc.Members(headers...)), named("body", show("/body", q.body.Text, redactor.Body(q.body.Text), most)),
 		named("timeout_seconds", jsondoc.Int(int64(st.request.TimeoutSeconds))))
-	return jsondoc.Members(members...), sensitive, nil
+	return jsondoc.Members(members...), q.url.Text, sensitive, nil
 }
 
 func escapePointer(name string) string {

@@ -233,6 +233,51 @@ func TestPathsDoNotLeadElsewhere(t *testing.T) {
 	})
 }
 
+// A preview judges where a request would go as sending it does.
+func TestAPreviewSaysThatATargetWouldBeRefused(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		out := outbound.New(outbound.Config{})
+		b.net.respond = func(_ int, r outbound.Request) (*outbound.Response, error) {
+			if out.Check("url", r.URL) != nil {
+				return out.Do(t.Context(), r) // refused before the network
+			}
+			return answer(200, "{}"), nil
+		}
+		b.secret("HOST", "internal.example.com")
+		a := b.create(draft("Where",
+			step("http_request", "Inside", `{"url":"http://{{request.body.host}}/a?k={{secrets.HOST}}"}`),
+			step("http_request", "Whole", `{"url":"{{request.body.url}}"}`),
+			step("http_request", "Fine", `{"url":"https://{{request.body.fine}}/{{secrets.HOST}}"}`),
+			step("http_request", "Secret", `{"url":"https://{{secrets.HOST}}/"}`),
+			step("http_request", "Port", `{"url":"https://example.com:{{secrets.HOST}}/"}`),
+		))
+		e := b.capture(`{"host":"169.254.169.254","url":"ftp://example.com/","fine":"example.com"}`)
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+		must(t, err)
+		if n := len(b.net.requests()); n != 0 {
+			t.Errorf("a preview sent %d requests", n)
+		}
+		b.work(e)
+		run := b.runs(a)[0]
+		for i, want := range []string{"target_not_allowed", "invalid_request", "", ""} {
+			previewed, ran := p.Steps[i], run.Steps[i]
+			var code string
+			if previewed.Failure != nil {
+				code = previewed.Failure.Code
+			}
+			if code != want || previewed.Status != ran.Status || want != "" && *previewed.Failure != *ran.Failure {
+				t.Errorf("%s: the preview says %s %+v, the run %s %+v", previewed.ReferenceKey, previewed.Status, previewed.Failure, ran.Status, ran.Failure)
+			}
+			if !strings.Contains(string(previewed.Rendered), `"url":`) {
+				t.Errorf("%s: what would be sent is not shown: %s", previewed.ReferenceKey, previewed.Rendered)
+			}
+		}
+		if last := p.Steps[4]; last.Failure != nil {
+			t.Errorf("of a port that is a secret a preview knows nothing: %+v", last.Failure)
+		}
+	})
+}
+
 // Null is a value where JSON is filled in; a value that is not there is none.
 func TestNullIsFilledIntoJSON(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
