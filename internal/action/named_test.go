@@ -116,6 +116,20 @@ func TestSensitiveNamesInTextsThatAreLikeJSON(t *testing.T) {
 	}
 }
 
+func TestCredentialsAreFoundWhereTheyStand(t *testing.T) {
+	for text, want := range map[string]string{
+		`<a token="abc" b="c" secret='d'/>`: "abc d", `{'password': 'a b', 'otp': 123456, 'auth': {'x': 1}}`: "a b 123456", `{"token":"ab\"c","a":1}` + "\n": `ab\"c`, "nothing": "",
+	} {
+		var found []string
+		for from, upTo := range action.CredentialsIn(text) {
+			found = append(found, text[from:upTo])
+		}
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("in %s are %q, want %q", text, got, want)
+		}
+	}
+}
+
 func FuzzTextsWithNames(f *testing.F) {
 	for _, text := range []string{`{"token":"a\"b"`, `"{\"token\":\"a\\\"b\"}"`, `{"token":[{"a":"]"`, "A: b\nAuthorization: x", "a=%7B%22token%22:1%7D", "<token>a</token>", "--x\nContent-Disposition: form-data; name=token\n\na\n--x--",
 		`<a token="b" name='otp' value="c"/>`, `{'token': ['a'], token: "b"}, ("Cookie", 'c')`, `:token=>"\'"`, `["Cookie","a","name","Cookie","value":"b"`} {

@@ -12,6 +12,7 @@ package bundle
 
 import (
 	"crypto/rand"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type Options struct {
 	Keep []string
 	// Sensitive tells names of fields and headers that hold credentials.
 	Sensitive func(name string) bool
+	// Credentials finds where texts stand that belong to such names in a text that is no JSON; nil: nothing is found.
+	Credentials func(text string) iter.Seq2[int, int]
 	// Secrets must not be in a bundle anywhere.
 	Secrets []string
 }

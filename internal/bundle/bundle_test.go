@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/url"
 	"regexp"
 	"strings"
@@ -274,6 +275,17 @@ func TestWhatIsKeptStays(t *testing.T) {
 	}
 }
 
+// attributes finds what is called a password in markup.
+func attributes(text string) iter.Seq2[int, int] {
+	return func(yield func(from, upTo int) bool) {
+		for _, at := range regexp.MustCompile(`password="([^"]*)"`).FindAllStringSubmatchIndex(text, -1) {
+			if !yield(at[2], at[3]) {
+				return
+			}
+		}
+	}
+}
+
 func TestBodiesOfOtherKinds(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -311,10 +323,13 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"a form that is not quite encoded", "Content-Type: application/x-www-form-urlencoded\n", "a=1&password=100%sure&100%=ada@lovelace.example.org&first_name=Zaphod%", `^a=1&password=\d{3}%[a-z]{4}&100%=[a-z]{3}(%40|@)[a-z]{8}\.example&first_name=[A-Z][a-z]{5}%$`},
 		{"JSON behind a byte order mark", jsonHead, "\ufeff{\"first_name\":\"Zaphod\"}", `^\x{FEFF}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"JSON behind much white space", jsonHead, strings.Repeat(" ", 100) + `{"first_name":"Zaphod"}`, `^ {100}{"first_name":"[A-Z][a-z]{5}"}$`},
+		{"headers in lists", jsonHead, `{"raw":["Host","a","X-Token","s3cr2abc"],"vars":[{"name":"api_token","value":"s3cr3abc"},{"name":"n","value":"plain"}],"words":["password","plain"]}`,
+			`^{"raw":\["Host","a","X-Token","[a-z]\d[a-z]{2}\d[a-z]{3}"\],"vars":\[{"name":"api_token","value":"[a-z]\d[a-z]{2}\d[a-z]{3}"},{"name":"n","value":"plain"}\],"words":\["password","plain"\]}$`},
+		{"attributes", "Content-Type: application/xml\n", `<a password="s3cr2abc" n="plain">s3cr2abc</a>`, `^<a password="([a-z]\d[a-z]{2}\d[a-z]{3})" n="plain">[a-z]\d[a-z]{2}\d[a-z]{3}</a>$`},
 		{"nothing", "", "", `^$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := makeBundle(t, bundle.Options{}, webhook("unknown", "/", c.head, c.body)).Events[0]
+			e := makeBundle(t, bundle.Options{Credentials: attributes}, webhook("unknown", "/", c.head, c.body)).Events[0]
 			if !regexp.MustCompile(c.want).Match(e.Body) || regexp.MustCompile(`Zaphod|lovelace|s3cr|sure|4242424242424242`).Match(e.Body) {
 				t.Errorf("%q", e.Body)
 			}

@@ -86,6 +86,11 @@ func (f *finder) tokens() {
 	if strings.Contains(s, "PRIVATE KEY") {
 		f.all(keyForm, Token, nil)
 	}
+	if f.m.Credentials != nil {
+		for start, end := range f.m.Credentials(s) {
+			f.add(start, end, Token)
+		}
+	}
 	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") && f.m.Sensitive != nil {
 		for _, at := range paramForm.FindAllStringSubmatchIndex(s, -1) {
 			if f.m.Sensitive(s[at[2]:at[3]]) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -166,6 +167,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 		return nil, false
 	}
 	names := m.names(text, bounds)
+	var before beside
 	out, err := jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
 		here := spot{source: at.source, path: slices.Concat(at.path, l.Path), name: l.Member(), shown: at.shown}
 		if at.source == "" {
@@ -182,10 +184,36 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 		if l.Kind == jsondoc.Number {
 			return m.number(l.Text, here)
 		}
+		if before.names(l) {
+			here.name = before.text
+		}
+		if before.text = ""; m.Sensitive != nil && m.Sensitive(l.Text) {
+			before = beside{slices.Clone(l.Path), l.Text}
+		}
 		put := m.text(l.Text, here, depth)
 		return put, put != l.Text
 	})
 	return out, err == nil
+}
+
+// beside is a text that tells of a credential and may name what comes next.
+type beside struct {
+	path []string
+	text string
+}
+
+// names reports whether it is the name of the next leaf: in a list of headers, as in ["X-Token", "abc"], or in the
+// member beside it, as in {"name": "token", "value": "abc"}.
+func (b beside) names(l jsondoc.Leaf) bool {
+	last := len(l.Path) - 1
+	if b.text == "" || last < 0 || len(b.path) != len(l.Path) || !slices.Equal(b.path[:last], l.Path[:last]) {
+		return false
+	}
+	is := func(name string, known ...string) bool { return slices.Contains(known, strings.ToLower(name)) }
+	if at, err := strconv.Atoi(l.Path[last]); err == nil && at%2 == 1 {
+		return b.path[last] == strconv.Itoa(at-1) && (strings.Contains(b.text, "-") || is(b.text, "authorization", "cookie"))
+	}
+	return is(l.Path[last], "value", "val") && is(b.path[last], "name", "key", "header", "field")
 }
 
 // names are the substitutes of those members' names that hold what was recognised: an address, a token, not a word.

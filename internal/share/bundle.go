@@ -42,7 +42,7 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 		return b, hookglass.Invalid("request_ids", "may name %d requests at most", bundle.MaxEvents)
 	}
 	var sources []bundle.Source
-	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName}
+	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName, Credentials: action.CredentialsIn}
 	b.At = s.db.Now()
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		at, err := v.Endpoint(ref)
