@@ -15,6 +15,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/action"
+	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
@@ -154,6 +155,7 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 		}
 		payload.Body = plainMail(payload.Body)
 	}
+	payload.Body = coding.Plain(payload.Body, e.Headers, maxBody) // what is compressed holds no secret to be found
 	if len(payload.Body) > maxBody {
 		payload.Body = payload.Body[:maxBody]
 	}

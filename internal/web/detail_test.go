@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -266,6 +268,25 @@ func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 	c.do(chromedp.SendKeys("#bulk-replay [name=target_url]", "https://app.example.com/"+kb.Enter))
 	c.until(`new URLSearchParams(location.search).get("tab") === "replays" && document.querySelector("#part-replays .outcome")`)
 	c.silent()
+}
+
+// A body is looked through for credentials as it is read: without its compression.
+func TestASharedRequestWhoseBodyIsCompressedIsReadWithoutItsSecrets(t *testing.T) {
+	s := newSite(t)
+	s.secret("github", "swordfish-swordfish")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(`{"password":"hunter2","total":5,"echo":"swordfish-swordfish"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	event := s.hook(sent{body: packed.String(), headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "Content-Encoding", Value: "gzip"}}})
+	page := s.signedIn().want(201, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"1h"}})
+	a := s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil)
+	a.holds(t, "total", "[redacted]")
+	a.lacks(t, "hunter2", "swordfish")
 }
 
 func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
