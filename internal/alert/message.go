@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"hookglass"
@@ -101,6 +102,12 @@ func chatText(m hookglass.Message, most int) string {
 	if m.Title != "" {
 		text = m.Title + "\n" + m.Text
 	}
+	text = strings.Map(func(r rune) rune {
+		if r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1 // it would turn the text around it, or hide it
+		}
+		return r
+	}, text)
 	if text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"); text == "" {
 		text = m.Type // an empty text is refused
 	}

@@ -125,6 +125,7 @@ func TestMarkupOfChatsHasNoMeaning(t *testing.T) {
 		`\*a\*`:                                `\\\*a\\\*`,
 		"see https://a.example/x_y?z=1_2*b*.":  `see https://a.example/x_y?z=1_2\*b\*.`,
 		"xhttp://a_b_ http://*b* _http://a_b_": `xhttp://a\_b\_ http://\*b\* \_http://a\_b\_`,
+		"invoice\u202egpj.exe\x1b[2J\u2066\n!": `invoicegpj.exe\[2J` + "\n!",
 		"naïve – ü":                            "naïve – ü",
 		strings.Repeat("*", 3000):              strings.Repeat(`\*`, 999) + "…",
 		strings.Repeat("é", 3000):              strings.Repeat("é", 1998) + "…",
