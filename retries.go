@@ -91,7 +91,7 @@ type Attempt struct {
 	Held       time.Duration // without a status: how long it was held
 	RetryAfter time.Duration // that it was told; 0: none
 	Changes    []AttemptChange
-	MoreChange bool // there are more than are listed
+	MoreChange bool // there may be more than are listed
 }
 
 // Answer names what the attempt was answered, as a response script spells it.

@@ -10,7 +10,7 @@ import (
 // RetryProfile is how senders attempted what an endpoint captured.
 type RetryProfile struct {
 	Events    int              `json:"events" doc:"Events that were looked at, the newest." example:"500"`
-	More      bool             `json:"more" doc:"Whether there are older ones."`
+	More      bool             `json:"more" doc:"Whether there are older ones. Where events is less than was asked for, reading ended for its time."`
 	Groups    []AttemptGroup   `json:"groups" doc:"Deliveries, those with several attempts first, the newest of them first."`
 	Summary   RetrySummary     `json:"summary"`
 	Providers []DocumentedRule `json:"providers" doc:"What the senders among them document."`
@@ -38,7 +38,7 @@ type RetryAttempt struct {
 	Status            *int            `json:"status" doc:"null where no answer was given." example:"500"`
 	RetryAfterSeconds *int64          `json:"retry_after_seconds,omitempty" doc:"That it was told."`
 	Changes           []AttemptChange `json:"changes" doc:"In which it differs from the attempt before: names, no values."`
-	MoreChanges       bool            `json:"more_changes,omitempty"`
+	MoreChanges       bool            `json:"more_changes,omitempty" doc:"There may be more: there are too many, a body is too large, or there was not the time to look."`
 }
 
 // AttemptChange is a part in which an attempt differs from the one before.

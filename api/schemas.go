@@ -13,6 +13,7 @@ type SchemaMeta struct {
 	Tracking bool   `json:"tracking" doc:"Whether the endpoint's schema_tracking is on." example:"true"`
 	Source   string `json:"source" enum:"tracked,sample" doc:"tracked: kept of all that arrived while tracking was on. sample: inferred for this answer." example:"tracked"`
 	Events   int    `json:"events" doc:"Of a sample: the newest events, that were looked at." example:"0"`
+	More     bool   `json:"more" doc:"Of a sample: whether there are older events. Where events is less than was asked for, reading ended for its time." example:"false"`
 }
 
 // SchemaSummary is what is known of the bodies of one event type.

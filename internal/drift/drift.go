@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/coding"
@@ -23,12 +24,13 @@ import (
 
 // Service is the capability.
 type Service struct {
-	db    *store.DB
-	locks [32]sync.Mutex // of schemas, by what they are of: this node does not compete with itself
+	db      *store.DB
+	locks   [32]sync.Mutex // of schemas, by what they are of: this node does not compete with itself
+	readFor time.Duration  // readFor; a test has less patience
 }
 
 // New returns the service.
-func New(db *store.DB) *Service { return &Service{db: db} }
+func New(db *store.DB) *Service { return &Service{db: db, readFor: readFor} }
 
 const (
 	maxBody      = jsondoc.MaxBytes
@@ -36,7 +38,8 @@ const (
 	maxSummary   = 3  // departures that a summary names
 	maxPlace     = 200
 	readAtOnce   = 64
-	sampledBytes = 256 << 10 // of one body, when schemas are inferred as they are asked for
+	sampledBytes = 256 << 10       // of one body, when schemas are inferred as they are asked for
+	readFor      = 2 * time.Second // for that, as a page of a search has; the first events are read whatever they take
 )
 
 // DefaultSample and MaxSample bound the events that schemas are inferred from when they are asked for.
@@ -50,6 +53,7 @@ type Types struct {
 	Endpoint hookglass.Endpoint
 	Sampled  bool // inferred for this answer, from the newest events
 	Events   int  // that were looked at for it
+	More     bool // there are older ones, beyond what was asked for or what there was time for
 	Types    []Type
 }
 
@@ -219,7 +223,7 @@ func read(known hookglass.EventSchema) (t Type, err error) {
 }
 
 // All returns the schemas of an endpoint: those that are kept or, where none are, of its newest events, so many at
-// most. It answers not_found.
+// most, and as many as two seconds are enough for. It answers not_found.
 func (s *Service) All(ctx context.Context, who hookglass.Principal, ref string, sample int) (all Types, err error) {
 	var kept []hookglass.EventSchema
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -245,28 +249,30 @@ func (s *Service) All(ctx context.Context, who hookglass.Principal, ref string, 
 	return s.sampled(ctx, who, all, sample)
 }
 
-// sampled infers schemas from the newest events.
+// sampled infers schemas from the newest events, these first, so that what there is no time for is the oldest.
 func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Types, sample int) (Types, error) {
 	all.Sampled = true
 	var events []*hookglass.Event
 	err := s.db.View(ctx, who, func(v *store.View) error {
 		page, err := v.Events(string(all.Endpoint.ID), store.EventList{Query: query.Query{}, Limit: sample})
-		events = page.Events
+		events, all.More = page.Events, page.Next != 0
 		return err
 	})
 	if err != nil {
 		return all, err
 	}
-	all.Events = len(events)
-	type of struct{ provider, eventType string }
-	types := map[of]*Type{}
-	for len(events) > 0 {
+	inferred := inference{}
+	for until := time.Now().Add(s.readFor); len(events) > 0; {
+		if all.Events > 0 && !time.Now().Before(until) {
+			all.More = true
+			break
+		}
 		n := min(len(events), readAtOnce)
 		seqs := make([]int64, n)
-		for i, e := range events[len(events)-n:] {
-			seqs[n-1-i] = e.Seq // the oldest first
+		for i, e := range events[:n] {
+			seqs[i] = e.Seq
 		}
-		events = events[:len(events)-n]
+		events = events[n:]
 		var found map[int64]*hookglass.Event
 		err := s.db.View(ctx, who, func(v *store.View) (err error) {
 			found, err = v.EventsBySeq(seqs, sampledBytes)
@@ -276,38 +282,54 @@ func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Type
 			return all, err
 		}
 		for _, seq := range seqs {
-			e := found[seq]
-			if e == nil || e.Type != hookglass.EventWebhook {
-				continue
+			if e := found[seq]; e != nil && e.Type == hookglass.EventWebhook {
+				inferred.add(e)
 			}
-			t := types[of{e.Provider, e.EventType}]
-			if t == nil {
-				if len(types) == hookglass.MaxEventSchemas {
-					continue
-				}
-				t = &Type{EventSchema: hookglass.EventSchema{EndpointNum: e.EndpointNum, Provider: e.Provider, EventType: e.EventType, FirstAt: e.ReceivedAt}, Since: schema.New()}
-				t.Current = t.Since
-				types[of{e.Provider, e.EventType}] = t
-			}
-			t.LastAt = e.ReceivedAt
-			body, ok := bodyOf(e)
-			if !ok {
-				t.NoJSON++
-				continue
-			}
-			t.Events++
-			t.Since.Observe(body, string(e.ID))
 		}
+		all.Events += n
 	}
-	for _, t := range types {
+	all.Types = inferred.types()
+	return all, nil
+}
+
+// inference is the schemas of a sample by what they are of.
+type inference map[kindOfEvent]*Type
+
+type kindOfEvent struct{ provider, eventType string }
+
+// add adds a webhook that is older than those before.
+func (in inference) add(e *hookglass.Event) {
+	of := kindOfEvent{e.Provider, e.EventType}
+	t := in[of]
+	if t == nil {
+		if len(in) == hookglass.MaxEventSchemas {
+			return
+		}
+		t = &Type{EventSchema: hookglass.EventSchema{EndpointNum: e.EndpointNum, Provider: e.Provider, EventType: e.EventType, LastAt: e.ReceivedAt}, Since: schema.New()}
+		t.Current = t.Since
+		in[of] = t
+	}
+	t.FirstAt = e.ReceivedAt
+	body, ok := bodyOf(e)
+	if !ok {
+		t.NoJSON++
+		return
+	}
+	t.Events++
+	t.Since.Observe(body, string(e.ID))
+}
+
+// types lists those of which there was JSON.
+func (in inference) types() (all []Type) {
+	for _, t := range in {
 		if t.Events > 0 {
-			all.Types = append(all.Types, *t)
+			all = append(all, *t)
 		}
 	}
-	slices.SortFunc(all.Types, func(a, b Type) int {
+	slices.SortFunc(all, func(a, b Type) int {
 		return strings.Compare(a.Provider+"\x00"+a.EventType, b.Provider+"\x00"+b.EventType)
 	})
-	return all, nil
+	return all
 }
 
 // NoType stands for the type of events that have none, where one must be named.
@@ -331,6 +353,9 @@ func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventTy
 	}
 	switch len(found) {
 	case 0:
+		if all.Sampled && all.More {
+			return all, Type{}, hookglass.Errorf(hookglass.CodeNotFound, "There is no such schema among the newest %d events, which were looked at.", all.Events)
+		}
 		return all, Type{}, hookglass.NotFound("schema")
 	case 1:
 		return all, found[0], nil

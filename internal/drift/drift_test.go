@@ -210,3 +210,55 @@ func TestBodiesThatAreNoJSONOrTooLargeAreLeftOut(t *testing.T) {
 		t.Errorf("places %q", pointers)
 	}
 }
+
+// The newest events are looked at first, so that an answer comes in time, and says that there are older ones.
+func TestASampleEndsForItsTime(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		y, s := newYard(t, db), drift.New(db)
+		y.track(false)
+		y.arrive(`{"old":1}`)
+		const later = 70
+		for range later {
+			y.arrive(`{"new":1}`)
+		}
+		all, err := s.All(t.Context(), hookglass.System, string(y.ep.ID), 100)
+		if err != nil || all.More || all.Events != later+1 || len(all.Types) != 1 || all.Types[0].Events != later+1 {
+			t.Fatalf("in time: %d events, more %t: %+v, %v", all.Events, all.More, all.Types, err)
+		}
+		events := y.events(later + 1)
+		of, oldest, second := all.Types[0], events[later], events[later-1]
+		if fields := of.Current.Fields(); len(fields) != 2 || fields[0].Pointer != "/new" || fields[0].First != string(second.ID) || fields[1].First != string(oldest.ID) {
+			t.Errorf("seen first in %+v", fields)
+		}
+		if !of.FirstAt.Equal(oldest.ReceivedAt) || !of.LastAt.Equal(events[0].ReceivedAt) {
+			t.Errorf("from %s to %s", of.FirstAt, of.LastAt)
+		}
+		if all, err = s.All(t.Context(), hookglass.System, string(y.ep.ID), later); err != nil || !all.More || all.Events != later {
+			t.Errorf("a smaller sample: %d events, more %t, %v", all.Events, all.More, err)
+		}
+
+		s.ReadFor(0)
+		all, err = s.All(t.Context(), hookglass.System, string(y.ep.ID), 100)
+		if err != nil || !all.More || all.Events == 0 || all.Events > later || len(all.Types) != 1 || len(all.Types[0].Current.Fields()) != 1 {
+			t.Errorf("without time: %d events, more %t: %+v, %v", all.Events, all.More, all.Types, err)
+		}
+		_, _, err = s.One(t.Context(), hookglass.System, string(y.ep.ID), "never.seen", "", 100)
+		if !hookglass.Is(err, hookglass.CodeNotFound) || !strings.Contains(err.Error(), "newest 64 events") {
+			t.Errorf("a type that is not among them: %v", err)
+		}
+	})
+}
+
+// events are the newest ones of the endpoint, newest first.
+func (y *yard) events(n int) (events []*hookglass.Event) {
+	y.t.Helper()
+	err := y.db.View(y.t.Context(), hookglass.System, func(v *store.View) error {
+		page, err := v.Events(string(y.ep.ID), store.EventList{Limit: n})
+		events = page.Events
+		return err
+	})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return events
+}

@@ -21,7 +21,7 @@ func (s *service) retryProfile(t *table) {
 		id: "get-retry-profile", method: http.MethodGet, path: "/endpoints/{endpoint_id}/retry_profile", tag: "Metrics", summary: "Measure how senders retry",
 		text: "The attempts of each delivery, told to belong together by the provider's delivery id, else its event id, else the body and the event type: when they came, what each was answered, " +
 			"and what changed between them. The summary has the schedule with its jitter, what senders did after each answer, whether they honour Retry-After, and what they document. Give the endpoint a " +
-			"response_script to see more than the first attempt.",
+			"response_script to see more than the first attempt. Reading takes three seconds at most, besides the search for the events.",
 		access: access{scope: hookglass.ScopeRead},
 	}, s.getRetryProfile)
 }

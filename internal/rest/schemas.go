@@ -38,7 +38,7 @@ func (s *service) schemas(t *table) {
 	read, write := access{scope: hookglass.ScopeRead}, access{scope: hookglass.ScopeWrite}
 	handle(t, operation{
 		id: "list-schemas", method: http.MethodGet, path: base, tag: tag, summary: "List the schemas of event types", access: read,
-		text: "Inferred from JSON bodies, by provider and event type. While the endpoint's schema_tracking is on they are kept, of all that arrives; otherwise they are inferred from the newest events.",
+		text: "Inferred from JSON bodies, by provider and event type. While the endpoint's schema_tracking is on they are kept, of all that arrives; otherwise they are inferred from the newest events, as many as two seconds are enough for.",
 	}, s.listSchemas)
 	handle(t, operation{
 		id: "get-schema", method: http.MethodGet, path: base + "/{event_type}", tag: tag, summary: "Read the schema of an event type", access: read,
@@ -70,7 +70,7 @@ func (s *service) listSchemas(ctx context.Context, in *schemaList) (out api.Sche
 	for _, t := range all.Types {
 		out.Data = append(out.Data, t.Summary())
 	}
-	out.Meta = api.SchemaMeta{Tracking: all.Endpoint.SchemaTracking, Source: all.Source(), Events: all.Events}
+	out.Meta = api.SchemaMeta{Tracking: all.Endpoint.SchemaTracking, Source: all.Source(), Events: all.Events, More: all.More}
 	return out, nil
 }
 

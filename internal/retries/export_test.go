@@ -22,3 +22,6 @@ func Group(events []*hookglass.Event, now time.Time) ([]hookglass.AttemptGroup, 
 
 // Changes is how an attempt differs from the one before.
 var Changes = changes
+
+// Within bounds the time in which a profile is made.
+func (s *Service) Within(d time.Duration) { s.readFor, s.compareFor = d, d }

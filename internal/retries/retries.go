@@ -7,6 +7,7 @@ package retries
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,10 +19,13 @@ import (
 )
 
 // Service is the capability.
-type Service struct{ db *store.DB }
+type Service struct {
+	db                  *store.DB
+	readFor, compareFor time.Duration // the bounds of that name; a test has less patience
+}
 
 // New returns the service.
-func New(db *store.DB) *Service { return &Service{db} }
+func New(db *store.DB) *Service { return &Service{db, readFor, compareFor} }
 
 // Bounds of a profile.
 const (
@@ -33,6 +37,10 @@ const (
 	maxAttempts = 50        // of one delivery that are listed
 	readAtOnce  = 64        // events
 	largestBody = 256 << 10 // of an event whose body is looked at
+
+	// A page of a search may take so long as well. The first events are read whatever they take.
+	readFor    = 2 * time.Second
+	compareFor = time.Second
 )
 
 // Options say what a profile is made of.
@@ -42,7 +50,8 @@ type Options struct {
 	Groups int // deliveries that are listed
 }
 
-// Profile measures how an endpoint's events were attempted. It answers not_found.
+// Profile measures how an endpoint's events were attempted, from the newest on for as long as there is time. It answers
+// not_found.
 func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref string, o Options) (p hookglass.RetryProfile, err error) {
 	var found []*hookglass.Event
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -53,11 +62,14 @@ func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref stri
 	if err != nil {
 		return p, err
 	}
-	p.Events = len(found)
-	var arrivals []arrival
-	for len(found) > 0 {
+	var arrivals []arrival // the newest first
+	for until := time.Now().Add(s.readFor); len(found) > 0; {
+		if p.Events > 0 && !time.Now().Before(until) {
+			p.More = true
+			break
+		}
 		n := min(len(found), readAtOnce)
-		events, err := s.load(ctx, who, found[len(found)-n:]) // the oldest first
+		events, err := s.read(ctx, who, seqsOf(found[:n]))
 		if err != nil {
 			return p, err
 		}
@@ -66,17 +78,24 @@ func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref stri
 				arrivals = append(arrivals, arrivalOf(e))
 			}
 		}
-		found = found[:len(found)-n]
+		p.Events += n
+		found = found[n:]
 	}
+	slices.Reverse(arrivals)
 	groups := group(arrivals, s.db.Now())
 	p.Summary = summarize(groups)
 	listed := groups[:min(len(groups), o.Groups)]
 	renewals := newRenewals()
+	until := time.Now().Add(s.compareFor)
 	for i := range listed {
 		g := &listed[i]
 		g.Total = len(g.Attempts)
 		g.Attempts = g.Attempts[:min(len(g.Attempts), maxAttempts)]
 		if len(g.Attempts) == 1 {
+			continue
+		}
+		if !time.Now().Before(until) {
+			uncompared(g.Attempts)
 			continue
 		}
 		if err := s.compare(ctx, who, g, renewals); err != nil {
@@ -92,15 +111,22 @@ func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref stri
 	return p, nil
 }
 
-// load returns events with their payloads, oldest first, those that are there still.
-func (s *Service) load(ctx context.Context, who hookglass.Principal, newestFirst []*hookglass.Event) (events []*hookglass.Event, err error) {
-	seqs := make([]int64, len(newestFirst))
-	for i, e := range newestFirst {
-		seqs[len(seqs)-1-i] = e.Seq
+// uncompared says of attempts that nothing is known of what changed.
+func uncompared(attempts []hookglass.Attempt) {
+	for i := range attempts[1:] {
+		attempts[1+i].MoreChange = true
 	}
-	return s.read(ctx, who, seqs)
 }
 
+func seqsOf(events []*hookglass.Event) []int64 {
+	seqs := make([]int64, len(events))
+	for i, e := range events {
+		seqs[i] = e.Seq
+	}
+	return seqs
+}
+
+// read returns events with their payloads, those that are there still, in the order of their seqs.
 func (s *Service) read(ctx context.Context, who hookglass.Principal, seqs []int64) (events []*hookglass.Event, err error) {
 	var found map[int64]*hookglass.Event
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -127,10 +153,11 @@ func (s *Service) compare(ctx context.Context, who hookglass.Principal, g *deliv
 	}
 	for i := 1; i < len(events); i++ {
 		before, next := events[i-1], events[i]
-		if before.Payload == nil || next.Payload == nil {
+		a := &g.Attempts[at[next.ID]]
+		if before.Payload == nil || next.Payload == nil { // too large
+			a.MoreChange = true
 			continue
 		}
-		a := &g.Attempts[at[next.ID]]
 		a.Changes, a.MoreChange = changes(before, next)
 		renewals.note(before, next, a.Changes)
 	}

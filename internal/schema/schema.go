@@ -47,21 +47,26 @@ type Schema struct {
 	Root      *Node `json:"r"`
 }
 
-// Seen is how often something was, and in which event first.
+// Seen is how often something was, and in which event first: that whose id is the smallest, for ids sort by time and
+// bodies come in any order.
 type Seen struct {
 	N     int64  `json:"n,omitempty"`
 	First string `json:"f,omitempty"`
 }
 
 func (s *Seen) see(event string) {
-	if s.N++; s.First == "" {
-		s.First = event
-	}
+	s.N++
+	s.since(event)
 }
 
 func (s *Seen) add(o Seen) {
-	if s.N += o.N; s.First == "" {
-		s.First = o.First
+	s.N += o.N
+	s.since(o.First)
+}
+
+func (s *Seen) since(event string) {
+	if event != "" && (s.First == "" || event < s.First) {
+		s.First = event
 	}
 }
 

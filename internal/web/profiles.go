@@ -86,7 +86,7 @@ func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
 	for _, t := range all.Types {
 		m.List.Data = append(m.List.Data, t.Summary())
 	}
-	m.List.Meta = api.SchemaMeta{Tracking: e.SchemaTracking, Source: all.Source(), Events: all.Events}
+	m.List.Meta = api.SchemaMeta{Tracking: e.SchemaTracking, Source: all.Source(), Events: all.Events, More: all.More}
 	return render(w, r, http.StatusOK, schemas.Page(m))
 }
 
