@@ -46,8 +46,8 @@ func New(db *store.DB, log *slog.Logger) *Service {
 // maxKey bounds an Idempotency-Key, in characters, as that of a case's run.
 const maxKey = 255
 
-// Create begins a flow. The same key with the same draft gives the flow that began before. It answers
-// validation_failed, and idempotency_conflict for a key that another draft was given under.
+// Create begins a flow. The same key with the same draft gives the flow that began before, also where none could begin
+// any more. It answers validation_failed, and idempotency_conflict for a key that another draft was given under.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, key string) (f hookglass.Flow, err error) {
 	if utf8.RuneCountInString(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
@@ -61,6 +61,14 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, 
 	fingerprint := sha256.Sum256(text)
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		plan, e, err := d.plan(&tx.View, tx.Now)
+		if key != "" && hookglass.Is(err, hookglass.CodeValidationFailed) {
+			// An endpoint may be gone since then, or what it reached back to be too long ago.
+			before, missing := tx.FlowMadeBefore(key, fingerprint[:])
+			if !hookglass.Is(missing, hookglass.CodeNotFound) {
+				f = before
+				return missing
+			}
+		}
 		if err != nil {
 			return err
 		}

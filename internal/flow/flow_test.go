@@ -299,6 +299,36 @@ func TestTheSameKeyGivesTheSameFlow(t *testing.T) {
 	})
 }
 
+// What began is told again whatever has become of what it was begun with.
+func TestAKeyGivesAFlowThatCouldNotBeginAnyMore(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		gone := flow.Draft{Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}}
+		began, err := y.svc.Create(t.Context(), y.who, gone, "deploy")
+		must(t, err)
+		must(t, y.db.Update(t.Context(), y.who, func(tx *store.Tx) error { return tx.DeleteEndpoint(&y.b) }))
+		if again, err := y.svc.Create(t.Context(), y.who, gone, "deploy"); err != nil || again.ID != began.ID {
+			t.Errorf("an endpoint is gone: %s, %v", again.ID, err)
+		}
+		longAgo := flow.Draft{Since: y.db.Now().Add(-time.Minute), Steps: []flow.StepDraft{step(y.a, nil)}}
+		began, err = y.svc.Create(t.Context(), y.who, longAgo, "later")
+		must(t, err)
+		longAgo.Since = y.db.Now().Add(-2 * time.Hour) // as it is by then
+		if again, err := y.svc.Create(t.Context(), y.who, longAgo, "later"); err != nil || again.ID != began.ID {
+			t.Errorf("it reaches back too far: %s, %v", again.ID, err)
+		}
+		gone.Name = "another"
+		for key, d := range map[string]flow.Draft{"deploy": gone, "new": gone} {
+			if _, err := y.svc.Create(t.Context(), y.who, d, key); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+				t.Errorf("another flow under the key %s: %v", key, err)
+			}
+		}
+		stranger := hookglass.Principal{Account: y.who.Account + 1, Scopes: y.who.Scopes}
+		if _, err := y.svc.Create(t.Context(), stranger, longAgo, "later"); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("a stranger with the key: %v", err)
+		}
+	})
+}
+
 func TestAFlowsNameIsALine(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		for _, name := range []string{"a\nb", "a\x00b", strings.Repeat("x", hookglass.MaxFlowText+1)} {

@@ -67,6 +67,14 @@ func (v *View) FlowByKey(workspaceID int64, key string) (f hookglass.Flow, finge
 	return f, bytes.Clone(fingerprint), err
 }
 
+// FlowMadeBefore returns the flow that was made under an idempotency key, of what has that fingerprint, in whichever
+// workspace. It answers not_found.
+func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, error) {
+	a := &args{}
+	return one(v, "flow", scanFlow, "SELECT "+flowColumns+" FROM flows f WHERE f.idempotency_key = "+a.add(key)+" AND f.fingerprint = "+a.add(fingerprint)+
+		" AND "+v.accountScope(a, "f.account_id", "f.workspace_id")+" ORDER BY f.num DESC LIMIT 1", a)
+}
+
 // LockLiveFlows makes those who begin flows of an account come one after another, and returns how many go on.
 func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
 	if lock := tx.dialect.forUpdate(); lock != "" {
