@@ -329,6 +329,27 @@ func TestAKeyGivesAFlowThatCouldNotBeginAnyMore(t *testing.T) {
 	})
 }
 
+// A flow of an earlier version may expect what this one does not know.
+func TestAFlowThatIsNotUnderstoodAnyMoreFails(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Steps: []flow.StepDraft{step(y.a, nil)}})
+		f.ID += "x"
+		f.Plan.Steps = append(f.Plan.Steps, f.Plan.Steps[0])
+		f.Plan.Steps[1].Key, f.Plan.Steps[1].Extract = "old", []hookglass.FlowExtract{{Name: "id", Source: "regex:("}}
+		f.Progress.Steps = append(f.Progress.Steps, hookglass.FlowStepProgress{State: hookglass.FlowStepWaiting})
+		must(t, y.db.Update(t.Context(), y.who, func(tx *store.Tx) error { return tx.CreateFlow(&f, "", []byte("x")) }))
+		must(t, flow.New(y.db, slog.New(slog.DiscardHandler)).Round(t.Context(), y.db.Now))
+		must(t, y.db.View(t.Context(), y.who, func(v *store.View) (err error) {
+			f, err = v.Flow(f.ID)
+			return err
+		}))
+		const why = "Step old failed. What it expects is not understood any more: extract has a pattern that is not valid (RE2)."
+		if f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Version != 2 || f.Progress.Message != why || f.Progress.Steps[0].State != hookglass.FlowStepSkipped {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
 func TestAFlowsNameIsALine(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		for _, name := range []string{"a\nb", "a\x00b", strings.Repeat("x", hookglass.MaxFlowText+1)} {

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -313,6 +314,26 @@ func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 			p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, message
 			m.finish(hookglass.FlowFailed, at, fmt.Sprintf("Step %s failed. %s", s.Key, p.Message))
 		}
+	}
+}
+
+// misread ends a flow of which a step can not be compiled any more.
+func (m *machine) misread(at time.Time) {
+	for i, s := range m.flow.Plan.Steps {
+		_, err := compile(&m.flow.Plan, i, m.flow.StartedAt)
+		if err == nil {
+			continue
+		}
+		message := "What it expects is not understood any more."
+		var invalid *hookglass.Error
+		if errors.As(err, &invalid) && len(invalid.Details) > 0 {
+			_, field, _ := strings.Cut(strings.TrimPrefix(invalid.Details[0].Field, "flow.steps."), ".")
+			message = fmt.Sprintf("What it expects is not understood any more: %s %s.", field, invalid.Details[0].Message)
+		}
+		p := &m.flow.Progress.Steps[i]
+		p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, message
+		m.finish(hookglass.FlowFailed, at, fmt.Sprintf("Step %s failed. %s", s.Key, message))
+		return
 	}
 }
 

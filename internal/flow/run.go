@@ -159,13 +159,15 @@ func (s *Service) claim(ctx context.Context, wake func()) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	var misread error
 	for _, c := range claimed {
 		h := &held{HeldFlow: c, saved: c.Cursor}
 		m, err := newMachine(&h.Flow)
 		if err != nil {
 			s.log.Error("a flow is not understood", "flow", c.ID, "error", err)
+			(&machine{flow: &h.Flow}).misread(s.now())
+			h.Version++
+			misread = errors.Join(misread, s.save(ctx, h))
 			continue
 		}
 		h.machine = m
@@ -176,12 +178,18 @@ func (s *Service) claim(ctx context.Context, wake func()) error {
 			}))
 		}
 		h.dirty.Store(true) // after it watches, so that nothing comes between
-		if before := s.held[c.Num]; before != nil {
-			before.close()
-		}
-		s.held[c.Num] = h
+		s.hold(h)
 	}
-	return nil
+	return misread
+}
+
+func (s *Service) hold(h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.held[h.Num]; before != nil {
+		before.close()
+	}
+	s.held[h.Num] = h
 }
 
 // look finds what announcements have lost, for all flows by one question.
