@@ -81,3 +81,6 @@ func Find(text, in string, within time.Duration) (found string, ok, late bool, e
 	found, ok, late = p.find(in, within)
 	return found, ok, late, nil
 }
+
+// LateFor bounds the time in which a flow is judged whose time is over.
+func (s *Service) LateFor(d time.Duration) { s.lateFor = d }

@@ -30,6 +30,8 @@ type Service struct {
 	log *slog.Logger
 	now func() time.Time
 
+	lateFor time.Duration // lateFor; a test has less patience
+
 	mu   sync.Mutex
 	held map[int64]*held // flows of which this node has the lease
 
@@ -40,7 +42,7 @@ type Service struct {
 
 // New returns the service.
 func New(db *store.DB, log *slog.Logger) *Service {
-	return &Service{db: db, log: log, now: db.Now, held: map[int64]*held{}, seen: -1}
+	return &Service{db: db, log: log, now: db.Now, lateFor: lateFor, held: map[int64]*held{}, seen: -1}
 }
 
 // maxKey bounds an Idempotency-Key, in characters, as that of a case's run.

@@ -76,7 +76,11 @@ func (y *yard) node() (stop func()) {
 
 func (y *yard) capture(e hookglass.Endpoint, kind, body string) *hookglass.Event {
 	y.t.Helper()
-	now := y.db.Now()
+	return y.captureAt(y.db.Now(), e, kind, body)
+}
+
+func (y *yard) captureAt(now time.Time, e hookglass.Endpoint, kind, body string) *hookglass.Event {
+	y.t.Helper()
 	ev := &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: now,
 		Method: "POST", Path: "/orders", URL: "http://example.com/", Proto: "HTTP/1.1", Size: int64(len(body)), Provider: "unknown", EventType: kind,
@@ -488,6 +492,49 @@ func TestSlowFlowsHoldUpNoOthers(t *testing.T) {
 		}
 		if goesOn = y.wait(goesOn); goesOn.State != hookglass.FlowPassed {
 			t.Errorf("the slow one is %s: %s", goesOn.State, goesOn.Progress.Message)
+		}
+	})
+}
+
+// Events may come faster than a flow is judged: it ends at its time, and does not say that none came that may not.
+func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		waits := step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })
+		guards := step(y.a, func(d *flow.StepDraft) { d.EventType, d.Never, d.Within = "refunded", true, 10*time.Second })
+		f := y.begin(flow.Draft{Timeout: 10 * time.Second, Steps: []flow.StepDraft{waits}})
+		guarded := y.begin(flow.Draft{Timeout: 10 * time.Second, Steps: []flow.StepDraft{guards, waits}})
+		flood := func() {
+			for range 250 { // more than are judged at once
+				y.captureAt(guarded.StartedAt, y.a, "other", "{}")
+			}
+		}
+		svc := flow.New(y.db, slog.New(slog.DiscardHandler))
+		svc.LateFor(0)
+		flood()
+		must(t, svc.Round(t.Context(), y.db.Now))
+		flood()
+		must(t, svc.Round(t.Context(), func() time.Time { return y.db.Now().Add(time.Hour) }))
+		const unseen = "Not all that came was looked at"
+		if f = y.wait(f); f.State != hookglass.FlowExpired || !f.FinishedAt.Equal(f.DeadlineAt) || !strings.HasPrefix(f.Progress.Message, "Step step1 expired. Nothing matched within 10s.") || !strings.Contains(f.Progress.Message, unseen) {
+			t.Errorf("it is %s: %s", f.State, f.Progress.Message)
+		}
+		if guarded = y.wait(guarded); guarded.State != hookglass.FlowExpired || !strings.HasPrefix(guarded.Progress.Message, "Step step1 expired. "+unseen) {
+			t.Errorf("the guarded one is %s: %s", guarded.State, guarded.Progress.Message)
+		}
+	})
+}
+
+// What came long after a time was stored after all that came before it.
+func TestAFlowThatIsBehindEndsAtAnEventThatCameLater(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: 100 * time.Millisecond, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })}})
+		for range 250 {
+			y.captureAt(f.DeadlineAt.Add(time.Minute), y.a, "paid", "{}")
+		}
+		svc := flow.New(y.db, slog.New(slog.DiscardHandler))
+		must(t, svc.Round(t.Context(), func() time.Time { return y.db.Now().Add(time.Hour) }))
+		if f = y.wait(f); f.State != hookglass.FlowExpired || f.Progress.Message != "Step step1 expired. Nothing matched within 100ms." {
+			t.Errorf("it is %s: %s", f.State, f.Progress.Message)
 		}
 	})
 }

@@ -263,6 +263,26 @@ func (m *machine) tick(now time.Time) {
 	m.settle(at)
 }
 
+// unseen is said where the events of a flow are more than it can be judged by.
+const unseen = "Not all that came was looked at: that takes longer than there is time for."
+
+// giveUp ends a flow that time ends, though not all events were taken that were there at that time: of those nothing is
+// known, and so not that none came that may not.
+func (m *machine) giveUp(now time.Time) {
+	for i, s := range m.flow.Plan.Steps {
+		p := &m.flow.Progress.Steps[i]
+		if p.State != hookglass.FlowStepWatching && p.State != hookglass.FlowStepHolding || !now.Add(-grace).After(p.Until) {
+			continue
+		}
+		if p.Message = unseen; !s.Never && p.State == hookglass.FlowStepWatching {
+			p.Message = m.missing(i) + " " + unseen
+		}
+		p.State, p.Ended = hookglass.FlowStepExpired, p.Until
+		m.finish(hookglass.FlowExpired, p.Until, fmt.Sprintf("Step %s expired. %s", s.Key, p.Message))
+		return
+	}
+}
+
 // missing says what a step lacks.
 func (m *machine) missing(i int) string {
 	p, plan := &m.flow.Progress.Steps[i], &m.flow.Plan.Steps[i]

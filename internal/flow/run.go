@@ -31,6 +31,10 @@ const (
 	turnFor  = 250 * time.Millisecond
 	roundFor = 2 * time.Second
 
+	// lateFor is for how long a flow is judged when its time is over: what came in its time may still be to be judged,
+	// but where that takes longer than more of it comes, there would be no end.
+	lateFor = 5 * time.Second
+
 	// keptPayload is the size of payloads that are kept while the flows of a round are judged.
 	keptPayload = 64 << 10
 
@@ -46,7 +50,8 @@ type held struct {
 	machine *machine
 	dirty   atomic.Bool // something was captured, or may have been
 	subs    []*store.Subscription
-	saved   int64 // the cursor that is stored
+	saved   int64         // the cursor that is stored
+	late    time.Duration // for how long it was judged since its time was over
 }
 
 func (h *held) close() {
@@ -289,9 +294,17 @@ type batch struct {
 func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batch) error {
 	before := h.Flow
 	before.Progress.Steps = clone(h.Progress.Steps)
+	due, began := h.machine.due(), time.Now()
 	more, asOf, err := s.goOn(ctx, h, batches)
-	if err == nil && !more {
+	if h.late += time.Since(began); asOf.Before(due) {
+		h.late = 0
+	}
+	switch {
+	case err != nil:
+	case !more:
 		h.machine.tick(asOf)
+	case h.late >= s.lateFor:
+		h.machine.giveUp(asOf)
 	}
 	if err == nil && h.machine.shown {
 		h.Version++
@@ -339,6 +352,7 @@ func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch
 		if ctx.Err() != nil {
 			return more, asOf, ctx.Err()
 		}
+		h.machine.tick(e.ReceivedAt) // what came that long before is judged
 		if err := s.take(h, e, func() error { return s.load(ctx, e) }); err != nil {
 			return more, asOf, err
 		}
