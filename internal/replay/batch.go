@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,7 +29,8 @@ const (
 // BatchRequest says what a bulk replay shall do.
 type BatchRequest struct {
 	Query         string   // the search language; ignored events are left out unless it asks for them
-	Events        []string // where it is not nil, these and no others, in place of a query; one that is gone is left out
+	Events        []string // where it is not nil, these and no others, in place of a query
+	WhatIsLeft    bool     // of Events: one that names no event is left out, not refused
 	TargetURL     string
 	Identity      string
 	Signature     string
@@ -84,7 +86,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	}
 	var seqs []int64
 	if len(r.Events) > 0 {
-		seqs, err = s.picked(ctx, who, ref, r.Events)
+		seqs, err = s.picked(ctx, who, ref, r)
 	} else {
 		seqs, err = s.collect(ctx, who, ref, q)
 	}
@@ -109,13 +111,23 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 }
 
 // picked finds the events that a bulk replay names, each once.
-func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref string, ids []string) (seqs []int64, err error) {
-	if len(ids) > maxPicked {
+func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref string, r BatchRequest) (seqs []int64, err error) {
+	if len(r.Events) > maxPicked {
 		return nil, hookglass.Invalid("request_ids", "may name 1,000 requests at most")
 	}
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		seqs, err = v.EventSeqs(ref, ids)
-		return err
+		var gone []int
+		if seqs, gone, err = v.EventSeqs(ref, r.Events); err != nil || r.WhatIsLeft {
+			return err
+		}
+		var faults []hookglass.FieldError
+		for _, i := range gone {
+			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("request_ids.%d", i), Message: "names no request of this endpoint; it may have been deleted"})
+		}
+		if len(faults) > 0 {
+			return hookglass.InvalidFields(faults)
+		}
+		return nil
 	})
 	return seqs, err
 }

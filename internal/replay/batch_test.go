@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -100,11 +101,28 @@ func TestABatchNamesEachEventOnce(t *testing.T) {
 		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(gone.ID)) }))
 		older := "wr" + strings.TrimPrefix(e, "req") // the other prefix of the same
 		named := func(r *replay.BatchRequest) {
-			r.Events = []string{e, older, e, string(elsewhere.ID), string(gone.ID), "req_", "x\x00", ""}
+			r.Events, r.WhatIsLeft = []string{e, older, e, string(elsewhere.ID), string(gone.ID), "req_", "x\x00", ""}, true
 		}
 		dry, batch := b.newBatch(func(r *replay.BatchRequest) { named(r); r.DryRun = true }), b.newBatch(named)
 		if dry.Total != 1 || batch.Total != 1 {
 			t.Errorf("dry %d, real %d", dry.Total, batch.Total)
+		}
+		for _, dry := range []bool{false, true} {
+			r := replay.BatchRequest{TargetURL: b.sink.url, DryRun: dry}
+			named(&r)
+			r.WhatIsLeft = false
+			_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), r)
+			var refused *hookglass.Error
+			if !errors.As(err, &refused) || refused.Code != hookglass.CodeValidationFailed {
+				t.Fatalf("dry %t: %v", dry, err)
+			}
+			var fields []string
+			for _, f := range refused.Details {
+				fields = append(fields, f.Field)
+			}
+			if want := []string{"request_ids.3", "request_ids.4", "request_ids.5", "request_ids.6", "request_ids.7"}; !slices.Equal(fields, want) {
+				t.Errorf("dry %t: faults in %q, want %q", dry, fields, want)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,32 +42,41 @@ func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
 }
 
-// EventSeqs are the Seqs of events of an endpoint by their ids, each once and oldest first; those that are gone are
-// left out.
-func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, err error) {
+// EventSeqs are the Seqs of events of an endpoint by their ids, each once and oldest first. gone are the places of the
+// ids that name none.
+func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a := &args{}
 	var named []string
-	for _, id := range ids {
-		if eventID, err := hookglass.ParseEventID(id); err == nil {
+	places := map[hookglass.EventID][]int{} // of those that were not found yet
+	for i, id := range ids {
+		eventID, err := hookglass.ParseEventID(id)
+		if err == nil {
 			named = append(named, a.add(string(eventID)))
 		}
+		places[eventID] = append(places[eventID], i)
 	}
 	if len(named) == 0 {
-		return nil, nil
+		named = append(named, "NULL")
 	}
 	// Whose they are is compared here: SQLite would go through all events of the endpoint for it.
 	_, err = queryAll(v, func(scan func(...any) error) (none struct{}, err error) {
 		var seq, endpoint int64
-		if err = scan(&seq, &endpoint); endpoint == log.endpoint.Num && seq > log.floor {
+		var id hookglass.EventID
+		if err = scan(&seq, &endpoint, &id); endpoint == log.endpoint.Num && seq > log.floor {
 			seqs = append(seqs, seq)
+			delete(places, id)
 		}
 		return none, err
-	}, "SELECT seq, endpoint FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.values...)
-	return seqs, err
+	}, "SELECT seq, endpoint, id FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.values...)
+	for _, at := range places {
+		gone = append(gone, at...)
+	}
+	slices.Sort(gone)
+	return seqs, gone, err
 }
 
 // ReplayBatches lists the bulk replays of an endpoint, newest first, those with a Num below before where it is not 0.

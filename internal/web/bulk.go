@@ -56,7 +56,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	case "replay":
 		slices.Sort(ids) // oldest first
 		if len(ids) > maxReplays {
-			b, err := a.Replays.CreateBatch(r.Context(), v.who, ref, replay.BatchRequest{Events: ids, TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
+			b, err := a.Replays.CreateBatch(r.Context(), v.who, ref, replay.BatchRequest{Events: ids, WhatIsLeft: true, TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
 			if err != nil {
 				return err
 			}
