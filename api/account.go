@@ -18,7 +18,7 @@ type Identity struct {
 // User is a person who can sign in.
 type User struct {
 	ID    int64  `json:"id" example:"1"`
-	Email string `json:"email" format:"email" example:"ada@example.com"`
+	Email string `json:"email" doc:"Any mailbox, also one of a host without a dot." example:"ada@example.com"`
 	Name  string `json:"name" example:"Ada"`
 }
 

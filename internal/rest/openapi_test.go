@@ -38,6 +38,17 @@ type described struct {
 	Security  []map[string][]string
 }
 
+// What the service takes for an address of a person may be one of a host without a dot, which checkers of the format
+// email refuse.
+func TestNoFormatIsNamedThatAnswersDoNotHave(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	user := s.describe().raw["components"].(map[string]any)["schemas"].(map[string]any)["User"].(map[string]any)
+	email := user["properties"].(map[string]any)["email"].(map[string]any)
+	if format, named := email["format"]; named || email["type"] != "string" {
+		t.Errorf("email is %v of the format %v", email["type"], format)
+	}
+}
+
 func (s *site) describe() (d document) {
 	s.t.Helper()
 	_, text := s.call("", "GET", "/openapi.json", "")
