@@ -56,7 +56,7 @@ func (s *service) flows(t *table) {
 	}, s.getFlow)
 	handle(t, operation{
 		id: "wait-for-flow", method: http.MethodGet, path: base + "/{flow_id}/wait", tag: tag, summary: "Wait for a flow", access: read,
-		text: "Answers as soon as the flow has ended or, with after, as soon as a step has moved on; at the latest when the time is over, with timed_out true. Call again then.",
+		text: "Answers as soon as the flow has ended or, with after, as soon as a step has moved on; at the latest when the time is over, with timed_out true. Call again then. It answers 401 as soon as the token is revoked.",
 	}, s.waitForFlow)
 	handle(t, operation{
 		id: "delete-flow", method: http.MethodDelete, path: base + "/{flow_id}", tag: tag, summary: "Delete a flow", text: "One that goes on ends without a result.", access: write,
@@ -109,7 +109,11 @@ func (s *service) waitForFlow(ctx context.Context, in *flowWait) (out api.FlowWa
 	if after == 0 {
 		after = -1 // versions begin at 1
 	}
-	f, err := s.Flows.Wait(ctx, asker(ctx), in.ID, after, s.Draining)
+	var f hookglass.Flow
+	err = s.whilePermitted(ctx, func(ctx context.Context) (err error) {
+		f, err = s.Flows.Wait(ctx, asker(ctx), in.ID, after, s.Draining)
+		return err
+	})
 	if err != nil {
 		return out, err
 	}

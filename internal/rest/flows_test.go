@@ -4,8 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/store"
 )
 
 // newFlow begins a flow that waits for anything at an endpoint and returns its id; where that is not a workspace's, one
@@ -22,14 +25,17 @@ func (s *site) newFlow(endpoint string) string {
 }
 
 // judging has a node judge flows until the test ends.
-func (s *site) judging() {
+func (s *site) judging() { running(s.t, s.deps.Flows.Run) }
+
+// running has something run until the test ends.
+func running(t *testing.T, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.deps.Flows.Run(ctx) }()
-	s.t.Cleanup(func() {
+	go func() { ended <- run(ctx) }()
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			s.t.Error(err)
+			t.Error(err)
 		}
 	})
 }
@@ -78,6 +84,40 @@ func TestAFlowPassesOverREST(t *testing.T) {
 		s.want(200, "DELETE", "/flows/"+f.ID, "", nil)
 		s.wantError(404, "not_found", "GET", "/flows/"+f.ID, "")
 		s.wantError(404, "not_found", "GET", "/flows/"+f.ID+"/wait?timeout=1", "")
+	})
+}
+
+// Who may not read any more is told so while it waits, as the reader of a stream is.
+func TestAWaitForAFlowEndsWithItsToken(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		id := s.newFlow(s.newEndpoint("").ID)
+		token, record := s.tokenFor(0)
+		running(t, s.accounts.Run)
+		answered := make(chan int, 1)
+		go func() {
+			res, _ := s.call(token, "GET", "/flows/"+id+"/wait?timeout=60", "")
+			answered <- res.StatusCode
+		}()
+		for record.LastUsedAt.IsZero() { // until it was let in
+			err := s.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+				record, err = v.Token(record.ID)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.accounts.RevokeToken(t.Context(), hookglass.System, record.ID); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case status := <-answered:
+			if status != 401 {
+				t.Errorf("it answered %d", status)
+			}
+		case <-time.After(patience):
+			t.Error("it waits on")
+		}
 	})
 }
 

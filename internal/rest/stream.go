@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"hookglass"
@@ -170,15 +172,49 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 	return seq, begin, err
 }
 
-// stillValid reports whether the token may still read. Trouble in the storage is no answer.
-func (s *service) stillValid(r *http.Request) bool {
+// stillValid reports whether the token may still read.
+func (s *service) stillValid(r *http.Request) bool { return s.stillPermitted(r) == nil }
+
+// stillPermitted answers unauthorized when the token was revoked or expired since it was shown. Trouble in the storage
+// is no answer.
+func (s *service) stillPermitted(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), poll)
 	defer cancel()
 	token, err := httpd.Bearer(r)
 	if err == nil {
 		_, err = s.Accounts.Authenticate(ctx, token)
 	}
-	return !hookglass.Is(err, hookglass.CodeUnauthorized)
+	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		return err
+	}
+	return nil
+}
+
+// whilePermitted ends the context of what waits when the token is revoked, and answers unauthorized then, whatever was
+// found.
+func (s *service) whilePermitted(ctx context.Context, wait func(context.Context) error) error {
+	r := ctx.Value(asked{}).(*http.Request)
+	ctx, end := context.WithCancel(ctx)
+	tokens := s.DB.Listen(store.TopicTokens)
+	defer tokens.Close()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		look := time.NewTicker(poll)
+		defer look.Stop()
+		for s.stillValid(r) {
+			select {
+			case <-tokens.C:
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		end()
+	})
+	err := wait(ctx)
+	end()
+	watching.Wait()
+	return cmp.Or(s.stillPermitted(r), err)
 }
 
 // sendAfter sends the events behind seq that the query means, and returns how far it came. It fails when the

@@ -163,9 +163,12 @@ func (t *table) admit(op operation) func(huma.Context, func(huma.Context)) {
 			httpd.WriteError(w, r, err)
 			return
 		}
-		next(hc)
+		next(huma.WithValue(hc, asked{}, r))
 	}
 }
+
+// asked is the key of the request in the context of an operation.
+type asked struct{}
 
 func (t *table) mayCall(r *http.Request, op operation) error {
 	var who hookglass.Principal
