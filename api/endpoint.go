@@ -43,7 +43,7 @@ type ProviderConfig struct {
 type Response struct {
 	_       struct{}          `additionalProperties:"false"`
 	Status  *int              `json:"status,omitempty" minimum:"200" maximum:"599" doc:"Any status that ends a request; 200 when it is not given." example:"201"`
-	Headers map[string]string `json:"headers" required:"false" doc:"Fields that frame the answer or set cookies are refused. With Access-Control-Allow-Origin and Access-Control-Allow-Headers, each *, pages of any origin may send and read the answer."`
+	Headers map[string]string `json:"headers" required:"false" doc:"50 at most, with names of 256 and values of 8,192 bytes. Fields that frame the answer or set cookies are refused. With Access-Control-Allow-Origin and Access-Control-Allow-Headers, each *, pages of any origin may send and read the answer."`
 	Body    string            `json:"body" required:"false" doc:"At most 1 MiB." example:"{\"ok\":true}"`
 	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
 }

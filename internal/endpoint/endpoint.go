@@ -28,6 +28,8 @@ const (
 	maxName         = 200
 	maxResponseBody = 1 << 20
 	maxHeaders      = 50
+	maxHeaderName   = 256     // bytes
+	maxHeaderValue  = 8 << 10 // bytes; clients and proxies mostly read no longer lines
 	maxDelay        = 30 * time.Second
 )
 
@@ -265,12 +267,16 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 		}
 		spelled[canonical] = true
 		switch {
+		case len(name) > maxHeaderName:
+			fault("headers", "has a name of more than %d bytes", maxHeaderName)
 		case !httpguts.ValidHeaderFieldName(name):
 			fault("headers", "has the invalid name %q", name)
 		case slices.Contains(ownHeaders, canonical):
 			fault("headers", "may not set %s", name)
 		case !httpguts.ValidHeaderFieldValue(value):
 			fault("headers", "has an invalid value for %s", name)
+		case len(value) > maxHeaderValue:
+			fault("headers", "has a value for %s of more than %d bytes", name, maxHeaderValue)
 		}
 	}
 	return faults

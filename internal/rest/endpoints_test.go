@@ -2,8 +2,10 @@ package rest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/store"
 )
 
 func TestANewEndpointHasTheDescribedRecord(t *testing.T) {
@@ -125,6 +128,40 @@ func TestACustomAnswerIsShownWhole(t *testing.T) {
 		// What a browser would keep for all of the host, which the web app may share.
 		for _, name := range []string{"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "NEL", "report-to"} {
 			s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"headers":{"`+name+`":"x"}}}}`, nil)
+		}
+	})
+}
+
+// What was stored before there was a bound stays, and may stay.
+func TestAHeaderOfAnAnswerHasABound(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		with := func(name, value int) string {
+			return fmt.Sprintf(`{"endpoint":{"response":{"headers":{"%s":"%s"}}}}`, strings.Repeat("A", name), strings.Repeat("v", value))
+		}
+		s.want(200, "PATCH", "/endpoints/"+e.ID, with(256, 8192), nil)
+		for what, body := range map[string]string{"a value of more than 8192 bytes": with(3, 8193), "a name of more than 256 bytes": with(257, 1)} {
+			var refused api.Error
+			s.want(422, "PATCH", "/endpoints/"+e.ID, body, &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Field != "endpoint.response.headers" || len(refused.Details[0].Message) > 100 {
+				t.Errorf("%s: %+v", what, refused.Details)
+			}
+		}
+		err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			stored, err := tx.EndpointToChange(e.ID)
+			if err != nil {
+				return err
+			}
+			stored.Response.Headers = map[string]string{"Long": strings.Repeat("v", 20_000)}
+			return tx.SaveEndpoint(&stored)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept api.One[api.Endpoint]
+		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"name":"Still"}}`, &kept)
+		if kept.Data.Response == nil || len(kept.Data.Response.Headers["Long"]) != 20_000 {
+			t.Errorf("after a change of the name: %+v", kept.Data.Response)
 		}
 	})
 }
