@@ -62,8 +62,8 @@ type NewEndpoint struct {
 	Provider       Optional[string]         `json:"provider,omitzero" null:"true" enum:"github,stripe,shopify,slack,twilio" doc:"The intended source; for webhook endpoints only." example:"stripe"`
 	EmailLocalPart Optional[string]         `json:"email_local_part,omitzero" null:"true" pattern:"^[a-z0-9._-]{2,50}$" doc:"For email endpoints only; random when absent."`
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Unique in the installation." example:"payments"`
-	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero"`
-	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders."`
+	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero" doc:"For webhook endpoints only."`
+	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders; for webhook endpoints only."`
 	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Null ends it." example:"500*3,timeout,200"`
 	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`

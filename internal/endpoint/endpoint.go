@@ -200,6 +200,9 @@ func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
 	}
 	if d.ProviderConfig != nil {
 		e.ProviderConfig = *d.ProviderConfig
+		if e.Kind == hookglass.KindEmail && e.ProviderConfig != (hookglass.ProviderConfig{}) {
+			fault("provider_config", "applies to webhook endpoints only")
+		}
 		switch e.ProviderConfig.ResponseMode {
 		case "", hookglass.ResponseStatic, hookglass.ResponseTunnel:
 		default:
@@ -211,6 +214,9 @@ func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
 	}
 	if d.Response != nil {
 		e.Response = *d.Response
+		if e.Response != nil && e.Kind == hookglass.KindEmail {
+			fault("response", "applies to webhook endpoints only")
+		}
 		if e.Response != nil {
 			for _, f := range responseFaults(e.Response) {
 				fault("response."+f.Field, "%s", f.Message)

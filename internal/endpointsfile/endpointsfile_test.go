@@ -157,6 +157,21 @@ func TestPathsOfTheAPIAreFoundInTheFile(t *testing.T) {
 	}
 }
 
+// An email endpoint of an older version may have settings of answers, which the server takes no more.
+func TestSettingsOfAnswersAreNotWrittenOfMail(t *testing.T) {
+	answer, no := &api.Response{Body: "ok"}, false
+	for kind, want := range map[string]bool{"webhook": true, "email": false} {
+		var out bytes.Buffer
+		e := endpointsfile.Existing{Endpoint: api.Endpoint{ID: "ep_x", Name: "One", Kind: kind, Response: answer, ProviderConfig: api.ProviderConfig{Handshake: &no}}}
+		if err := endpointsfile.Write(&out, []endpointsfile.Existing{e}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "response:") != want || strings.Contains(out.String(), "provider_config:") != want {
+			t.Errorf("%s: %s", kind, out.String())
+		}
+	}
+}
+
 // What is written is read back, whatever texts are in it.
 func FuzzWrite(f *testing.F) {
 	for _, s := range []string{"plain", "true", "12", "0x1f", "~", "a: b", "- x", "#", "é\u2028 ", "two\nlines\n", "\t", "'\"", "{{ secrets.A }}", "2026-11-20", "<<", "!!x", "&a *b", "=", "\x00\x7f", "yes"} {

@@ -64,11 +64,13 @@ func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
 		}
 	}
 	m.some("provider", e.Endpoint.Provider)
-	if c := e.Endpoint.ProviderConfig; c.Handshake != nil || c.ResponseMode != "" {
+	// Mail is answered by its protocol: settings of answers are refused, though older versions took them.
+	answers := e.Endpoint.Kind != "email"
+	if c := e.Endpoint.ProviderConfig; answers && (c.Handshake != nil || c.ResponseMode != "") {
 		m.set("provider_config", c)
 	}
 	m.off("enabled", e.Endpoint.Enabled)
-	if e.Endpoint.Response != nil {
+	if answers && e.Endpoint.Response != nil {
 		m.set("response", e.Endpoint.Response)
 	}
 	m.some("response_script", e.Endpoint.ResponseScript)

@@ -132,6 +132,42 @@ func TestACustomAnswerIsShownWhole(t *testing.T) {
 	})
 }
 
+// Mail is answered by its protocol; settings that would do nothing are refused, and what is stored of them stays.
+func TestSettingsOfAnswersAreForWebhooks(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for field, settings := range map[string]string{"response": `{"status":201}`, "provider_config": `{"response_mode":"tunnel"}`} {
+			var refused api.Error
+			s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"Mail","kind":"email","`+field+`":`+settings+`}}`, &refused)
+			if len(refused.Details) != 1 || refused.Details[0] != (api.FieldError{Field: "endpoint." + field, Message: "applies to webhook endpoints only"}) {
+				t.Errorf("%s: %+v", field, refused.Details)
+			}
+		}
+		var e api.One[api.Endpoint]
+		s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"Mail","kind":"email","response":null,"provider_config":{}}}`, &e)
+		at := "/endpoints/" + e.Data.ID
+		s.want(422, "PATCH", at, `{"endpoint":{"response":{}}}`, nil)
+		s.want(422, "PATCH", at, `{"endpoint":{"provider_config":{"handshake":false}}}`, nil)
+		err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			stored, err := tx.EndpointToChange(e.Data.ID)
+			if err != nil {
+				return err
+			}
+			stored.Response = &hookglass.Response{Status: 201}
+			return tx.SaveEndpoint(&stored)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.want(200, "PATCH", at, `{"endpoint":{"name":"Still","provider_config":{}}}`, &e)
+		if e.Data.Response == nil {
+			t.Error("a change of the name took the answer")
+		}
+		if s.want(200, "PATCH", at, `{"endpoint":{"response":null}}`, &e); e.Data.Response != nil {
+			t.Error("it can not be taken back")
+		}
+	})
+}
+
 // What was stored before there was a bound stays, and may stay.
 func TestAHeaderOfAnAnswerHasABound(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
