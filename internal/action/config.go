@@ -103,14 +103,14 @@ func (c *configReader) whole(name string, absent, least, most int) int {
 	if !ok {
 		return absent
 	}
-	n, err := 0, error(nil)
-	if v.Kind() == jsondoc.Number {
-		err = json.Unmarshal(v.Bytes(), &n)
+	var n int64
+	if ok = v.Kind() == jsondoc.Number; ok {
+		n, ok = jsondoc.Whole(v.Text())
 	}
-	if v.Kind() != jsondoc.Number || err != nil || n < least || n > most {
+	if !ok || n < int64(least) || n > int64(most) {
 		c.fault(name, "must be a whole number from %d to %d", least, most)
 	}
-	return n
+	return int(n)
 }
 
 func (c *configReader) flag(name string) bool {

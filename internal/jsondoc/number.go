@@ -47,3 +47,18 @@ func decimalOf(s string) (d decimal, ok bool) {
 	d.exponent += int64(len(digits) - len(d.digits))
 	return d, true
 }
+
+// Whole reads a number that is an integer by JSON Schema (2020-12, Core 4.2.3 and Validation 6.1.1): 15.0 and 15e0 are.
+// It reports false for any other, and for one that is beyond an int64.
+func Whole(number string) (int64, bool) {
+	d, ok := decimalOf(number)
+	if !ok || d.exponent < 0 || int64(len(d.digits))+d.exponent > 19 {
+		return 0, false
+	}
+	digits := "0" + d.digits + strings.Repeat("0", int(d.exponent))
+	if d.negative {
+		digits = "-" + digits
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil
+}

@@ -2,6 +2,7 @@ package jsondoc_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -130,4 +131,20 @@ func FuzzValue(f *testing.F) {
 			t.Fatalf("%q differs from itself: %v", text, found)
 		}
 	})
+}
+
+func TestWholeNumbersAreThoseOfTheirValue(t *testing.T) {
+	for number, want := range map[string]int64{
+		"0": 0, "-0": 0, "0.0": 0, "0e99": 0, "30": 30, "30.0": 30, "-30.000": -30, "3e1": 30, "300e-1": 30, "1E+2": 100, "0.5e1": 5,
+		"9223372036854775807": math.MaxInt64, "9223372036854775807.0": math.MaxInt64, "-9223372036854775808": math.MinInt64, "9007199254740993.0": 9007199254740993,
+	} {
+		if n, ok := jsondoc.Whole(number); !ok || n != want {
+			t.Errorf("%s is %d, %t", number, n, ok)
+		}
+	}
+	for _, number := range []string{"0.5", "30.00000000000000000001", "-1e-1", "9223372036854775808", "1e19", "1e400", "1e999999999999", "1e-999999999999", "-9223372036854775809.0"} {
+		if n, ok := jsondoc.Whole(number); ok {
+			t.Errorf("%s is %d", number, n)
+		}
+	}
 }

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
+	"hookglass/internal/jsondoc"
 )
 
 // decode reads a tool's arguments into a struct, strictly: exact names, none twice, nothing unknown. What is left out
@@ -48,18 +47,14 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// whole reads an integer as the schema has it (JSON Schema 2020-12, Core 4.2.3 and Validation 6.1.1): 15.0 is one.
+// whole reads an integer as the schema has it: 15.0 is one.
 func whole[T int | int64](text []byte, v *T) error {
 	if string(text) == "null" {
 		return nil
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		f, wrong := strconv.ParseFloat(string(text), 64)
-		if wrong != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 { // what a float holds exactly
-			return err
-		}
-		n = int64(f)
+	n, ok := jsondoc.Whole(string(text))
+	if !ok {
+		return errors.New("no whole number")
 	}
 	*v = T(n)
 	return nil

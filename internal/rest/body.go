@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
+	"hookglass/internal/jsondoc"
 )
 
 const (
@@ -69,7 +70,7 @@ func decode(text []byte, v any, loose bool) error {
 	if err := checkSyntax(text); err != nil {
 		return err
 	}
-	err := json.Unmarshal(text, v, json.RejectUnknownMembers(!loose))
+	err := json.Unmarshal(text, v, json.RejectUnknownMembers(!loose), wholeNumbers)
 	if err == nil {
 		return nil
 	}
@@ -85,6 +86,25 @@ func decode(text []byte, v any, loose bool) error {
 		return hookglass.Invalid(field, "is not a known field")
 	}
 	return hookglass.Invalid(field, "must be %s", wanted(shape))
+}
+
+// wholeNumbers takes 30.0 for an integer, as the description's schemas do.
+var wholeNumbers = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(whole[int]), json.UnmarshalFromFunc(whole[int64])))
+
+func whole[T int | int64](dec *jsontext.Decoder, v *T) error {
+	if dec.PeekKind() != '0' {
+		return errors.ErrUnsupported // as it would be without
+	}
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	n, ok := jsondoc.Whole(token.String())
+	if !ok {
+		return errors.New("no whole number")
+	}
+	*v = T(n)
+	return nil
 }
 
 // checkSyntax reads the whole text before any of it is understood, so that what is no JSON is told so

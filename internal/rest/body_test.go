@@ -3,6 +3,7 @@ package rest_test
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,6 +48,8 @@ func TestABodyIsTakenStrictly(t *testing.T) {
 			{"string for a boolean", `{"endpoint":{"name":"a","enabled":"true"}}`, 422, "validation_failed", "endpoint.enabled"},
 			{"fraction for a number", `{"endpoint":{"name":"a","response":{"status":200.5}}}`, 422, "validation_failed", "endpoint.response.status"},
 			{"huge number", `{"endpoint":{"name":"a","response":{"status":1e400}}}`, 422, "validation_failed", "endpoint.response.status"},
+			{"string for a number", `{"endpoint":{"name":"a","response":{"status":"200"}}}`, 422, "validation_failed", "endpoint.response.status"},
+			{"fraction for an id", `{"endpoint":{"name":"a","workspace_id":1.5}}`, 422, "validation_failed", "endpoint.workspace_id"},
 			{"delay beyond any", `{"endpoint":{"name":"a","response":{"status":200,"delay_ms":9223372036854775807}}}`, 422, "validation_failed", "endpoint.response.delay_ms"},
 			{"number in headers", `{"endpoint":{"name":"a","response":{"status":200,"headers":{"X-A":1}}}}`, 422, "validation_failed", "endpoint.response.headers.X-A"},
 			{"unknown in the envelope", `{"endpoint":{"name":"a"},"id":1}`, 422, "validation_failed", "id"},
@@ -241,6 +244,28 @@ func TestAnEmptyWordIsRefused(t *testing.T) {
 		s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"n","provider":""}}`, &refused)
 		if len(refused.Details) != 1 || refused.Details[0].Message != "must be github, stripe, shopify, slack, twilio or null" {
 			t.Errorf("%+v", refused)
+		}
+	})
+}
+
+// A number is an integer by its value, as the description's schemas have it, wherever an integer is taken.
+func TestAnIntegerMayBeWrittenAsAFraction(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var e api.One[api.Endpoint]
+		s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"a","response":{"status":202.0,"delay_ms":1.5e1}}}`, &e)
+		if r := e.Data.Response; *r.Status != 202 || r.DelayMS != 15 {
+			t.Errorf("the answer is %+v", r)
+		}
+		var target api.One[api.ForwardingTarget]
+		s.want(201, "POST", "/endpoints/"+e.Data.ID+"/forwarding_targets", `{"forwarding_target":{"name":"t","url":"https://a.example.com","timeout_seconds":30.0,"retry_count":3e0}}`, &target)
+		if target.Data.TimeoutSeconds != 30 || target.Data.RetryCount != 3 {
+			t.Errorf("the target is %+v", target.Data)
+		}
+		s.want(422, "PATCH", "/endpoints/"+e.Data.ID+"/forwarding_targets/"+strconv.FormatInt(target.Data.ID, 10), `{"forwarding_target":{"timeout_seconds":30.5}}`, nil)
+		var a api.One[api.Action]
+		s.want(201, "POST", "/endpoints/"+e.Data.ID+"/actions", `{"endpoint_action":{"name":"a","position":1.0,"steps":[{"step_type":"forward","name":"f","config_version":1.0,"config":{"url":"https://a.example.com","timeout_seconds":45.0}}]}}`, &a)
+		if config := string(a.Data.Steps[0].Config); !strings.Contains(config, `"timeout_seconds":45`) || strings.Contains(config, "45.0") {
+			t.Errorf("the step is %s", config)
 		}
 	})
 }
