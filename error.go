@@ -103,16 +103,18 @@ func InvalidFields(fields []FieldError) *Error {
 }
 
 // Refusal is a validation failure of the fields that were found at fault and, where err is one as well, of those that
-// it names; with no field at fault it is err.
+// it names, with what it says besides; with no field at fault it is err.
 func Refusal(fields []FieldError, err error) error {
-	var e *Error
-	if errors.As(err, &e) && e.Code == CodeValidationFailed {
-		fields = append(fields[:len(fields):len(fields)], e.Details...)
+	if len(fields) == 0 {
+		return err
 	}
-	if len(fields) > 0 {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeValidationFailed {
 		return InvalidFields(fields)
 	}
-	return err
+	all := InvalidFields(append(fields[:len(fields):len(fields)], e.Details...))
+	all.Extra = e.Extra
+	return all
 }
 
 // CodeOf returns the code that err carries, or internal.

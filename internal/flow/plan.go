@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -45,19 +46,20 @@ func (d Draft) plan(v *store.View, now time.Time) (p hookglass.FlowPlan, workspa
 	if err := d.check(p, now); err != nil {
 		return p, workspace, err
 	}
+	var faults []hookglass.FieldError
 	for i, s := range d.Steps {
 		e, err := v.Endpoint(s.Endpoint)
-		if hookglass.Is(err, hookglass.CodeNotFound) {
-			return p, workspace, hookglass.Invalid(fmt.Sprintf("flow.steps.%d.endpoint_id", i), "names no endpoint")
-		}
-		if err != nil {
+		if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
 			return p, workspace, err
 		}
-		if i == 0 {
+		if workspace.Num == 0 {
 			workspace = e
 		}
-		if e.WorkspaceID == 0 || e.WorkspaceID != workspace.WorkspaceID {
-			return p, workspace, hookglass.Invalid(fmt.Sprintf("flow.steps.%d.endpoint_id", i), "must be of the same workspace as that of the other steps")
+		switch at := fmt.Sprintf("flow.steps.%d.endpoint_id", i); {
+		case err != nil:
+			faults = append(faults, hookglass.FieldError{Field: at, Message: "names no endpoint"})
+		case e.WorkspaceID == 0 || e.WorkspaceID != workspace.WorkspaceID:
+			faults = append(faults, hookglass.FieldError{Field: at, Message: "must be of the same workspace as that of the other steps"})
 		}
 		step := s.FlowStep
 		step.EndpointNum, step.EndpointID = e.Num, e.ID
@@ -69,7 +71,7 @@ func (d Draft) plan(v *store.View, now time.Time) (p hookglass.FlowPlan, workspa
 		}
 		p.Steps = append(p.Steps, step)
 	}
-	return p, workspace, checkSteps(&p, now)
+	return p, workspace, hookglass.Refusal(faults, checkSteps(&p, now))
 }
 
 func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
@@ -98,7 +100,7 @@ func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
 	return nil
 }
 
-// checkSteps checks what steps may be, each and together.
+// checkSteps checks what steps may be, each and together. It names a fault of each step.
 func checkSteps(p *hookglass.FlowPlan, now time.Time) error {
 	last := -1 // the last step that waits for an event
 	for i, s := range p.Steps {
@@ -106,20 +108,40 @@ func checkSteps(p *hookglass.FlowPlan, now time.Time) error {
 			last = i
 		}
 	}
-	for i, s := range p.Steps {
-		if message, field := stepFault(p, i, last); message != "" {
-			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.%s", i, field), "%s", message)
-		}
-		if slices.ContainsFunc(p.Steps[:i], func(other hookglass.FlowStep) bool { return other.Key == s.Key }) {
-			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.id", i), "is that of another step")
-		}
-		compiled, err := compile(p, i, now)
-		if err != nil {
+	var refused *hookglass.Error
+	for i := range p.Steps {
+		err := checkStep(p, i, last, now)
+		var invalid *hookglass.Error
+		switch {
+		case err == nil:
+		case !errors.As(err, &invalid) || invalid.Code != hookglass.CodeValidationFailed:
 			return err
+		case refused == nil:
+			refused = invalid
+		default: // the place within a query is told of the first alone
+			all := hookglass.InvalidFields(append(slices.Clone(refused.Details), invalid.Details...))
+			all.Extra, refused = refused.Extra, all
 		}
-		if slices.ContainsFunc(compiled.extracts, func(x extract) bool { return x.pattern != nil && x.pattern.size > maxPattern }) {
-			return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.extract", i), "has a pattern that is too large: repetitions count as often as they repeat")
-		}
+	}
+	if refused != nil {
+		return refused
+	}
+	return nil
+}
+
+func checkStep(p *hookglass.FlowPlan, i, last int, now time.Time) error {
+	if message, field := stepFault(p, i, last); message != "" {
+		return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.%s", i, field), "%s", message)
+	}
+	if slices.ContainsFunc(p.Steps[:i], func(other hookglass.FlowStep) bool { return other.Key == p.Steps[i].Key }) {
+		return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.id", i), "is that of another step")
+	}
+	compiled, err := compile(p, i, now)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(compiled.extracts, func(x extract) bool { return x.pattern != nil && x.pattern.size > maxPattern }) {
+		return hookglass.Invalid(fmt.Sprintf("flow.steps.%d.extract", i), "has a pattern that is too large: repetitions count as often as they repeat")
 	}
 	return nil
 }
@@ -146,9 +168,9 @@ func stepFault(p *hookglass.FlowPlan, i, last int) (message, field string) {
 	case len(s.Extract) > hookglass.MaxFlowNames:
 		return "may have " + strconv.Itoa(hookglass.MaxFlowNames) + " members at most", "extract"
 	}
-	for field, text := range map[string]string{"provider": s.Provider, "event_type": s.EventType, "subject": s.Subject, "from": s.From} {
-		if fault := textFault(text); fault != "" {
-			return fault, field
+	for _, named := range []struct{ field, text string }{{"provider", s.Provider}, {"event_type", s.EventType}, {"subject", s.Subject}, {"from", s.From}} {
+		if fault := textFault(named.text); fault != "" {
+			return fault, named.field
 		}
 	}
 	for _, w := range s.Where {

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,22 @@ func TestAFlowsQueryIsRefusedAtItsPlace(t *testing.T) {
 		_, text := s.call(s.token, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"`+s.newEndpoint("").ID+`","q":"method:POST foo:bar"}]}}`)
 		if !strings.Contains(text, `"field":"flow.steps.0.q"`) || !strings.Contains(text, `"position":12`) {
 			t.Error(text)
+		}
+	})
+}
+
+func TestWhatIsWrongWithEachStepOfAFlowIsToldAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("").ID
+		var refused api.Error
+		s.want(422, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"ep_00000000000000000000000000"},{"endpoint_id":"`+e+`","q":"colour:red"},
+			{"endpoint_id":"`+e+`","id":"a b"},{"endpoint_id":"ep_x"},{"endpoint_id":"`+e+`","extract":{"id":"regex:("}}]}}`, &refused)
+		var fields []string
+		for _, f := range refused.Details {
+			fields = append(fields, f.Field)
+		}
+		if want := []string{"flow.steps.0.endpoint_id", "flow.steps.3.endpoint_id", "flow.steps.1.q", "flow.steps.2.id", "flow.steps.4.extract"}; !slices.Equal(fields, want) {
+			t.Errorf("faults in %q, want %q", fields, want)
 		}
 	})
 }
