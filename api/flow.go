@@ -53,8 +53,8 @@ type FlowStep struct {
 // FlowCount is how many events a step takes.
 type FlowCount struct {
 	_       struct{} `additionalProperties:"false"`
-	AtLeast int64    `json:"at_least,omitempty" doc:"1 to 1000." example:"1"`
-	Exactly int64    `json:"exactly,omitempty" doc:"1 to 1000, and no more until within_seconds have passed or, without them, until all other steps have." example:"1"`
+	AtLeast int64    `json:"at_least,omitempty" minimum:"1" maximum:"1000" doc:"So many or more." example:"1"`
+	Exactly int64    `json:"exactly,omitempty" minimum:"1" maximum:"1000" doc:"So many, and no more until within_seconds have passed or, without them, until all other steps have." example:"1"`
 }
 
 // FlowMatch is an event that counted for a step.
@@ -99,24 +99,24 @@ type CreateFlow struct {
 // NewFlow is what is expected.
 type NewFlow struct {
 	_       struct{}                `additionalProperties:"false"`
-	Name    Optional[string]        `json:"name,omitzero" doc:"A label for people, 500 characters at most." example:"Checkout"`
+	Name    Optional[string]        `json:"name,omitzero" maxLength:"500" doc:"A label for people." example:"Checkout"`
 	Order   Optional[string]        `json:"order,omitzero" enum:"ordered,any" doc:"ordered, the default: each step begins when the one before has passed. any: all begin at once." example:"ordered"`
-	Timeout Optional[float64]       `json:"timeout_seconds,omitzero" doc:"For all of it: 0.1 to 86400, default 300." example:"60"`
+	Timeout Optional[float64]       `json:"timeout_seconds,omitzero" minimum:"0.1" maximum:"86400" doc:"For all of it; default 300." example:"60"`
 	Since   Optional[string]        `json:"since,omitzero" doc:"Events that were received since then count too: ISO 8601, or a duration as 30s or 5m that counts back from now; an hour at most. Default: what comes from now on." example:"10s"`
-	Steps   Optional[[]NewFlowStep] `json:"steps,omitzero" required:"true" doc:"1 to 20."`
+	Steps   Optional[[]NewFlowStep] `json:"steps,omitzero" required:"true" minItems:"1" maxItems:"20" doc:"What is expected."`
 }
 
 // NewFlowStep is one expectation. All conditions that are named must hold.
 type NewFlowStep struct {
 	_          struct{}                             `additionalProperties:"false"`
-	ID         Optional[string]                     `json:"id,omitzero" doc:"By which others refer to its values; default step1, step2 and so on." example:"paid"`
+	ID         Optional[string]                     `json:"id,omitzero" pattern:"^[A-Za-z][A-Za-z0-9_-]{0,63}$" doc:"By which others refer to its values; default step1, step2 and so on." example:"paid"`
 	EndpointID Optional[string]                     `json:"endpoint_id,omitzero" required:"true" doc:"An endpoint's id or custom id; all of one workspace." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	Provider   Optional[string]                     `json:"provider,omitzero" doc:"The detected provider; * stands for any characters."`
-	EventType  Optional[string]                     `json:"event_type,omitzero" doc:"* stands for any characters." example:"checkout.session.*"`
-	Subject    Optional[string]                     `json:"subject,omitzero" doc:"Of mail: it has this text in it; * stands for any characters, and then it must be all of it."`
-	From       Optional[string]                     `json:"from,omitzero" doc:"Of mail, likewise."`
+	Provider   Optional[string]                     `json:"provider,omitzero" maxLength:"500" doc:"The detected provider; * stands for any characters."`
+	EventType  Optional[string]                     `json:"event_type,omitzero" maxLength:"500" doc:"* stands for any characters." example:"checkout.session.*"`
+	Subject    Optional[string]                     `json:"subject,omitzero" maxLength:"500" doc:"Of mail: it has this text in it; * stands for any characters, and then it must be all of it."`
+	From       Optional[string]                     `json:"from,omitzero" maxLength:"500" doc:"Of mail, likewise."`
 	Query      Optional[string]                     `json:"q,omitzero" doc:"In the query language of searches." example:"method:POST"`
-	Within     Optional[float64]                    `json:"within_seconds,omitzero" doc:"After the step before has passed, or after the start; default: until the flow's timeout." example:"30"`
+	Within     Optional[float64]                    `json:"within_seconds,omitzero" minimum:"0.001" maximum:"86400" doc:"After the step before has passed, or after the start; default: until the flow's timeout." example:"30"`
 	Count      Optional[FlowCount]                  `json:"count,omitzero" doc:"Default: at least one."`
 	Never      Optional[bool]                       `json:"never,omitzero" doc:"No event may match, from when the step before has passed until within_seconds have passed or, without them, until all other steps have. It holds up no other step." example:"false"`
 	Where      Optional[map[string]json.RawMessage] `json:"where,omitzero" doc:"Parts of the event and what they must be: a JSON Pointer into the body, header.<name>, query.<name>, subject, from, to, path or text. A value is compared as text, or {\"contains\": text}; {{steps.<id>.<name>}} stands for a value that an earlier step extracted." example:"{\"/type\":\"checkout.session.completed\"}"`

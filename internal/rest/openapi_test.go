@@ -49,6 +49,28 @@ func TestNoFormatIsNamedThatAnswersDoNotHave(t *testing.T) {
 	}
 }
 
+// What a flow may be is in its schema, so that who writes one is told before it is sent.
+func TestTheBoundsOfAFlowAreDescribed(t *testing.T) {
+	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
+	for name, want := range map[string]map[string]any{
+		"NewFlow/steps":              {"minItems": 1.0, "maxItems": 20.0},
+		"NewFlow/name":               {"maxLength": 500.0},
+		"NewFlow/timeout_seconds":    {"minimum": 0.1, "maximum": 86400.0},
+		"NewFlowStep/within_seconds": {"minimum": 0.001, "maximum": 86400.0},
+		"NewFlowStep/id":             {"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$"},
+		"NewFlowStep/subject":        {"maxLength": 500.0},
+		"FlowCount/at_least":         {"minimum": 1.0, "maximum": 1000.0},
+	} {
+		of, field, _ := strings.Cut(name, "/")
+		described := schemas[of].(map[string]any)["properties"].(map[string]any)[field].(map[string]any)
+		for bound, value := range want {
+			if described[bound] != value {
+				t.Errorf("%s of %s is %v, want %v", bound, name, described[bound], value)
+			}
+		}
+	}
+}
+
 func (s *site) describe() (d document) {
 	s.t.Helper()
 	_, text := s.call("", "GET", "/openapi.json", "")
