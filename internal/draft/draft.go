@@ -45,12 +45,8 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 		}
 		d.Response = &r
 	}
-	if d.WorkspaceID != nil && *d.WorkspaceID == 0 {
-		if e.WorkspaceID.Null {
-			d.WorkspaceID = nil
-		} else {
-			faults = append(faults, hookglass.FieldError{Field: "endpoint.workspace_id", Message: "is no workspace of yours"})
-		}
+	if e.WorkspaceID.Null {
+		d.WorkspaceID = nil
 	}
 	if len(faults) > 0 {
 		return d, hookglass.InvalidFields(faults)

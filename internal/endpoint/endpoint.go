@@ -86,6 +86,9 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft) 
 	} else if e.Kind == hookglass.KindEmail {
 		e.EmailLocalPart = strings.TrimPrefix(hookglass.NewRandomID(""), "_")[:12]
 	}
+	if d.WorkspaceID != nil && *d.WorkspaceID <= 0 { // to the store 0 is the oldest one
+		faults = append(faults, hookglass.FieldError{Field: "endpoint.workspace_id", Message: "is no workspace of yours"})
+	}
 	faults = append(faults, d.apply(&e)...)
 	if len(faults) > 0 {
 		return e, hookglass.InvalidFields(faults)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,6 +130,24 @@ func TestACustomAnswerIsShownWhole(t *testing.T) {
 		for _, name := range []string{"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "NEL", "report-to"} {
 			s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"response":{"headers":{"`+name+`":"x"}}}}`, nil)
 		}
+	})
+}
+
+// What is wrong is told at once, also where an endpoint is to be made in a workspace that is none.
+func TestAllFaultsOfANewEndpointAreToldAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for _, workspace := range []string{"0", "-1", "0.0"} {
+			var refused api.Error
+			s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"","custom_id":"A","workspace_id":`+workspace+`}}`, &refused)
+			var fields []string
+			for _, f := range refused.Details {
+				fields = append(fields, f.Field)
+			}
+			if want := []string{"endpoint.workspace_id", "endpoint.name", "endpoint.custom_id"}; !slices.Equal(fields, want) {
+				t.Errorf("workspace %s: faults in %q, want %q", workspace, fields, want)
+			}
+		}
+		s.want(201, "POST", "/endpoints", `{"endpoint":{"name":"a","workspace_id":null}}`, nil)
 	})
 }
 

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -79,6 +80,15 @@ func moment(field, s string, now time.Time) (time.Time, error) {
 		return at, hookglass.Invalid(field, "must be an ISO 8601 date and time, or a duration as 2h")
 	}
 	return at, nil
+}
+
+// together is the refusal of two parameters, of which one or both are wrong.
+func together(one, other error) error {
+	var e *hookglass.Error
+	if other == nil || !errors.As(one, &e) {
+		return errors.Join(one, other)
+	}
+	return hookglass.Refusal(e.Details, other)
 }
 
 type eventList struct {
@@ -272,13 +282,11 @@ func (s *service) deleteRequest(ctx context.Context, in *EventPath) (out api.One
 }
 
 func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.One[api.DeletedEvents], err error) {
-	before, err := moment("before", in.Before, s.DB.Now())
-	if err != nil {
-		return out, err
-	}
-	after, err := moment("after", in.After, s.DB.Now())
-	if err != nil {
-		return out, err
+	now := s.DB.Now()
+	before, wrong := moment("before", in.Before, now)
+	after, err := moment("after", in.After, now)
+	if wrong != nil || err != nil {
+		return out, together(wrong, err)
 	}
 	out.Data.Deleted, err = s.Captures.DeleteRange(ctx, asker(ctx), in.EndpointID, before, after)
 	return out, err

@@ -58,6 +58,21 @@ func ids(list api.EventList) []string {
 	return all
 }
 
+// A range of which an end can not be read selects nothing, and both ends are told.
+func TestBothEndsOfARangeAreRefusedAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.arrive(e.ID, nil)
+		for query, want := range map[string]int{"before=soon&after=late": 2, "before=soon": 1, "after=late": 1, "before=soon&after=2h": 1} {
+			var refused api.Error
+			s.want(422, "DELETE", "/endpoints/"+e.ID+"/requests/destroy_all?"+query, "", &refused)
+			if len(refused.Details) != want || len(s.stored(e.ID)) != 1 {
+				t.Errorf("%s: %+v, and %d are left", query, refused.Details, len(s.stored(e.ID)))
+			}
+		}
+	})
+}
+
 func TestTheListFormIsAsDescribed(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
