@@ -30,7 +30,7 @@ func FromActivity(a hookglass.Activity) Activity {
 	}
 	for name, v := range a.Data {
 		if s, ok := v.(string); ok {
-			v = text(s)
+			v = Text(s)
 		}
 		out.Data[name] = v
 	}

@@ -147,9 +147,9 @@ func nonzero[T comparable](v T) *T {
 	return &v
 }
 
-// text makes bytes as a sender wrote them into text. What is not UTF-8 is taken for Latin-1, as HTTP's field
+// Text makes bytes as a sender wrote them into text. What is not UTF-8 is taken for Latin-1, as HTTP's field
 // values once were (RFC 9110, section 5.5): every byte stays visible, and nothing is replaced.
-func text(s string) string {
+func Text(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}

@@ -108,7 +108,7 @@ type IgnoreEvent struct {
 // FromEvent writes an event in the list form.
 func FromEvent(e *hookglass.Event) Event {
 	out := Event{
-		ID: string(e.ID), EndpointID: string(e.EndpointID), Type: string(e.Type), Method: e.Method, Path: text(e.Path),
+		ID: string(e.ID), EndpointID: string(e.EndpointID), Type: string(e.Type), Method: e.Method, Path: Text(e.Path),
 		ContentType: textOrNil(e.ContentType), IPAddress: nonzero(e.IP), Size: e.Size, RequestedAt: Time{e.ReceivedAt},
 		DetectedProvider: e.Provider, SignatureStatus: string(e.SignatureStatus), SignatureReason: nonzero(e.SignatureReason),
 		Tags: e.Tags, Ignored: e.Ignored != "", IgnoredReason: nonzero(e.Ignored),
@@ -117,7 +117,7 @@ func FromEvent(e *hookglass.Event) Event {
 		out.Tags = []string{}
 	}
 	if e.Type == hookglass.EventEmail {
-		from, to, subject := text(e.From), text(e.To), text(e.Subject)
+		from, to, subject := Text(e.From), Text(e.To), Text(e.Subject)
 		out.From, out.To, out.Subject, out.Authentication = &from, &to, &subject, authenticationOf(e.Authentication)
 		out.ContentType, out.IPAddress = nil, nil
 	} else {
@@ -132,7 +132,7 @@ func FromEvent(e *hookglass.Event) Event {
 // FromEventDetail writes an event with its payload.
 func FromEventDetail(e *hookglass.Event) EventDetail {
 	out := EventDetail{
-		Event: FromEvent(e), URL: text(e.URL), Protocol: e.Proto, QueryString: text(e.RawQuery),
+		Event: FromEvent(e), URL: Text(e.URL), Protocol: e.Proto, QueryString: Text(e.RawQuery),
 		SourceIP: nonzero(e.IP), ReceivedAt: Time{e.ReceivedAt}, BodyEncoding: "utf8",
 		Headers: map[string]string{}, HeaderList: [][2]string{}, TrailerList: [][2]string{}, Deliveries: []TunnelDelivery{},
 	}
@@ -163,7 +163,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	return out
 }
 
-func textOrNil(s string) *string { return nonzero(text(s)) }
+func textOrNil(s string) *string { return nonzero(Text(s)) }
 
 // headersOf gives the fields as an object, under the spelling of the first of several, and as they came.
 func headersOf(headers hookglass.Headers) (map[string]string, [][2]string) {
@@ -171,7 +171,7 @@ func headersOf(headers hookglass.Headers) (map[string]string, [][2]string) {
 	spelling := make(map[string]string, len(headers))
 	list := make([][2]string, 0, len(headers))
 	for _, h := range headers {
-		name, value := text(h.Name), text(h.Value)
+		name, value := Text(h.Name), Text(h.Value)
 		list = append(list, [2]string{name, value})
 		key, repeated := spelling[strings.ToLower(name)]
 		if repeated {
@@ -219,5 +219,5 @@ func unescape(s string) string {
 	if u, err := url.QueryUnescape(s); err == nil {
 		s = u
 	}
-	return text(s)
+	return Text(s)
 }

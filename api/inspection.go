@@ -53,11 +53,11 @@ func FromDiagnosis(d hookglass.Diagnosis) Diagnosis {
 		NextSteps: append([]string{}, d.Next...),
 	}
 	for i, f := range d.Findings {
-		out.Findings[i] = DiagnosisFinding{Area: string(f.Area), Severity: string(f.Severity), Code: f.Code, Message: text(f.Message), NextStep: nonzero(f.Next)}
+		out.Findings[i] = DiagnosisFinding{Area: string(f.Area), Severity: string(f.Severity), Code: f.Code, Message: Text(f.Message), NextStep: nonzero(f.Next)}
 	}
 	for i, a := range d.Deliveries {
 		out.Deliveries[i] = DiagnosisDelivery{
-			Via: a.Via, To: text(a.To), State: a.State, StatusCode: nonzero(a.StatusCode), Attempts: a.Attempts, LastAttemptAt: at(a.At), NextAttemptAt: at(a.NextAt),
+			Via: a.Via, To: Text(a.To), State: a.State, StatusCode: nonzero(a.StatusCode), Attempts: a.Attempts, LastAttemptAt: at(a.At), NextAttemptAt: at(a.NextAt),
 			Error: fromFailure(a.Failure), Verdict: nonzero(string(a.Verdict)),
 		}
 	}

@@ -119,7 +119,7 @@ func mailOf(e *hookglass.Event) MailDetail {
 	}
 	if v := e.Envelope; v != nil {
 		out.Envelope = &Envelope{
-			MailFrom: text(v.From), RcptTo: append([]string{}, v.To...), Helo: text(v.Helo), Protocol: v.Protocol, ClientIP: nonzero(e.IP), Composed: v.Composed,
+			MailFrom: Text(v.From), RcptTo: append([]string{}, v.To...), Helo: Text(v.Helo), Protocol: v.Protocol, ClientIP: nonzero(e.IP), Composed: v.Composed,
 		}
 	}
 	return out

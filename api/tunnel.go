@@ -94,6 +94,7 @@ type TunnelRequest struct {
 	DetectedProvider  string             `json:"detected_provider" example:"stripe"`
 	ProviderEventData *ProviderEventData `json:"provider_event_data,omitempty"`
 	Respond           bool               `json:"respond,omitempty" doc:"The sender waits for this machine's answer."`
+	Latin1            []string           `json:"latin1,omitempty" doc:"JSON Pointers to strings of path, query_string and header_list that came as bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 }
 
 // TunnelReplayCommand asks a connected machine to send a request and to tell the answer.
@@ -110,6 +111,7 @@ type TunnelReplayCommand struct {
 	EvidenceBodyLimit int               `json:"evidence_body_limit" example:"65536"`
 	ExpiresAt         Time              `json:"expires_at" example:"2026-11-20T10:15:30.123456Z"`
 	ResultToken       string            `json:"result_token" doc:"Given back with the result."`
+	Latin1            []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list each of whose characters is one byte." example:"[\"/header_list/2/1\"]"`
 }
 
 // TunnelEvidence is what a machine saw of an answer (version 2 of reports). All of it may be absent.
@@ -124,6 +126,7 @@ type TunnelEvidence struct {
 	RetainedBytes         *int64            `json:"retained_bytes,omitempty" doc:"Bytes of the body that the report carries." example:"2"`
 	CaptureComplete       *bool             `json:"capture_complete,omitempty" doc:"The report carries the whole body."`
 	TruncationReason      string            `json:"truncation_reason,omitempty" doc:"Why it does not." example:"body_limit"`
+	Latin1                []string          `json:"latin1,omitempty" doc:"JSON Pointers to values of response_headers that are not UTF-8: each of their characters is one byte of the answer." example:"[\"/response_headers/X-Name\"]"`
 }
 
 // Why a request had no answer, as reports say it.

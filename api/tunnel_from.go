@@ -9,16 +9,19 @@ import (
 // FromTunnelRequest writes a captured webhook as local machines get it.
 func FromTunnelRequest(e *hookglass.Event) TunnelRequest {
 	out := TunnelRequest{
-		Type: TunnelWebhookRequest, ID: string(e.ID), EndpointID: string(e.EndpointID), Method: e.Method, Path: text(e.Path),
-		BodyEncoding: "base64", QueryString: text(e.RawQuery), ContentType: textOrNil(e.ContentType), IPAddress: nonzero(e.IP),
+		Type: TunnelWebhookRequest, ID: string(e.ID), EndpointID: string(e.EndpointID), Method: e.Method, Path: Text(e.Path),
+		BodyEncoding: "base64", QueryString: Text(e.RawQuery), ContentType: textOrNil(e.ContentType), IPAddress: nonzero(e.IP),
 		RequestedAt: Time{e.ReceivedAt}, DetectedProvider: e.Provider, Headers: map[string]string{}, HeaderList: [][2]string{},
 		ProviderEventData: &ProviderEventData{EventType: textOrNil(e.EventType), EventID: textOrNil(e.EventRef), DeliveryID: textOrNil(e.DeliveryID)},
 	}
 	out.QueryParameters, _ = queryOf(e.RawQuery)
+	var fields hookglass.Headers
 	if e.Payload != nil {
+		fields = e.Headers
 		out.Headers, out.HeaderList = headersOf(e.Headers)
 		out.Body, out.BodySize = base64.StdEncoding.EncodeToString(e.Body), int64(len(e.Body))
 	}
+	out.Latin1 = latin1Of(fields, "path", e.Path, "query_string", e.RawQuery)
 	return out
 }
 
@@ -34,11 +37,12 @@ func FromTunnelMail(e *hookglass.Event, json []byte) TunnelRequest {
 // FromTunnelCommand writes a command for the client that shall carry it out, with the token of its result.
 func FromTunnelCommand(c hookglass.TunnelCommand, url, token string) TunnelReplayCommand {
 	out := TunnelReplayCommand{
-		Type: TunnelReplay, CommandID: c.ID, ReplayCaseRunID: nonzero(c.RunID), Method: c.Request.Method, URL: text(url),
+		Type: TunnelReplay, CommandID: c.ID, ReplayCaseRunID: nonzero(c.RunID), Method: c.Request.Method, URL: Text(url),
 		BodyBase64: base64.StdEncoding.EncodeToString(c.Request.Body), TimeoutMS: c.Timeout.Milliseconds(), EvidenceBodyLimit: hookglass.EvidenceLimit,
 		ExpiresAt: Time{c.ExpiresAt}, ResultToken: token,
 	}
 	out.Headers, out.HeaderList = headersOf(c.Request.Headers)
+	out.Latin1 = latin1Of(c.Request.Headers, "url", url)
 	return out
 }
 
@@ -79,7 +83,7 @@ type TunnelDelivery struct {
 // FromDeliveryReport writes what a client reported.
 func FromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 	out := TunnelDelivery{
-		Kind: "tunnel", Status: "failed", TargetURL: text(r.TargetURL), ResolvedURL: textOrNil(r.ResolvedURL), StatusCode: r.StatusCode,
+		Kind: "tunnel", Status: "failed", TargetURL: Text(r.TargetURL), ResolvedURL: textOrNil(r.ResolvedURL), StatusCode: r.StatusCode,
 		ResponseMessage: textOrNil(r.Message), ResponseTimeMS: r.ResponseTime.Milliseconds(), FailureCategory: nonzero(r.FailureCategory),
 		ReportVersion: r.Version, DeliveryAttemptID: nonzero(r.AttemptID), TunnelClientID: nonzero(r.ClientID), ReportedAt: Time{r.At},
 	}

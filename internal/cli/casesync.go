@@ -138,20 +138,8 @@ func sourceOf(ctx context.Context, from *client.Client, endpoint, id string) (r 
 	return r, b.Bytes(), err
 }
 
-// asText is a header as the API gives it: bytes that are not UTF-8 are taken for ISO 8859-1.
-func asText(h [2]string) [2]string {
-	for i, s := range h {
-		if utf8.ValidString(s) {
-			continue
-		}
-		var b strings.Builder
-		for at := range len(s) {
-			b.WriteRune(rune(s[at]))
-		}
-		h[i] = b.String()
-	}
-	return h
-}
+// asText is a header as the API gives it.
+func asText(h [2]string) [2]string { return [2]string{api.Text(h[0]), api.Text(h[1])} }
 
 // ambiguous reports whether the API may have made the text of bytes that are not UTF-8.
 func ambiguous(s string) bool {

@@ -309,7 +309,7 @@ func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer)
 	}
 	report := api.DeliveryReport{
 		EndpointID: r.EndpointID, WebhookRequestID: r.ID, TargetURL: target, StatusCode: api.Some(int64(got.status)),
-		ResponseMessage: cut(message, hookglass.MessageLimit), ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
+		ResponseMessage: cut(api.Text(message), hookglass.MessageLimit), ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
 		DeliveryAttemptID: newAttempt(), TunnelEvidence: evidence(resolved, got),
 	}
 	if report.EndpointID == "" {
@@ -324,8 +324,8 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 		return e
 	}
 	retained := int64(len(got.body))
-	e.ContentType = cut(got.header.Get("Content-Type"), hookglass.EvidenceWordLimit)
-	e.ResponseHeaders = object(got.header)
+	e.ContentType = cut(api.Text(got.header.Get("Content-Type")), hookglass.EvidenceWordLimit)
+	e.SetResponseHeaders(object(got.header))
 	e.DecodedBytesObserved, e.RetainedBytes, e.CaptureComplete, e.TruncationReason = &got.observed, &retained, &got.whole, got.cut
 	if got.declared >= 0 {
 		e.DeclaredContentLength = &got.declared
@@ -407,7 +407,7 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 		l.noticed(out.to, got)
 	}
 	took = got.took.Milliseconds()
-	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(got.reason, hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
+	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(api.Text(got.reason), hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
 	maySent := got.status != 0 || got.maySent
 	result.RequestMayHaveBeenSent = &maySent
 	resolved, shown := "", c.URL // of one that is not sent
@@ -436,7 +436,7 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 	if to == nil {
 		return outgoing{}, fmt.Errorf("this listener shows events and has no target to send them to")
 	}
-	target := c.URL
+	target, fields := c.Wanted()
 	if rest, whole := strings.CutPrefix(target, to.Scheme+"://"+to.Host); whole && (rest == "" || rest[0] == '/' || rest[0] == '?') {
 		if target = rest; target == "" || target[0] == '?' {
 			target = "/" + target
@@ -448,7 +448,7 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 		path, query, _ := strings.Cut(target, "?")
 		target = to.requestTarget(path, query)
 	}
-	return write(c.Method, *to, target, fieldsOf(c.HeaderList, c.Headers), a.endpoint.Headers, nil, body)
+	return write(c.Method, *to, target, fieldsOf(fields, c.Headers), a.endpoint.Headers, nil, body)
 }
 
 // insist repeats a call that failed for want of a connection or of the server, a few times.

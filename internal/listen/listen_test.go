@@ -165,6 +165,48 @@ func TestAnEventArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
+func TestBytesThatAreNoTextArriveAsTheyWereSent(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header()["X-~name"] = []string{"caf\xe9"}
+		w.Header()["X-Text"] = []string{"caf\u00e9"}
+	})
+	event := hookglass.Event{Type: hookglass.EventWebhook, ID: "req_1", EndpointID: "ep_a", Method: "GET", Path: "/\xfc", RawQuery: "a=\xff", Payload: &hookglass.Payload{
+		Headers: hookglass.Headers{{Name: "X-Text", Value: "caf\u00e9"}, {Name: "X-Latin", Value: "caf\xe9"}, {Name: "X-Both", Value: "\u00e9\xe9"}},
+	}}
+	message := api.FromTunnelRequest(&event)
+	if want := []string{"/path", "/query_string", "/header_list/1/1", "/header_list/2/1"}; !slices.Equal(message.Latin1, want) || message.HeaderList[1][1] != "caf\u00e9" {
+		t.Errorf("%v of %v; want %v", message.Latin1, message.HeaderList, want)
+	}
+	start(t, s, h.URL, nil)
+	id := s.arrive(message)
+	eventually(t, "a report", func() bool { return get(s, func() bool { return s.delivered(id) }) })
+	h.mu.Lock()
+	if r := h.got[0]; r.RequestURI != "/\xfc?a=\xff" || r.Header.Get("X-Text") != "caf\u00e9" || r.Header.Get("X-Latin") != "caf\xe9" || r.Header.Get("X-Both") != "\u00e9\xe9" {
+		t.Errorf("the target got %q, %q", r.RequestURI, r.Header)
+	}
+	h.mu.Unlock()
+	r := get(s, func() api.DeliveryReport { return s.reports[id][0] })
+	if r.ResponseHeaders["X-~name"] != "caf\u00e9" || !slices.Equal(r.Latin1, []string{"/response_headers/X-~0name"}) || r.ResolvedURL != h.URL+"/\u00fc?a=\u00ff" {
+		t.Errorf("the report is %+v", r)
+	}
+
+	command := api.FromTunnelCommand(hookglass.TunnelCommand{ID: "1", Request: hookglass.SentRequest{Method: "GET", Headers: event.Headers}, ExpiresAt: time.Now().Add(time.Minute)}, "/\xfc", "token")
+	s.set(func() { s.push("ep_a", command) })
+	eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) == 1 }) })
+	h.mu.Lock()
+	if r := h.got[1]; r.RequestURI != "/\xfc" || r.Header.Get("X-Latin") != "caf\xe9" || r.Header.Get("X-Text") != "caf\u00e9" {
+		t.Errorf("of a replay the target got %q, %q", r.RequestURI, r.Header)
+	}
+	h.mu.Unlock()
+
+	// What another server says of strings that are not there, or no bytes, changes nothing.
+	odd := api.TunnelRequest{Path: "/\u0436", HeaderList: [][2]string{{"A", "\u00e9"}}, Latin1: []string{"/path", "/header_list/1/1", "/header_list/0/0", "/header_list/-1/1", "/header_list", "", "/method"}}
+	if path, query, fields := odd.Received(); path != odd.Path || query != "" || fields[0][1] != "\u00e9" {
+		t.Errorf("%q %q %q", path, query, fields)
+	}
+}
+
 func TestWhatCanNotBeSentIsLeftOutOfTheHead(t *testing.T) {
 	to := listen.Target{Scheme: "http", Host: "localhost:3000"}
 	head, _, err := listen.Compose(&api.TunnelRequest{

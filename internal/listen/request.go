@@ -32,8 +32,8 @@ type outgoing struct {
 	body   []byte
 }
 
-// url is the whole address that the request goes to.
-func (o outgoing) url() string { return o.to.Scheme + "://" + o.to.Host + o.target }
+// url is the whole address that the request goes to, as text.
+func (o outgoing) url() string { return api.Text(o.to.Scheme + "://" + o.to.Host + o.target) }
 
 // compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes
 // of its body. Host and Content-Length are the target's and the body's, at the places where they stood.
@@ -42,7 +42,8 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 	if err != nil {
 		return outgoing{}, fmt.Errorf("the body of the event is no base64")
 	}
-	fields := fieldsOf(r.HeaderList, r.Headers)
+	path, query, list := r.Received()
+	fields := fieldsOf(list, r.Headers)
 	added := hookglass.Headers{{Name: serviceTunnel, Value: "true"}, {Name: serviceID, Value: r.ID}}
 	if r.IPAddress != nil && *r.IPAddress != "" {
 		added = append(hookglass.Headers{{Name: forwardedFor, Value: *r.IPAddress}}, added...)
@@ -54,7 +55,7 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 			fields = append(fields, hookglass.Header{Name: "Content-Type", Value: "application/json"})
 		}
 	}
-	return write(method, to, to.requestTarget(r.Path, r.QueryString), fields, set, added, body)
+	return write(method, to, to.requestTarget(path, query), fields, set, added, body)
 }
 
 // write lays a request out. Fields of set take the place of those of the same name; so do those added, but for

@@ -119,8 +119,10 @@ func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
 		_, err := two.Report(t.Context(), b.who, report) // of version 1: it has no answer
 		must(t, err)
 		report.ReportVersion, report.StatusCode, report.Body, report.ContentType = 2, api.Some[int64](202), "later", "text/plain"
+		report.SetResponseHeaders(map[string]string{"X-Latin": "caf\xe9", "X-Text": "caf\u00e9"})
 		must(t, c.session.Report(string(b.ep.ID), report))
-		if got := <-out; got == nil || got.Status != 202 || string(got.Body) != "later" || got.Headers.Get("Content-Type") != "text/plain" {
+		if got := <-out; got == nil || got.Status != 202 || string(got.Body) != "later" || got.Headers.Get("Content-Type") != "text/plain" ||
+			got.Headers.Get("X-Latin") != "caf\xe9" || got.Headers.Get("X-Text") != "caf\u00e9" {
 			t.Errorf("%+v", got)
 		}
 		ev, out = ask()

@@ -183,8 +183,9 @@ func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	f.text("content_type", in.ContentType, hookglass.EvidenceWordLimit)
 	f.text("truncation_reason", in.TruncationReason, hookglass.EvidenceWordLimit)
 	size := 0
-	for _, name := range slices.Sorted(maps.Keys(in.ResponseHeaders)) {
-		value := in.ResponseHeaders[name]
+	fields := in.ReceivedHeaders()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := fields[name]
 		size += len(name) + len(value)
 		e.Headers = append(e.Headers, hookglass.Header{Name: name, Value: value})
 	}
