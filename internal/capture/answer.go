@@ -75,8 +75,16 @@ func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Rep
 			r.Headers = append(r.Headers, h)
 		}
 	}
-	return dated(finish(method, r))
+	r = finish(method, r)
+	if answer.Truncated && len(r.Body) > 0 {
+		r.Headers = append(r.Headers, truncated)
+	}
+	return dated(r)
 }
+
+// truncated tells the sender, and who reads the record, that the body is the beginning of a longer one: a report holds
+// 64 KiB of an answer at most (decisions, section 10), or the local machine broke off.
+var truncated = hookglass.Header{Name: "X-Service-Truncated", Value: "true"}
 
 // stillCoded reports whether the body of a local machine's answer has the coding that its headers name. Some clients
 // pass on what came, others what their HTTP library made of it, with the headers that it had before.

@@ -54,6 +54,13 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 		if head.Status != 418 || head.Body != nil {
 			t.Errorf("%+v", head)
 		}
+		part := b.through(machine{&hookglass.TargetResponse{Status: 200, Body: []byte("begin"), Truncated: true}})
+		if got := part.captures.Answer(t.Context(), part.post("POST", "/", "{}")); string(got.Body) != "begin" || got.Headers.Get("X-Service-Truncated") != "true" {
+			t.Errorf("nothing says that there was more: %+v", got)
+		}
+		if got := part.captures.Answer(t.Context(), part.post("HEAD", "/", "")); got.Headers.Has("X-Service-Truncated") || answered.captures.Answer(t.Context(), r).Headers.Has("X-Service-Truncated") {
+			t.Errorf("there was no more: %+v", got)
+		}
 		silent := b.through(machine{})
 		if own := silent.captures.Answer(t.Context(), silent.post("POST", "/", "{}")); own.Status != 200 || own.Source != hookglass.SourceDefault || own.Awaits != nil {
 			t.Errorf("%+v", own)

@@ -2,3 +2,6 @@ package cli
 
 // HeadersFor are the headers of what a bundle sends.
 var HeadersFor = headersFor
+
+// ShownBody is a body of so many bytes, or its beginning where it is truncated, as a terminal is given it.
+var ShownBody = text

@@ -129,6 +129,29 @@ func post(t *testing.T, url, body string) {
 
 const hookPattern = `(http://\S+/hooks/ep_\w+)`
 
+func TestOfALongAnswerListenSaysThatItIsTheBeginning(t *testing.T) {
+	long := strings.Repeat("x", 2<<10)
+	for _, c := range []struct {
+		body      string
+		size      int64
+		truncated bool
+		want      string
+	}{
+		{"whole", 5, false, "whole"},
+		{long, 2 << 10, false, long},
+		{long, 5000, true, long + " ..."},
+		{long + "y", 2<<10 + 1, false, long + " ..."},
+		{long[:2047] + "\xc3", 5000, true, long[:2047] + " ..."},
+		{"\xff\x00" + long, 5000, true, "(5000 bytes, not text)"},
+		{"caf\xe9", 4, false, "(4 bytes, not text)"},
+		{"", 5000, true, " ..."},
+	} {
+		if got := cli.ShownBody([]byte(c.body), c.size, c.truncated); got != c.want {
+			t.Errorf("%d of %d bytes are shown as %q, want %q", len(c.body), c.size, got, c.want)
+		}
+	}
+}
+
 func TestListenNeedsNoAccount(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)

@@ -134,25 +134,26 @@ func (s *screen) status(text string) { fmt.Fprintln(s.err, visible(text)) }
 
 // line is an event as JSON output has it.
 type line struct {
-	ID              string   `json:"id"`
-	EndpointID      string   `json:"endpoint_id"`
-	Method          string   `json:"method"`
-	Path            string   `json:"path"`
-	QueryString     string   `json:"query_string"`
-	Provider        string   `json:"provider"`
-	EventType       *string  `json:"event_type"`
-	RequestedAt     api.Time `json:"requested_at"`
-	TargetURL       *string  `json:"target_url"`
-	StatusCode      *int     `json:"status_code"`
-	Delivered       bool     `json:"delivered"`
-	DurationMS      int64    `json:"duration_ms"`
-	FailureCategory *string  `json:"failure_category"`
-	Error           *string  `json:"error"`
-	Recovered       bool     `json:"recovered"`
-	Duplicate       bool     `json:"duplicate,omitempty"`
-	Dropped         bool     `json:"dropped,omitempty"`
-	Body            *string  `json:"body_base64,omitempty"`
-	ResponseBody    *string  `json:"response_body,omitempty"`
+	ID                string   `json:"id"`
+	EndpointID        string   `json:"endpoint_id"`
+	Method            string   `json:"method"`
+	Path              string   `json:"path"`
+	QueryString       string   `json:"query_string"`
+	Provider          string   `json:"provider"`
+	EventType         *string  `json:"event_type"`
+	RequestedAt       api.Time `json:"requested_at"`
+	TargetURL         *string  `json:"target_url"`
+	StatusCode        *int     `json:"status_code"`
+	Delivered         bool     `json:"delivered"`
+	DurationMS        int64    `json:"duration_ms"`
+	FailureCategory   *string  `json:"failure_category"`
+	Error             *string  `json:"error"`
+	Recovered         bool     `json:"recovered"`
+	Duplicate         bool     `json:"duplicate,omitempty"`
+	Dropped           bool     `json:"dropped,omitempty"`
+	Body              *string  `json:"body_base64,omitempty"`
+	ResponseBody      *string  `json:"response_body,omitempty"`
+	ResponseTruncated bool     `json:"response_truncated,omitempty"`
 }
 
 // event writes the line of an event.
@@ -195,7 +196,7 @@ func (s *screen) event(d listen.Delivered) {
 	}
 	b.WriteByte('\n')
 	if s.bodies {
-		b.WriteString(indent("> ", bodyText(d.Event)) + indent("< ", text(d.Body)))
+		b.WriteString(indent("> ", bodyText(d.Event)) + indent("< ", text(d.Body, d.Size, d.Truncated)))
 	}
 	_, err := io.WriteString(s.out, b.String())
 	s.wrote(err)
@@ -227,8 +228,8 @@ func (s *screen) object(d listen.Delivered) {
 		l.FailureCategory, l.Error = &d.Failure, &d.Problem
 	}
 	if s.bodies {
-		answer := text(d.Body)
-		l.Body, l.ResponseBody = &d.Event.Body, &answer
+		answer := text(d.Body, d.Size, d.Truncated)
+		l.Body, l.ResponseBody, l.ResponseTruncated = &d.Event.Body, &answer, d.Truncated
 	}
 	e := json.NewEncoder(s.out)
 	e.SetEscapeHTML(false)
@@ -371,16 +372,24 @@ func bodyText(e *api.TunnelRequest) string {
 	if err != nil {
 		return ""
 	}
-	return text(body)
+	return text(body, int64(len(body)), false)
 }
 
-// text is a body as a terminal may have it.
-func text(body []byte) string {
-	if !utf8.Valid(body) {
-		return "(" + plural(len(body), "byte", "bytes") + ", not text)"
-	}
+// text is a body of so many bytes, or its beginning where it is truncated, as a terminal may have it.
+func text(body []byte, size int64, truncated bool) string {
 	if len(body) > maxShownBody {
-		return strings.ToValidUTF8(string(body[:maxShownBody]), "") + " ..."
+		body, truncated = body[:maxShownBody], true
+	}
+	if truncated { // it may end within a character
+		for i := 0; i < utf8.UTFMax-1 && !utf8.Valid(body); i++ {
+			body = body[:len(body)-1]
+		}
+	}
+	switch {
+	case !utf8.Valid(body):
+		return "(" + plural(int(size), "byte", "bytes") + ", not text)"
+	case truncated:
+		return string(body) + " ..."
 	}
 	return string(body)
 }

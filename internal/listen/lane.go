@@ -208,9 +208,13 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun func()) {
 	if p.twice {
 		l.trial.answered(p.event.ID, got)
 	}
+	if p.event.Respond && got.status != 0 && !got.whole {
+		l.tell(Warning{fmt.Sprintf("the sender of %s is given the first %d bytes of the answer, not all of it (%s)", p.event.ID, len(got.body), got.cut)})
+	}
 	d := Delivered{
 		Event: p.event, TargetURL: out.url(), StatusCode: got.status, Took: got.took, Failure: got.failure, Problem: got.problem,
-		Body: got.body[:min(len(got.body), keepPreview)], Recovered: p.recovered, Duplicate: p.again,
+		Body: got.body[:min(len(got.body), keepPreview)], Size: got.observed, Truncated: got.status != 0 && (!got.whole || len(got.body) > keepPreview),
+		Recovered: p.recovered, Duplicate: p.again,
 	}
 	if p.again {
 		l.tell(d)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -556,7 +557,7 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 			}
 		}
 	})
-	start(t, s, h.URL, nil)
+	l := start(t, s, h.URL, nil)
 	report := func() api.DeliveryReport {
 		id := s.arrive(api.TunnelRequest{Respond: true})
 		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
@@ -574,6 +575,17 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 	}
 	if r := report(); len(r.ResponseHeaders) != hookglass.EvidenceFields || r.ResponseHeaders["X-Long"] != "" || r.ResponseHeaders["X-1"] != "v" || len(r.ContentType) != hookglass.EvidenceWordLimit {
 		t.Errorf("%d fields, a type of %d bytes", len(r.ResponseHeaders), len(r.ContentType))
+	}
+	eventually(t, "four notes", func() bool { return len(told[listen.Delivered](l)) == 4 })
+	cut := map[int64]bool{}
+	for _, d := range told[listen.Delivered](l) {
+		cut[d.Size] = d.Truncated
+	}
+	if want := map[int64]bool{7: false, 2: false, 65537: true, 0: false}; !maps.Equal(cut, want) {
+		t.Errorf("sizes of answers, and whether the note has only their beginning: %v, want %v", cut, want)
+	}
+	if w := told[listen.Warning](l); len(w) != 1 || !strings.Contains(w[0].Text, "is given the first 65536 bytes of the answer") {
+		t.Errorf("the warnings are %q", w)
 	}
 }
 

@@ -39,6 +39,8 @@ type Delivered struct {
 	Failure    string // the category, where no answer came
 	Problem    string // and why
 	Body       []byte // the beginning of the answer's body
+	Size       int64  // bytes of the answer's body that came
+	Truncated  bool   // there was more than Body holds
 	Recovered  bool   // it was caught up on after an outage
 	Duplicate  bool   // chaos: the second delivery
 	Dropped    bool   // chaos: it was not delivered

@@ -12,6 +12,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/web/inspector"
+	"hookglass/internal/web/show"
 )
 
 func render(t *testing.T, e *hookglass.Event) string {
@@ -22,6 +23,30 @@ func render(t *testing.T, e *hookglass.Event) string {
 		t.Fatal(err)
 	}
 	return page.String()
+}
+
+func TestOfALongAnswerThePageSaysThatItIsTheBeginning(t *testing.T) {
+	for _, c := range []struct {
+		size     int
+		complete bool
+		says     string
+	}{
+		{16 << 10, true, ""},
+		{16<<10 + 1, true, "This is the beginning; " + show.Bytes(16<<10+1) + " are kept."},
+		{64 << 10, true, "This is the beginning; " + show.Bytes(64<<10) + " are kept."},
+		{64 << 10, false, "The answer was longer."},
+		{3, false, "The answer was longer."},
+	} {
+		d := inspector.NewDetail(inspector.List{Endpoint: "ep_x", Now: time.Now(), Place: func(int64) string { return "p" }}, &hookglass.Event{Payload: &hookglass.Payload{}})
+		d.First, d.Reports = inspector.TabDeliveries, []*hookglass.DeliveryReport{{StatusCode: 200, Evidence: &hookglass.DeliveryEvidence{Body: bytes.Repeat([]byte("x"), c.size), Complete: c.complete}}}
+		var page bytes.Buffer
+		if err := inspector.Panel(d).Render(t.Context(), &page); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), c.says) || c.says == "" && strings.Contains(page.String(), "This is the beginning") {
+			t.Errorf("of %d bytes, complete %v, it does not say %q", c.size, c.complete, c.says)
+		}
+	}
 }
 
 func TestJSONIsATreeInItsOrder(t *testing.T) {
