@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -63,6 +64,55 @@ func TestConnectionsOfAnEndpointAreItsOpenSubscriptions(t *testing.T) {
 				t.Errorf("a stranger: %v", err)
 			}
 		}
+	})
+}
+
+// When a node is back all its clients are at once, and many of them may listen to one endpoint.
+func TestSubscriptionsToOneEndpointBeginBesideOneAnother(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)}) // SQLite has one writer, whose commits are shared
+	e := newEndpoint(t, db)
+	session := func(id string) (s hookglass.TunnelSession) {
+		s = hookglass.TunnelSession{ID: id, Node: "node"}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateTunnelSession(&s) })
+		return s
+	}
+	first, one, two := session("tsess_0"), session("tsess_1"), session("tsess_2")
+	subscribe := func(s hookglass.TunnelSession) func(*store.Tx) error {
+		return func(tx *store.Tx) error {
+			_, err := tx.SubscribeTunnel(string(e.ID), &hookglass.TunnelSubscription{SessionNum: s.Num})
+			return err
+		}
+	}
+	writing(t, db, subscribe(first))
+	writing(t, db, func(tx *store.Tx) error {
+		if err := subscribe(one)(tx); err != nil {
+			return err
+		}
+		writing(t, db, subscribe(two))
+		// Who ends waits: it must see all that are left.
+		soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err := db.Update(soon, hookglass.System, func(tx *store.Tx) error {
+			return tx.EndTunnelSessions([]int64{first.Num, two.Num}, store.TunnelEnd{Lost: true, Since: time.Now()})
+		})
+		if err == nil {
+			t.Error("subscriptions end while another begins")
+		}
+		return nil
+	})
+	writing(t, db, func(tx *store.Tx) error {
+		return tx.EndTunnelSessions([]int64{first.Num, two.Num}, store.TunnelEnd{Lost: true, Since: time.Now()})
+	})
+	reading(t, db, func(v *store.View) error {
+		all, err := v.TunnelConnections(string(e.ID))
+		if err != nil {
+			return err
+		}
+		gaps, err := v.GapHistory(string(e.ID), 10)
+		if len(all) != 1 || all[0].Session.ID != one.ID || len(gaps) != 0 {
+			t.Errorf("%+v, %+v", all, gaps)
+		}
+		return err
 	})
 }
 

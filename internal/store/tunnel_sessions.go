@@ -90,7 +90,8 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 	if _, err := one(&tx.View, "session", scanNum, "SELECT num FROM tunnel_sessions WHERE num = $1"+tx.dialect.forUpdate(), &args{[]any{s.SessionNum}}); err != nil {
 		return e, err
 	}
-	others, err := tx.lockTunnels(e.Num)
+	// Many may begin beside one another, as when a node is back: what they do to a gap, its row has them do in turn.
+	others, err := tx.lockTunnels(e.Num, tx.dialect.forShare())
 	if err != nil {
 		return e, err
 	}
@@ -114,15 +115,15 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 		[]any{s.SessionNum, e.Num, s.Received, s.TargetURL, s.Hostname, boolInt(s.Reports), boolInt(s.Replays), tx.Now.UnixMicro()}, &s.Num)
 }
 
-// lockTunnels makes who begins and who ends subscriptions to an endpoint come one after another, and returns how many
-// there are.
-func (tx *Tx) lockTunnels(endpointNum int64) (n int64, err error) {
-	if lock := tx.dialect.forUpdate(); lock != "" {
+// lockTunnels makes who ends subscriptions to an endpoint come one after another, and neither with those who begin
+// some, and returns how many there are: 2 for any more. Those who begin share the lock.
+func (tx *Tx) lockTunnels(endpointNum int64, lock string) (n int64, err error) {
+	if lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum); err != nil {
 			return 0, err
 		}
 	}
-	err = tx.queryRow("endpoint", "SELECT count(*) FROM tunnel_subscriptions WHERE endpoint = $1", []any{endpointNum}, &n)
+	err = tx.queryRow("endpoint", "SELECT count(*) FROM (SELECT 1 FROM tunnel_subscriptions WHERE endpoint = $1 LIMIT 2) AS few", []any{endpointNum}, &n)
 	return n, err
 }
 
@@ -181,7 +182,7 @@ func (tx *Tx) EndTunnelSubscriptions(nums []int64, end TunnelEnd) error {
 }
 
 func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) error {
-	all, err := tx.lockTunnels(s.EndpointNum)
+	all, err := tx.lockTunnels(s.EndpointNum, tx.dialect.forUpdate())
 	if err != nil {
 		return err
 	}
