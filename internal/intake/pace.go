@@ -33,3 +33,6 @@ func (p *Pace) Stood(d time.Duration, fastest int64) {
 	p.due = p.due.Add(d)
 	p.rate = fastest
 }
+
+// Rested excuses time that the sender was free to take.
+func (p *Pace) Rested(d time.Duration) { p.due = p.due.Add(d) }

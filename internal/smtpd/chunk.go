@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"hookglass"
 )
@@ -20,12 +21,17 @@ func parseChunk(rest string) (size int64, last, ok bool) {
 	return size, last, ok && (last || word == "")
 }
 
+// ampleChunk is the size of chunks that count as no commands: some servers send a large message in thousands of 8 KiB.
+const ampleChunk = 1 << 10
+
 // chunkReader reads a message that comes in chunks. It answers each chunk but the last, and reads the command of the
 // next.
 type chunkReader struct {
 	conn *conn
 	left int64
 	last bool
+	// rest is how long the client may still pause between chunks, in all: a message that is half there holds memory.
+	rest time.Duration
 }
 
 // Read implements io.Reader. A connection that ends within a chunk or between two is io.ErrUnexpectedEOF.
@@ -39,6 +45,11 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	if r.conn.in.Buffered() == 0 { // who waits for the answer to the chunk before is not kept waiting for it
+		if err := r.conn.out.Flush(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := r.conn.in.Read(p[:min(int64(len(p)), r.left)])
 	r.left -= int64(n)
 	return n, cutShort(err)
@@ -48,20 +59,31 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 func (r *chunkReader) next() error {
 	c := r.conn
 	c.paced = false
-	defer func() { c.paced = true }()
+	began := time.Now()
+	defer func() {
+		rested := min(time.Since(began), r.rest)
+		r.rest -= rested
+		c.pace.Rested(rested)
+		c.paced = true
+	}()
 	for {
 		line, err := c.readCommand()
 		if err != nil {
 			return cutShort(err)
 		}
-		if c.commands++; c.commands > maxCommands {
-			return replyCommands
-		}
 		verb, rest := splitCommand(line)
+		size, last, ok := int64(0), false, false
+		if verb == "BDAT" {
+			size, last, ok = parseChunk(rest)
+		}
+		if size < ampleChunk {
+			if c.commands++; c.commands > maxCommands {
+				return replyCommands
+			}
+		}
 		switch verb {
 		case "BDAT":
-			var ok bool
-			if r.left, r.last, ok = parseChunk(rest); !ok {
+			if r.left, r.last = size, last; !ok {
 				return replySyntax
 			}
 			return nil

@@ -1,6 +1,7 @@
 package smtpd_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/smtpd"
@@ -153,6 +156,149 @@ func TestChunksMakeOneMessage(t *testing.T) {
 		c := begun(t, addr, "inbox@mail.test")
 		c.says("BDAT"+argument, 501)
 		c.closed()
+	}
+}
+
+// RFC 3030, section 2: a chunk that fails is read away and answered so, and more of the message may be on its way.
+func TestAChunkThatFailsEndsTheMessage(t *testing.T) {
+	half := strings.Repeat("x", 6_000)
+	for _, lmtp := range []bool{false, true} {
+		l := &ledger{}
+		cfg := smtpd.Config{MaxMessageBytes: 10_000}
+		var c *client
+		if lmtp {
+			c = dial(t, startLMTP(t, cfg, l))
+			c.expect(220)
+			c.says("LHLO client.test", 250)
+			c.begin("inbox@mail.test", "second@mail.test")
+		} else {
+			_, addr := start(t, cfg, l)
+			c = begun(t, addr, "inbox@mail.test", "second@mail.test")
+		}
+		c.send("BDAT 6000\r\n" + half)
+		c.expect(250)
+		c.send("BDAT 6000\r\n" + half + "BDAT 6 LAST\r\nRSET\r\nNOOP\r\n")
+		c.expect(552)
+		c.expect(503)
+		c.expect(250)
+		c.begin("inbox@mail.test")
+		c.send("BDAT 2 LAST\r\nhi")
+		c.expect(250)
+		if mails := l.stored(); len(mails) != 1 || string(mails[0].Raw) != "hi" || l.refused[inbox] != 1 || l.refused[second] != 1 {
+			t.Errorf("%d messages, refused %v", len(mails), l.refused)
+		}
+	}
+}
+
+func TestAMessageMayComeInVeryManyChunks(t *testing.T) {
+	const chunks = 3_000
+	l := &ledger{}
+	_, addr := start(t, smtpd.Config{}, l)
+	c := begun(t, addr, "inbox@mail.test")
+	chunk := "BDAT 1024\r\n" + strings.Repeat("x", 1024)
+	go func() {
+		for range chunks {
+			if _, err := io.WriteString(c.nc, chunk); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(c.nc, "BDAT 0 LAST\r\n")
+	}()
+	for range chunks + 1 {
+		c.expect(250)
+	}
+	if mails := l.stored(); len(mails) != 1 || len(mails[0].Raw) != chunks*1024 {
+		t.Errorf("%d messages", len(mails))
+	}
+	c.begin("inbox@mail.test")
+	go func() { // they bring nothing
+		for range chunks {
+			if _, err := io.WriteString(c.nc, "BDAT 1\r\nx"); err != nil {
+				return
+			}
+		}
+	}()
+	for code := 250; code != 421; code, _ = c.reply() {
+		if code != 250 {
+			t.Fatal(code)
+		}
+	}
+}
+
+// The answer to a chunk does not wait for the bytes of the next, of which only the command is there.
+func TestAChunkIsAnsweredWhenItIsThere(t *testing.T) {
+	_, addr := start(t, smtpd.Config{}, &ledger{})
+	c := begun(t, addr, "inbox@mail.test")
+	c.send("BDAT 1\r\nxBDAT 1 LAST\r\n")
+	c.expect(250)
+	c.send("y")
+	c.expect(250)
+}
+
+// pipes are connections within the process, on which time can be had without waiting.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if nc, ok := <-p; ok {
+		return nc, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func TestAClientMayPauseBetweenChunksButNotForEver(t *testing.T) {
+	for _, c := range []struct {
+		pauses []time.Duration
+		want   int
+	}{
+		{[]time.Duration{time.Minute}, 250},
+		{[]time.Duration{time.Minute, 50 * time.Second}, 250},
+		{[]time.Duration{119 * time.Second}, 250},
+		{[]time.Duration{121 * time.Second}, 421},
+		{[]time.Duration{110 * time.Second, 110 * time.Second}, 421},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &ledger{}
+			s, ln := smtpd.New(smtpd.Config{Domain: "mail.test"}, l, discard()), make(pipes)
+			go s.Serve(ln)
+			ours, theirs := net.Pipe()
+			ln <- theirs
+			cl := &client{t, ours, bufio.NewReader(ours)}
+			cl.expect(220)
+			cl.says("EHLO client.test", 250)
+			cl.begin("inbox@mail.test")
+			// The command and the bytes by themselves, so that the bytes are waited for.
+			chunk := func(command string) (code int) {
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for _, part := range []string{command, "x"} {
+						_, _ = io.WriteString(ours, part) // the server may have left
+					}
+				}()
+				code, _ = cl.reply()
+				if code != 250 {
+					ours.Close()
+				}
+				<-sent
+				return code
+			}
+			code := 250
+			for _, pause := range c.pauses {
+				if code = chunk("BDAT 1\r\n"); code == 250 {
+					time.Sleep(pause)
+				}
+			}
+			if code == 250 {
+				code = chunk("BDAT 1 LAST\r\n")
+			}
+			if code != c.want {
+				t.Errorf("after pauses of %v: %d, want %d", c.pauses, code, c.want)
+			}
+			ours.Close()
+			_ = s.Shutdown(t.Context())
+		})
 	}
 }
 

@@ -242,7 +242,7 @@ func (c *conn) bdat(rest string) error {
 		_ = c.fault(replySyntax)
 		return errEnd // where the chunk ends is not known, so nothing that follows can be read as a command
 	}
-	chunks := &chunkReader{conn: c, left: size, last: last}
+	chunks := &chunkReader{conn: c, left: size, last: last, rest: c.server.cfg.CommandTimeout}
 	if !c.begun || len(c.to) == 0 {
 		r := replyRcptFirst
 		if !c.begun {
@@ -318,6 +318,11 @@ func (c *conn) refuseMessage(r io.Reader, err error) error {
 		return err
 	}
 	recipients := len(c.to)
+	if chunks, ok := r.(*chunkReader); ok && !chunks.last {
+		// The chunk that failed is answered, by LMTP too once, and what follows it belongs to no message (RFC 3030,
+		// section 2).
+		chunks.last, recipients = true, 1
+	}
 	switch err := c.discard(r); {
 	case err == nil:
 		c.answer(answer, recipients)
