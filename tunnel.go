@@ -26,6 +26,7 @@ const (
 	EvidenceFieldsLimit = 32 << 10
 	MessageLimit        = 4 << 10 // of response_message and error
 	EvidenceWordLimit   = 255     // of content_type and the like
+	AddressLimit        = 8 << 10 // of target_url and resolved_url
 )
 
 // FailureCategories are why a delivery to a local machine had no good answer (decisions, section 10).

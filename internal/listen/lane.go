@@ -324,6 +324,9 @@ func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer)
 
 func evidence(resolved string, got answer) api.TunnelEvidence {
 	e := api.TunnelEvidence{ResolvedURL: resolved}
+	if len(resolved) > hookglass.AddressLimit {
+		e.ResolvedURL = ""
+	}
 	if got.status == 0 {
 		return e
 	}

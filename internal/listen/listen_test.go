@@ -549,6 +549,7 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 			_, _ = w.Write([]byte{0xff, 0})
 		case 3:
 			_, _ = io.WriteString(w, strings.Repeat("x", 65537))
+		case 5: // at an address that is longer than a report takes
 		case 4: // more than a report takes: it is told all the same
 			w.Header().Set("Content-Type", "text/plain; x="+strings.Repeat("x", 300))
 			w.Header().Set("X-Long", strings.Repeat("x", 40_000))
@@ -558,8 +559,9 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 		}
 	})
 	l := start(t, s, h.URL, nil)
+	path := "/"
 	report := func() api.DeliveryReport {
-		id := s.arrive(api.TunnelRequest{Respond: true})
+		id := s.arrive(api.TunnelRequest{Respond: true, Path: path})
 		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
 		return get(s, func() api.DeliveryReport { return s.reports[id][0] })
 	}
@@ -576,7 +578,11 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 	if r := report(); len(r.ResponseHeaders) != hookglass.EvidenceFields || r.ResponseHeaders["X-Long"] != "" || r.ResponseHeaders["X-1"] != "v" || len(r.ContentType) != hookglass.EvidenceWordLimit {
 		t.Errorf("%d fields, a type of %d bytes", len(r.ResponseHeaders), len(r.ContentType))
 	}
-	eventually(t, "four notes", func() bool { return len(told[listen.Delivered](l)) == 4 })
+	path = "/" + strings.Repeat("x", hookglass.AddressLimit)
+	if r := report(); r.ResolvedURL != "" || r.TargetURL != h.URL {
+		t.Errorf("%d bytes of an address, %s", len(r.ResolvedURL), r.TargetURL)
+	}
+	eventually(t, "five notes", func() bool { return len(told[listen.Delivered](l)) == 5 })
 	cut := map[int64]bool{}
 	for _, d := range told[listen.Delivered](l) {
 		cut[d.Size] = d.Truncated

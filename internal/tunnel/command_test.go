@@ -2,6 +2,7 @@ package tunnel_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,27 @@ func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
 		c.close(true)
 		if got := <-out; got != nil {
 			t.Errorf("the client went away, and the sender gets %+v", got)
+		}
+	})
+}
+
+// A path is captured as its sender spelled it, and what became of it can be told.
+func TestAReportSaysWhereARequestWentHoweverThatIsSpelled(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		ids := b.capture(0, b.ep, 1)
+		for resolved, ok := range map[string]bool{
+			"": true, "http://localhost:3000/in/%zz?a=%": true, "https://[::1]:3000?%zz": true, "http://localhost/caf\u00e9 x": true, "mailto:x@example.com": true,
+			"/in/%zz": false, "http:///%zz": false, "http://local host/%zz": false, "ftp//x/%zz": false, "http://localhost:port/%zz": false, "http://localhost/%zz\n": false,
+			"http://localhost/%" + strings.Repeat("z", hookglass.AddressLimit): false,
+		} {
+			r, err := n.Report(t.Context(), b.who, api.DeliveryReport{
+				EndpointID: string(b.ep.ID), WebhookRequestID: ids[0], TargetURL: "http://localhost:3000/in", StatusCode: api.Some[int64](200),
+				TunnelEvidence: api.TunnelEvidence{ResolvedURL: resolved},
+			})
+			if (err == nil) != ok || ok && r.ResolvedURL != resolved {
+				t.Errorf("%.60q: %+v, %v", resolved, r, err)
+			}
 		}
 	})
 }

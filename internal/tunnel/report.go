@@ -19,7 +19,7 @@ import (
 
 // Bounds of a report. Its whole is bounded by the edge that it comes through.
 const (
-	maxURL     = 8 << 10
+	maxURL     = hookglass.AddressLimit
 	maxAttempt = 255
 	maxTime    = 24 * 3600 // seconds that a delivery may claim to have taken
 )
@@ -124,9 +124,7 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	case !absolute(in.TargetURL):
 		f.add("target_url", "must be an absolute URI")
 	}
-	if in.ResolvedURL != "" && !absolute(in.ResolvedURL) {
-		f.add("resolved_url", "must be an absolute URI")
-	}
+	f.resolved(in.ResolvedURL)
 	r.StatusCode = f.status(in.StatusCode, true)
 	r.ResponseTime = time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond
 	f.text("response_message", in.ResponseMessage, hookglass.MessageLimit)
@@ -145,6 +143,20 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 func absolute(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && len(s) <= maxURL && u.Scheme != "" && (u.Host != "" || u.Opaque != "")
+}
+
+// resolved judges where a request went. Its path and query are as the sender of the event spelled them, which need be
+// no URI.
+func (f *faults) resolved(s string) {
+	scheme, rest, _ := strings.Cut(s, "://")
+	host := rest
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		host = rest[:end]
+	}
+	web := (scheme == "http" || scheme == "https") && len(s) <= maxURL && !strings.ContainsFunc(s, unicode.IsControl)
+	if s != "" && !absolute(s) && !(web && absolute(scheme+"://"+host)) {
+		f.add("resolved_url", "must be an absolute URI of %d bytes at most", maxURL)
+	}
 }
 
 // status reads the status of an answer; 0 is that none came.
