@@ -146,7 +146,7 @@ func FromForwardEvidence(f hookglass.Forward, evidence []hookglass.ForwardEviden
 			continue
 		}
 		a := &d.Attempts[e.Attempt-1]
-		a.Request = &DeliveryRequest{Method: e.Request.Method, URL: e.Request.URL, BodyTruncated: e.Request.Truncated}
+		a.Request = &DeliveryRequest{Method: e.Request.Method, URL: Text(e.Request.URL), BodyTruncated: e.Request.Truncated}
 		a.Request.Headers, a.Request.HeaderList = headersOf(e.Request.Headers)
 		a.Request.Body, a.Request.BodyEncoding = bodyOf(e.Request.Body)
 		if res := e.Response; res != nil {

@@ -126,7 +126,7 @@ func FromReplay(r *hookglass.Replay) Replay {
 
 // FromReplayRecord writes an attempt as it is remembered.
 func FromReplayRecord(r *hookglass.Replay) ReplayRecord {
-	out := ReplayRecord{Replay: FromReplay(r), RequestURL: r.Request.URL, RequestBodyTruncated: r.Request.Truncated}
+	out := ReplayRecord{Replay: FromReplay(r), RequestURL: Text(r.Request.URL), RequestBodyTruncated: r.Request.Truncated}
 	out.RequestBody, out.RequestBodyEncoding = bodyOf(r.Request.Body)
 	return out
 }
@@ -303,7 +303,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 		out.DurationMS = &ms
 	}
 	if q := r.Request; q != nil {
-		out.Request = &RunRequest{Method: q.Method, URL: q.URL}
+		out.Request = &RunRequest{Method: q.Method, URL: Text(q.URL)}
 		out.Request.Headers, _ = headersOf(q.Headers)
 	}
 	if res := r.Response; res != nil {

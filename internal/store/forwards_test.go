@@ -191,7 +191,7 @@ func TestDeliveriesAreSettledInAnyNumber(t *testing.T) {
 					}
 					c.StatusCode = 200 + i%2*300
 					c.Attempts = []hookglass.ForwardAttempt{{At: now, StatusCode: c.StatusCode, Duration: time.Millisecond}}
-					c.Evidence = &hookglass.ForwardEvidence{Attempt: 1, Request: hookglass.SentRequest{Method: "POST", Headers: hookglass.Headers{{Name: "X", Value: "caf\xe9 \"'\\"}}, Body: []byte{0, 0xff, '\''}}}
+					c.Evidence = &hookglass.ForwardEvidence{Attempt: 1, Request: hookglass.SentRequest{Method: "POST", URL: "http://localhost/\xff", Headers: hookglass.Headers{{Name: "X", Value: "caf\xe9 \"'\\"}}, Body: []byte{0, 0xff, '\''}}}
 				}
 				stored, err := tx.SettleForwards(claimed)
 				for i, ok := range stored {
@@ -220,7 +220,7 @@ func TestDeliveriesAreSettledInAnyNumber(t *testing.T) {
 					if f.State != want || f.StatusCode != 200+i%2*300 || f.NextAt.IsZero() != (i%2 == 0) || f.FinishedAt.IsZero() != (i%2 == 1) || len(f.Attempts) != 1 {
 						t.Errorf("the %d. of %d: %+v", i+1, n, f)
 					}
-					if len(evidence) != 1 || evidence[0].Request.Headers[0].Value != "caf\xe9 \"'\\" || string(evidence[0].Request.Body) != "\x00\xff'" {
+					if len(evidence) != 1 || evidence[0].Request.URL != "http://localhost/\xff" || evidence[0].Request.Headers[0].Value != "caf\xe9 \"'\\" || string(evidence[0].Request.Body) != "\x00\xff'" {
 						t.Errorf("the evidence of the %d. of %d: %+v", i+1, n, evidence)
 					}
 				}

@@ -28,13 +28,14 @@ func scanReplay(scan func(...any) error) (*hookglass.Replay, error) {
 	return r, nil
 }
 
-// exchange and answered return copies whose headers went through change: JSON holds text, and headers any bytes.
+// exchange and answered return copies whose headers, and address, went through change: JSON holds text, and these any
+// bytes.
 func exchange(r *hookglass.SentRequest, change func(string) string) *hookglass.SentRequest {
 	if r == nil {
 		return nil
 	}
 	changed := *r
-	changed.Headers = values(r.Headers, change)
+	changed.URL, changed.Headers = change(r.URL), values(r.Headers, change)
 	return &changed
 }
 

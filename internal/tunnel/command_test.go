@@ -60,6 +60,28 @@ func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 	})
 }
 
+func TestARequestReachesTheClientByteForByte(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityReplay}})
+		c.subscribe(b.ep)
+		raw := hookglass.SentRequest{Method: "POST", URL: "/\xff%zz?a=\xe9", Headers: hookglass.Headers{{Name: "X-Latin", Value: "caf\xe9"}, {Name: "X-Text", Value: "caf\u00e9"}}}
+		out := make(chan hookglass.TunnelOutcome, 1)
+		go func() { out <- n.Send(t.Context(), b.ep.Num, "", raw, 20*time.Second) }()
+		c.await("the command", func() bool { return len(c.commands) == 1 })
+		command := c.commands[0]
+		if url, fields := command.Wanted(); url != "http://localhost:3000/in/\xff%zz?a=\xe9" || fields[0][1] != "caf\xe9" || fields[1][1] != "caf\u00e9" {
+			t.Errorf("%q, %q", url, fields)
+		}
+		result := api.TunnelReplayResult{CommandID: command.CommandID, ResultToken: command.ResultToken, StatusCode: api.Some[int64](200)}
+		result.SetResponseHeaders(map[string]string{"X-Latin": "caf\xe9"})
+		must(t, n.Finish(t.Context(), result))
+		if got := <-out; got.Response == nil || got.Response.Headers.Get("X-Latin") != "caf\xe9" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func TestWhatBecomesOfARequestWithoutAnAnswer(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		n := b.node(0, 0)
