@@ -205,7 +205,8 @@ func pushed(id string, line hookglass.Activity) hookglass.Message {
 // ChannelDue is a channel that something waits for.
 type ChannelDue struct{ Num, AccountID int64 }
 
-// ChannelsDue lists channels with something to send at a time, that nobody has.
+// ChannelsDue lists channels with something to send at a time, that nobody has: the first of each account, then the
+// second of each, and so on. Those of one account come in the order of how long they have waited.
 func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil {
@@ -214,9 +215,13 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	return queryAll(v, func(scan func(...any) error) (d ChannelDue, err error) {
 		err = scan(&d.Num, &d.AccountID)
 		return d, err
-	}, `SELECT c.num, w.account_id`+channelTables+` WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
-		AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
-		ORDER BY c.due_at, c.num LIMIT $3`, at.UnixMicro(), newest, limit)
+	}, `SELECT num, account_id FROM (
+			SELECT num, account_id, since, row_number() OVER (PARTITION BY account_id ORDER BY since, num) AS place FROM (
+				SELECT c.num, w.account_id, CASE WHEN c.due_at < c.last_delivered_at THEN c.last_delivered_at ELSE c.due_at END AS since`+channelTables+`
+				WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
+					AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
+			) AS due
+		) AS placed ORDER BY place, since, num LIMIT $3`, at.UnixMicro(), newest, limit)
 }
 
 // HeldChannel is a channel that its holder sends to. Claim is the right to say what came of it.

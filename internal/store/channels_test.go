@@ -1,0 +1,67 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// newChannel makes a webhook channel of a workspace.
+func newChannel(t *testing.T, db *store.DB, w hookglass.Workspace, name string, follows ...hookglass.ActivityType) hookglass.Channel {
+	t.Helper()
+	c := hookglass.Channel{
+		ID: hookglass.NewSortableID(hookglass.PrefixChannel, time.Now()), WorkspaceID: w.ID, Name: name, Kind: hookglass.ChannelWebhook, Enabled: true,
+		Sealed: []byte("sealed"), Events: follows,
+	}
+	writing(t, db, func(tx *store.Tx) error { return tx.CreateChannel(&c) })
+	return c
+}
+
+// A node looks at so many channels at a time: of those of one account, however many, the others' are not behind, nor
+// are its own behind one that always has something to send.
+func TestChannelsThatAreDueHaveTheirTurns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		many, one := newTenant(t, db, "many@example.com"), newTenant(t, db, "one@example.com")
+		names := map[int64]string{}
+		add := func(w hookglass.Workspace, name string) int64 {
+			c := newChannel(t, db, w, name)
+			names[c.Num] = name
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.Notify(c.Num, "", hookglass.Message{ID: "msg_" + name, Type: hookglass.MessageTest, At: tx.Now})
+			})
+			return c.Num
+		}
+		first := add(many.first, "m1")
+		add(many.first, "m2")
+		add(many.second, "m3")
+		add(one.first, "o1")
+		due := func(limit int) (order []string) {
+			reading(t, db, func(v *store.View) error {
+				found, err := v.ChannelsDue(v.Now, limit)
+				for _, d := range found {
+					order = append(order, names[d.Num])
+				}
+				return err
+			})
+			return order
+		}
+		if got := due(2); !slices.Equal(got, []string{"m1", "o1"}) {
+			t.Errorf("of all accounts: %v", got)
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			held, err := tx.HoldChannel(first, tx.Now, time.Minute)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ReleaseChannel(held, store.ChannelProgress{Cursor: held.Cursor, DeliveredAt: tx.Now})
+			return err
+		})
+		if got := due(9); !slices.Equal(got, []string{"m2", "o1", "m3", "m1"}) {
+			t.Errorf("after one was sent to: %v", got)
+		}
+	})
+}
