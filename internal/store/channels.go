@@ -266,7 +266,7 @@ func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64,
 	if err != nil || !h.FollowsCaptures() {
 		return waiting, h.Cursor, err
 	}
-	captures, upTo, err := v.capturesIn(h.WorkspaceID, h.Cursor, limit)
+	captures, upTo, err := v.capturesIn(h.WorkspaceID, h.Events, h.Cursor, limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -280,10 +280,8 @@ func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64,
 		if len(merged) >= limit {
 			return merged[:limit], lastSeq(merged[:limit], h.Cursor), nil
 		}
-		if slices.Contains(h.Events, line.Type) {
-			_, suffix, _ := strings.Cut(string(e.ID), "_")
-			merged = append(merged, Pending{Seq: e.Seq, Message: pushed(hookglass.PrefixMessage+"_"+suffix, line)})
-		}
+		_, suffix, _ := strings.Cut(string(e.ID), "_")
+		merged = append(merged, Pending{Seq: e.Seq, Message: pushed(hookglass.PrefixMessage+"_"+suffix, line)})
 	}
 	merged = append(merged, waiting...)
 	if len(merged) > limit {
@@ -301,9 +299,9 @@ func lastSeq(messages []Pending, cursor int64) int64 {
 	return cursor
 }
 
-// capturesIn returns the first events of a workspace's endpoints behind a seq, and the seq up to which there are no
-// others.
-func (v *View) capturesIn(workspaceID, after int64, limit int) ([]*hookglass.Event, int64, error) {
+// capturesIn returns the first events behind a seq of those of a workspace's endpoints that capture what is followed,
+// and the seq up to which there are no others.
+func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, after int64, limit int) ([]*hookglass.Event, int64, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil || newest <= after {
 		return nil, after, err
@@ -313,10 +311,18 @@ func (v *View) capturesIn(workspaceID, after int64, limit int) ([]*hookglass.Eve
 		id         hookglass.EndpointID
 	}
 	a := &args{}
+	var kinds []string
+	if slices.Contains(follows, hookglass.ActivityWebhookReceived) {
+		kinds = append(kinds, a.add(string(hookglass.KindWebhook)))
+	}
+	if slices.Contains(follows, hookglass.ActivityEmailReceived) {
+		kinds = append(kinds, a.add(string(hookglass.KindEmail)))
+	}
 	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
 		err = scan(&s.num, &s.id, &s.floor)
 		return s, err
-	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE e.workspace_id = "+a.add(workspaceID)+" AND e.deleted_at IS NULL AND EXISTS (SELECT 1 FROM events WHERE "+
+	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE e.workspace_id = "+a.add(workspaceID)+" AND e.kind IN ("+strings.Join(kinds, ", ")+
+		") AND e.deleted_at IS NULL AND EXISTS (SELECT 1 FROM events WHERE "+
 		v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)")+") ORDER BY e.num", a.values...)
 	if err != nil {
 		return nil, 0, err

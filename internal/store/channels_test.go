@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -63,5 +64,42 @@ func TestChannelsThatAreDueHaveTheirTurns(t *testing.T) {
 		if got := due(9); !slices.Equal(got, []string{"m2", "o1", "m3", "m1"}) {
 			t.Errorf("after one was sent to: %v", got)
 		}
+	})
+}
+
+// However many webhooks arrive in a workspace, a channel that follows its mail has nothing of them to look through.
+func TestAChannelReadsNothingButWhatItFollows(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		c := newChannel(t, db, n.first, "mail", hookglass.ActivityEmailReceived)
+		endpoint := func(kind hookglass.EndpointKind) hookglass.Endpoint {
+			e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: kind, Enabled: true, AccountID: n.account.ID, WorkspaceID: n.first.ID}
+			writing(t, db, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, nil) })
+			return e
+		}
+		hooks, mails := endpoint(hookglass.KindWebhook), endpoint(hookglass.KindEmail)
+		mail := func(subject string) *hookglass.Event {
+			e := newEvent(mails, subject)
+			e.ID, e.Type, e.Method, e.Subject = hookglass.NewEventID(hookglass.EventEmail, e.ReceivedAt), hookglass.EventEmail, "EMAIL", subject
+			return capture(t, db, e)[0]
+		}
+		several(t, db, hooks, 10)
+		want := mail("found")
+		last := several(t, db, hooks, 10)[9]
+		var held store.HeldChannel
+		writing(t, db, func(tx *store.Tx) (err error) {
+			held, err = tx.HoldChannel(c.Num, tx.Now, time.Minute)
+			return err
+		})
+		reading(t, db, func(v *store.View) error {
+			waiting, upTo, err := v.Waiting(held, 5)
+			if err != nil {
+				return err
+			}
+			if len(waiting) != 1 || waiting[0].EventID != want.ID || upTo != last.Seq {
+				t.Errorf("%s, up to %d, want %s up to %d", fmt.Sprint(waiting), upTo, want.ID, last.Seq)
+			}
+			return nil
+		})
 	})
 }
