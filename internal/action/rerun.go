@@ -220,7 +220,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	}
 	for _, h := range lost {
 		if h.Rerun {
-			err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RequeueActionRun(h.Num, h.ID) })
+			err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RequeueActionRun(h.Num, h.ID, lostSlack) })
 		} else {
 			err = s.abandon(ctx, h, hookglass.FailureOutcomeUnknown, "The process ended while the step was at work, several times.")
 		}

@@ -230,9 +230,11 @@ func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// RequeueActionRun gives a rerun another job, unless it has ended.
-func (tx *Tx) RequeueActionRun(num int64, id string) error {
-	n, err := tx.exec("UPDATE action_runs SET due_at = "+tx.dialect.clock()+" WHERE num = $1 AND finished_at IS NULL", num)
+// RequeueActionRun gives a rerun another job that nobody has held for a while: not one that has ended, or that somebody
+// has gone on with since it was listed.
+func (tx *Tx) RequeueActionRun(num int64, id string, since time.Duration) error {
+	n, err := tx.exec("UPDATE action_runs SET due_at = "+tx.dialect.clock()+" WHERE num = $1 AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+" - cast($2 AS bigint)",
+		num, since.Microseconds())
 	if err == nil && n > 0 {
 		tx.Enqueue(hookglass.ActionRunJob{RunID: id})
 	}

@@ -313,3 +313,40 @@ func TestARunIsStoredByItsEventAlone(t *testing.T) {
 		}
 	})
 }
+
+// Each node looks for what nobody holds, and another may have gone on with a run since it was found.
+func TestARunThatSomebodyHoldsIsNotQueuedAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		event := several(t, db, e, 1)[0]
+		h := store.HeldRun{ActionRun: hookglass.ActionRun{
+			ID: hookglass.NewSortableID(hookglass.PrefixActionRun, time.Now()), EndpointNum: e.Num, ActionNum: 1, ActionID: "act_1", EventSeq: event.Seq, EventID: event.ID,
+			Rerun: true, Status: hookglass.ActionRunRunning,
+		}, Checkpoint: []byte("checkpoint")}
+		const since = time.Second
+		take := func() (ours bool) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) (err error) { ours, err = tx.TakeActionRun(&h, time.Minute, false); return err })
+			return ours
+		}
+		requeue := func() {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error { return tx.RequeueActionRun(h.Num, h.ID, since) })
+		}
+		writing(t, db, func(tx *store.Tx) error { _, err := tx.InsertActionRun(&h, -time.Minute); return err })
+		reading(t, db, func(v *store.View) error {
+			lost, err := v.LostActionRuns(since, 10)
+			if err == nil && (len(lost) != 1 || lost[0].ID != h.ID) {
+				t.Errorf("lost: %+v", lost)
+			}
+			return err
+		})
+		if !take() {
+			t.Fatal("it was nobody's")
+		}
+		requeue()
+		if take() {
+			t.Error("it was taken from who goes on with it")
+		}
+	})
+}
