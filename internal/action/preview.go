@@ -81,14 +81,14 @@ func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, act
 
 // rehearse is a run whose steps render and do nothing.
 func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
-	p := PreviewResult{EventID: sc.event.ID, ReceivedAt: sc.event.ReceivedAt, Trigger: program.trigger.Evaluate(sc.base.Fresh())}
+	doc := sc.base.Fresh()
+	p := PreviewResult{EventID: sc.event.ID, ReceivedAt: sc.event.ReceivedAt, Trigger: program.trigger.Evaluate(doc)}
 	secret, masks := Preview(program.secrets)
 	redactor := NewRedactor(append(masks, sc.captured()...)...)
 	for i := range p.Trigger.Conditions {
 		c := &p.Trigger.Conditions[i]
 		c.Actual, _ = redactor.Text(c.Actual)
 	}
-	doc := sc.base.Fresh()
 	halted := false
 	for i := range program.steps {
 		st := &program.steps[i]

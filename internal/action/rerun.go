@@ -143,7 +143,8 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		return s.abandon(ctx, h, hookglass.FailureInternal, "The action can not be read.")
 	}
 	// A rerun records the trigger and runs the steps whatever it says (decisions, section 13).
-	r := s.start(sc, program, program.trigger.Evaluate(sc.base.Fresh()))
+	doc := sc.base.Fresh()
+	r := s.start(sc, program, doc, program.trigger.Evaluate(doc))
 	trigger, started := r.held.Trigger, r.held.StartedAt
 	r.held, r.stored = h, true
 	r.held.Trigger, r.held.StartedAt, r.held.Status = trigger, notBefore(h.CreatedAt, started), hookglass.ActionRunRunning

@@ -115,10 +115,11 @@ func failedBy(err error) outcome {
 	return failed(hookglass.FailureInternal, "The step failed inside the service.")
 }
 
-// start makes a run of a program on an event. It is not stored yet.
-func (s *Service) start(sc *scene, p *program, trigger hookglass.TriggerResult) *run {
+// start makes a run of a program on an event. It is not stored yet. doc is the context that its trigger was evaluated
+// in: the time for patterns is that of both.
+func (s *Service) start(sc *scene, p *program, doc *Context, trigger hookglass.TriggerResult) *run {
 	now := s.db.Now()
-	r := &run{scene: sc, s: s, policy: p.FailurePolicy, steps: p.steps, doc: sc.base.Fresh()}
+	r := &run{scene: sc, s: s, policy: p.FailurePolicy, steps: p.steps, doc: doc}
 	r.held.ActionRun = hookglass.ActionRun{
 		ID: hookglass.NewSortableID(hookglass.PrefixActionRun, now), EndpointNum: sc.endpoint.Num, EndpointID: sc.endpoint.ID, ActionNum: p.Num, ActionID: p.ID,
 		EventSeq: sc.event.Seq, EventID: sc.event.ID, Status: hookglass.ActionRunRunning, StartedAt: now,

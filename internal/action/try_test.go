@@ -2,10 +2,12 @@ package action_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"hookglass"
 	"hookglass/internal/action"
+	"hookglass/internal/store/storetest"
 )
 
 func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
@@ -60,6 +62,36 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 
 // A preview does not send, so what a step would do with the answer is not known: the step is neither failed nor done,
 // and what does not look at it is rendered.
+// The conditions of an action and those of its steps share the time for patterns (spec, "Limits"), of a preview as of a
+// rerun, which runs its steps whatever the trigger says.
+func TestTheTimeForPatternsIsOneForTriggerAndSteps(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	slow := "^(?:a+)+$|^/(a+)+(a+)+b"
+	d := draft("Slow", step("tag", "Quick", `{"tag":"x"}`, on("request", "/method", "matches", `"^POST$"`)))
+	var conditions []action.ConditionDraft
+	for range 6 {
+		conditions = append(conditions, action.ConditionDraft{Field: "request_path", Operator: "matches", Value: &slow})
+	}
+	d.Conditions = &conditions
+	a := b.create(d)
+	e := b.capture(`{}`, func(e *hookglass.Event) { e.Path = "/" + strings.Repeat("a", 50<<10) })
+	t.Run("preview", func(t *testing.T) {
+		t.Parallel()
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+		must(t, err)
+		if st := p.Steps[0]; st.Status != hookglass.StepFailed || st.Failure.Code != hookglass.FailureCondition {
+			t.Errorf("previewed as %s: %v", st.Status, st.Failure)
+		}
+	})
+	t.Run("rerun", func(t *testing.T) {
+		t.Parallel()
+		r, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID), "")
+		must(t, err)
+		must(t, b.actions.ExecuteRun(t.Context(), r.ID))
+		wantOutcome(t, b.runs(a)[0], "failed quick=failed(condition_error)")
+	})
+}
+
 func TestAPreviewDoesNotJudgeByAnswersThatItHasNot(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		d := draft("Compose",

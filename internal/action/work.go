@@ -96,11 +96,12 @@ func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) err
 		if begun[a.Num] || a.CreatedAt.After(sc.event.ReceivedAt) { // it runs on what is captured from then on, not on what waits
 			continue
 		}
-		trigger := a.trigger.Evaluate(sc.base.Fresh())
+		doc := sc.base.Fresh()
+		trigger := a.trigger.Evaluate(doc)
 		if !trigger.Matched {
 			continue
 		}
-		if err := s.run(ctx, s.start(sc, a, trigger)); err != nil {
+		if err := s.run(ctx, s.start(sc, a, doc, trigger)); err != nil {
 			return err
 		}
 	}
