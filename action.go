@@ -195,17 +195,15 @@ type StepResult struct {
 
 // Failure codes of steps, beside those of outbound requests.
 const (
-	FailureTemplate         = "template_error"
-	FailureTransform        = "transform_error"
-	FailureCondition        = "condition_error"
-	FailureDeadline         = "deadline_exceeded"
-	FailureOutcomeUnknown   = "outcome_unknown" // the process died while the step may have been at work
-	FailureHTTPStatus       = "http_status"
-	FailureTagMissing       = "tag_not_found"
-	FailureChannelMissing   = "channel_not_found"
-	FailureNotify           = "notify_failed"
-	FailureEventUnavailable = "event_unavailable"
-	FailureInternal         = "internal"
+	FailureTemplate       = "template_error"
+	FailureTransform      = "transform_error"
+	FailureCondition      = "condition_error"
+	FailureDeadline       = "deadline_exceeded"
+	FailureOutcomeUnknown = "outcome_unknown" // the process died while the step may have been at work
+	FailureHTTPStatus     = "http_status"
+	FailureChannelMissing = "channel_not_found"
+	FailureNotify         = "notify_failed"
+	FailureInternal       = "internal"
 )
 
 // ActionSecret is a value that templates name and nobody reads again. It belongs to a workspace.

@@ -405,7 +405,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	}
 	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), a.StatusCode, true
 	s.Evidence, evidence.Attempt = evidence, len(s.Attempts)
-	state, wait := judgeForward(a, len(s.Attempts), s.queue.Target.RetryCount, retryAfter, f.Delay)
+	state, wait := JudgeForward(a, len(s.Attempts), s.queue.Target.RetryCount, retryAfter, f.Delay)
 	if s.State = state; state == hookglass.ForwardPending {
 		s.NextAt = f.Now().Add(wait)
 	} else {

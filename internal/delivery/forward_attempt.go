@@ -18,8 +18,7 @@ import (
 )
 
 // Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it,
-// up to
-// [hookglass.MaxForwardWait], so that it can not park what it is sent.
+// up to [hookglass.MaxForwardWait], so that it can not park what it is sent.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = time.Minute
@@ -140,9 +139,9 @@ func askedFor(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// judgeForward decides what becomes of a delivery after an attempt: a state and, while it is pending, how long it
-// waits.
-func judgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
+// JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the
+// first: delivered, failed, or pending, and then how long it waits.
+func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
 	switch {
 	case last.Failure == nil && last.StatusCode >= 200 && last.StatusCode <= 299:
 		return hookglass.ForwardDelivered, 0

@@ -32,12 +32,6 @@ func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duratio
 	return a, askedFor(out.Response.Headers.Get("Retry-After"), now()), true
 }
 
-// JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the
-// first: delivered, failed, or pending, and then how long it waits.
-func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
-	return judgeForward(last, made, retries, retryAfter, delay)
-}
-
 // RenderForward is the request that ForwardOnce would send.
 func RenderForward(e *hookglass.Event, url string, proxied bool) (hookglass.SentRequest, *hookglass.Failure) {
 	r, failure := buildForward(e, url, proxied, time.Now())

@@ -42,11 +42,8 @@ const (
 	readFor      = 2 * time.Second // for that, as a page of a search has; the first events are read whatever they take
 )
 
-// DefaultSample and MaxSample bound the events that schemas are inferred from when they are asked for.
-const (
-	DefaultSample = 500
-	MaxSample     = 2000
-)
+// DefaultSample is how many events schemas are inferred from when they are asked for, unless the caller says.
+const DefaultSample = 500
 
 // Types is the schemas of an endpoint and where they come from.
 type Types struct {

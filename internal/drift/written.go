@@ -91,7 +91,7 @@ func (t Type) Drift() api.SchemaDrifts {
 	return out
 }
 
-// Code writes types of a language, one of [schema.Languages].
+// Code writes types of a language, go or ts.
 func (t Type) Code(language string) string {
 	name := t.EventType
 	if name == "" {

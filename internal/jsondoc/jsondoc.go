@@ -35,7 +35,7 @@ func Check(text []byte) error {
 	return d.end()
 }
 
-// Node is a JSON value. Kind is that of jsontext: one of n f t " 0 { [.
+// node is a JSON value. Its kind is that of jsontext: one of n f t " 0 { [.
 type node struct {
 	kind     jsontext.Kind
 	text     string // of a string, unescaped; of a number, as spelled

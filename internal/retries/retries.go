@@ -32,7 +32,6 @@ const (
 	DefaultEvents = 500
 	MaxEvents     = 2000
 	DefaultGroups = 20
-	MaxGroups     = 100
 
 	maxAttempts = 50        // of one delivery that are listed
 	readAtOnce  = 64        // events

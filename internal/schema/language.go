@@ -8,11 +8,7 @@ import (
 	"unicode"
 )
 
-// Languages are those that [Schema.Code] writes.
-var Languages = []string{"go", "ts"}
-
-// Code writes types of a language for bodies of this schema; name is that of the outermost. The language is one of
-// [Languages].
+// Code writes types of a language, go or ts, for bodies of this schema; name is that of the outermost.
 func (s *Schema) Code(language, name string) string {
 	w := &writer{used: map[string]bool{}, golang: language == "go"}
 	root := w.kind(s.Root, w.unique(identifier(name)))

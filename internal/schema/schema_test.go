@@ -83,12 +83,16 @@ func TestASmallSetOfWordsIsASetWhenItIsSeenOftenEnough(t *testing.T) {
 
 func TestValuesThatAreNoWordsAreNotKept(t *testing.T) {
 	s := schema.New()
+	longest := strings.Repeat("v", schema.MaxWord)
 	for range 30 {
-		observe(t, s, `{"a":"jane@example.com","b":"Jane Roe","c":"+49301234","d":"tok3n","e":"`+strings.Repeat("w", schema.MaxWord+1)+`"}`)
+		observe(t, s, `{"a":"jane@example.com","b":"Jane Roe","c":"+49301234","d":"tok3n","e":"`+strings.Repeat("w", schema.MaxWord+1)+`","f":"`+longest+`"}`)
 	}
 	kept, err := s.Encode()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(string(kept), longest) {
+		t.Errorf("a word of %d characters is not kept: %s", schema.MaxWord, kept)
 	}
 	for _, secret := range []string{"jane", "Jane", "+49", "tok3n", "www"} {
 		if strings.Contains(string(kept), secret) {

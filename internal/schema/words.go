@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"net/mail"
 	"net/url"
 	"regexp"
@@ -11,7 +12,7 @@ import (
 )
 
 var (
-	wordPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z_.:/-]{0,39}$`)
+	wordPattern = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z][A-Za-z_.:/-]{0,%d}$`, MaxWord-1))
 	uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$`)
 	datePattern = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
 	hexPattern  = regexp.MustCompile(`^[0-9A-Fa-f]{12,}$`)
