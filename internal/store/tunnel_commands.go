@@ -27,9 +27,11 @@ func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand) error {
 		[]any{c.ID, c.EndpointNum, session, []byte{}, request, tx.Now.UnixMicro(), c.ExpiresAt.UnixMicro()}, &c.Num)
 }
 
-// WaitingTunnelCommands lists the commands of a session that it was not given yet.
-func (v *View) WaitingTunnelCommands(sessionNum int64, at time.Time) ([]hookglass.TunnelCommand, error) {
-	return queryAll(v, scanCommand, "SELECT num, request FROM tunnel_commands WHERE session = $1 AND sent_at IS NULL AND expires_at > $2 ORDER BY num LIMIT 32", sessionNum, at.UnixMicro())
+// WaitingTunnelCommands lists the commands of a session that it was not given yet, oldest first: limit at most, of
+// those with numbers above after.
+func (v *View) WaitingTunnelCommands(sessionNum, after int64, limit int, at time.Time) ([]hookglass.TunnelCommand, error) {
+	return queryAll(v, scanCommand, "SELECT num, request FROM tunnel_commands WHERE session = $1 AND sent_at IS NULL AND expires_at > $2 AND num > $3 ORDER BY num LIMIT $4",
+		sessionNum, at.UnixMicro(), after, limit)
 }
 
 func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error) {

@@ -158,48 +158,60 @@ func maySent(in api.TunnelReplayResult) bool {
 	return true
 }
 
-// sendCommands gives the client the commands that wait for it. The marker is stored first: from then on the client may
-// have it.
+// commandsAtOnce bounds the commands that are read together, with their bodies.
+const commandsAtOnce = 32
+
+// sendCommands gives the client the commands that wait for it.
 func (x *Session) sendCommands(f *flow) error {
 	defer x.stayAlive(f)()
-	waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
-		err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
-			waiting, err = v.WaitingTunnelCommands(x.record.Num, v.Now)
-			return err
-		})
-		return waiting, err
-	})
-	if err != nil {
-		x.command.Store(true)
-		return nil
-	}
-	for _, c := range waiting {
-		sub := x.subscribed(c.EndpointNum)
-		if sub == nil {
-			continue
-		}
-		token := hookglass.NewRandomID(hookglass.PrefixResultToken)
-		var mine bool
-		err := x.s.db.Update(x.ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			mine, err = tx.SendTunnelCommand(c.Num, digest(token))
-			return err
+	for after, more := int64(0), true; more; {
+		waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
+			err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
+				waiting, err = v.WaitingTunnelCommands(x.record.Num, after, commandsAtOnce, v.Now)
+				return err
+			})
+			return waiting, err
 		})
 		if err != nil {
-			x.command.Store(true) // it is looked for again
-			continue
+			x.command.Store(true)
+			return nil
 		}
-		if !mine {
-			continue
+		for _, c := range waiting {
+			if err := x.sendCommand(c); err != nil {
+				return err
+			}
+			after = c.Num
 		}
-		message, err := json.Marshal(api.FromTunnelCommand(c, local(sub.TargetURL, c.Request.URL), token))
-		if err != nil {
-			return fmt.Errorf("command %s: %w", c.ID, err)
-		}
-		if err := x.conn.Deliver(x.ctx, sub.key, message); err != nil {
-			return err
-		}
+		more = len(waiting) == commandsAtOnce
 	}
 	return nil
+}
+
+// sendCommand gives the client a command, if nobody else has it. The marker is stored first: from then on the client
+// may have it.
+func (x *Session) sendCommand(c hookglass.TunnelCommand) error {
+	sub := x.subscribed(c.EndpointNum)
+	if sub == nil {
+		return nil
+	}
+	token := hookglass.NewRandomID(hookglass.PrefixResultToken)
+	var mine bool
+	err := x.s.db.Update(x.ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		mine, err = tx.SendTunnelCommand(c.Num, digest(token))
+		return err
+	})
+	if err != nil {
+		x.command.Store(true) // it is looked for again
+		return nil
+	}
+	if !mine {
+		return nil
+	}
+	message, err := json.Marshal(api.FromTunnelCommand(c, local(sub.TargetURL, c.Request.URL), token))
+	if err != nil {
+		return fmt.Errorf("command %s: %w", c.ID, err)
+	}
+	return x.conn.Deliver(x.ctx, sub.key, message)
 }
 
 func (x *Session) subscribed(endpointNum int64) *subscription {

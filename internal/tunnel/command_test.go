@@ -8,6 +8,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
 )
 
@@ -78,6 +79,34 @@ func TestARequestReachesTheClientByteForByte(t *testing.T) {
 		must(t, n.Finish(t.Context(), result))
 		if got := <-out; got.Response == nil || got.Response.Headers.Get("X-Latin") != "caf\xe9" {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// However many commands come at the same moment, and one announcement of them, each is given to its client.
+func TestCommandsThatComeTogetherAreAllSent(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.connect(b.node(0, 0), b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		const many = 70
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for range many {
+				command := hookglass.TunnelCommand{
+					ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, tx.Now), EndpointNum: b.ep.Num, Request: request, Timeout: time.Minute, ExpiresAt: tx.Now.Add(time.Minute),
+				}
+				if err := tx.CreateTunnelCommand(&command); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		c.await("all commands", func() bool { return len(c.commands) == many })
+		given := map[string]bool{}
+		for _, command := range c.commands {
+			given[command.CommandID] = true
+		}
+		if len(given) != many {
+			t.Errorf("%d commands of %d", len(given), many)
 		}
 	})
 }
