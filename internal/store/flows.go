@@ -137,9 +137,12 @@ const flowReturning = "num, id, account_id, workspace_id, state, definition, pro
 
 // ExtendFlows makes the leases of held flows last as long from now, and returns the Nums of those that are held still.
 func (tx *Tx) ExtendFlows(held []HeldFlow, lease time.Duration) ([]int64, error) {
-	a := &args{}
-	until := tx.dialect.clock() + " + cast(" + a.add(lease.Microseconds()) + " AS bigint)"
-	return queryAll(&tx.View, scanNum, "UPDATE flows SET leased_until = "+until+" WHERE finished_at IS NULL AND (num, claim) IN (VALUES "+claims(a, held)+") RETURNING num", a.values...)
+	condition, args, err := tx.heldStill(held)
+	if err != nil {
+		return nil, err
+	}
+	until := fmt.Sprintf("%s + %d", tx.dialect.clock(), lease.Microseconds())
+	return queryAll(&tx.View, scanNum, "UPDATE flows SET leased_until = "+until+" WHERE finished_at IS NULL AND "+condition+" RETURNING num", args...)
 }
 
 // ReleaseFlows gives held flows back at once.
@@ -147,21 +150,23 @@ func (tx *Tx) ReleaseFlows(held []HeldFlow) error {
 	if len(held) == 0 {
 		return nil
 	}
-	a := &args{}
+	condition, args, err := tx.heldStill(held)
+	if err != nil {
+		return err
+	}
 	tx.Announce(TopicFlows)
-	_, err := tx.exec("UPDATE flows SET leased_until = 0 WHERE (num, claim) IN (VALUES "+claims(a, held)+")", a.values...)
+	_, err = tx.exec("UPDATE flows SET leased_until = 0 WHERE "+condition, args...)
 	return err
 }
 
-func claims(a *args, held []HeldFlow) string {
-	var rows string
-	for i, h := range held {
-		if i > 0 {
-			rows += ", "
-		}
-		rows += "(cast(" + a.add(h.Num) + " AS bigint), cast(" + a.add(h.Claim) + " AS bigint))"
+// heldStill is the condition that a flow is one of those that are held, by the claim that they are held by.
+func (tx *Tx) heldStill(held []HeldFlow) (condition string, args []any, err error) {
+	in := input{columns: []inputColumn{{"num", inputInteger}, {"claim", inputInteger}}}
+	for _, h := range held {
+		in.rows = append(in.rows, []any{h.Num, h.Claim})
 	}
-	return rows
+	from, args, err := in.from(tx.dialect, "i")
+	return "(num, claim) IN (SELECT num, claim FROM " + from + ")" + in.lookup(tx.dialect, "num"), args, err
 }
 
 // SaveFlow stores how far a held flow is. It reports false where its claim was lost or it is deleted: then nothing is
