@@ -1,9 +1,14 @@
 package capture
 
 import (
+	"time"
+
 	"hookglass"
 	"hookglass/internal/provider"
 )
+
+// SetPurgeTime sets for how long one purge goes on.
+func (s *Service) SetPurgeTime(d time.Duration) { s.purgeTime = d }
 
 // FillForTest is the body of a JSON answer made by the template.
 func FillForTest(template, body string) []byte {

@@ -82,8 +82,12 @@ func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, ev
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, "") })
 }
 
+// purgeFor is how long one purge goes on before what else is past its time has its turn, and its job an end. The rest
+// is for the next, which comes about then.
+const purgeFor = 24 * time.Second
+
 // Purge deletes events past the retention of their account, with what was counted of their attempts, and temporary
-// endpoints past their life.
+// endpoints past their life, for as long as there is time.
 func (s *Service) Purge(ctx context.Context) error {
 	now := s.db.Now()
 	var due []store.PurgeDue
@@ -103,8 +107,9 @@ func (s *Service) Purge(ctx context.Context) error {
 			return err
 		}
 	}
-	failed := s.purge(ctx, due)
-	for more := true; more; {
+	until := time.Now().Add(s.purgeTime)
+	failed := s.purge(ctx, due, until)
+	for more := true; more; more = more && time.Now().Before(until) {
 		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 			more, err = tx.PurgeAttempts(now, s.cfg.Retention)
 			return err
@@ -136,8 +141,8 @@ func (s *Service) Tend(ctx context.Context) error {
 }
 
 // purge deletes a piece of each endpoint in turn, so that one of which much is due, or that fails, does not keep the
-// others from being purged.
-func (s *Service) purge(ctx context.Context, due []store.PurgeDue) (failed error) {
+// others from being purged. When its time is over the rest waits: what has waited for long comes first.
+func (s *Service) purge(ctx context.Context, due []store.PurgeDue, until time.Time) (failed error) {
 	for len(due) > 0 {
 		left := due[:0]
 		for _, d := range due {
@@ -153,6 +158,9 @@ func (s *Service) purge(ctx context.Context, due []store.PurgeDue) (failed error
 				left = append(left, d)
 			case err != nil && !hookglass.Is(err, hookglass.CodeNotFound):
 				failed = errors.Join(failed, fmt.Errorf("purge endpoint %d: %w", d.EndpointNum, err))
+			}
+			if !time.Now().Before(until) {
+				return failed
 			}
 		}
 		due = left

@@ -10,6 +10,58 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
+// However much is due, a purge has an end, and the next goes on: it is not the only thing that its job is for.
+func TestAPurgeLeavesTheRestToTheNext(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		other, _, err := b.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.past(other)     // which has waited for longer
+		for range 1_100 { // three pieces
+			b.past(b.ep)
+		}
+		b.captures.SetPurgeTime(0)
+		for _, want := range []int64{1_100, 600, 100, 0} {
+			if err := b.captures.Purge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n, m := b.count(b.ep), b.count(other); n != want || m != 0 {
+				t.Errorf("%d and %d events are left, want %d and none", n, m, want)
+			}
+		}
+	})
+}
+
+// past captures an event that is past its retention.
+func (b *bench) past(e hookglass.Endpoint) {
+	b.t.Helper()
+	at := time.Now().Add(-2 * time.Hour)
+	ev := &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: at, Method: "POST", Path: "/",
+		URL: "http://x/", Proto: "HTTP/1.1", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+		Payload: &hookglass.Payload{Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
+	}
+	if err := b.db.Capture(b.t.Context(), 0, ev); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// count is how many events an endpoint has.
+func (b *bench) count(e hookglass.Endpoint) (n int64) {
+	b.t.Helper()
+	err := b.db.View(b.t.Context(), hookglass.System, func(v *store.View) error {
+		now, err := v.Endpoint(string(e.ID))
+		n = now.EventCount
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
 // An endpoint of which much is due does not keep others from being purged in time.
 func TestEndpointsArePurgedInTurns(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -18,32 +70,10 @@ func TestEndpointsArePurgedInTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		past := func(e hookglass.Endpoint) {
-			at := time.Now().Add(-2 * time.Hour)
-			ev := &hookglass.Event{
-				ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: at, Method: "POST", Path: "/",
-				URL: "http://x/", Proto: "HTTP/1.1", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
-				Payload: &hookglass.Payload{Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
-			}
-			if err := db.Capture(t.Context(), 0, ev); err != nil {
-				t.Fatal(err)
-			}
-		}
-		past(other)
 		for range 1_100 { // three pieces
-			past(b.ep)
+			b.past(b.ep)
 		}
-		count := func(e hookglass.Endpoint) (n int64) {
-			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
-				now, err := v.Endpoint(string(e.ID))
-				n = now.EventCount
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
+		b.past(other)
 		ctx, stop := context.WithCancel(t.Context())
 		watched := db.Watch(store.TopicEvents(other.Num), func() { // also when its capture is told of late
 			var left hookglass.Endpoint
@@ -59,11 +89,11 @@ func TestEndpointsArePurgedInTurns(t *testing.T) {
 			t.Error(err)
 		}
 		watched.Close()
-		if n, m := count(b.ep), count(other); n != 600 || m != 0 {
+		if n, m := b.count(b.ep), b.count(other); n != 600 || m != 0 {
 			t.Errorf("%d and %d events are left when the second endpoint was purged", n, m)
 		}
-		if err := b.captures.Purge(t.Context()); err != nil || count(b.ep) != 0 {
-			t.Errorf("%v, and %d events are left", err, count(b.ep))
+		if err := b.captures.Purge(t.Context()); err != nil || b.count(b.ep) != 0 {
+			t.Errorf("%v, and %d events are left", err, b.count(b.ep))
 		}
 	})
 }

@@ -29,6 +29,8 @@ type Service struct {
 	outage   outage
 	verdicts verdicts
 	keys     *keyring
+
+	purgeTime time.Duration // purgeFor; a test has less
 }
 
 // Config is what the service needs to know of its installation.
@@ -49,7 +51,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), verdicts: verdicts{room: fair.NewRoom(largeMails)}}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), verdicts: verdicts{room: fair.NewRoom(largeMails)}, purgeTime: purgeFor}
 }
 
 // Run writes counts of refusals down until ctx ends.

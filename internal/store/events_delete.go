@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -142,20 +144,31 @@ type PurgeDue struct {
 }
 
 // PurgesDue lists the endpoints whose oldest event is older than the retention of their account, or than the
-// installation's where the account has none. It looks at one event of each endpoint.
+// installation's where the account has none, the one that is furthest past it first. It looks at one event of each
+// endpoint.
 func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, error) {
-	scan := func(scan func(...any) error) (d PurgeDue, err error) {
-		var cutoff int64
-		err = scan(&d.EndpointNum, &cutoff, &d.Longest)
-		d.Cutoff = time.UnixMicro(cutoff).UTC()
-		return d, err
+	type row struct {
+		PurgeDue
+		past int64 // by how much
 	}
-	return queryAll(v, scan, `SELECT num, cutoff, cutoff <= cast($1 AS bigint) - `+longestRetention("$2")+` FROM (
+	scan := func(scan func(...any) error) (r row, err error) {
+		var cutoff int64
+		err = scan(&r.EndpointNum, &cutoff, &r.past, &r.Longest)
+		r.Cutoff = time.UnixMicro(cutoff).UTC()
+		return r, err
+	}
+	rows, err := queryAll(v, scan, `SELECT num, cutoff, cutoff - oldest, cutoff <= cast($1 AS bigint) - `+longestRetention("$2")+` FROM (
 			SELECT e.num, cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END AS cutoff,
 				(SELECT received_at FROM events WHERE `+v.dialect.between("e.num", "s.floor_seq", "cast($3 AS bigint)")+oldestFirst+` LIMIT 1) AS oldest
 			FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num LEFT JOIN accounts c ON c.id = e.account_id
 			WHERE e.deleted_at IS NULL AND s.event_count > 0
 		) AS d WHERE oldest < cutoff ORDER BY num`, at.UnixMicro(), retention.Microseconds(), int64(math.MaxInt64))
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.past, a.past) })
+	due := make([]PurgeDue, len(rows))
+	for i, r := range rows {
+		due[i] = r.PurgeDue
+	}
+	return due, err
 }
 
 // EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below
