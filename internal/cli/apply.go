@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"hookglass"
 	"hookglass/api"
@@ -103,7 +102,7 @@ type EndpointsExportCmd struct {
 }
 
 // Run implements the command.
-func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) (err error) {
+func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	from, _, err := e.connect()
 	if err != nil {
 		return err
@@ -112,17 +111,16 @@ func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return e.print(t, api.List[endpointsfile.Existing]{Data: existing}, nil)
+	write := func(out io.Writer) error {
+		if e.JSON {
+			return e.print(&server.Terminal{Out: out}, api.List[endpointsfile.Existing]{Data: existing}, nil)
+		}
+		return endpointsfile.Write(out, existing, channels)
 	}
-	if c.Output == "" {
-		return endpointsfile.Write(t.Out, existing, channels)
+	if c.Output == "" || c.Output == "-" {
+		return write(t.Out)
 	}
-	out, err := os.OpenFile(c.Output, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(endpointsfile.Write(out, existing, channels), out.Close())
+	return writeFile(c.Output, write)
 }
 
 func (c *EndpointsExportCmd) gather(ctx context.Context, from *client.Client) (existing []endpointsfile.Existing, channels map[string]string, err error) {

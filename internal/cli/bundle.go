@@ -66,7 +66,7 @@ func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
 		_, err := t.Out.Write(text.Bytes())
 		return err
 	}
-	if err := os.WriteFile(c.Output, text.Bytes(), 0o600); err != nil {
+	if err := writeFile(c.Output, only(text.Bytes())); err != nil {
 		return err
 	}
 	return c.print(t, bundleSummary{c.Output, len(file.Events), file.Replaced}, func(w io.Writer) error {

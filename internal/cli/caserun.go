@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -75,7 +74,7 @@ func (s suite) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append([]byte(xml.Header), append(text, '\n')...), 0o600)
+	return writeFile(path, only(append([]byte(xml.Header), append(text, '\n')...)))
 }
 
 type testCase struct {

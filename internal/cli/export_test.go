@@ -5,3 +5,6 @@ var HeadersFor = headersFor
 
 // ShownBody is a body of so many bytes, or its beginning where it is truncated, as a terminal is given it.
 var ShownBody = text
+
+// WriteFile is how commands write a file.
+var WriteFile = writeFile

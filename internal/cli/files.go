@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"hookglass/internal/server"
 )
@@ -32,4 +37,73 @@ func readAll(file io.Reader, name string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("%s is longer than %d bytes", name, limit)
 	}
 	return text, err
+}
+
+// writeFile writes a file that a person names, whole or not at all: what is there stays until the new one is complete.
+// A device and a pipe are written to, and a link keeps leading where it leads.
+func writeFile(path string, write func(io.Writer) error) error {
+	there, err := os.Stat(path)
+	if err == nil && !there.Mode().IsRegular() {
+		out, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(out), out.Close())
+	}
+	if err == nil {
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	}
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = replaceFile(dir, filepath.Base(path), write)
+	var fault syscall.Errno
+	if errors.As(err, &fault) { // and not the name of the file that was to take its place
+		return fmt.Errorf("%s can not be written: %w", path, fault)
+	}
+	return err
+}
+
+// replaceFile puts a file in the place of the one that has its name in a directory. What is there and is no file, and
+// one that no other may be put beside, is written to as it is.
+func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {
+	mode := fs.FileMode(0o600)
+	there, err := dir.Lstat(name)
+	if err == nil {
+		mode = there.Mode()
+	}
+	if mode.IsRegular() {
+		beside := ".hookglass-" + rand.Text()
+		out, err := dir.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm())
+		if err == nil {
+			err = errors.Join(write(out), out.Chmod(mode.Perm()), out.Sync(), out.Close())
+			if err == nil {
+				err = dir.Rename(beside, name)
+			}
+			if err != nil {
+				_ = dir.Remove(beside)
+			}
+			return err
+		}
+		if there == nil || !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	out, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(out), out.Close())
+}
+
+// only is what writes a text that there is already.
+func only(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
 }
