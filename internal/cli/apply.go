@@ -111,6 +111,11 @@ func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	if err != nil {
 		return err
 	}
+	if !e.JSON {
+		for _, note := range endpointsfile.Distinct(existing) {
+			fmt.Fprintln(t.Err, "warning:", visible(note))
+		}
+	}
 	write := func(out io.Writer) error {
 		if e.JSON {
 			return e.print(&server.Terminal{Out: out}, api.List[endpointsfile.Existing]{Data: existing}, nil)

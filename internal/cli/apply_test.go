@@ -53,6 +53,20 @@ endpoints:
 		t.Errorf("what was exported differs from what there is: %+v", r)
 	}
 
+	// Two of one name can be made by hand, and not be told apart in a file.
+	if r := run(t, "", "targets", "create", "-e", "spare", "crm", "https://crm.example.com/1"); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := run(t, "", "targets", "create", "-e", "spare", "crm", "https://crm.example.com/2"); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := run(t, "", "endpoints", "export", "spare", "-o", exported); r.code != 0 || !strings.Contains(r.err, `warning: spare has more than one forwarding target called "crm"`) {
+		t.Errorf("export: %+v", r)
+	}
+	if r := run(t, "", "apply", "-f", exported, "--dry-run"); r.code != 0 || !strings.Contains(r.out, `+ forwarding_target "crm 2" of spare`) || !strings.Contains(r.out, "1 to change") {
+		t.Errorf("what was exported is not applied: %+v", r)
+	}
+
 	file = write(t, file, "endpoints:\n- custom_id: pay\n  name: Paying\n  signature_configs: [{provider: stripe}]\n  forwarding_targets: [{name: crm}]\n")
 	if r := run(t, "", "apply", "-f", file, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "    - name: \"Pay\"\n    + name: \"Paying\"\n") || !strings.Contains(r.out, "endpoint spare is no longer declared; --prune deletes it") {
 		t.Errorf("dry run: %+v", r)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
@@ -169,6 +170,41 @@ func TestSettingsOfAnswersAreNotWrittenOfMail(t *testing.T) {
 		if strings.Contains(out.String(), "response:") != want || strings.Contains(out.String(), "provider_config:") != want {
 			t.Errorf("%s: %s", kind, out.String())
 		}
+	}
+}
+
+func TestThingsOfOneNameAreWrittenWithNamesThatDiffer(t *testing.T) {
+	long := strings.Repeat("é", 200)
+	id := "pay"
+	existing := []endpointsfile.Existing{{
+		Endpoint: api.Endpoint{ID: "ep_x", Name: "Pay", Kind: "webhook", CustomID: &id},
+		Targets:  []api.ForwardingTarget{{Name: "crm"}, {Name: "crm 2"}, {Name: "crm"}, {Name: "crm"}},
+		Actions:  []api.Action{{Name: long}, {Name: long}},
+		Alerts:   []api.Alert{{Name: "crm", Kind: "missing_webhook"}},
+	}}
+	notes := endpointsfile.Distinct(existing)
+	if len(notes) != 3 || !strings.Contains(notes[0], `pay has more than one forwarding target called "crm"; one is "crm 3"`) {
+		t.Errorf("%q", notes)
+	}
+	var out bytes.Buffer
+	if err := endpointsfile.Write(&out, existing, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := endpointsfile.Parse("f", out.Bytes(), secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := f.Declaration.Endpoints[0]
+	for i, want := range []string{"crm", "crm 2", "crm 3", "crm 4"} {
+		if got := e.ForwardingTargets[i].Name.Value; got != want {
+			t.Errorf("target %d is %q, want %q", i, got, want)
+		}
+	}
+	if got := e.Actions[1].Name.Value; got == long || !strings.HasSuffix(got, "é 2") || utf8.RuneCountInString(got) > 200 {
+		t.Errorf("the second action is %q", got)
+	}
+	if notes := endpointsfile.Distinct(existing); len(notes) > 0 {
+		t.Errorf("what differs is said to be the same: %q", notes)
 	}
 }
 

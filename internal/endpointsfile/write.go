@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -24,8 +27,61 @@ type Existing struct {
 	Alerts           []api.Alert
 }
 
-// Write writes a file that declares what exists. channels are the names of notification channels by their ids. No
-// secret is in it: a comment says where the name of one belongs.
+// Distinct gives things of an endpoint that have one name names that differ, since a file tells them apart by their
+// names, and says for a person which they are.
+func Distinct(existing []Existing) (notes []string) {
+	for i := range existing {
+		e := &existing[i]
+		e.Targets, e.Actions, e.Alerts = slices.Clone(e.Targets), slices.Clone(e.Actions), slices.Clone(e.Alerts)
+		for _, list := range []struct {
+			what  string
+			names []*string
+		}{
+			{"forwarding target", names(e.Targets, func(t *api.ForwardingTarget) *string { return &t.Name })},
+			{"action", names(e.Actions, func(a *api.Action) *string { return &a.Name })},
+			{"alert", names(e.Alerts, func(a *api.Alert) *string { return &a.Name })},
+		} {
+			taken := make(map[string]bool)
+			for _, name := range list.names {
+				taken[*name] = true
+			}
+			first := make(map[string]bool)
+			for _, name := range list.names {
+				was := *name
+				for n := 2; first[*name] || *name != was && taken[*name]; n++ {
+					*name = numbered(was, n)
+				}
+				if first[*name] = true; *name != was {
+					notes = append(notes, fmt.Sprintf("%s has more than one %s called %q; one is %q in the file, and would be made beside them where the file is applied to the same endpoint: "+
+						"give it that name there first", cmp.Or(deref(e.Endpoint.CustomID), e.Endpoint.ID), list.what, was, *name))
+				}
+			}
+		}
+	}
+	return notes
+}
+
+func names[T any](all []T, of func(*T) *string) []*string {
+	names := make([]*string, len(all))
+	for i := range all {
+		names[i] = of(&all[i])
+	}
+	return names
+}
+
+// numbered is a name with a number behind it, within what a name may have.
+func numbered(name string, n int) string {
+	if r := []rune(name); len(r) > mostOfName {
+		name = string(r[:mostOfName])
+	}
+	return strings.TrimRight(name, " ") + " " + strconv.Itoa(n)
+}
+
+// mostOfName leaves room for a number.
+const mostOfName = 190
+
+// Write writes a file that declares what exists, whose names are [Distinct]. channels are the names of notification
+// channels by their ids. No secret is in it: a comment says where the name of one belongs.
 func Write(w io.Writer, existing []Existing, channels map[string]string) error {
 	endpoints := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, e := range existing {
