@@ -1,8 +1,9 @@
 // Package client is the Go client of the hookglass REST API. It knows the contract alone, package api, and
 // hides HTTP: paths, headers, envelopes, errors and the form of a stream.
 //
-// A Client is safe for concurrent use. It does not repeat calls by itself, but for [Client.Stream], which
-// connects again and goes on where it was.
+// A call waits for a minute for its answer to begin, and for what may take the server longer (a share bundle, the
+// deletion of many events) until its context ends. A Client is safe for concurrent use. It does not repeat calls by
+// itself, but for [Client.Stream], which connects again and goes on where it was.
 package client
 
 import (
@@ -24,9 +25,10 @@ import (
 
 // Client calls one server with one token.
 type Client struct {
-	base  string
-	token string
-	http  *http.Client
+	base    string
+	token   string
+	http    *http.Client
+	patient *http.Client // waits for an answer however long it takes
 }
 
 // New returns a client of the server at an address such as https://hooks.example.com. The token is an API
@@ -37,15 +39,25 @@ func New(server, token string) (*Client, error) {
 		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout = time.Minute
+	transport.ResponseHeaderTimeout = answerTime
+	patient := http.DefaultTransport.(*http.Transport).Clone()
+	// The API never redirects. What does is something else, which gets no token.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		base: u.String() + "/api/v1", token: token,
-		http: &http.Client{
-			Transport: transport,
-			// The API never redirects. What does is something else, which gets no token.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		http:    &http.Client{Transport: transport, CheckRedirect: stay},
+		patient: &http.Client{Transport: patient, CheckRedirect: stay},
 	}, nil
+}
+
+// answerTime is how long a call waits for its answer to begin; an answer that has begun takes what time it takes.
+const answerTime = time.Minute
+
+// unhurried is the client for calls whose answer begins when their work is done, which has no bound in time.
+func (c *Client) unhurried() *Client {
+	other := *c
+	other.http = c.patient
+	return &other
 }
 
 // As returns a client of the same server with another token.

@@ -98,6 +98,20 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
+func TestWhatTakesLongIsWaitedFor(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := must[api.Endpoint](t)(s.CreateEndpoint(t.Context(), api.NewEndpoint{Name: api.Some("Payments")}))
+		s.arrive(e.ID, "/")
+		s.Hurry(time.Nanosecond)
+		if _, err := s.Endpoints(t.Context()); err == nil || !strings.Contains(err.Error(), "timeout") {
+			t.Errorf("a call waits on: %v", err)
+		}
+		if n, err := s.DeleteRequests(t.Context(), e.ID, time.Time{}, time.Time{}); err != nil || n != 1 {
+			t.Errorf("a deletion: %d %v", n, err)
+		}
+	})
+}
+
 func TestTheClientSpeaksOfEndpoints(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		ctx := t.Context()

@@ -98,7 +98,7 @@ func (c *Client) DeleteRequests(ctx context.Context, endpoint string, before, af
 	query := url.Values{}
 	setTime(query, "before", before)
 	setTime(query, "after", after)
-	gone, err := data[api.DeletedEvents](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", "destroy_all"), query, nil)
+	gone, err := data[api.DeletedEvents](ctx, c.unhurried(), http.MethodDelete, join("endpoints", endpoint, "requests", "destroy_all"), query, nil)
 	return gone.Deleted, err
 }
 

@@ -46,6 +46,7 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	_ = http.NewResponseController(w).Flush() // a search may find nothing for long, and clients wait for this so long alone
 	checked := time.Now()
 	each := s.DB.EachEvent
 	if in.Format == "ndjson" { // the detail form, which tells of deliveries

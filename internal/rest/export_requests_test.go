@@ -64,6 +64,21 @@ func TestAnExportHoldsWhatTheFiltersSelect(t *testing.T) {
 	})
 }
 
+// An export begins before anything is found: whoever waits for its answer does not do so for as long as a search takes.
+func TestAnExportBeginsAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.arrive(e.ID, nil)
+		r := httptest.NewRequestWithContext(t.Context(), "GET", rest.Base+"/endpoints/"+e.ID+"/requests/export?method=PUT", nil)
+		r.Header.Set("Authorization", "Bearer "+s.token)
+		w := httptest.NewRecorder()
+		httpd.New(httpd.Config{Log: slog.New(slog.DiscardHandler)}).Wrap(rest.New(s.deps)).ServeHTTP(w, r)
+		if w.Code != 200 || w.Body.Len() > 0 || !w.Flushed {
+			t.Errorf("%d %q, begun: %v", w.Code, w.Body, w.Flushed)
+		}
+	})
+}
+
 // TestALongAnswerGivesItsReaderTimeForEachPiece holds for every answer that a large body may be in: a slow reader gets
 // all of it, and one that takes nothing does not keep it for ever.
 func TestALongAnswerGivesItsReaderTimeForEachPiece(t *testing.T) {

@@ -213,6 +213,10 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	if strings.Count(a.body, "\n") != 2 || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("exported %v\n%s", a.Header, a.body)
 	}
+	// A file whose length is told begins when the search has ended, which proxies do not wait for.
+	if a := b.want(200, "GET", s.page("/export?q=method%3APUT"), nil); a.body != "" || a.ContentLength >= 0 {
+		t.Errorf("exported %v\n%s", a.Header, a.body)
+	}
 	b.want(303, "POST", s.page("/bulk"), do("ignore"))
 	if body := b.want(200, "GET", s.page(""), nil).body; strings.Contains(body, string(first)) {
 		t.Error("an ignored request is listed")
