@@ -20,11 +20,15 @@ type MCPCmd struct {
 	remote
 }
 
-// maxLine bounds a message; the server takes no longer one.
-const maxLine = 2 << 20
+const (
+	// maxMessage bounds a message; the server takes no longer one.
+	maxMessage = 2 << 20
+	// maxLine bounds what is read of a longer one, to tell its sender by its id.
+	maxLine = 32 << 20
+)
 
 // Run implements the command. It ends when the agent closes its end and what it asked for is answered, or at a signal,
-// by which agents end a program too.
+// by which agents end a program too, and fails when its answers can not be written.
 func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -32,18 +36,26 @@ func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := &bridge{to: to, out: t.Out, calls: make(map[string]context.CancelFunc)}
+	b := &bridge{to: to, out: t.Out, calls: make(map[string]context.CancelFunc), stop: cancel}
 	var calls sync.WaitGroup
-	lines := bufio.NewScanner(t.In)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine+1)
-	for ctx.Err() == nil && lines.Scan() {
-		line := bytes.Clone(bytes.TrimSpace(lines.Bytes()))
-		if len(line) == 0 {
+	in := bufio.NewReaderSize(&input{ctx, t.In}, 64<<10)
+	for ctx.Err() == nil {
+		var line []byte
+		if line, err = messageLine(in, maxLine); err != nil && len(line) == 0 {
+			break
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
 		m := parseMessage(line)
+		if len(line) > maxMessage {
+			if m.ID != nil || m.Method == "" {
+				b.answer(unanswered(m.ID, fmt.Errorf("a message may have %d bytes at most", maxMessage)))
+			}
+			continue
+		}
 		call, over := b.begin(ctx, m) // before the next message is read, which may cancel it
-		if m.Method == "initialize" || m.ID == nil {
+		if m.Method == "initialize" || m.Method == "notifications/initialized" || m.Method == cancelled {
 			b.pass(call, m) // what follows builds on it
 			over()
 			continue
@@ -54,13 +66,27 @@ func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 		})
 	}
 	calls.Wait()
-	if ctx.Err() != nil {
+	if b.lost != nil {
+		return fmt.Errorf("an answer could not be written: %w", b.lost)
+	}
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("a message of more than %d bytes", maxLine)
+	return err
+}
+
+// cancelled is the method that takes a call back.
+const cancelled = "notifications/cancelled"
+
+// messageLine reads a line. Of one that is longer than most the rest is left out.
+func messageLine(in *bufio.Reader, most int) (line []byte, err error) {
+	for {
+		piece, err := in.ReadSlice('\n')
+		line = append(line, piece[:min(len(piece), most+1-len(line))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
 	}
-	return lines.Err()
 }
 
 // bridge passes messages on. An answer is one line, as the transport has it.
@@ -70,6 +96,8 @@ type bridge struct {
 	out     io.Writer
 	version string // of the protocol, as the handshake settled it; empty: none
 	calls   map[string]context.CancelFunc
+	lost    error // why answers are no longer written
+	stop    context.CancelFunc
 }
 
 // bridged is a message as far as the transport by HTTP must know it.
@@ -112,7 +140,7 @@ func (b *bridge) begin(ctx context.Context, m bridged) (call context.Context, ov
 }
 
 func (b *bridge) pass(ctx context.Context, m bridged) {
-	if m.Method == "notifications/cancelled" {
+	if m.Method == cancelled {
 		b.mu.Lock()
 		cancel := b.calls[string(m.Params.RequestID)]
 		b.mu.Unlock()
@@ -145,13 +173,6 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	case err != nil || answer == nil:
 		return
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, answer) != nil {
-		return
-	}
-	compact.WriteByte('\n')
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if m.Method == "initialize" {
 		var settled struct {
 			Result struct {
@@ -159,10 +180,29 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 			} `json:"result"`
 		}
 		if json.Unmarshal(answer, &settled) == nil {
+			b.mu.Lock()
 			b.version = settled.Result.Version
+			b.mu.Unlock()
 		}
 	}
-	_, _ = b.out.Write(compact.Bytes()) // an agent that left asks for nothing more
+	b.answer(answer)
+}
+
+// answer writes an answer. One that can not be written ends the bridge: what it was to answer would wait for ever.
+func (b *bridge) answer(text []byte) {
+	var compact bytes.Buffer
+	if json.Compact(&compact, text) != nil {
+		return
+	}
+	compact.WriteByte('\n')
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lost != nil {
+		return
+	}
+	if _, b.lost = b.out.Write(compact.Bytes()); b.lost != nil {
+		b.stop()
+	}
 }
 
 // unanswered is the error of a call that the server did not answer as a message.

@@ -107,6 +107,63 @@ func TestMCPAnswersNoCallThatWasCancelledAtOnce(t *testing.T) {
 	}
 }
 
+func TestMCPFailsWhenItsAnswersAreLost(t *testing.T) {
+	a := running(t)
+	in, out := io.Pipe() // stays open: the agent waits for its answer
+	defer out.Close()
+	var notes bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- cli.Main(t.Context(), []string{"mcp", "--server", a.server, "--token", a.reading}, in, full{}, &notes)
+	}()
+	if _, err := io.WriteString(out, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-done; code != 1 || !strings.Contains(notes.String(), "no space left") {
+		t.Errorf("exit %d: %s", code, notes.String())
+	}
+}
+
+func TestMCPRefusesALongMessageAndGoesOn(t *testing.T) {
+	a := running(t)
+	long := strings.Repeat("x", 2<<20)
+	in := `{"params":{"text":"` + long + `"},"method":"tools/call","jsonrpc":"2.0","id":"long"}` + "\n" +
+		`{"method":"notifications/progress","params":{"text":"` + long + `"},"jsonrpc":"2.0"}` + "\n" +
+		strings.Repeat(long, 17) + "\n" +
+		`{"jsonrpc":"2.0","id":2,"method":"ping"}` // without a line end
+	var answers, notes bytes.Buffer
+	code := cli.Main(t.Context(), []string{"mcp", "--server", a.server, "--token", a.reading}, strings.NewReader(in), &answers, &notes)
+	if lines := strings.Split(strings.TrimSpace(answers.String()), "\n"); code != 0 || len(lines) != 3 || !strings.Contains(lines[0], `"id":"long"`) ||
+		!strings.Contains(lines[0], "2097152 bytes at most") || !strings.Contains(lines[1], `"id":null`) || !strings.Contains(lines[2], `"id":2`) || !strings.Contains(lines[2], "result") {
+		t.Errorf("exit %d, %.2000s%s", code, answers.String(), notes.String())
+	}
+}
+
+// A notification that the server is slow to take keeps nothing from being asked.
+func TestMCPPassesCallsOnBesideNotifications(t *testing.T) {
+	asked := make(chan bool)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "notifications/") {
+			select {
+			case <-asked:
+			case <-r.Context().Done():
+			}
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		close(asked)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	}))
+	t.Cleanup(slow.Close)
+	in := `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+	var answers, notes bytes.Buffer
+	if code := cli.Main(t.Context(), []string{"mcp", "--server", slow.URL, "--token", "hg_x"}, strings.NewReader(in), &answers, &notes); code != 0 || !strings.Contains(answers.String(), `"id":1`) {
+		t.Errorf("exit %d, %s%s", code, answers.String(), notes.String())
+	}
+}
+
 func TestMCPEndsAtASignalWhileNothingIsAsked(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	in, out := io.Pipe()
