@@ -267,14 +267,19 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 		return result, fmt.Errorf("send to %s: %w", out.URL, err)
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
 		return result, fmt.Errorf("read the answer of %s: %w", out.URL, err)
 	}
-	encoded := hookglass.Headers{{Name: "Content-Encoding", Value: strings.Join(res.Header.Values("Content-Encoding"), ",")}}
-	return triggered{
-		URL: out.URL, StatusCode: res.StatusCode, Body: string(coding.Plain(answer, encoded, maxAnswer)), DurationMS: time.Since(began).Milliseconds(),
-	}, nil
+	took := time.Since(began)
+	of := coding.Of(hookglass.Headers{{Name: "Content-Encoding", Value: strings.Join(res.Header.Values("Content-Encoding"), ",")}})
+	plain, err := coding.Decoded(answer, of, maxAnswer)
+	longer := len(answer) > maxAnswer || errors.Is(err, coding.ErrLonger)
+	if err != nil && !longer || len(plain) == 0 {
+		plain = answer // some name a coding that they do not use
+	}
+	plain = plain[:min(len(plain), maxAnswer)]
+	return triggered{URL: out.URL, StatusCode: res.StatusCode, Body: string(plain), Truncated: longer, DurationMS: took.Milliseconds()}, nil
 }
 
 // headersFor are the headers in their own spelling, and no others: net/http would write names in its own, and add who

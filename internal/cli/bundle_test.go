@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -152,6 +154,37 @@ func TestABundleIsSentInItsOwnHeadersAlone(t *testing.T) {
 	want := "POST /%FF/x?q=%FE HTTP/1.1\r\nHost: " + handler.Addr().String() + "\r\nContent-Length: 2\r\nX-Two: 2\r\nx-oNe: push\r\nx-two: 1\r\n\r\n"
 	if got := <-head; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestALongCompressedAnswerIsShownAsWhatItSays(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "application/json", `{"a":1}`)
+	file := filepath.Join(t.TempDir(), "b.json")
+	if made := run(t, "", "bundle", "create", "-e", endpoint, "-q", "method:POST", "-o", file); made.code != 0 {
+		t.Fatalf("%d %s%s", made.code, made.out, made.err)
+	}
+	noise := make([]byte, 150_000) // half of it is lost in compression
+	rand.Read(noise)
+	long := "It begins. " + hex.EncodeToString(noise)
+	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		io.WriteString(z, long)
+		z.Close()
+	}))
+	defer handler.Close()
+	r := run(t, "", "bundle", "replay", file, "--to", handler.URL)
+	if r.code != 0 || !strings.Contains(r.out, "It begins. ") || !strings.Contains(r.out, "(the answer goes on)") {
+		t.Errorf("%d %.200q %s", r.code, r.out, r.err)
+	}
+	r = run(t, "", "bundle", "replay", file, "--to", handler.URL, "--json")
+	var sent []struct {
+		Body      string `json:"body"`
+		Truncated bool   `json:"body_truncated"`
+	}
+	if err := json.Unmarshal([]byte(r.out), &sent); err != nil || len(sent) != 1 || !strings.HasPrefix(long, sent[0].Body) || len(sent[0].Body) != 64<<10 || !sent[0].Truncated {
+		t.Errorf("%d %.200q %s %v", r.code, r.out, r.err, err)
 	}
 }
 

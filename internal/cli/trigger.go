@@ -141,10 +141,14 @@ type triggered struct {
 	URL        string `json:"url"`
 	StatusCode int    `json:"status_code"`
 	Body       string `json:"body"`
+	Truncated  bool   `json:"body_truncated,omitempty"` // it goes on
 	DurationMS int64  `json:"duration_ms"`
 }
 
 func (r triggered) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s -> [%d] %s (%d ms)\n%s\n", r.Sample, r.StatusCode, visible(r.URL), r.DurationMS, visibleLines(r.Body))
+	if err == nil && r.Truncated {
+		_, err = fmt.Fprintln(w, "(the answer goes on)")
+	}
 	return err
 }
