@@ -168,6 +168,9 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return err
 	}
 	found, err := c.patiently(ctx, t, &cfg, file)
+	if err != nil && c.late(ctx, 0) {
+		return fmt.Errorf("%w: %s", c.tooFew(0), explain(err))
+	}
 	if err != nil {
 		return err
 	}
@@ -190,10 +193,19 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	sum, err := listener.Run(ctx)
 	lost := show.end(sum)
-	if err == nil && c.ExitAfter > 0 && sum.Received-sum.Waiting < c.ExitAfter && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return outcome{exitTimeout, fmt.Sprintf("%d of %d events came within %s", sum.Received-sum.Waiting, c.ExitAfter, c.Timeout)}
+	if n := sum.Received - sum.Waiting; err == nil && c.late(ctx, n) {
+		return c.tooFew(n)
 	}
 	return cmp.Or(err, lost)
+}
+
+// late reports whether --timeout passed before --exit-after was reached, n events having come.
+func (c *ListenCmd) late(ctx context.Context, n int) bool {
+	return n < c.ExitAfter && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+func (c *ListenCmd) tooFew(n int) outcome {
+	return outcome{exitTimeout, fmt.Sprintf("%d of %d events came within %s", n, c.ExitAfter, c.Timeout)}
 }
 
 // reach returns a client: of the key, of who is signed in, or of nobody.

@@ -296,6 +296,23 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 
 	// The time passes first.
 	fails(t, 4, "0 of 1 events came within 500ms", "listen", local, "-e", id, "--exit-after", "1", "--timeout", "500ms")
+	// A server that is starting, and one that does not answer.
+	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer hg_hangs" {
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"error":"unavailable","message":"The service is starting."}`)
+	}))
+	defer starting.Close()
+	for token, says := range map[string]string{"hg_x": "The service is starting.", "hg_hangs": "deadline"} {
+		r := run(t, "", "listen", local, "-e", id, "--exit-after", "1", "--timeout", "300ms", "--server", starting.URL, "--token", token)
+		if r.code != 4 || !strings.Contains(r.err, "0 of 1 events came within 300ms") || !strings.Contains(r.err, says) {
+			t.Errorf("%s: %+v", token, r)
+		}
+	}
 	if r := run(t, "", "listen", local, "-e", id, "--timeout", "300ms"); r.code != 0 || r.out != "" {
 		t.Errorf("%+v", r)
 	}
