@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,21 +116,30 @@ func (f *Failure) ContentType(string) string { return "application/json" }
 
 // MarshalJSON writes the error's members, and after them those that its kind adds.
 func (f *Failure) MarshalJSON() ([]byte, error) {
-	body, err := json.Marshal(f.Body)
+	body, err := plainJSON(f.Body)
 	if err != nil || len(f.extra) == 0 {
 		return body, err
 	}
-	extra, err := json.Marshal(f.extra)
+	extra, err := plainJSON(f.extra)
 	if err != nil {
 		return nil, err
 	}
 	return append(append(body[:len(body)-1], ','), extra[1:]...), nil
 }
 
+// plainJSON leaves <, > and & as people write them: what is said to be JSON, and not to be sniffed at, is no page.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
 // WriteError answers a request with an error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	f := Fail(r.Context(), err)
-	body, err := json.Marshal(f)
+	body, err := plainJSON(f)
 	if err != nil {
 		From(r.Context()).log.Error("an error could not be written", "error", err)
 		body, f.Status = []byte(`{"error":"internal"}`), http.StatusInternalServerError

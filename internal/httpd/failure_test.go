@@ -76,6 +76,18 @@ func TestAnErrorTellsWhenToComeBack(t *testing.T) {
 	}
 }
 
+// People read what went wrong in a terminal. A browser takes it for no page, whatever a caller put into it.
+func TestAnErrorIsWrittenForPeople(t *testing.T) {
+	failed := &hookglass.Error{
+		Code: hookglass.CodeValidationFailed, Message: "Bearer <token> & more", Details: []hookglass.FieldError{{Field: "a", Message: "<b>"}}, Extra: map[string]any{"c": "<d>"},
+	}
+	w, _ := serve(t, httpd.Config{}, httptest.NewRequest("GET", "/", nil), func(w http.ResponseWriter, r *http.Request) { httpd.WriteError(w, r, failed) })
+	want := `{"error":"validation_failed","message":"Bearer <token> & more","details":[{"field":"a","message":"<b>"}],"c":"<d>"}`
+	if got := strings.TrimSpace(w.Body.String()); got != want || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%v %s, want %s", w.Header(), got, want)
+	}
+}
+
 func TestAnErrorHasDetailsAndWhatItsKindAdds(t *testing.T) {
 	for _, c := range []struct {
 		err  error
