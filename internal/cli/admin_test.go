@@ -186,3 +186,28 @@ func TestAVariableThatIsEmptyIsNotSet(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestAdminListsUsersByAccount(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com", "--account", "Engines")...)
+		object(t, "", s.args("admin", "user", "create", "--email", "grace@example.com", "--join", "1")...)
+		object(t, "", s.args("admin", "user", "create", "--email", "eve@example.com")...)
+		for account, want := range map[string]string{"": "ada@example.com grace@example.com eve@example.com", "1": "ada@example.com grace@example.com", "2": "eve@example.com"} {
+			args := []string{"admin", "user", "list"}
+			if account != "" {
+				args = append(args, "--account", account)
+			}
+			var emails []string
+			for _, one := range member(t, object(t, "", s.args(args...)...), "users").([]any) {
+				emails = append(emails, member(t, one, "user", "email").(string))
+			}
+			if got := strings.Join(emails, " "); got != want {
+				t.Errorf("user list of account %q: %s, want %s", account, got, want)
+			}
+		}
+		if r := run(t, "", s.args("admin", "user", "list")...); r.code != 0 || !strings.Contains(r.out, "grace@example.com  1        Engines") {
+			t.Errorf("user list: %+v", r)
+		}
+		fails(t, 1, "account", s.args("admin", "user", "list", "--account", "99")...)
+	})
+}

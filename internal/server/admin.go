@@ -55,8 +55,48 @@ func table(heading string, rows []string) func(io.Writer) error {
 
 // UserCmd is `hookglass admin user`.
 type UserCmd struct {
+	List     UserListCmd     `cmd:"" help:"List users and their accounts."`
 	Create   UserCreateCmd   `cmd:"" help:"Create a user with an account and a default workspace, or in an account that is there."`
 	Password UserPasswordCmd `cmd:"" help:"Set a user's password and sign the user out everywhere."`
+}
+
+// UserListCmd is `hookglass admin user list`.
+type UserListCmd struct {
+	Account *int64 `placeholder:"ID" help:"Only the members of this account."`
+}
+
+// Run implements the command.
+func (c *UserListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
+	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+		objects, rows := []any{}, []string{}
+		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+			var accounts []hookglass.Account
+			if c.Account == nil {
+				accounts, err = v.Accounts()
+			} else {
+				accounts = make([]hookglass.Account, 1)
+				accounts[0], err = v.Account(*c.Account)
+			}
+			if err != nil {
+				return err
+			}
+			for _, acc := range accounts {
+				users, err := v.Members(acc.ID)
+				if err != nil {
+					return err
+				}
+				for _, u := range users {
+					objects = append(objects, map[string]any{"user": userJSON(u), "account": accountJSON(acc)})
+					rows = append(rows, fmt.Sprintf("%d\t%s\t%d\t%s\t%s", u.ID, u.Email, acc.ID, acc.Name, u.CreatedAt.UTC().Format(time.RFC3339)))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(t, map[string]any{"users": objects}, table("ID\tEMAIL\tACCOUNT\tNAME\tSINCE", rows))
+	})
 }
 
 // UserCreateCmd is `hookglass admin user create`.
