@@ -42,6 +42,23 @@ func TestAnEventIsReplayed(t *testing.T) {
 	if got := object(t, "", "replay", event, "-e", id, "--to", target); member(t, got, "data", "verdict") != "still_passing" {
 		t.Errorf("%v", got)
 	}
+	var sent http.Header
+	query, method := "", ""
+	changed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent, query, method = r.Header, r.URL.RawQuery, r.Method
+		fmt.Fprintf(w, "got %s", body)
+	}))
+	defer changed.Close()
+	args := []string{"replay", event, "-e", id, "--to", changed.URL + "/?old=1", "--method", "PUT", "--header", "X-Attempt: 2", "--remove-header", "content-type", "--query", "new=1", "--body", "-"}
+	if r := run(t, "other", args...); r.code != 0 || !strings.Contains(r.out, "got other") || sent.Get("X-Attempt") != "2" || sent.Get("Content-Type") != "" || query != "new=1" || method != "PUT" {
+		t.Errorf("%+v: %s ?%s %v", r, method, query, sent)
+	}
+	if r := run(t, "\xff", args...); r.code != 1 || !strings.Contains(r.err, "no text in UTF-8") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 2, "not of the form", "replay", event, "-e", id, "--to", target, "--header", "X")
+	fails(t, 2, "own to say", "replay", event, "-e", id, "--to", target, "--header", "Content-Length: 2")
 	if r := run(t, "", "replay", event, "-e", id, "--to", "tunnel"); r.code != 1 || !strings.Contains(r.err, "not delivered") {
 		t.Errorf("%+v", r)
 	}

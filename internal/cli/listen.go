@@ -98,13 +98,9 @@ func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 		e.Routes = append(e.Routes, route)
 	}
 	for _, h := range c.Header {
-		name, value, ok := strings.Cut(h, ":")
-		field, err := headerField(name, value)
-		if ok && errors.Is(err, errFraming) {
-			return e, fmt.Errorf("--header: %w", err)
-		}
-		if !ok || err != nil {
-			return e, fmt.Errorf("--header %q is not of the form 'Name: value'", h)
+		field, err := headerFlag(h)
+		if err != nil {
+			return e, err
 		}
 		e.Headers = append(e.Headers, field)
 	}
@@ -113,6 +109,19 @@ func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 		_, err = listen.ParseChaos(c.Chaos)
 	}
 	return e, err
+}
+
+// headerFlag is the header field that --header says.
+func headerFlag(text string) (hookglass.Header, error) {
+	name, value, ok := strings.Cut(text, ":")
+	field, err := headerField(name, value)
+	if ok && errors.Is(err, errFraming) {
+		return field, fmt.Errorf("--header: %w", err)
+	}
+	if !ok || err != nil {
+		return field, fmt.Errorf("--header %q is not of the form 'Name: value'", text)
+	}
+	return field, nil
 }
 
 // headerField is a header field as a person writes it.

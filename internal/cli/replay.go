@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"hookglass/api"
 	"hookglass/internal/server"
@@ -19,15 +20,70 @@ type ReplayCmd struct {
 	Signature string `enum:"preserve,strip,resign," default:"" help:"preserve (the default), strip or resign; with --time-shift resign where that is possible."`
 	TimeShift string `placeholder:"SHIFT" help:"Move all times in the request: now, +3h, -2d, or milliseconds."`
 	DryRun    bool   `help:"Send nothing; show what would be sent."`
+
+	Method       *string  `enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" placeholder:"METHOD" help:"Send it with this method."`
+	Header       []string `sep:"none" placeholder:"'N: V'" help:"Add this field, in the place of one of the same name; may be repeated."`
+	RemoveHeader []string `sep:"none" placeholder:"NAME" help:"Leave this field out; may be repeated."`
+	Body         *string  `placeholder:"FILE" help:"Send what this file holds in place of the body; - is standard input."`
+	Query        *string  `placeholder:"QUERY" help:"Send this query in place of the one of --to: a=1&b=2, percent-encoded."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *ReplayCmd) Help() string {
+	return `  hookglass replay req_… -e ep_… --to https://app.example.com/webhooks
+  hookglass replay req_… -e ep_… --to tunnel --signature resign --body paid.json --header 'X-Attempt: 2'
+
+"hookglass replays run" sends many events again.`
+}
+
+// maxOverride bounds a body in place of a captured one; the API takes no more.
+const maxOverride = 2 << 20
+
+// overrides are what the flags change of the event, nil where they change nothing.
+func (c *ReplayCmd) overrides(t *server.Terminal) (*api.Overrides, error) {
+	o := api.Overrides{Method: c.Method, Query: c.Query}
+	if len(c.Header)+len(c.RemoveHeader) > 0 {
+		o.Headers = make(map[string]*string)
+	}
+	for _, h := range c.Header {
+		field, err := headerFlag(h)
+		if err != nil {
+			return nil, outcome{exitUsage, err.Error()}
+		}
+		o.Headers[field.Name] = &field.Value
+	}
+	for _, name := range c.RemoveHeader {
+		o.Headers[name] = nil
+	}
+	if c.Body != nil {
+		text, err := readInput(t, *c.Body, maxOverride)
+		if err != nil {
+			return nil, err
+		}
+		if !utf8.Valid(text) {
+			return nil, fmt.Errorf("%s is no text in UTF-8, which a body must be that takes the place of another", *c.Body)
+		}
+		o.Body = new(string(text))
+	}
+	if o.Method == nil && o.Query == nil && o.Headers == nil && o.Body == nil {
+		return nil, nil
+	}
+	return &o, nil
 }
 
 // Run implements the command. It fails when no answer came.
 func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
+	overrides, err := c.overrides(t)
+	if err != nil {
+		return err
+	}
 	to, _, err := c.connect()
 	if err != nil {
 		return err
 	}
-	r, err := to.Replay(ctx, c.Endpoint, c.Event, api.ReplayRequest{TargetURL: c.To, IdentityMode: c.Identity, SignatureMode: c.Signature, TimeShift: api.TimeShift(c.TimeShift), DryRun: c.DryRun})
+	r, err := to.Replay(ctx, c.Endpoint, c.Event, api.ReplayRequest{
+		TargetURL: c.To, IdentityMode: c.Identity, SignatureMode: c.Signature, Overrides: overrides, TimeShift: api.TimeShift(c.TimeShift), DryRun: c.DryRun,
+	})
 	if err != nil {
 		return err
 	}
