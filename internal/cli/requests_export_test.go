@@ -1,0 +1,73 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hookglass/internal/cli"
+)
+
+func TestEventsAreExported(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "application/json", `{"n":1}`)
+	send(t, hook, "text/plain", "=1+1")
+	export := func(args ...string) []string {
+		return append([]string{"requests", "export", "-e", endpoint}, args...)
+	}
+	var bodies []string
+	for line := range strings.Lines(run(t, "", export()...).out) {
+		var e struct{ Body string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		bodies = append(bodies, e.Body)
+	}
+	if got := strings.Join(bodies, " "); got != `{"n":1} =1+1` {
+		t.Errorf("exported %s", got)
+	}
+	if r := run(t, "", export("-q", "type:text/plain", "--json")...); r.code != 0 || strings.Count(r.out, "\n") != 1 || decode(t, r.out)["body"] != "=1+1" {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "", export("--format", "har")...); r.code != 0 || len(member(t, decode(t, r.out), "log", "entries").([]any)) != 2 {
+		t.Errorf("%+v", r)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out.csv")
+	told := object(t, "", export("--format", "csv", "-o", file)...)
+	text, err := os.ReadFile(file)
+	if err != nil || told["bytes"] != float64(len(text)) || told["file"] != file {
+		t.Errorf("%v, of %d bytes: %v", told, len(text), err)
+	}
+	if rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll(); err != nil || len(rows) != 3 {
+		t.Errorf("%s: %v", text, err)
+	}
+	fails(t, 2, "csv is no JSON", export("--format", "csv", "--json")...)
+	fails(t, 2, "--format", export("--format", "xml")...)
+	fails(t, 1, "no such endpoint", "requests", "export", "-e", "ep_none")
+	fails(t, 1, "nosuchfield", export("-q", "nosuchfield:1", "-o", filepath.Join(dir, "none"))...)
+	var status bytes.Buffer
+	if n := cli.Main(t.Context(), export(), strings.NewReader(""), full{}, &status); n != 1 || !strings.Contains(status.String(), "no space left") {
+		t.Errorf("%d %s", n, &status)
+	}
+	holds(t, file, string(text), 0o600, 1)
+}
+
+func TestAnExportThatBreaksOffLeavesTheFileThatThereWas(t *testing.T) {
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "{}\n")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	defer broken.Close()
+	file := write(t, filepath.Join(t.TempDir(), "out.ndjson"), "before")
+	fails(t, 1, "broke off and is not whole", "requests", "export", "-e", "ep_x", "-o", file, "--server", broken.URL, "--token", "hg_x")
+	holds(t, file, "before", 0o600, 1)
+}
