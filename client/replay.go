@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"hookglass/api"
 )
@@ -15,12 +14,7 @@ func (c *Client) Replay(ctx context.Context, endpoint, id string, r api.ReplayRe
 
 // ReplayCases returns a page of an endpoint's cases, newest first.
 func (c *Client) ReplayCases(ctx context.Context, endpoint string, page Page) (api.List[api.ReplayCase], error) {
-	query := url.Values{}
-	setInt(query, "limit", page.Limit)
-	if page.Cursor != "" {
-		query.Set("cursor", page.Cursor)
-	}
-	return call[api.List[api.ReplayCase]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_cases"), query, nil)
+	return call[api.List[api.ReplayCase]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_cases"), page.values(), nil)
 }
 
 // CreateReplayCase saves a case.
@@ -46,4 +40,39 @@ func (c *Client) RunReplayCase(ctx context.Context, endpoint, id, key string) (a
 // ReplayCaseRun reads a run.
 func (c *Client) ReplayCaseRun(ctx context.Context, endpoint, id string) (api.ReplayCaseRun, error) {
 	return data[api.ReplayCaseRun](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_case_runs", id), nil, nil)
+}
+
+// CreateReplayBatch begins to replay many events; a dry run says how many they are.
+func (c *Client) CreateReplayBatch(ctx context.Context, endpoint string, r api.CreateReplayBatch) (api.ReplayBatch, error) {
+	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches"), nil, r)
+}
+
+// ReplayBatches returns a page of an endpoint's bulk replays, newest first.
+func (c *Client) ReplayBatches(ctx context.Context, endpoint string, page Page) (api.List[api.ReplayBatch], error) {
+	return call[api.List[api.ReplayBatch]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches"), page.values(), nil)
+}
+
+// ReplayBatch reads a bulk replay.
+func (c *Client) ReplayBatch(ctx context.Context, endpoint, id string) (api.ReplayBatch, error) {
+	return data[api.ReplayBatch](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches", id), nil, nil)
+}
+
+// ReplayBatchResults returns a page of the events of a bulk replay, in the order in which they are sent.
+func (c *Client) ReplayBatchResults(ctx context.Context, endpoint, id string, page Page) (api.List[api.BatchItem], error) {
+	return call[api.List[api.BatchItem]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches", id, "results"), page.values(), nil)
+}
+
+// PauseReplayBatch keeps a bulk replay from sending more, until it is resumed.
+func (c *Client) PauseReplayBatch(ctx context.Context, endpoint, id string) (api.ReplayBatch, error) {
+	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches", id, "pause"), nil, nil)
+}
+
+// ResumeReplayBatch goes on with a bulk replay that was paused.
+func (c *Client) ResumeReplayBatch(ctx context.Context, endpoint, id string) (api.ReplayBatch, error) {
+	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches", id, "resume"), nil, nil)
+}
+
+// CancelReplayBatch ends a bulk replay for good.
+func (c *Client) CancelReplayBatch(ctx context.Context, endpoint, id string) (api.ReplayBatch, error) {
+	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches", id, "cancel"), nil, nil)
 }

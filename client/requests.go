@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -41,16 +42,22 @@ type Page struct {
 	Cursor string // the NextCursor of the page before
 }
 
+func (p Page) values() url.Values {
+	query := url.Values{}
+	setInt(query, "limit", p.Limit)
+	if p.Offset != 0 {
+		query.Set("offset", strconv.FormatInt(p.Offset, 10))
+	}
+	if p.Cursor != "" {
+		query.Set("cursor", p.Cursor)
+	}
+	return query
+}
+
 // Requests returns a page of an endpoint's events, newest first.
 func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, page Page) (api.EventList, error) {
 	query := filter.values()
-	setInt(query, "limit", page.Limit)
-	if page.Offset != 0 {
-		query.Set("offset", strconv.FormatInt(page.Offset, 10))
-	}
-	if page.Cursor != "" {
-		query.Set("cursor", page.Cursor)
-	}
+	maps.Copy(query, page.values())
 	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), query, nil)
 }
 

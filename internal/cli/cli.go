@@ -43,6 +43,7 @@ type grammar struct {
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
 	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
+	Replays    ReplaysCmd    `cmd:"" help:"Send many captured events again, one after another."`
 	Actions    ActionsCmd    `cmd:"" help:"List, create, try, run and delete what is done to the events of an endpoint by itself."`
 	Alerts     AlertsCmd     `cmd:"" help:"List, create and delete the alerts of an endpoint, and show when they were triggered."`
 	Channels   ChannelsCmd   `cmd:"" help:"List, create, test and delete the notification channels that alerts and actions tell."`
