@@ -44,7 +44,9 @@ type BundleCreateCmd struct {
 
 // Help implements kong.HelpProvider.
 func (c *BundleCreateCmd) Help() string {
-	return `  hookglass bundle create req_… -e ep_…
+	return `Examples:
+
+  hookglass bundle create req_… -e ep_…
   hookglass bundle create -e ep_… -q 'provider:stripe event:invoice.*' --pointer /data/object/description`
 }
 

@@ -245,3 +245,12 @@ func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
 		t.Errorf("completed to %q", got.out)
 	}
 }
+
+func TestExamplesAreLinesOfTheirOwn(t *testing.T) {
+	for _, command := range []string{"bundle create", "cases run", "listen", "replay", "replays run", "requests export", "trigger"} {
+		r := run(t, "", append(strings.Fields(command), "--help")...)
+		if r.code != 0 || !strings.Contains(r.out, "\n    hookglass "+command) || strings.Contains(r.out, "\nhookglass ") {
+			t.Errorf("%s: %s", command, r.out)
+		}
+	}
+}

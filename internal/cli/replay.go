@@ -30,7 +30,9 @@ type ReplayCmd struct {
 
 // Help implements kong.HelpProvider.
 func (c *ReplayCmd) Help() string {
-	return `  hookglass replay req_… -e ep_… --to https://app.example.com/webhooks
+	return `Examples:
+
+  hookglass replay req_… -e ep_… --to https://app.example.com/webhooks
   hookglass replay req_… -e ep_… --to tunnel --signature resign --body paid.json --header 'X-Attempt: 2'
 
 "hookglass replays run" sends many events again.`

@@ -89,7 +89,9 @@ type ReplaysRunCmd struct {
 
 // Help implements kong.HelpProvider.
 func (r *ReplaysRunCmd) Help() string {
-	return `  hookglass replays run -e ep_… -q 'provider:stripe after:2h' --to https://app.example.com/webhooks --dry-run
+	return `Examples:
+
+  hookglass replays run -e ep_… -q 'provider:stripe after:2h' --to https://app.example.com/webhooks --dry-run
   hookglass replays run -e ep_… req_… req_… --to tunnel --stop-on-failure
 
 It ends with 0 when the target answered each with 2xx, and with 1 when not. The server does the work: it goes on when this

@@ -19,7 +19,9 @@ type RequestsExportCmd struct {
 
 // Help implements kong.HelpProvider.
 func (c *RequestsExportCmd) Help() string {
-	return `  hookglass requests export -e ep_… -q 'sig:failed after:24h' -o failed.ndjson
+	return `Examples:
+
+  hookglass requests export -e ep_… -q 'sig:failed after:24h' -o failed.ndjson
   hookglass requests export -e ep_… --format har | jq '.log.entries | length'`
 }
 

@@ -27,7 +27,9 @@ type TriggerCmd struct {
 
 // Help implements kong.HelpProvider.
 func (c *TriggerCmd) Help() string {
-	return `  hookglass trigger github.push -e ep_…
+	return `Examples:
+
+  hookglass trigger github.push -e ep_…
   hookglass trigger stripe.invoice.payment_failed --secret whsec_… --to http://localhost:3000/hooks`
 }
 
