@@ -38,9 +38,9 @@ type grammar struct {
 	Login      LoginCmd      `cmd:"" help:"Sign in to a server, with a browser or a token."`
 	Logout     LogoutCmd     `cmd:"" help:"Forget the server and the token."`
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
-	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show and delete endpoints."`
+	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show, export and delete endpoints."`
 	Apply      ApplyCmd      `cmd:"" help:"Make a workspace what an endpoints file says."`
-	Requests   RequestsCmd   `cmd:"" help:"List, watch, show and delete the events of an endpoint."`
+	Requests   RequestsCmd   `cmd:"" help:"List, watch, show, export and delete the events of an endpoint."`
 	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
 	Replays    ReplaysCmd    `cmd:"" help:"Send many captured events again, one after another."`
@@ -100,7 +100,12 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitUsage
 	}
 	if err := command.Run(); err != nil {
-		fmt.Fprintln(stderr, "hookglass:", explain(err))
+		text := explain(err)
+		var cut *url.Error
+		if ctx.Err() != nil && errors.As(err, &cut) {
+			text = stopped(cut)
+		}
+		fmt.Fprintln(stderr, "hookglass:", text)
 		return exitCode(err)
 	}
 	return exitDone
@@ -199,6 +204,15 @@ func explain(err error) string {
 	}
 	if coded.Err != nil {
 		text += " (" + coded.Err.Error() + ")"
+	}
+	return text
+}
+
+// stopped is what a person is told who stopped a command while it waited for its server.
+func stopped(call *url.Error) string {
+	text := "Stopped before " + hostOf(call.URL) + " answered."
+	if call.Op != "Get" {
+		text += " It may have done what it was asked for."
 	}
 	return text
 }

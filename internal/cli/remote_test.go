@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -214,5 +215,29 @@ func TestTailPrintsEventsAsTheyCome(t *testing.T) {
 	stop()
 	if code := <-ended; code != 0 {
 		t.Errorf("tail ended with %d: %s", code, errors.String())
+	}
+}
+
+func TestWhoStopsACommandIsToldSo(t *testing.T) {
+	asked := make(chan bool)
+	hangs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or it would not see that the caller is gone
+		asked <- true
+		<-r.Context().Done()
+	}))
+	defer hangs.Close()
+	for want, args := range map[string][]string{
+		" answered.\n": {"endpoints", "list"}, " answered. It may have done what it was asked for.\n": {"endpoints", "create", "x"},
+	} {
+		ctx, signal := context.WithCancel(t.Context())
+		go func() {
+			<-asked
+			signal()
+		}()
+		var out, notes bytes.Buffer
+		code := cli.Main(ctx, append(args, "--server", hangs.URL, "--token", "hg_x"), strings.NewReader(""), &out, &notes)
+		if code != 1 || notes.String() != "hookglass: Stopped before "+hangs.URL+want {
+			t.Errorf("%v: %d %s", args, code, &notes)
+		}
 	}
 }
