@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +11,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
+	"hookglass/internal/coding"
 	"hookglass/internal/server"
 )
 
@@ -169,6 +173,10 @@ func detail(e api.EventDetail) string {
 	switch {
 	case e.Body == nil || *e.Body == "":
 	case e.BodyEncoding == "base64":
+		if text, of, ok := unpacked(e); ok {
+			fmt.Fprintf(&b, "\n(%s, decompressed from %s)\n%s\n", plural(e.Size, "byte", "bytes"), of, visibleLines(indented(text)))
+			break
+		}
 		fmt.Fprintf(&b, "\n(%s, not text; in base64)\n%s\n", plural(e.Size, "byte", "bytes"), *e.Body)
 	default:
 		fmt.Fprintf(&b, "\n%s\n", visibleLines(indented(*e.Body)))
@@ -178,6 +186,26 @@ func detail(e api.EventDetail) string {
 	}
 	return b.String()
 }
+
+// unpacked is the text that a body was compressed from, and how it was.
+func unpacked(e api.EventDetail) (text, of string, ok bool) {
+	var headers hookglass.Headers
+	for _, h := range e.HeaderList {
+		headers = append(headers, hookglass.Header{Name: h[0], Value: h[1]})
+	}
+	if of = coding.Of(headers); of == "" {
+		return "", "", false
+	}
+	body, err := base64.StdEncoding.DecodeString(*e.Body)
+	if err != nil {
+		return "", "", false
+	}
+	plain, err := coding.Decoded(body, of, maxUnpacked)
+	return string(plain), of, err == nil && utf8.Valid(plain)
+}
+
+// maxUnpacked bounds what a body is decompressed to: a few bytes may be very many.
+const maxUnpacked = 32 << 20
 
 // indented lays JSON out and leaves anything else alone.
 func indented(body string) string {

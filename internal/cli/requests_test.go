@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -70,4 +71,33 @@ func TestAnExportThatBreaksOffLeavesTheFileThatThereWas(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "out.ndjson"), "before")
 	fails(t, 1, "broke off and is not whole", "requests", "export", "-e", "ep_x", "-o", file, "--server", broken.URL, "--token", "hg_x")
 	holds(t, file, "before", 0o600, 1)
+}
+
+func TestACompressedBodyIsShownAsWhatItSays(t *testing.T) {
+	endpoint, hook := listening(t)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, `{"n":"\u001b"}`)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]string{packed.String(): "decompressed from gzip)\n{\n  \"n\"", "\xff\xfe": "not text; in base64)\n//4="} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", hook, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Encoding", "gzip")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		id := member(t, member(t, object(t, "", "requests", "list", "-e", endpoint), "data").([]any)[0], "id").(string)
+		if r := run(t, "", "requests", "get", id, "-e", endpoint); r.code != 0 || !strings.Contains(r.out, want) {
+			t.Errorf("%q, want %q", r.out, want)
+		}
+		if r := run(t, "", "requests", "get", id, "-e", endpoint, "--body"); r.out != body {
+			t.Errorf("the body is %q", r.out)
+		}
+	}
 }
