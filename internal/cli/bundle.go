@@ -225,6 +225,9 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 			}
 		}
 		if sent[i], err = post(ctx, out); err != nil {
+			if c.JSON { // those before were sent, and are told
+				err = errors.Join(c.print(t, sent[:i], nil), err)
+			}
 			return err
 		}
 		sent[i].Sample = fmt.Sprintf("%d. %s %s", e.Number, e.Provider, e.EventType)

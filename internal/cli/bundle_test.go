@@ -188,6 +188,28 @@ func TestALongCompressedAnswerIsShownAsWhatItSays(t *testing.T) {
 	}
 }
 
+func TestWhatWasSentBeforeAHandlerWentAwayIsTold(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "text/plain", "1")
+	send(t, hook, "text/plain", "2")
+	file := filepath.Join(t.TempDir(), "b.json")
+	if made := run(t, "", "bundle", "create", "-e", endpoint, "-q", "method:POST", "-o", file); made.code != 0 {
+		t.Fatalf("%d %s%s", made.code, made.out, made.err)
+	}
+	asked := 0
+	leaving := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked > 1 {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer leaving.Close()
+	r := run(t, "", "bundle", "replay", file, "--to", leaving.URL, "--json")
+	var sent []any
+	if err := json.Unmarshal([]byte(r.out), &sent); err != nil || len(sent) != 1 || r.code != 1 || !strings.Contains(r.err, "send to ") {
+		t.Errorf("%+v: %v", r, err)
+	}
+}
+
 func TestReplayMovesTimes(t *testing.T) {
 	endpoint, hook := listening(t)
 	send(t, hook, "application/json", `{"created":1700000000}`)

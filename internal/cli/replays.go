@@ -181,7 +181,7 @@ func (c *ReplaysCmd) ended(ctx context.Context, out io.Writer, to *client.Client
 				lost = time.Now()
 			}
 			if ctx.Err() == nil && time.Since(lost) > lostFor {
-				return b, fmt.Errorf("the server is out of reach, and the bulk replay goes on when it is back: %w", err)
+				return b, fmt.Errorf("%s The bulk replay goes on when the server is back: hookglass replays get %s -e %s", explain(err), *b.ID, c.Endpoint)
 			}
 			continue
 		}
