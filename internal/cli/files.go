@@ -76,11 +76,19 @@ func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {
 	if err == nil {
 		mode = there.Mode()
 	}
+	if there != nil && mode.IsRegular() { // one that may not be written to may not be replaced either
+		old, err := dir.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		old.Close()
+	}
 	if mode.IsRegular() {
 		beside := ".hookglass-" + rand.Text()
 		out, err := dir.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm())
 		if err == nil {
-			err = errors.Join(write(out), out.Chmod(mode.Perm()), out.Sync(), out.Close())
+			_ = out.Chmod(mode.Perm()) // without what the umask took; where there are no modes it fails, and need not be
+			err = errors.Join(write(out), out.Sync(), out.Close())
 			if err == nil {
 				err = dir.Rename(beside, name)
 			}

@@ -69,6 +69,16 @@ func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("the link leads to %s: %v", to, err)
 	}
 
+	if os.Getuid() != 0 { // who may write to everything
+		if err := os.Chmod(path, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if err := cli.WriteFile(path, half); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("a file that may not be written to: %v", err)
+		}
+		holds(t, path, "new", 0o400, 1)
+	}
+
 	nowhere := filepath.Join(t.TempDir(), "none", "out.json")
 	for _, path := range []string{nowhere, t.TempDir()} {
 		if err := cli.WriteFile(path, whole); err == nil || !strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), filepath.Dir(path)) {
