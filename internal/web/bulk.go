@@ -161,7 +161,7 @@ func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.En
 		return err
 	}
 	download(w, file.MediaType(), string(e.ID)+"."+format)
-	_ = http.NewResponseController(w).Flush() // a search may find nothing for long, and proxies wait for this so long alone
+	_ = http.NewResponseController(w).Flush() // a search may find nothing for long: a browser shows then that the download has begun
 	err = each(file.Add)
 	if err == nil {
 		err = file.Close()

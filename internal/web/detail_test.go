@@ -213,7 +213,7 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	if strings.Count(a.body, "\n") != 2 || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("exported %v\n%s", a.Header, a.body)
 	}
-	// A file whose length is told begins when the search has ended, which proxies do not wait for.
+	// A file whose length is told begins when the search has ended.
 	if a := b.want(200, "GET", s.page("/export?q=method%3APUT"), nil); a.body != "" || a.ContentLength >= 0 {
 		t.Errorf("exported %v\n%s", a.Header, a.body)
 	}
