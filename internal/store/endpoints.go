@@ -119,6 +119,23 @@ func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	return queryAll(v, scanEndpoint, query, a.values...)
 }
 
+// EndpointsNamed lists endpoints, oldest first, that have each of the words in their name, custom id, id or local part,
+// without regard to the case of ASCII letters; limit 0 is all.
+func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, error) {
+	a := &args{}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE` + v.endpointScope(a)
+	text := v.dialect.lower(`e.name || ' ' || coalesce(e.custom_id, '') || ' ' || e.id || ' ' || coalesce(e.email_local_part, '')`)
+	for _, word := range words {
+		pattern := a.add("%" + likeEscaper.Replace(encodeText(word)) + "%")
+		query += ` AND ` + text + ` LIKE ` + v.dialect.lower("cast("+pattern+" AS text)") + ` ESCAPE '\'`
+	}
+	query += ` ORDER BY e.num`
+	if limit > 0 {
+		query += ` LIMIT ` + a.add(limit)
+	}
+	return queryAll(v, scanEndpoint, query, a.values...)
+}
+
 // EndpointsDue lists the row numbers of temporary endpoints past their life.
 func (v *View) EndpointsDue(at time.Time, limit int) ([]int64, error) {
 	return queryAll(v, scanNum, `SELECT num FROM endpoints WHERE deleted_at IS NULL AND expires_at <= $1 ORDER BY num LIMIT $2`, at.UnixMicro(), limit)

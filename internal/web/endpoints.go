@@ -21,6 +21,7 @@ const maxRail = 200
 func (a *app) registerEndpoints() {
 	a.page("GET /endpoints", a.listEndpoints)
 	a.page("GET /endpoint-list", a.endpointRows) // below /endpoints/ every word may be a custom id
+	a.page("GET /endpoint-names", a.endpointNames)
 	a.page("POST /endpoints", a.createEndpoint)
 	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
 }
@@ -76,6 +77,35 @@ func (a *app) endpointRows(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return render(w, r, http.StatusOK, endpoints.Rows(l))
+}
+
+// Bounds of a search for endpoints: of its text, of its words, and of what it lists.
+const (
+	maxNameSearch = 200
+	maxNameWords  = 10
+	maxNamed      = 50
+)
+
+// endpointNames lists the endpoints that have the words of a search, for the palette.
+func (a *app) endpointNames(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.user(r)
+	if err != nil {
+		return err
+	}
+	text := r.FormValue("text")
+	words := strings.Fields(text)
+	if len(text) > maxNameSearch || len(words) == 0 || len(words) > maxNameWords {
+		return hookglass.Invalid("text", "must have 1 to %d words in %d bytes", maxNameWords, maxNameSearch)
+	}
+	var found []hookglass.Endpoint
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		found, err = view.EndpointsNamed(words, maxNamed)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, endpoints.Names(found))
 }
 
 // endpointList reads a part of a user's endpoints: what comes behind the endpoint of the request's address, or the

@@ -131,7 +131,7 @@ function commands() {
     all.push({ words: link.textContent.trim(), note: local ? "this endpoint" : "page", go: () => link.click() });
   }
   for (const link of document.querySelectorAll(".rail li a")) {
-    all.push({ words: link.querySelector(".rail-name").textContent, note: "endpoint", go: () => link.click() });
+    all.push({ words: link.querySelector(".rail-name").textContent, note: "endpoint", to: link.getAttribute("href"), go: () => link.click() });
   }
   for (const button of document.querySelectorAll("[data-command]")) {
     if (button.checkVisibility() || button.dataset.command) {
@@ -144,11 +144,13 @@ function commands() {
 }
 
 let offered = [];
+let told = []; // endpoints that the server found for what is typed
 
 function showPalette() {
   const input = palette.querySelector("input");
   input.value = "";
   offered = commands();
+  told = [];
   palette.showModal();
   offer("");
   input.focus();
@@ -158,6 +160,7 @@ function offer(text) {
   const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
   const list = document.getElementById("palette-list");
   const found = offered.filter((c) => wanted.every((w) => c.words.toLowerCase().includes(w))).slice(0, 50);
+  found.push(...told.filter((c) => !found.some((f) => f.to === c.to)));
   list.replaceChildren(...found.map((c, n) => {
     const item = document.createElement("li");
     item.id = `palette-${n}`;
@@ -172,8 +175,34 @@ function offer(text) {
     });
     return item;
   }));
-  document.getElementById("palette-none").hidden = found.length > 0;
+  const none = document.getElementById("palette-none");
+  none.hidden = found.length > 0;
+  none.textContent = "Nothing has these words.";
   pick(0);
+}
+
+// A page lists some of the endpoints, by their names. The server knows all, and by their ids as well. What it finds
+// stands behind the rest, so that what is picked stays so.
+let asking = 0;
+async function ask(text) {
+  const turn = ++asking;
+  const none = document.getElementById("palette-none");
+  try {
+    const answer = await fetch(`${palette.dataset.ask}?${new URLSearchParams({ text })}`);
+    if (!answer.ok && answer.status !== 422) throw new Error(String(answer.status)); // 422: too long to be of any
+    const part = document.createElement("template");
+    part.innerHTML = await answer.text();
+    if (turn !== asking) return;
+    told = [...part.content.querySelectorAll("li a")].map((link) => {
+      const to = link.getAttribute("href");
+      return { words: link.textContent, note: "endpoint", to, go: () => location.assign(to) };
+    });
+    const at = picked();
+    offer(text);
+    if (at > 0) pick(at);
+  } catch {
+    if (turn === asking) none.textContent = "Nothing here has these words, and the server could not be asked.";
+  }
 }
 
 function pick(n) {
@@ -186,10 +215,22 @@ function pick(n) {
   else input.removeAttribute("aria-activedescendant");
 }
 
-palette?.addEventListener("input", (event) => offer(event.target.value));
+const picked = () => [...document.getElementById("palette-list").children].findIndex((item) => item.ariaSelected === "true");
+
+let soon = 0;
+palette?.addEventListener("input", (event) => {
+  const text = event.target.value;
+  asking++; // what comes of the text before is of no use any more
+  told = [];
+  offer(text);
+  clearTimeout(soon);
+  if (!palette.dataset.ask || !text.trim()) return;
+  document.getElementById("palette-none").textContent = "Looking…";
+  soon = setTimeout(ask, 150, text.trim());
+});
 palette?.addEventListener("keydown", (event) => {
   const items = [...document.getElementById("palette-list").children];
-  const at = items.findIndex((item) => item.ariaSelected === "true");
+  const at = picked();
   if (event.key === "ArrowDown") pick(at + 1);
   else if (event.key === "ArrowUp") pick(at - 1);
   else if (event.key === "Enter") items[at]?.click();

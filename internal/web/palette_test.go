@@ -1,0 +1,55 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/endpoint"
+)
+
+func TestThePaletteFindsAnyEndpoint(t *testing.T) {
+	s := newSite(t)
+	// More than the list beside a page holds, of which the palette knows without asking.
+	for range 205 {
+		s.create("shop", hookglass.KindWebhook)
+	}
+	name, id, kind := "Far <b>behind</b>", "far-away", hookglass.KindWebhook
+	far, err := s.endpoints.Create(t.Context(), s.who, endpoint.Draft{Name: &name, CustomID: &id, Kind: &kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	for _, typed := range []string{"behind far", "FAR-away", string(far.ID)} {
+		c.open(s.url + "/endpoints")
+		c.until(`document.readyState === "complete"`)
+		eval[any](c, `document.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }))`)
+		c.until(`document.querySelector("#palette").open`)
+		c.press(typed)
+		c.until(`document.querySelector("#palette-list [aria-selected=true]")?.firstChild.data === "Far <b>behind</b>"`)
+		c.press("\r")
+		c.until(`location.pathname === "/endpoints/` + string(far.ID) + `"`)
+	}
+	c.open(s.url + "/endpoints")
+	c.until(`document.readyState === "complete"`)
+	eval[any](c, `document.querySelector("[data-palette]").click()`)
+	c.press("shop")
+	// The first 50 of the page's own, and what of the server's 50 is not among them.
+	c.until(`document.querySelectorAll("#palette-list li").length === 50`)
+	c.press("x")
+	c.until(`document.querySelector("#palette-none").textContent === "Nothing has these words." && !document.querySelector("#palette-none").hidden`)
+	c.silent()
+}
+
+func TestASearchForEndpointsIsBounded(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(200, "GET", "/endpoint-names?text=default", nil).holds(t, `href="/endpoints/`+string(s.endpoint.ID)+`"`)
+	for _, text := range []string{"", "%20", strings.Repeat("a", 201), strings.Repeat("a+", 11)} {
+		b.want(422, "GET", "/endpoint-names?text="+text, nil)
+	}
+	b.want(200, "GET", "/endpoint-names?text="+strings.Repeat("%25", 200), nil)
+	s.visitor().want(401, "GET", "/endpoint-names?text=default", nil, "Sec-Fetch-Dest", "empty")
+}
