@@ -39,6 +39,12 @@ func (d *differ) add(path []string, left, right *Value) {
 
 // ShownPointer is a pointer as people are told it: what is longer than they read is cut, and ends in ….
 func ShownPointer(path []string) string {
+	shown, _ := PointerOf(path)
+	return shown
+}
+
+// PointerOf is ShownPointer for who wants to follow it: whole says that it is all of the pointer.
+func PointerOf(path []string) (shown string, whole bool) {
 	var b strings.Builder
 	for _, token := range path {
 		rest := maxShownPath - b.Len()
@@ -47,11 +53,11 @@ func ShownPointer(path []string) string {
 		}
 		if len(token) >= rest {
 			b.WriteString(strings.ToValidUTF8("/"+token[:max(rest-1, 0)], "") + "…")
-			break
+			return b.String(), false
 		}
 		b.WriteString("/" + token)
 	}
-	return b.String()
+	return b.String(), true
 }
 
 func (d *differ) compare(left, right *Value, path []string) {

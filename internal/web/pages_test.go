@@ -341,6 +341,13 @@ func TestTheQueryLanguageFindsRequests(t *testing.T) {
 	a.holds(t, `value="body./id:in_1 method:POST"`, `?q=body.%2Fid%3Ain_1+method%3APOST"`)
 	a = b.want(200, "GET", s.page("?q=status:teapot"), nil)
 	a.holds(t, "The query can not be read at character", `aria-invalid="true"`, `value="status:teapot"`)
+	// One that is too long is refused whole: a field that takes no more would search for its beginning.
+	long := "body./" + strings.Repeat("a", 1000) + ":1"
+	a = b.want(200, "GET", s.page("?q="+long), nil)
+	a.holds(t, "a query has at most 1000 characters", `value="`+long+`"`)
+	if regexp.MustCompile(`<input[^>]*id="q"[^>]*maxlength`).MatchString(a.body) {
+		t.Error("the field cuts what is pasted")
+	}
 	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "Nothing matches yet.")
 }
 

@@ -12,7 +12,8 @@ import (
 
 // Found is a place in a JSON body.
 type Found struct {
-	Pointer string // RFC 6901, see jsondoc.ShownPointer
+	Pointer string // RFC 6901
+	Cut     bool   // Pointer is the beginning of one that is longer than people are told: it leads nowhere
 	Text    string // the value, shortened; of an object or array: its mark
 }
 
@@ -47,14 +48,14 @@ type place struct {
 
 // pointer is where the value stands, cut where senders wrote longer names than anybody reads: each of many places may
 // stand behind one.
-func (f *finder) pointer() string {
+func (f *finder) pointer() (shown string, whole bool) {
 	path := make([]string, len(f.path))
 	for i, p := range f.path {
 		if path[i] = p.name; p.index >= 0 {
 			path[i] = strconv.Itoa(p.index)
 		}
 	}
-	return jsondoc.ShownPointer(path)
+	return jsondoc.PointerOf(path)
 }
 
 func (f *finder) has(s string) bool { return strings.Contains(strings.ToLower(s), f.text) }
@@ -65,7 +66,8 @@ func (f *finder) add(text string) {
 		return
 	}
 	text, _ = show.Cut(text, 200)
-	f.found = append(f.found, Found{show.Line(f.pointer()), show.Line(text)})
+	pointer, whole := f.pointer()
+	f.found = append(f.found, Found{pointer, !whole, show.Line(text)})
 }
 
 // value reads one value; named says that its name has the text.

@@ -1,6 +1,7 @@
 package inspector_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -10,7 +11,10 @@ import (
 func TestFindReadsNamesAndValuesOfTheWholeBody(t *testing.T) {
 	body := `{"a/b":[{"Needle":1},"a needle here",{"x":{"needle~":{}}}],"rows":[` + strings.Repeat(`{"id":1},`, 200_000) + `{"last":"NEEDLE"}]}`
 	found, more := inspector.Find([]byte(body), "", "needle")
-	want := []inspector.Found{{"/a~1b/0/Needle", "1"}, {"/a~1b/1", `"a needle here"`}, {"/a~1b/2/x/needle~0", "{…"}, {"/rows/200000/last", `"NEEDLE"`}}
+	want := []inspector.Found{
+		{Pointer: "/a~1b/0/Needle", Text: "1"}, {Pointer: "/a~1b/1", Text: `"a needle here"`},
+		{Pointer: "/a~1b/2/x/needle~0", Text: "{…"}, {Pointer: "/rows/200000/last", Text: `"NEEDLE"`},
+	}
 	if len(found) != len(want) || more {
 		t.Fatalf("found %v, more %v", found, more)
 	}
@@ -37,6 +41,34 @@ func TestPlacesBehindLongNamesAreShort(t *testing.T) {
 	}
 	if len(found) != 100 || size > 200<<10 || !strings.HasPrefix(found[0].Pointer, "/aaaa") || !strings.HasSuffix(found[0].Pointer, "…") {
 		t.Errorf("%d places are told in %d bytes, the first %.20s", len(found), size, found[0].Pointer)
+	}
+}
+
+// What is copied or followed is the whole pointer; one that is cut is offered for neither.
+func TestAPointerThatIsCutLeadsNowhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		key, pointer string
+		cut          bool
+	}{
+		"whole":           {strings.Repeat("a", 999), "/" + strings.Repeat("a", 999), false},
+		"longer":          {strings.Repeat("a", 1000), "/" + strings.Repeat("a", 999) + "…", true},
+		"escaped":         {strings.Repeat("/", 500), "/" + strings.Repeat("~1", 499) + "~…", true},
+		"a real ellipsis": {"a…", "/a…", false},
+		"odd letters":     {"a\u202eb", "/a\u202eb", false},
+	} {
+		body, _ := json.Marshal(map[string]string{c.key: "needle"})
+		found, _ := inspector.Find(body, "", "needle")
+		if len(found) != 1 || found[0].Pointer != c.pointer || found[0].Cut != c.cut {
+			t.Errorf("%s: %+v", name, found)
+			continue
+		}
+		var page strings.Builder
+		if err := inspector.FoundIn(found, false).Render(t.Context(), &page); err != nil {
+			t.Fatal(err)
+		}
+		if led := strings.Contains(page.String(), "data-go-pointer") || strings.Contains(page.String(), "data-copy"); led == c.cut {
+			t.Errorf("%s: %s", name, page.String())
+		}
 	}
 }
 
