@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/web/inspector"
 )
@@ -49,7 +50,7 @@ func (a *app) attachment(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) bodyPart(w http.ResponseWriter, r *http.Request) error {
 	return a.file(w, r, func(event *hookglass.Event, n int) ([]byte, string, error) {
-		content, name, ok := inspector.PartOf(event.Body, event.ContentType, n)
+		content, name, ok := inspector.PartOf(event.Body, event.ContentType, coding.Of(event.Headers), n)
 		if !ok {
 			return nil, "", hookglass.NotFound("part")
 		}

@@ -283,11 +283,11 @@ func TestPartsOfAFormAreReadAndTaken(t *testing.T) {
 	if len(b.Parts) != 2 || b.Parts[0].Name != "a" || b.Parts[0].Text != "hello" || b.Parts[1].Text != "" || b.Parts[1].Size != 2 {
 		t.Fatalf("%+v", b.Parts)
 	}
-	content, name, ok := inspector.PartOf(body, contentType, 1)
+	content, name, ok := inspector.PartOf(body, contentType, "", 1)
 	if string(content) != "\xff\x00" || name != "n.bin" || !ok {
 		t.Errorf("%q %q %v", content, name, ok)
 	}
-	if _, _, ok := inspector.PartOf(body, contentType, 2); ok {
+	if _, _, ok := inspector.PartOf(body, contentType, "", 2); ok {
 		t.Error("there is a third part")
 	}
 	if b := inspector.NewBody([]byte("--x\r\nbroken"), contentType, ""); len(b.Parts) != 0 {

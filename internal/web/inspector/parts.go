@@ -43,8 +43,12 @@ func multiparts(body []byte, contentType string) []Part {
 	return all
 }
 
-// PartOf is the content of the nth part of a multipart body and what it is called.
-func PartOf(body []byte, contentType string, n int) (content []byte, filename string, ok bool) {
+// PartOf is the content of the nth part of a multipart body and what it is called, of those that are shown; encoding is
+// what coding.Of returned.
+func PartOf(body []byte, contentType, encoding string, n int) (content []byte, filename string, ok bool) {
+	if plain, ok := decode(body, encoding); ok {
+		body = plain
+	}
 	at := 0
 	eachPart(body, contentType, func(part *multipart.Part, bytes []byte) bool {
 		if at == n {
