@@ -29,6 +29,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   if (lost) say("The request could not be loaded");
   const tab = detail.querySelector('[role="tab"][aria-selected="true"]')?.id;
   detail.innerHTML = html ?? document.getElementById("unloaded").innerHTML; // rendered by this server, which escapes everything
+  document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: "detail" }));
   detail.ariaBusy = "false";
   detail.scrollTop = 0;
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";

@@ -64,6 +64,35 @@ function age() {
 setInterval(() => document.hidden || age(), 5000);
 document.addEventListener("visibilitychange", () => document.hidden || age());
 
+// Times are told in UTC, so that two people speak of the same. In a browser of another zone its own stands beside the
+// one of a request that is open, and is told of any other that is pointed at.
+function here(time) {
+  const at = new Date(time.dateTime);
+  return at.getTimezoneOffset() === 0 ? "" : at.toLocaleString("sv-SE", { timeZoneName: "short" });
+}
+
+function localise() {
+  for (const time of document.querySelectorAll("time[data-here]")) {
+    time.removeAttribute("data-here");
+    const text = here(time);
+    if (!text) continue;
+    const beside = document.createElement("span");
+    beside.className = "here small";
+    beside.textContent = `${text} here`;
+    time.after(" ", beside);
+  }
+}
+localise();
+document.addEventListener("hookglass:fresh", localise);
+
+document.addEventListener("pointerover", (event) => {
+  const time = event.target.closest?.("time[datetime]");
+  const text = time && !time.dataset.told && here(time);
+  if (!text) return;
+  time.dataset.told = "yes";
+  time.title = `${time.title ? `${time.title}\n` : ""}${text} here`;
+});
+
 // Shortcuts are off where people type and with a modifier, which belongs to the browser. A page hears of the
 // rest by an event of its own, and cancels it when it used the key.
 const keys = document.getElementById("keys");

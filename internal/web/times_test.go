@@ -1,0 +1,73 @@
+package web_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+func (c *chrome) zone(name string) {
+	c.t.Helper()
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
+		return err
+	}))
+}
+
+func TestTimesSayTheirZoneAndWhatTheyAreHere(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.zone("Asia/Kolkata")
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(event) + " a.row")
+	// Half an hour and five hours after UTC, whatever the minute
+	const right = `((utc, here) => new Date(utc).getTime() + 330 * 60000 === new Date(here.replace(" ", "T") + "Z").getTime())`
+	const beside = `document.querySelector(".facts time").nextElementSibling.textContent`
+	c.until(beside + `.endsWith(" GMT+5:30 here")`)
+	if !eval[bool](c, right+`(document.querySelector(".facts time").dateTime.slice(0, 19) + "Z", `+beside+`.slice(0, 19))`) {
+		t.Errorf("%s UTC is said to be %s", eval[string](c, `document.querySelector(".facts time").dateTime`), eval[string](c, beside))
+	}
+	eval[any](c, `document.querySelector(".row-time").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
+	eval[any](c, `document.querySelector(".row-time").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
+	if told := eval[string](c, `document.querySelector(".row-time").title`); !regexp.MustCompile(`^[-0-9]+ [0-9:.]+ UTC\n[-0-9]+ [0-9:]+ GMT\+5:30 here$`).MatchString(told) {
+		t.Errorf("a time that is pointed at tells %q", told)
+	}
+	c.silent()
+
+	c = s.chrome(1440, 900)
+	c.zone("UTC")
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(isLive + " && " + shows(event))
+	if eval[bool](c, `document.querySelector(".here") !== null`) {
+		t.Error("in UTC a time is told twice")
+	}
+}
+
+// What a page says is a day or a moment says its zone, or is an element that does.
+func TestNoTimeIsToldWithoutItsZone(t *testing.T) {
+	s := newSite(t)
+	first, second := s.hook(json(`{}`)), s.hook(json(`{}`))
+	b := s.signedIn()
+	element := regexp.MustCompile(`<(time|input|textarea|pre)[^>]*>[^<]*`)
+	tag := regexp.MustCompile(`<[^>]*>`)
+	moment := regexp.MustCompile(`\d{4}-\d\d-\d\d([T ][0-9:.]+( UTC|Z)?)?`)
+	for _, page := range []string{
+		"/account", "/account/tokens", "/account/sessions", "/account/workspaces", "/activity", "/endpoints", s.page(""), s.page("/settings"), s.page("/ledger"),
+		s.page("/requests/" + string(first)), s.page("/compare?left=" + string(first) + "&right=" + string(second)),
+	} {
+		text := tag.ReplaceAllString(element.ReplaceAllString(b.want(200, "GET", page, nil).body, ""), "")
+		for _, found := range moment.FindAllString(text, -1) {
+			if !strings.HasSuffix(found, "UTC") && !strings.HasSuffix(found, "Z") {
+				t.Errorf("%s: %s", page, found)
+			}
+		}
+	}
+}
