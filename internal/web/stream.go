@@ -80,12 +80,16 @@ func (s *stream) run(ctx context.Context) {
 	defer tick.Stop()
 	_, s.failed = io.WriteString(s.w, "retry: 1000\n") // milliseconds before a browser connects again
 	s.event("hello", "", nil)
-	for s.failed == nil {
+	for current := false; s.failed == nil; {
 		if err := s.catchUp(ctx); err != nil {
 			if hookglass.Is(err, hookglass.CodeNotFound) {
 				s.event("end", "", nil)
 			}
 			return // anything else: the browser connects again
+		}
+		if !current {
+			s.event("current", "", nil) // a browser without a connection to spare may leave now, and has missed nothing
+			current = true
 		}
 		select {
 		case <-news.C:

@@ -133,6 +133,7 @@ func TestTheStreamGoesOnWhereThePageEnded(t *testing.T) {
 	if m := l.want("row"); !strings.Contains(m.data, string(between)) || !strings.Contains(m.data, "/between") {
 		t.Errorf("first came %+v", m)
 	}
+	l.want("current") // nothing is missing any more
 	after := s.hook(sent{target: "/after"})
 	if m := l.want("row"); !strings.Contains(m.data, string(after)) {
 		t.Errorf("then came %+v", m)

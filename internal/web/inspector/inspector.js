@@ -375,32 +375,31 @@ function follow(address) {
 
   const ended = () => live.dataset.state === "ended";
 
-  // In the background it goes on where there is a place, and else looks now and then.
-  async function hidden() {
-    if (place || asking || ended()) return;
-    asking = true;
-    const got = await takePlace();
-    asking = false;
-    if (!document.hidden || ended()) got?.();
-    else if (got) place = got;
-    else rest();
-  }
-
-  function shown() {
+  // With all that it missed it goes on where there is a place, and else looks again and again.
+  async function settle() {
+    const where = document.hidden ? "hidden" : "shown";
+    if (asking || ended() || place?.where === where) return;
     leave();
-    if (source.readyState !== EventSource.OPEN && !ended()) connect();
+    if (where === "shown" && roomy()) return;
+    asking = true;
+    const free = await takePlace(where);
+    asking = false;
+    if (ended()) return free?.();
+    place = free && { where, free };
+    if (document.hidden !== (where === "hidden")) settle(); // it changed meanwhile
+    else if (!place) rest(pauses[where]);
   }
 
   function leave() {
-    place?.();
+    place?.free();
     place = null;
   }
 
-  function rest() {
+  function rest(pause) {
     source.close();
     clearTimeout(watch);
     clearTimeout(turn);
-    turn = setTimeout(connect, 5000);
+    turn = setTimeout(connect, pause);
   }
 
   function connect() {
@@ -410,10 +409,8 @@ function follow(address) {
     const url = new URL(address, location.href);
     url.searchParams.set("after", last);
     source = new EventSource(url);
-    source.addEventListener("hello", () => {
-      alive();
-      if (document.hidden) turn = setTimeout(hidden, 500); // what it missed comes first
-    });
+    source.addEventListener("hello", alive);
+    source.addEventListener("current", settle);
     source.addEventListener("beat", alive);
     source.addEventListener("row", (event) => {
       heard(event);
@@ -439,23 +436,32 @@ function follow(address) {
     });
   }
   connect();
-  document.addEventListener("visibilitychange", () => document.hidden ? hidden() : shown());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || source.readyState === EventSource.OPEN) settle();
+    else if (!ended()) connect();
+  });
   addEventListener("pagehide", leave);
   addEventListener("online", connect);
   addEventListener("pageshow", (event) => event.persisted && connect());
 }
 
 // A browser opens six connections to a site without TLS, all tabs together, and with a stream in each of six nothing
-// would load any more. So this many tabs in the background have one, as far as the browser lets tabs agree: on the
-// machine itself, and with TLS.
-const places = 3;
+// would load any more. So this many tabs that are shown (in windows side by side) and in the background have one, as
+// far as the browser lets tabs agree: on the machine itself, and with TLS. The others look after a pause.
+const places = { shown: 2, hidden: 3 };
+const pauses = { shown: 1000, hidden: 5000 }; // milliseconds
+
+// roomy says that a tab that is shown needs no place: HTTP/2 has one connection for all, or tabs can not agree.
+function roomy() {
+  return !navigator.locks || /^h[23]/.test(performance.getEntriesByType("navigation")[0]?.nextHopProtocol ?? "");
+}
 
 // takePlace returns what gives the place back, or null where there is none.
-async function takePlace() {
-  for (let i = 0; navigator.locks && i < places; i++) {
+async function takePlace(where) {
+  for (let i = 0; navigator.locks && i < places[where]; i++) {
     const free = await new Promise((answer) => {
       const claim = (lock) => lock ? new Promise(answer) : answer(null);
-      navigator.locks.request(`stream ${i}`, { ifAvailable: true }, claim).catch(() => answer(null));
+      navigator.locks.request(`${where} ${i}`, { ifAvailable: true }, claim).catch(() => answer(null));
     });
     if (free) return free;
   }
