@@ -402,6 +402,22 @@ func TestATreeTellsPointersAndValues(t *testing.T) {
 	c.silent()
 }
 
+// A name that turns the letters round is shown as what it is, and copied as it came.
+func TestATreeTellsThePointerOfAHostileName(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{"\u202eevil\u2066\u0007":1}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(`document.querySelector(".tree")`)
+	eval[any](c, `document.querySelector(".tree .j-name").click()`)
+	c.until(`document.querySelector("[data-pointer-copy]").dataset.copy === "/\u202eevil\u2066\u0007"`)
+	if got := eval[string](c, `document.querySelector("[data-pointer]").textContent`); got != "/⟨U+202E⟩evil⟨U+2066⟩␇" {
+		t.Errorf("it is shown as %q", got)
+	}
+	c.silent()
+}
+
 // Whoever knows the address of a mailbox can send to it, so a stranger does not read it, wherever in a mail it stands
 // and however that is encoded.
 func TestASharedMailDoesNotTellItsAddress(t *testing.T) {

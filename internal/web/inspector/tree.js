@@ -13,6 +13,11 @@ const children = (node) => node.matches(".tree") ? [...node.children].filter((c)
 const parent = (node) => node.parentElement.closest("[data-n]");
 const step = (name) => "/" + name.replaceAll("~", "~0").replaceAll("/", "~1");
 
+// A name as it is shown, in the form of show.Line: what would hide or reorder the letters beside it is spelled out.
+const odd = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]/gu;
+const spelled = (text) => text.replace(odd, (c) => c < " " ? String.fromCodePoint(0x2400 + c.codePointAt(0))
+  : `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
 function pointer(node) {
   const up = parent(node);
   if (!up) return "";
@@ -40,7 +45,7 @@ function choose(node, { focus = false } = {}) {
   const place = t.parentElement.querySelector(".tree-place");
   const at = pointer(node);
   place.hidden = false;
-  place.querySelector("[data-pointer]").textContent = at === "" ? "(the whole)" : at;
+  place.querySelector("[data-pointer]").textContent = at === "" ? "(the whole)" : spelled(at);
   place.querySelector("[data-pointer-copy]").dataset.copy = at;
   const text = value(node);
   place.querySelector("[data-value-copy]").dataset.copy = text;
