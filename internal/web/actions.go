@@ -203,6 +203,10 @@ func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
 	case do == "backtest" && m.Action != nil:
 		return a.backtestAction(w, r, v, e, m)
 	}
+	if m.Action != nil && stale(m.Form.Seen, actions.Mark(*m.Action)) {
+		m.Form.Seen, m.Stale = actions.Mark(*m.Action), true
+		return a.renderAction(w, r, http.StatusConflict, v, e, m)
+	}
 	var saved hookglass.Action
 	done := "saved"
 	if m.Action == nil {

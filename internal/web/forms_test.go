@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"maps"
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"hookglass"
@@ -156,5 +158,46 @@ func TestAFormIsUTF8(t *testing.T) {
 		"/requests/" + string(id) + "/replay": {"target_url": {"https://example.com/"}, "body": {"\xff"}},
 	} {
 		b.want(422, "POST", s.page(path), form).holds(t, "The form is not UTF-8.")
+	}
+}
+
+// Two windows hold one thing: the second to save does not undo, without a word, what the first did.
+func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
+	s := newWorkshop(t)
+	b := s.signedIn()
+	action := b.want(303, "POST", s.page("/actions/new"), url.Values{
+		"do": {"save"}, "name": {"Mine"}, "enabled": {"true"}, "failure_policy": {"continue"},
+		"steps[0].step_type": {"ignore"}, "steps[0].name": {"Hide"}, "steps[0].config.reason": {"noise"},
+	}).Header.Get("Location")
+	action, _, _ = strings.Cut(action, "?")
+	for _, form := range []struct {
+		page, address string
+		seen          string // where a form says what it was shown with
+		change        string
+		fields        url.Values
+	}{
+		{s.page("/settings"), s.page("/settings"), `(?s)action="[^"]*/settings".*?name="seen" value="([^"]+)"`, "name", url.Values{"complete": {"1"}, "enabled": {"true"}}},
+		{s.page("/settings"), s.page("/response"), `(?s)action="[^"]*/response".*?name="seen" value="([^"]+)"`, "body", url.Values{"status": {"202"}, "headers": {""}, "delay_ms": {"0"}}},
+		{action, action, `name="seen" value="([^"]+)"`, "name", url.Values{
+			"do": {"save"}, "enabled": {"true"}, "failure_policy": {"continue"},
+			"steps[0].step_type": {"ignore"}, "steps[0].name": {"Hide"}, "steps[0].config.reason": {"noise"},
+		}},
+	} {
+		typed := func(text, seen string) url.Values {
+			v := maps.Clone(form.fields)
+			v.Set(form.change, text)
+			v.Set("seen", seen)
+			return v
+		}
+		seen := b.want(200, "GET", form.page, nil).found(t, form.seen)
+		b.want(303, "POST", form.address, typed("first", seen))
+		refused := b.want(409, "POST", form.address, typed("second", seen))
+		refused.holds(t, "changed in the meantime", "second")
+		b.want(200, "GET", form.page, nil).holds(t, "first")
+		now := refused.found(t, form.seen)
+		b.want(303, "POST", form.address, typed("second", now))
+		b.want(200, "GET", form.page, nil).holds(t, "second")
+		b.want(409, "POST", form.address, typed("third", now))
+		b.want(303, "POST", form.address, typed("third", ""))
 	}
 }

@@ -108,6 +108,11 @@ func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
 	g := settings.General{
 		Name: r.PostFormValue("name"), CustomID: strings.TrimSpace(r.PostFormValue("custom_id")), Provider: r.PostFormValue("provider"),
 		Enabled: r.PostFormValue("enabled") == "true", Handshake: r.PostFormValue("handshake") == "true", Tunnel: r.PostFormValue("tunnel") == "true",
+		Seen: r.PostFormValue("seen"),
+	}
+	if stored := settings.GeneralOf(e).Seen; stale(g.Seen, stored) {
+		g.Seen = stored
+		return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) { m.General, m.Stale = g, "general" })
 	}
 	d := endpoint.Draft{Name: &g.Name, Enabled: &g.Enabled}
 	if r.PostForm.Has("complete") {
@@ -124,6 +129,10 @@ func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, err, "saved", "general", func(m *settings.Model) { m.General = g })
 }
 
+// stale reports whether what is stored is not what it was when a form was shown. A form that does not say what that was
+// is taken as it is.
+func stale(seen, stored string) bool { return seen != "" && seen != stored }
+
 func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -134,6 +143,7 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	}
 	typed := settings.Answer{
 		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: r.PostFormValue("headers"), Body: strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n"), Delay: r.PostFormValue("delay_ms"),
+		Seen: r.PostFormValue("seen"),
 	}
 	var response *hookglass.Response
 	if r.PostFormValue("do") != "default" {
@@ -143,6 +153,10 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.PostFormValue("do") == "preview" {
 		return a.previewResponse(w, r, v, e, response, typed)
+	}
+	if stored := settings.AnswerOf(e.Response).Seen; stale(typed.Seen, stored) {
+		typed.Seen = stored
+		return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) { m.Answer, m.Stale = typed, "response" })
 	}
 	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{Response: &response})
 	return a.settle(w, r, err, "saved", "response", func(m *settings.Model) { m.Answer = typed })

@@ -63,6 +63,7 @@ type Model struct {
 	Runs     Runs
 	Notice   string
 	Problem  string
+	Stale    bool // the action was changed since the form was first shown
 	Title    func(*hookglass.Event) string
 	Now      time.Time
 }

@@ -25,6 +25,7 @@ type Form struct {
 	Query         string // of the back-test
 	Limit         string
 	Focus         string // the field that an edit brought
+	Seen          string // the mark of what was stored when the form was first shown; empty: nothing
 	Faults        []Fault
 }
 
@@ -90,7 +91,7 @@ func newStep(kind string) Step {
 
 // FormOf is the form of an action as it stands.
 func FormOf(a hookglass.Action) Form {
-	f := Form{Name: a.Name, Enabled: a.Enabled, FailurePolicy: string(a.FailurePolicy)}
+	f := Form{Name: a.Name, Enabled: a.Enabled, FailurePolicy: string(a.FailurePolicy), Seen: Mark(a)}
 	for _, c := range a.Conditions {
 		f.Conditions = append(f.Conditions, Condition(c))
 	}
@@ -116,11 +117,15 @@ const (
 	readOperations = jsondoc.MaxOperations + 1
 )
 
+// Mark tells an action as it is stored from what it becomes by a change.
+func Mark(a hookglass.Action) string { return strconv.FormatInt(a.UpdatedAt.UnixMicro(), 10) }
+
 // ReadForm reads what a browser sends, within bounds.
 func ReadForm(v url.Values) Form {
 	text := func(name string) string { return strings.ReplaceAll(v.Get(name), "\r\n", "\n") }
 	f := Form{
 		Name: v.Get("name"), Enabled: v.Get("enabled") == "true", FailurePolicy: v.Get("failure_policy"), Event: v.Get("event"), Query: v.Get("q"), Limit: v.Get("limit"),
+		Seen: v.Get("seen"),
 	}
 	for i := 0; i < readConditions && v.Has(fmt.Sprintf("conditions[%d].field", i)); i++ {
 		at := fmt.Sprintf("conditions[%d].", i)

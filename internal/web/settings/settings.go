@@ -3,7 +3,10 @@
 package settings
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"fmt"
 	"strings"
 	"time"
 
@@ -33,6 +36,7 @@ type Model struct {
 	Target   NewTarget // as typed in the form that the faults are of
 	Faults   []hookglass.FieldError
 	FaultAt  string // which form the faults are of: a part of the page, or that of a config or target
+	Stale    string // the part of which what is stored was changed since its form was shown; empty: none
 	Now      time.Time
 }
 
@@ -40,30 +44,47 @@ type Model struct {
 type General struct {
 	Name, CustomID, Provider string
 	Enabled, Handshake       bool
-	Tunnel                   bool // the answer comes from the connected local machine
+	Tunnel                   bool   // the answer comes from the connected local machine
+	Seen                     string // the mark of what was stored when the form was shown
 }
 
 // GeneralOf is the form of an endpoint as it is.
 func GeneralOf(e hookglass.Endpoint) General {
-	return General{e.Name, e.CustomID, e.Provider, e.Enabled, e.ProviderConfig.Handshakes(), e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel}
+	g := General{
+		Name: e.Name, CustomID: e.CustomID, Provider: e.Provider,
+		Enabled: e.Enabled, Handshake: e.ProviderConfig.Handshakes(), Tunnel: e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel,
+	}
+	g.Seen = mark(g)
+	return g
+}
+
+// mark tells what is stored from what is stored after a change of it.
+func mark(stored any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", stored))
+	return hex.EncodeToString(sum[:12])
 }
 
 // Answer is the form of the endpoint's own answer.
 type Answer struct {
 	Custom                       bool
 	Status, Headers, Body, Delay string
+	Seen                         string // as of General
 }
 
 // AnswerOf is the form of an answer as it is; of none, what to begin with.
 func AnswerOf(r *hookglass.Response) Answer {
 	if r == nil {
-		return Answer{Status: "200", Headers: "Content-Type: application/json\n", Body: "{\"received\":true}", Delay: "0"}
+		a := Answer{Status: "200", Headers: "Content-Type: application/json\n", Body: "{\"received\":true}", Delay: "0"}
+		a.Seen = mark(a)
+		return a
 	}
 	var headers strings.Builder
 	for _, name := range sorted(r.Headers) {
 		headers.WriteString(name + ": " + r.Headers[name] + "\n")
 	}
-	return Answer{true, itoa(int64(r.Status)), headers.String(), r.Body, itoa(r.Delay.Milliseconds())}
+	a := Answer{Custom: true, Status: itoa(int64(r.Status)), Headers: headers.String(), Body: r.Body, Delay: itoa(r.Delay.Milliseconds())}
+	a.Seen = mark(a)
+	return a
 }
 
 // Preview is an answer as a sender would get it.
