@@ -66,6 +66,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), replaysWithin)
 	defer cancel()
+	last := "" // the last that was there
 	for _, id := range ids {
 		switch do {
 		case "tag":
@@ -85,9 +86,13 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		last = id
 	}
-	if do == "replay" {
-		redirect(w, r, "/endpoints/"+ref+"/requests/"+ids[len(ids)-1]+"?tab=replays")
+	switch {
+	case last == "" && do != "delete":
+		return hookglass.Errorf(hookglass.CodeNotFound, "None of the selected requests is there any more.")
+	case do == "replay":
+		redirect(w, r, "/endpoints/"+ref+"/requests/"+last+"?tab=replays")
 		return nil
 	}
 	redirect(w, r, backTo(r, e, "done", do))

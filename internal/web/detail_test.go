@@ -223,6 +223,12 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	}
 	b.want(303, "POST", s.page("/bulk"), do("replay", "target_url", "https://app.example.com/"))
 	b.want(200, "GET", s.page("/requests/"+string(first)+"?tab=replays"), nil).holds(t, "https://app.example.com/")
+	// What was deleted meanwhile, as in another window, is passed over; of nothing else nothing is said to be done.
+	gone := hookglass.NewEventID(hookglass.EventWebhook, time.Now())
+	to := b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"replay"}, "target_url": {"https://app.example.com/"}, "id": {string(first), string(gone)}}).Header.Get("Location")
+	b.want(200, "GET", to, nil).holds(t, "https://app.example.com/")
+	b.want(404, "POST", s.page("/bulk"), url.Values{"do": {"tag"}, "tag": {"noise"}, "id": {string(gone)}}).holds(t, "None of the selected requests is there any more.")
+	b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"delete"}, "id": {string(gone)}})
 	b.want(303, "POST", s.page("/bulk"), do("delete"))
 	b.want(404, "GET", s.page("/requests/"+string(first)), nil)
 	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
