@@ -31,8 +31,13 @@ func TestTimesSayTheirZoneAndWhatTheyAreHere(t *testing.T) {
 	const right = `((utc, here) => new Date(utc).getTime() + 330 * 60000 === new Date(here.replace(" ", "T") + "Z").getTime())`
 	const beside = `document.querySelector(".facts time").nextElementSibling.textContent`
 	c.until(beside + `.endsWith(" GMT+5:30 here")`)
-	if !eval[bool](c, right+`(document.querySelector(".facts time").dateTime.slice(0, 19) + "Z", `+beside+`.slice(0, 19))`) {
-		t.Errorf("%s UTC is said to be %s", eval[string](c, `document.querySelector(".facts time").dateTime`), eval[string](c, beside))
+	eval[any](c, `document.querySelector(".facts time").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
+	const told = `document.querySelector(".facts time").title`
+	if !eval[bool](c, right+`(document.querySelector(".facts time").dateTime.slice(0, 19) + "Z", `+told+`.slice(0, 19))`) {
+		t.Errorf("%s UTC is said to be %s", eval[string](c, `document.querySelector(".facts time").dateTime`), eval[string](c, told))
+	}
+	if !eval[bool](c, told+`.endsWith(`+beside+`)`) {
+		t.Errorf("beside it stands %q, and told is %q", eval[string](c, beside), eval[string](c, told))
 	}
 	eval[any](c, `document.querySelector(".row-time").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
 	eval[any](c, `document.querySelector(".row-time").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
