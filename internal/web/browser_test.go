@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,6 +107,49 @@ func TestTheStreamComesBackAfterTheConnectionBroke(t *testing.T) {
 	if n := eval[int](c, `document.querySelectorAll("a.row").length`); n != 2 {
 		t.Errorf("%d rows, want 2", n)
 	}
+}
+
+// On a slow line, who walks through a list does not wait for the requests that were passed.
+func TestARequestThatIsPassedIsNotLoadedAnyMore(t *testing.T) {
+	s := newSite(t)
+	first, second, third := s.hook(json(`{"number":1}`)), s.hook(json(`{"number":2}`)), s.hook(json(`{"number":3}`))
+	pages, begun, ended := s.server.Config.Handler, make(chan string, 10), make(chan string, 10)
+	s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, slow := range []hookglass.EventID{first, third} {
+			if strings.HasSuffix(r.URL.Path, string(slow)+"/panel") {
+				begun <- string(slow)
+				<-r.Context().Done()
+				ended <- string(slow)
+				return
+			}
+		}
+		pages.ServeHTTP(w, r)
+	})
+	wait := func(heard chan string, want hookglass.EventID) {
+		t.Helper()
+		select {
+		case id := <-heard:
+			if id != string(want) {
+				t.Fatalf("heard of %s, want %s", id, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing is heard of %s", want)
+		}
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(first) + " a.row")
+	wait(begun, first)
+	c.click("#" + string(second) + " a.row")
+	c.until(shows(second) + ` && document.querySelector("#detail").ariaBusy === "false"`)
+	wait(ended, first)
+	c.click("#" + string(third) + " a.row")
+	wait(begun, third)
+	c.press(kb.Escape)
+	wait(ended, third)
+	c.until(`!` + isShown + ` && document.querySelector("#detail").ariaBusy === "false"`)
+	c.silent()
 }
 
 // A browser opens six connections to a site without TLS.

@@ -12,15 +12,18 @@ const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.
 // ---- One request beside the list
 
 let opening = 0;
+let loading = new AbortController(); // of the request that is opened: who goes on quickly does not wait for what was passed
 let lost = null; // the request that is shown but could not be loaded: it comes once the stream is back
 
 async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const turn = ++opening;
+  loading.abort();
+  loading = new AbortController();
   mark(id);
   detail.ariaBusy = "true";
   let html;
   try {
-    const answer = await fetch(`${base}/requests/${id}/panel${location.search}`);
+    const answer = await fetch(`${base}/requests/${id}/panel${location.search}`, { signal: loading.signal });
     if (answer.redirected || answer.status === 401) return location.reload();
     if (answer.ok || answer.status === 404) html = await answer.text();
   } catch {}
@@ -47,6 +50,8 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
 
 function close({ push = true } = {}) {
   opening++;
+  loading.abort();
+  detail.ariaBusy = "false";
   lost = null;
   const was = rows.querySelector("[aria-current]");
   mark(null);

@@ -78,7 +78,8 @@ function localise() {
     if (!text) continue;
     const beside = document.createElement("span");
     beside.className = "here small";
-    beside.textContent = `${text.startsWith(time.dateTime.slice(0, 10)) ? text.slice(11) : text} here`; // the day, where it is another
+    const sameDay = text.startsWith(time.dateTime.slice(0, 10));
+    beside.textContent = `${sameDay ? text.slice(11) : text} here`;
     time.after(" ", beside);
   }
 }
