@@ -305,10 +305,8 @@ func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 		if err := keys.Rotate(); err != nil {
 			return err
 		}
-		if err := s.Note(ctx, "the keyset was rotated"); err != nil {
-			return err
-		}
-		return a.print(t, map[string]any{"keys": keys.Count()}, line("Rotated: %d keys in %s. Back it up.", keys.Count(), a.KeyFile()))
+		noted := s.Note(ctx, "the keyset was rotated") // it is, whatever comes of this
+		return errors.Join(a.print(t, map[string]any{"keys": keys.Count()}, line("Rotated: %d keys in %s. Back it up.", keys.Count(), a.KeyFile())), noted)
 	})
 }
 
