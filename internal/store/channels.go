@@ -206,7 +206,8 @@ func pushed(id string, line hookglass.Activity) hookglass.Message {
 type ChannelDue struct{ Num, AccountID int64 }
 
 // ChannelsDue lists channels with something to send at a time, that nobody has: the first of each account, then the
-// second of each, and so on. Those of one account come in the order of how long they have waited.
+// second of each, and so on. Those of one account come in the order of how long ago they had their turn, also where
+// nothing was to be sent: all that follow captures are looked at when something is captured anywhere.
 func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil {
@@ -216,12 +217,10 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 		err = scan(&d.Num, &d.AccountID)
 		return d, err
 	}, `SELECT num, account_id FROM (
-			SELECT num, account_id, since, row_number() OVER (PARTITION BY account_id ORDER BY since, num) AS place FROM (
-				SELECT c.num, w.account_id, CASE WHEN c.due_at < c.last_delivered_at THEN c.last_delivered_at ELSE c.due_at END AS since`+channelTables+`
-				WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
-					AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
-			) AS due
-		) AS placed ORDER BY place, since, num LIMIT $3`, at.UnixMicro(), newest, limit)
+			SELECT c.num, w.account_id, c.due_at, row_number() OVER (PARTITION BY w.account_id ORDER BY c.due_at, c.num) AS place`+channelTables+`
+			WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
+				AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
+		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), newest, limit)
 }
 
 // HeldChannel is a channel that its holder sends to. Claim is the right to say what came of it.
@@ -363,8 +362,12 @@ type ChannelProgress struct {
 // then nothing is stored.
 func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
 	a := &args{}
+	dueAt := p.DueAt
+	if dueAt.IsZero() { // at once by any node's clock, and behind those that had their turn before
+		dueAt = tx.Now.Add(-2 * clockAgrees)
+	}
 	query := "UPDATE notification_channels SET leased_until = 0, cursor = " + a.add(p.Cursor) + ", tries = " + a.add(p.Tries) + ", failures = " + a.add(p.Failures) +
-		", failing_from = " + a.add(micros(p.FailingFrom)) + ", last_error = " + a.add(nullString(p.LastError)) + ", due_at = " + a.add(max(p.DueAt.UnixMicro(), 0))
+		", failing_from = " + a.add(micros(p.FailingFrom)) + ", last_error = " + a.add(nullString(p.LastError)) + ", due_at = " + a.add(dueAt.UnixMicro())
 	if !p.DeliveredAt.IsZero() {
 		query += ", last_delivered_at = " + a.add(p.DeliveredAt.UnixMicro())
 	}

@@ -67,6 +67,45 @@ func TestChannelsThatAreDueHaveTheirTurns(t *testing.T) {
 	})
 }
 
+// All that follow captures are looked at when something is captured anywhere: those that find nothing have had their turn,
+// and are not before one that always has something to send.
+func TestAChannelThatFindsNothingHadItsTurn(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		idle, busy := newTenant(t, db, "idle@example.com"), newTenant(t, db, "busy@example.com")
+		quiet := newChannel(t, db, idle.first, "quiet", hookglass.ActivityWebhookReceived)
+		sends := newChannel(t, db, busy.first, "sends")
+		elsewhere := newEndpoint(t, db)
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Notify(sends.Num, "", hookglass.Message{ID: "msg_1", Type: hookglass.MessageTest, At: tx.Now})
+		})
+		serve := func(num int64, delivered bool) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				held, err := tx.HoldChannel(num, tx.Now, time.Minute)
+				if err != nil {
+					return err
+				}
+				p := store.ChannelProgress{Cursor: held.Cursor}
+				if delivered {
+					p.DeliveredAt = tx.Now
+				}
+				_, err = tx.ReleaseChannel(held, p)
+				return err
+			})
+		}
+		serve(sends.Num, true)
+		serve(quiet.Num, false)
+		several(t, db, elsewhere, 1)
+		reading(t, db, func(v *store.View) error {
+			due, err := v.ChannelsDue(v.Now, 9)
+			if err == nil && (len(due) != 2 || due[0].Num != sends.Num || due[1].Num != quiet.Num) {
+				t.Errorf("due are %v, want %d, then %d", due, sends.Num, quiet.Num)
+			}
+			return err
+		})
+	})
+}
+
 // However many webhooks arrive in a workspace, a channel that follows its mail has nothing of them to look through.
 func TestAChannelReadsNothingButWhatItFollows(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
