@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,3 +28,31 @@ func TestLeasesOfManyFlowsAreKept(t *testing.T) {
 		writing(t, db, func(tx *store.Tx) error { return tx.ReleaseFlows(held) })
 	})
 }
+
+// Whoever repeats what can not begin any more has nobody wait until all flows that there were are looked at.
+func TestAFlowMadeBeforeIsFoundByItsKey(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		for _, who := range []hookglass.Principal{{Account: n.account.ID}, {Account: n.account.ID, Workspace: n.first.ID}} {
+			var seen []statement
+			err := db.Update(t.Context(), who, func(tx *store.Tx) error {
+				tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+				_, err := tx.FlowMadeBefore("key", []byte("fingerprint"))
+				return err
+			})
+			if !hookglass.Is(err, hookglass.CodeNotFound) || len(seen) != 1 {
+				t.Fatalf("%v, %+v", err, seen)
+			}
+			plan, err := db.Plan(t.Context(), seen[0].text, seen[0].args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(plan, "\n"); !strings.Contains(text, "flows_idempotency_key") || !byKeyAlone.MatchString(text) {
+				t.Errorf("the plan:\n%s", text)
+			}
+		}
+	})
+}
+
+// byKeyAlone is the index of keys, looked up by workspaces and the key.
+var byKeyAlone = regexp.MustCompile(`Index Cond: \(?\(workspace_id = .*idempotency_key = |flows_idempotency_key \(workspace_id=\? AND idempotency_key=\?\)`)
