@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 )
@@ -64,10 +65,11 @@ func (s *Service) open(sealed []byte, where string, into any) error {
 }
 
 // keptResult is a result as it is sealed: it names the target and what is asserted, which are the case's configuration.
-// As in a snapshot, headers are bytes.
+// As in a snapshot, headers are bytes, and so is the address that a request went to where it is no text.
 type keptResult struct {
 	hookglass.RunResult
 	Sent, Answered []byte
+	SentTo         []byte `json:",omitempty"`
 }
 
 // sealResult seals the result of a run.
@@ -76,6 +78,9 @@ func (s *Service) sealResult(r *hookglass.ReplayCaseRun) (err error) {
 	if r.Request != nil {
 		request := *r.Request
 		kept.Sent, request.Headers = request.Headers.AppendWire(nil), nil
+		if !utf8.ValidString(request.URL) {
+			kept.SentTo = []byte(request.URL)
+		}
 		kept.Request = &request
 	}
 	if r.Response != nil {
@@ -99,6 +104,9 @@ func (s *Service) openResult(r *hookglass.ReplayCaseRun) error {
 	r.RunResult = kept.RunResult
 	if r.Request != nil {
 		r.Request.Headers = hookglass.ParseWire(kept.Sent)
+		if len(kept.SentTo) > 0 {
+			r.Request.URL = string(kept.SentTo)
+		}
 	}
 	if r.Response != nil {
 		r.Response.Headers = hookglass.ParseWire(kept.Answered)

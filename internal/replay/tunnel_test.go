@@ -61,3 +61,20 @@ func TestAReplayGoesToTheConnectedMachine(t *testing.T) {
 		}
 	})
 }
+
+// A path is sent as the bytes that came, and the record of a run says so.
+func TestARunKeepsAnAddressThatIsNoText(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		machine := &local{outcome: hookglass.TunnelOutcome{Response: &hookglass.TargetResponse{Status: 200}, Duration: time.Millisecond}}
+		b.replays.Tunnel = machine
+		b.connected()
+		e := b.prepared("POST", "X-A: 1\r\n", `{}`)
+		e.Path, e.RawQuery, e.URL = "/caf\xe9", "a=\xff", "https://hooks.example.com/caf\xe9?a=\xff"
+		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, e))
+		run := b.run(b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("tunnel") }), "k")
+		const want = "/caf\xe9?a=\xff"
+		if machine.request.URL != want || run.Request == nil || run.Request.URL != want {
+			t.Errorf("%q was sent, and the record says %+v", machine.request.URL, run.Request)
+		}
+	})
+}
