@@ -84,3 +84,11 @@ func Find(text, in string, within time.Duration) (found string, ok, late bool, e
 
 // LateFor bounds the time in which a flow is judged whose time is over.
 func (s *Service) LateFor(d time.Duration) { s.lateFor = d }
+
+// Late is for how long the flows that are held were judged since their time was over.
+func (s *Service) Late() (d time.Duration) {
+	for _, h := range s.all() {
+		d += h.late
+	}
+	return d
+}

@@ -524,6 +524,23 @@ func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
 	})
 }
 
+// While the storage is away nothing is judged, and a flow is not given up for it as soon as it is back.
+func TestAFlowIsNotLateForAStorageThatIsAway(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		y.begin(flow.Draft{Timeout: 10 * time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}})
+		svc := flow.New(y.db, slog.New(slog.DiscardHandler))
+		must(t, svc.Round(t.Context(), y.db.Now))
+		ctx, away := context.WithCancel(t.Context())
+		err := svc.Round(ctx, func() time.Time {
+			away()
+			return y.db.Now().Add(time.Hour)
+		})
+		if err == nil || svc.Late() != 0 {
+			t.Errorf("late by %s, %v", svc.Late(), err)
+		}
+	})
+}
+
 // What came long after a time was stored after all that came before it.
 func TestAFlowThatIsBehindEndsAtAnEventThatCameLater(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

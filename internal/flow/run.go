@@ -296,8 +296,11 @@ func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batc
 	before.Progress.Steps = clone(h.Progress.Steps)
 	due, began := h.machine.due(), time.Now()
 	more, asOf, err := s.goOn(ctx, h, batches)
-	if h.late += time.Since(began); asOf.Before(due) {
+	switch {
+	case asOf.Before(due):
 		h.late = 0
+	case err == nil: // else nothing was judged: the storage may be away for longer than lateFor
+		h.late += time.Since(began)
 	}
 	switch {
 	case err != nil:
