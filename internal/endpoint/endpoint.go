@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/textproto"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -202,8 +204,9 @@ func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
 		}
 	}
 	if d.ProviderConfig != nil {
+		kept := reflect.DeepEqual(*d.ProviderConfig, e.ProviderConfig) // older versions took it: it may be sent back as it was read
 		e.ProviderConfig = *d.ProviderConfig
-		if e.Kind == hookglass.KindEmail && e.ProviderConfig != (hookglass.ProviderConfig{}) {
+		if e.Kind == hookglass.KindEmail && !kept && e.ProviderConfig != (hookglass.ProviderConfig{}) {
 			fault("provider_config", "applies to webhook endpoints only")
 		}
 		switch e.ProviderConfig.ResponseMode {
@@ -216,11 +219,12 @@ func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
 		e.Enabled = *d.Enabled
 	}
 	if d.Response != nil {
+		kept := sameResponse(*d.Response, e.Response)
 		e.Response = *d.Response
-		if e.Response != nil && e.Kind == hookglass.KindEmail {
+		if e.Response != nil && !kept && e.Kind == hookglass.KindEmail {
 			fault("response", "applies to webhook endpoints only")
 		}
-		if e.Response != nil {
+		if e.Response != nil && !kept {
 			for _, f := range responseFaults(e.Response) {
 				fault("response."+f.Field, "%s", f.Message)
 			}
@@ -249,6 +253,14 @@ func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
 		}
 	}
 	return faults
+}
+
+// sameResponse reports whether two custom answers are one.
+func sameResponse(a, b *hookglass.Response) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && maps.Equal(a.Headers, b.Headers) && a.Body == b.Body && a.Delay == b.Delay
 }
 
 // responseFaults checks a custom answer (decisions, section 4). Framing and connection headers are ours to set.

@@ -172,11 +172,15 @@ func TestSettingsOfAnswersAreForWebhooks(t *testing.T) {
 				return err
 			}
 			stored.Response = &hookglass.Response{Status: 201}
+			stored.ProviderConfig = hookglass.ProviderConfig{Handshake: new(false), ResponseMode: hookglass.ResponseTunnel}
 			return tx.SaveEndpoint(&stored)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.sendBack(at)
+		s.want(422, "PATCH", at, `{"endpoint":{"response":{"status":202}}}`, nil)
+		s.want(422, "PATCH", at, `{"endpoint":{"provider_config":{"handshake":false}}}`, nil)
 		s.want(200, "PATCH", at, `{"endpoint":{"name":"Still","provider_config":{}}}`, &e)
 		if e.Data.Response == nil {
 			t.Error("a change of the name took the answer")
@@ -185,6 +189,27 @@ func TestSettingsOfAnswersAreForWebhooks(t *testing.T) {
 			t.Error("it can not be taken back")
 		}
 	})
+}
+
+// sendBack changes an endpoint to what it is, as clients do that read all of it and send all of it.
+func (s *site) sendBack(at string) {
+	s.t.Helper()
+	var was, is api.One[map[string]json.RawMessage]
+	s.want(200, "GET", at, "", &was)
+	fields := make(map[string]json.RawMessage)
+	for _, name := range []string{"name", "custom_id", "provider", "provider_config", "response", "response_script", "schema_tracking", "enabled"} {
+		fields[name] = was.Data[name]
+	}
+	body, err := json.Marshal(map[string]any{"endpoint": fields})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.want(200, "PATCH", at, string(body), &is)
+	for name, value := range fields {
+		if got := is.Data[name]; string(got) != string(value) {
+			s.t.Errorf("%s became %s, and was %s", name, got, value)
+		}
+	}
 }
 
 // What was stored before there was a bound stays, and may stay.
@@ -213,6 +238,7 @@ func TestAHeaderOfAnAnswerHasABound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.sendBack("/endpoints/" + e.ID)
 		var kept api.One[api.Endpoint]
 		s.want(200, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"name":"Still"}}`, &kept)
 		if kept.Data.Response == nil || len(kept.Data.Response.Headers["Long"]) != 20_000 {
