@@ -280,7 +280,7 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	of := coding.Of(hookglass.Headers{{Name: "Content-Encoding", Value: strings.Join(res.Header.Values("Content-Encoding"), ",")}})
 	plain, err := coding.Decoded(answer, of, maxAnswer)
 	longer := len(answer) > maxAnswer || errors.Is(err, coding.ErrLonger)
-	if err != nil && !longer || len(plain) == 0 {
+	if err != nil && (!longer || len(plain) == 0) {
 		plain = answer // some name a coding that they do not use
 	}
 	plain = plain[:min(len(plain), maxAnswer)]

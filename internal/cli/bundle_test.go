@@ -166,7 +166,7 @@ func TestALongCompressedAnswerIsShownAsWhatItSays(t *testing.T) {
 	}
 	noise := make([]byte, 150_000) // half of it is lost in compression
 	rand.Read(noise)
-	long := "It begins. " + hex.EncodeToString(noise)
+	long := "" // compressed it is some bytes all the same
 	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
@@ -174,6 +174,10 @@ func TestALongCompressedAnswerIsShownAsWhatItSays(t *testing.T) {
 		z.Close()
 	}))
 	defer handler.Close()
+	if r := run(t, "", "bundle", "replay", file, "--to", handler.URL, "--json"); r.code != 0 || !strings.Contains(r.out, `"body":""`) {
+		t.Errorf("an empty answer: %d %q %s", r.code, r.out, r.err)
+	}
+	long = "It begins. " + hex.EncodeToString(noise)
 	r := run(t, "", "bundle", "replay", file, "--to", handler.URL)
 	if r.code != 0 || !strings.Contains(r.out, "It begins. ") || !strings.Contains(r.out, "(the answer goes on)") {
 		t.Errorf("%d %.200q %s", r.code, r.out, r.err)
