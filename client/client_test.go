@@ -102,6 +102,14 @@ func TestWhatTakesLongIsWaitedFor(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := must[api.Endpoint](t)(s.CreateEndpoint(t.Context(), api.NewEndpoint{Name: api.Some("Payments")}))
 		s.arrive(e.ID, "/")
+		pages := s.server.Config.Handler
+		s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				<-r.Context().Done() // until the caller has gone
+				return
+			}
+			pages.ServeHTTP(w, r)
+		})
 		s.Hurry(time.Nanosecond)
 		if _, err := s.Endpoints(t.Context()); err == nil || !strings.Contains(err.Error(), "timeout") {
 			t.Errorf("a call waits on: %v", err)
