@@ -72,15 +72,17 @@ func TestABulkReplayIsPausedAndGoesOnWithoutItsCommand(t *testing.T) {
 	defer slow.Close()
 	defer close(release)
 	ctx, signal := context.WithCancel(t.Context())
+	defer signal()
+	out, notes, code := newFeed(), newFeed(), make(chan int, 1)
 	go func() {
-		<-began
-		signal()
+		code <- cli.Main(ctx, []string{"replays", "run", "--all", "--to", slow.URL, "-e", endpoint}, strings.NewReader(""), out, notes)
 	}()
-	var out, notes strings.Builder
-	if code := cli.Main(ctx, []string{"replays", "run", "--all", "--to", slow.URL, "-e", endpoint}, strings.NewReader(""), &out, &notes); code != 1 || !strings.Contains(notes.String(), "the bulk replay goes on: hookglass replays get rbat_") {
-		t.Errorf("%d %s %s", code, &out, &notes)
+	id := out.wait(t, `^(rbat_\w+): 2 requests\n`) // it may have begun to send before its command knows
+	<-began
+	signal()
+	if code := <-code; code != 1 || !strings.Contains(notes.String(), "the bulk replay goes on: hookglass replays get "+id) {
+		t.Errorf("%d %s %s", code, out, notes)
 	}
-	id, _, _ := strings.Cut(out.String(), ":")
 	for _, move := range [][2]string{{"pause", "paused"}, {"resume", "running"}, {"cancel", "canceled"}} {
 		if now := object(t, "", "replays", "-e", endpoint, move[0], id); member(t, now, "data", "state") != move[1] {
 			t.Errorf("%s: %v", move[0], now)
