@@ -1,8 +1,12 @@
 package web_test
 
 import (
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 
 	"hookglass"
 	"hookglass/internal/endpoint"
@@ -52,4 +56,41 @@ func TestASearchForEndpointsIsBounded(t *testing.T) {
 	}
 	b.want(200, "GET", "/endpoint-names?text="+strings.Repeat("%25", 200), nil)
 	s.visitor().want(401, "GET", "/endpoint-names?text=default", nil, "Sec-Fetch-Dest", "empty")
+}
+
+// What the server finds for a text that is no longer there is not offered.
+func TestThePaletteForgetsWhatItWasClosedWith(t *testing.T) {
+	s := newSite(t)
+	s.create("Far", hookglass.KindWebhook)
+	pages, begun, release := s.server.Config.Handler, make(chan bool, 1), make(chan bool)
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/endpoint-names" && r.FormValue("text") == "far" {
+			begun <- true
+			<-release
+		}
+		pages.ServeHTTP(w, r)
+	})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/account")
+	c.until(`document.readyState === "complete"`)
+	const open = `document.querySelector("[data-palette]").click()`
+	eval[any](c, open)
+	c.press("far")
+	<-begun
+	c.press(kb.Escape)
+	c.until(`!document.querySelector("#palette").open`)
+	eval[any](c, open)
+	offered := `document.querySelector("#palette-list").textContent`
+	before := eval[string](c, offered)
+	free()
+	// Its answer is there before that of a later question.
+	c.until(`performance.getEntriesByType("resource").some((r) => r.name.endsWith("/endpoint-names?text=far") && r.responseEnd)`)
+	eval[string](c, `fetch("/endpoint-names?text=none").then((answer) => answer.text())`)
+	if after := eval[string](c, offered); after != before {
+		t.Errorf("%q is offered, and %q was", after, before)
+	}
+	c.silent()
 }

@@ -180,7 +180,7 @@ function showPalette() {
   const input = palette.querySelector("input");
   input.value = "";
   offered = commands();
-  told = [];
+  forget();
   palette.showModal();
   offer("");
   input.focus();
@@ -214,6 +214,7 @@ function offer(text) {
 // A page lists some of the endpoints, by their names. The server knows all, and by their ids as well. What it finds
 // stands behind the rest, so that what is picked stays so.
 let asking = 0;
+let soon = 0;
 async function ask(text) {
   const turn = ++asking;
   const none = document.getElementById("palette-none");
@@ -247,13 +248,17 @@ function pick(n) {
 
 const picked = () => [...document.getElementById("palette-list").children].findIndex((item) => item.ariaSelected === "true");
 
-let soon = 0;
+// What comes of the text before is of no use any more.
+function forget() {
+  asking++;
+  told = [];
+  clearTimeout(soon);
+}
+
 palette?.addEventListener("input", (event) => {
   const text = event.target.value;
-  asking++; // what comes of the text before is of no use any more
-  told = [];
+  forget();
   offer(text);
-  clearTimeout(soon);
   if (!palette.dataset.ask || !text.trim()) return;
   document.getElementById("palette-none").textContent = "Looking…";
   soon = setTimeout(ask, 150, text.trim());
