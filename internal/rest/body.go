@@ -136,10 +136,14 @@ func wanted(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return "of another type"
 	}
-	if own, ok := reflect.Zero(e.GoType).Interface().(interface{ Form() string }); ok {
+	is := e.GoType
+	if is.Kind() == reflect.Pointer { // what functions of ours refuse, as whole, is named so
+		is = is.Elem()
+	}
+	if own, ok := reflect.Zero(is).Interface().(interface{ Form() string }); ok {
 		return own.Form()
 	}
-	switch e.GoType.Kind() {
+	switch is.Kind() {
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -150,7 +154,7 @@ func wanted(e *json.SemanticError) string {
 		return "a number"
 	case reflect.Slice:
 		return "an array"
-	case reflect.Map, reflect.Struct, reflect.Pointer:
+	case reflect.Map, reflect.Struct:
 		return "an object"
 	}
 	return "of another type"

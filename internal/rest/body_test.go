@@ -248,6 +248,27 @@ func TestAnEmptyWordIsRefused(t *testing.T) {
 	})
 }
 
+// Who is refused for a number is told which are taken.
+func TestAWrongNumberIsToldToBeNoWholeOne(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for _, number := range []string{"30.5", "9223372036854775808", "1e400", `"30"`, "true", "{}"} {
+			for _, field := range []string{"timeout_seconds", "retry_count"} {
+				var refused api.Error
+				s.want(422, "POST", "/endpoints/"+e.ID+"/forwarding_targets", `{"forwarding_target":{"name":"t","url":"https://a.example.com","`+field+`":`+number+`}}`, &refused)
+				if len(refused.Details) != 1 || refused.Details[0] != (api.FieldError{Field: "forwarding_target." + field, Message: "must be a whole number"}) {
+					t.Errorf("%s: %+v", number, refused.Details)
+				}
+			}
+			var refused api.Error
+			s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"a","response":{"status":`+number+`}}}`, &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Message != "must be a whole number" {
+				t.Errorf("a status of %s: %+v", number, refused.Details)
+			}
+		}
+	})
+}
+
 // A number is an integer by its value, as the description's schemas have it, wherever an integer is taken.
 func TestAnIntegerMayBeWrittenAsAFraction(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
