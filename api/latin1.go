@@ -89,12 +89,13 @@ func (e *TunnelEvidence) SetResponseHeaders(fields map[string]string) {
 // ReceivedHeaders are the fields of the answer as they came, to the byte.
 func (e *TunnelEvidence) ReceivedHeaders() map[string]string {
 	fields := maps.Clone(e.ResponseHeaders)
+	pointed := make(map[string]bool) // each once, however often a report points to it
 	for _, p := range e.Latin1 {
-		name, ok := strings.CutPrefix(p, responseHeaders)
-		if name = unescaped.Replace(name); ok {
-			if value, there := fields[name]; there {
-				fields[name] = bytesOf(value)
-			}
+		pointed[p] = true
+	}
+	for name, value := range fields {
+		if pointed[responseHeaders+escaped.Replace(name)] {
+			fields[name] = bytesOf(value)
 		}
 	}
 	return fields
@@ -102,7 +103,4 @@ func (e *TunnelEvidence) ReceivedHeaders() map[string]string {
 
 const responseHeaders = "/response_headers/"
 
-var (
-	escaped   = strings.NewReplacer("~", "~0", "/", "~1") // RFC 6901, section 3
-	unescaped = strings.NewReplacer("~0", "~", "~1", "/")
-)
+var escaped = strings.NewReplacer("~", "~0", "/", "~1") // RFC 6901, section 3
