@@ -201,16 +201,21 @@ func (s *Service) rerunEnded(ctx context.Context, sc *scene) error {
 // sweep gives reruns that nobody has another job, ends first runs whose task is gone, and deletes runs that outlived
 // their event, which the one writer of the embedded database leaves none of.
 func (s *Service) sweep(ctx context.Context) error {
-	if s.db.Postgres() {
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			tx.MayBeLost()
-			s.orphans, err = tx.DeleteOrphanRuns(s.orphans, orphanRuns)
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	return errors.Join(s.sweepOrphans(ctx), s.sweepLost(ctx))
+}
+
+func (s *Service) sweepOrphans(ctx context.Context) error {
+	if !s.db.Postgres() {
+		return nil
 	}
+	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		tx.MayBeLost()
+		s.orphans, err = tx.DeleteOrphanRuns(s.orphans, orphanRuns)
+		return err
+	})
+}
+
+func (s *Service) sweepLost(ctx context.Context) error {
 	var lost []store.HeldRun
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		lost, err = v.LostActionRuns(lostSlack, sweepRuns)

@@ -307,9 +307,9 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":"unavailable","message":"The service is starting."}`)
 	}))
 	defer starting.Close()
-	for token, says := range map[string]string{"hg_x": "The service is starting.", "hg_hangs": "deadline"} {
-		r := run(t, "", "listen", local, "-e", id, "--exit-after", "1", "--timeout", "300ms", "--server", starting.URL, "--token", token)
-		if r.code != 4 || !strings.Contains(r.err, "0 of 1 events came within 300ms") || !strings.Contains(r.err, says) {
+	for token, want := range map[string]struct{ timeout, says string }{"hg_x": {"2s", "The service is starting."}, "hg_hangs": {"300ms", "deadline"}} {
+		r := run(t, "", "listen", local, "-e", id, "--exit-after", "1", "--timeout", want.timeout, "--server", starting.URL, "--token", token)
+		if r.code != 4 || !strings.Contains(r.err, "0 of 1 events came within "+want.timeout) || !strings.Contains(r.err, want.says) {
 			t.Errorf("%s: %+v", token, r)
 		}
 	}
