@@ -44,6 +44,16 @@ func TestTimesSayTheirZoneAndWhatTheyAreHere(t *testing.T) {
 	if told := eval[string](c, `document.querySelector(".row-time").title`); !regexp.MustCompile(`^[-0-9]+ [0-9:.]+ UTC\n[-0-9]+ [0-9:]+ GMT\+5:30 here$`).MatchString(told) {
 		t.Errorf("a time that is pointed at tells %q", told)
 	}
+	const anyHour = `[...Array(24).keys()].map((hour) => {
+		const time = document.body.appendChild(document.createElement("time"));
+		time.dateTime = new Date(Date.UTC(2026, 0, 31, hour, 5, 9)).toISOString();
+		time.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+		time.remove();
+		return ` + right + `(time.dateTime, time.title.slice(0, 19)) ? "" : time.dateTime + " is " + time.title;
+	}).join("")`
+	if wrong := eval[string](c, anyHour); wrong != "" {
+		t.Error(wrong)
+	}
 	c.silent()
 
 	c = s.chrome(1440, 900)

@@ -68,7 +68,9 @@ document.addEventListener("visibilitychange", () => document.hidden || age());
 // one of a request that is open, and is told of any other that is pointed at.
 function here(time) {
   const at = new Date(time.dateTime);
-  return at.getTimezoneOffset() === 0 ? "" : at.toLocaleString("sv-SE", { timeZoneName: "short" });
+  const [year, two] = ["numeric", "2-digit"];
+  const parts = { year, month: two, day: two, hour: two, minute: two, second: two, hourCycle: "h23", timeZoneName: "short" };
+  return at.getTimezoneOffset() === 0 ? "" : at.toLocaleString("sv-SE", parts);
 }
 
 function localise() {
