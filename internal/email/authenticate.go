@@ -97,13 +97,15 @@ func Authenticate(ctx context.Context, dns Resolver, env Envelope, raw []byte) R
 	h, _ := scanHeader(raw, maxHeaderBytes, func(f Fault) { damage = append(damage, f) })
 
 	var r Results
-	done := make(chan struct{})
+	done := make(chan any, 1)
 	go func() {
-		defer close(done)
+		defer func() { done <- recover() }() // a panic is the caller's: records are whatever a sender's DNS answers
 		r.SPF = checkSPF(ctx, q, env)
 	}()
 	r.DKIM = checkDKIM(q, h, raw, len(damage) > 0)
-	<-done
+	if broke := <-done; broke != nil {
+		panic(broke)
+	}
 	r.DMARC = checkDMARC(ctx, q, h, r.SPF, r.DKIM)
 	r.ARC = readARC(h)
 	return r

@@ -426,3 +426,18 @@ func TestZone(t *testing.T) {
 		}
 	}
 }
+
+// brokenDNS panics when it is asked for TXT records, as a library may over what a sender's DNS answers.
+type brokenDNS struct{ email.Resolver }
+
+func (brokenDNS) LookupTXT(context.Context, string) ([]string, error) { panic("over a record") }
+
+// Who has a mail judged recovers, so it must be told where it can: a goroutine that nobody watches ends the process.
+func TestAPanicOverSPFIsTheCallers(t *testing.T) {
+	defer func() {
+		if v := recover(); v != "over a record" {
+			t.Errorf("recovered %v", v)
+		}
+	}()
+	email.Authenticate(t.Context(), brokenDNS{}, from("192.0.2.1", "ada@example.com"), []byte("From: ada@example.com\r\n\r\nHi\r\n"))
+}

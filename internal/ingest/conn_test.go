@@ -348,6 +348,21 @@ func TestPanicsAnswer500AndHurtNothingElse(t *testing.T) {
 	other.want(200)
 }
 
+// The event is stored by then: a 500 would have its sender send it again.
+func TestAPanicBehindAnAwaitedReplyLeavesTheReply(t *testing.T) {
+	s := replying(&hookglass.Reply{Status: 202, Awaits: &hookglass.Event{ID: "req_x"}})
+	s.answer = func(context.Context, *hookglass.Reply) *hookglass.Reply { panic("over an answer") }
+	sv := start(t, ingest.Config{}, s, nil)
+	c := sv.dial()
+	for _, path := range []string{hook(""), "/%68ooks/" + knownRef} {
+		c.send(get(path))
+		c.want(202)
+	}
+	if !strings.Contains(sv.log.String(), `panic="over an answer"`) {
+		t.Errorf("logged %q", sv.log)
+	}
+}
+
 func TestConnectionsAreBounded(t *testing.T) {
 	sv := start(t, ingest.Config{MaxConns: 2}, new(stub), nil)
 	a, b := sv.dial(), sv.dial()

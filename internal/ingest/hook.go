@@ -137,12 +137,24 @@ func (f *Front) delay(d time.Duration) {
 	}
 }
 
-// await turns a reply that awaits into the one that is given, at the latest when the front drains.
+// await turns a reply that awaits into the one that is given, at the latest when the front drains. The event is stored,
+// so where that panics its sender gets the reply as if nothing had been awaited.
 func (f *Front) await(r *hookglass.Reply) *hookglass.Reply {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	given := make(chan *hookglass.Reply, 1)
-	go func() { given <- f.capturer.Answer(ctx, r) }()
+	go func() {
+		own := *r
+		own.Awaits = nil
+		answer := &own
+		defer func() {
+			if v := recover(); v != nil {
+				f.panicked(v)
+			}
+			given <- answer
+		}()
+		answer = f.capturer.Answer(ctx, r)
+	}()
 	select {
 	case r := <-given:
 		return r

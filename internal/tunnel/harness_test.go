@@ -94,9 +94,15 @@ type node struct {
 // node starts a node on one of the databases.
 func (b *bench) node(i int, lease time.Duration) *node {
 	b.t.Helper()
+	return b.nodeWith(i, lease, delivery.MailJSON)
+}
+
+// nodeWith is node where mail goes to local machines in a form of the test's own.
+func (b *bench) nodeWith(i int, lease time.Duration, mail func(*hookglass.Event) []byte) *node {
+	b.t.Helper()
 	draining := make(chan struct{})
 	s := tunnel.New(b.dbs[i%len(b.dbs)], tunnel.Config{
-		Mail: delivery.MailJSON, Retention: time.Hour, Draining: draining, Log: slog.New(slog.DiscardHandler),
+		Mail: mail, Retention: time.Hour, Draining: draining, Log: slog.New(slog.DiscardHandler),
 	})
 	s.Share()
 	if lease > 0 {

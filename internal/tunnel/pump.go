@@ -2,6 +2,8 @@ package tunnel
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -99,8 +101,15 @@ func (x *Session) halt() {
 	x.pings.Wait()
 }
 
-// round sends some of what waits. It reports whether more can go at once.
+// round sends some of what waits. It reports whether more can go at once. A panic, over an event that nobody thought
+// of, ends the socket and nothing else: whoever comes back begins behind that event.
 func (x *Session) round(now time.Time) (busy bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.s.Log.Error("panic in a tunnel", "session", x.record.ID, "panic", p, "stack", string(debug.Stack()))
+			busy, err = false, fmt.Errorf("panic: %v", p)
+		}
+	}()
 	f := &x.flow
 	if m := x.answer.Swap(nil); m != nil {
 		if err := x.answered(f, *m); err != nil {

@@ -304,3 +304,37 @@ func TestAServerThatStopsAsItStartsEnds(t *testing.T) {
 		}
 	})
 }
+
+// One event that nobody thought of must not end the node, nor, as it is in the table, each node that comes after it.
+func TestAPanicOverAnEventEndsItsSocketAlone(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.nodeWith(0, 0, func(*hookglass.Event) []byte { panic("over a mail") })
+		other := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		other.subscribe(b.ep)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		mail := event(b.ep, "From: ada@example.com\r\n\r\nHi\r\n")
+		kind, name := hookglass.KindEmail, "Mail"
+		box, err := b.endpoints.Create(t.Context(), b.who, endpoint.Draft{Name: &name, Kind: &kind})
+		must(t, err)
+		c.subscribe(box)
+		mail.ID, mail.Type, mail.Method = hookglass.NewEventID(hookglass.EventEmail, mail.ReceivedAt), hookglass.EventEmail, "EMAIL"
+		mail.EndpointNum, mail.EndpointID, mail.Status, mail.Reply = box.Num, box.ID, 0, nil
+		must(t, b.dbs[0].Capture(t.Context(), box.AccountID, mail))
+		select {
+		case <-c.gone:
+		case <-time.After(20 * time.Second):
+			t.Fatal("the socket goes on")
+		}
+		ids := b.capture(0, b.ep, 1)
+		if got := other.got(1); !slices.Equal(got, ids) {
+			t.Errorf("another socket got %q, want %q", got, ids)
+		}
+		back := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		back.subscribe(box)
+		back.subscribe(b.ep)
+		if ids, got := b.capture(0, b.ep, 1), back.got(1); !slices.Equal(got, ids) {
+			t.Errorf("who came back got %q, want %q", got, ids)
+		}
+	})
+}
