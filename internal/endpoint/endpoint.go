@@ -174,85 +174,114 @@ func mayManage(who hookglass.Principal) error {
 }
 
 // apply sets what the draft names and returns what is wrong with it.
-func (d Draft) apply(e *hookglass.Endpoint) (faults []hookglass.FieldError) {
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, hookglass.FieldError{Field: "endpoint." + field, Message: fmt.Sprintf(format, args...)})
+func (d Draft) apply(e *hookglass.Endpoint) []hookglass.FieldError {
+	c := change{Endpoint: e}
+	named(d.Name, c.name)
+	named(d.CustomID, c.customID)
+	named(d.Provider, c.provider)
+	named(d.ProviderConfig, c.providerConfig)
+	named(d.Enabled, func(enabled bool) { e.Enabled = enabled })
+	named(d.Response, c.response)
+	named(d.ResponseScript, c.responseScript)
+	named(d.SchemaTracking, c.schemaTracking)
+	return c.faults
+}
+
+// named sets a field that a draft names.
+func named[T any](value *T, set func(T)) {
+	if value != nil {
+		set(*value)
 	}
-	if d.Name != nil {
-		e.Name = strings.TrimSpace(*d.Name)
-		if n := utf8.RuneCountInString(e.Name); n == 0 || n > maxName {
-			fault("name", "must have 1 to %d characters", maxName)
-		}
-		if strings.ContainsFunc(e.Name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
-			fault("name", "may not hold control characters")
-		}
+}
+
+// change is an endpoint whose fields are being set, with what is wrong with them.
+type change struct {
+	*hookglass.Endpoint
+	faults []hookglass.FieldError
+}
+
+func (c *change) fault(field, format string, args ...any) {
+	c.faults = append(c.faults, hookglass.FieldError{Field: "endpoint." + field, Message: fmt.Sprintf(format, args...)})
+}
+
+// webhooksAlone faults what an email endpoint does not have.
+func (c *change) webhooksAlone(field string) {
+	if c.Kind == hookglass.KindEmail {
+		c.fault(field, "applies to webhook endpoints only")
 	}
-	if d.CustomID != nil {
-		e.CustomID = *d.CustomID
-		if e.CustomID != "" && !hookglass.ValidCustomID(e.CustomID) {
-			fault("custom_id", "must be 2 to 63 of a-z, 0-9 and hyphen, beginning with a letter or digit")
-		}
+}
+
+func (c *change) name(name string) {
+	c.Name = strings.TrimSpace(name)
+	if n := utf8.RuneCountInString(c.Name); n == 0 || n > maxName {
+		c.fault("name", "must have 1 to %d characters", maxName)
 	}
-	if d.Provider != nil {
-		e.Provider = *d.Provider
-		switch {
-		case e.Provider == "":
-		case e.Kind == hookglass.KindEmail:
-			fault("provider", "applies to webhook endpoints only")
-		case !slices.Contains(hookglass.EndpointProviders, e.Provider):
-			fault("provider", "must be one of %s", strings.Join(hookglass.EndpointProviders, ", "))
-		}
+	if strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
+		c.fault("name", "may not hold control characters")
 	}
-	if d.ProviderConfig != nil {
-		kept := reflect.DeepEqual(*d.ProviderConfig, e.ProviderConfig) // older versions took it: it may be sent back as it was read
-		e.ProviderConfig = *d.ProviderConfig
-		if e.Kind == hookglass.KindEmail && !kept && e.ProviderConfig != (hookglass.ProviderConfig{}) {
-			fault("provider_config", "applies to webhook endpoints only")
-		}
-		switch e.ProviderConfig.ResponseMode {
-		case "", hookglass.ResponseStatic, hookglass.ResponseTunnel:
-		default:
-			fault("provider_config.response_mode", "must be static or tunnel")
-		}
+}
+
+func (c *change) customID(id string) {
+	if c.CustomID = id; id != "" && !hookglass.ValidCustomID(id) {
+		c.fault("custom_id", "must be 2 to 63 of a-z, 0-9 and hyphen, beginning with a letter or digit")
 	}
-	if d.Enabled != nil {
-		e.Enabled = *d.Enabled
+}
+
+func (c *change) provider(id string) {
+	switch c.Provider = id; {
+	case id == "":
+	case c.Kind == hookglass.KindEmail:
+		c.webhooksAlone("provider")
+	case !slices.Contains(hookglass.EndpointProviders, id):
+		c.fault("provider", "must be one of %s", strings.Join(hookglass.EndpointProviders, ", "))
 	}
-	if d.Response != nil {
-		kept := sameResponse(*d.Response, e.Response)
-		e.Response = *d.Response
-		if e.Response != nil && !kept && e.Kind == hookglass.KindEmail {
-			fault("response", "applies to webhook endpoints only")
-		}
-		if e.Response != nil && !kept {
-			for _, f := range responseFaults(e.Response) {
-				fault("response."+f.Field, "%s", f.Message)
-			}
-		}
+}
+
+func (c *change) providerConfig(p hookglass.ProviderConfig) {
+	kept := reflect.DeepEqual(p, c.ProviderConfig) // older versions took it: it may be sent back as it was read
+	if c.ProviderConfig = p; !kept && p != (hookglass.ProviderConfig{}) {
+		c.webhooksAlone("provider_config")
 	}
-	if d.ResponseScript != nil {
-		e.ResponseScript = ""
-		if *d.ResponseScript != "" {
-			script, err := hookglass.ParseResponseScript(*d.ResponseScript)
-			var coded *hookglass.Error
-			switch {
-			case errors.As(err, &coded):
-				for _, f := range coded.Details {
-					fault(f.Field, "%s", f.Message)
-				}
-			case e.Kind == hookglass.KindEmail:
-				fault("response_script", "applies to webhook endpoints only")
-			default:
-				e.ResponseScript = script.String()
-			}
-		}
+	switch p.ResponseMode {
+	case "", hookglass.ResponseStatic, hookglass.ResponseTunnel:
+	default:
+		c.fault("provider_config.response_mode", "must be static or tunnel")
 	}
-	if d.SchemaTracking != nil {
-		if e.SchemaTracking = *d.SchemaTracking; e.SchemaTracking && e.Kind == hookglass.KindEmail {
-			fault("schema_tracking", "applies to webhook endpoints only")
-		}
+}
+
+func (c *change) response(r *hookglass.Response) {
+	kept := sameResponse(r, c.Response)
+	if c.Response = r; r == nil || kept {
+		return
 	}
-	return faults
+	c.webhooksAlone("response")
+	for _, f := range responseFaults(r) {
+		c.fault("response."+f.Field, "%s", f.Message)
+	}
+}
+
+func (c *change) responseScript(text string) {
+	if c.ResponseScript = ""; text == "" {
+		return
+	}
+	script, err := hookglass.ParseResponseScript(text)
+	var coded *hookglass.Error
+	switch {
+	case errors.As(err, &coded):
+		for _, f := range coded.Details {
+			c.fault(f.Field, "%s", f.Message)
+		}
+	case c.Kind == hookglass.KindEmail:
+		c.webhooksAlone("response_script")
+	default:
+		c.ResponseScript = script.String()
+	}
+}
+
+func (c *change) schemaTracking(on bool) {
+	if c.SchemaTracking = on; on {
+		c.webhooksAlone("schema_tracking")
+	}
 }
 
 // sameResponse reports whether two custom answers are one.
