@@ -37,82 +37,109 @@ func (a Address) domain() string {
 
 // parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be.
 // Structure is read before RFC 2047 words are decoded, so that a decoded name can not pose as an address.
-func parseAddresses(s string, fault func(Fault)) (list []Address) {
-	var name, addr, comment strings.Builder
-	angled, afterAngle := false, false
-	addressed := false // the name has what the name of a group has not
-	end := func() {
-		a := Address{Address: printable(guessUTF8(obsolete(addr.String())))}
-		text := strings.Trim(name.String(), " \t")
-		if text == "" && !afterAngle { // nobody, or a comment about nobody
-			comment.Reset()
-		}
-		if !angled && !afterAngle {
-			if strings.Contains(text, "=?") {
-				a.Name = decodeText(text, fault)
-			} else {
-				a.Address = printable(guessUTF8(obsolete(text)))
-			}
-			text = strings.Trim(comment.String(), " \t") // ada@example.com (Ada), of old
-		}
-		if a.Name == "" {
-			a.Name = withoutQuotes(decodeText(text, fault))
-		}
-		if a.Name == a.Address {
-			a.Name = ""
-		}
-		if (a.Address != "" || a.Name != "") && len(list) < maxAddresses {
-			if a.Address == "" {
-				a.Name, a.Address = "", a.Name
-			}
-			list = append(list, a)
-		}
-		name.Reset()
-		addr.Reset()
-		comment.Reset()
-		angled, afterAngle, addressed = false, false, false
+func parseAddresses(s string, fault func(Fault)) []Address {
+	r := addressReader{fault: fault}
+	for s != "" {
+		s = s[r.take(s):]
 	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c == '"':
-			text, n := quotedString(s[i:])
-			if angled || followedByAt(s[i+n:]) { // "a b"@example.com keeps its quotes
-				text = s[i : i+n]
-			}
-			if angled {
-				addr.WriteString(text)
-			} else {
-				name.WriteString(text)
-				addressed = addressed || strings.ContainsAny(text, "@[")
-			}
-			i += n - 1
-		case c == '(':
-			text, n, _ := commentText(s[i:])
-			comment.WriteString(text)
-			i += n - 1
-		case c == '<': // also within another one, which some programs write around the whole address
-			angled = true
-			addr.Reset()
-		case c == '>' && angled:
-			angled, afterAngle = false, true
-		case c == ',' && !angled, c == ';' && !angled:
-			end()
-		case c == ':' && !angled && !afterAngle && !addressed: // the name of a group
-			name.Reset()
-			comment.Reset()
-		case angled:
-			addr.WriteByte(c)
-		case !afterAngle:
-			name.WriteByte(c)
-			addressed = addressed || c == '@' || c == '['
+	if r.angled { // never closed
+		r.angled, r.afterAngle = false, true
+	}
+	r.end()
+	return r.list
+}
+
+// addressReader reads an address list. What of the address at work has been read is unfolded, and not decoded yet.
+type addressReader struct {
+	list  []Address
+	fault func(Fault)
+
+	name, addr, comment strings.Builder
+
+	angled     bool // within angle brackets
+	afterAngle bool
+	addressed  bool // the name has what the name of a group has not
+}
+
+// take reads what stands at the front of a text, and returns how long that is.
+func (r *addressReader) take(s string) (n int) {
+	switch c := s[0]; {
+	case c == '"':
+		return r.quoted(s)
+	case c == '(':
+		text, n, _ := commentText(s)
+		r.comment.WriteString(text)
+		return n
+	case c == '<': // also within another one, which some programs write around the whole address
+		r.angled = true
+		r.addr.Reset()
+	case c == '>' && r.angled:
+		r.angled, r.afterAngle = false, true
+	case c == ',' && !r.angled, c == ';' && !r.angled:
+		r.end()
+	case c == ':' && !r.angled && !r.afterAngle && !r.addressed: // the name of a group
+		r.name.Reset()
+		r.comment.Reset()
+	case r.angled:
+		r.addr.WriteByte(c)
+	case !r.afterAngle:
+		r.name.WriteByte(c)
+		r.addressed = r.addressed || c == '@' || c == '['
+	}
+	return 1
+}
+
+// quoted reads a quoted string.
+func (r *addressReader) quoted(s string) (n int) {
+	text, n := quotedString(s)
+	if r.angled || followedByAt(s[n:]) { // "a b"@example.com keeps its quotes
+		text = s[:n]
+	}
+	if r.angled {
+		r.addr.WriteString(text)
+		return n
+	}
+	r.name.WriteString(text)
+	r.addressed = r.addressed || strings.ContainsAny(text, "@[")
+	return n
+}
+
+// end adds the address that has been read, if there is one.
+func (r *addressReader) end() {
+	if a := r.address(); (a.Address != "" || a.Name != "") && len(r.list) < maxAddresses {
+		if a.Address == "" {
+			a.Name, a.Address = "", a.Name
 		}
+		r.list = append(r.list, a)
 	}
-	if angled { // never closed
-		angled, afterAngle = false, true
+	r.name.Reset()
+	r.addr.Reset()
+	r.comment.Reset()
+	r.angled, r.afterAngle, r.addressed = false, false, false
+}
+
+// address is what has been read, as one address.
+func (r *addressReader) address() Address {
+	a := Address{Address: printable(guessUTF8(obsolete(r.addr.String())))}
+	text := strings.Trim(r.name.String(), " \t")
+	if text == "" && !r.afterAngle { // nobody, or a comment about nobody
+		r.comment.Reset()
 	}
-	end()
-	return list
+	if !r.angled && !r.afterAngle {
+		if strings.Contains(text, "=?") {
+			a.Name = decodeText(text, r.fault)
+		} else {
+			a.Address = printable(guessUTF8(obsolete(text)))
+		}
+		text = strings.Trim(r.comment.String(), " \t") // ada@example.com (Ada), of old
+	}
+	if a.Name == "" {
+		a.Name = withoutQuotes(decodeText(text, r.fault))
+	}
+	if a.Name == a.Address {
+		a.Name = ""
+	}
+	return a
 }
 
 // obsolete reads an address as it was once allowed to be written (RFC 5322, section 4.4): without the route before it,

@@ -18,11 +18,6 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 	if name, _, ok := strings.Cut(value, "="); ok && isToken(strings.TrimRight(name, " \t")) { // the value itself was lost
 		value, rest = "", s
 	}
-	type segment struct {
-		index   int
-		encoded bool
-		text    string
-	}
 	extended := map[string][]segment{}
 	params = map[string]string{}
 	for rest != "" {
@@ -35,55 +30,67 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 		name = strings.ToLower(strings.Trim(name, " \t"))
 		v = unquote(strings.Trim(v, " \t"))
 		base, mark, star := strings.Cut(name, "*")
-		if !star {
-			if _, repeated := params[name]; !repeated && name != "" {
-				params[name] = decodeText(v, fault)
+		if star {
+			if seg, ok := readSegment(mark, v); ok {
+				extended[base] = append(extended[base], seg)
 			}
-			continue
+		} else if _, repeated := params[name]; !repeated && name != "" {
+			params[name] = decodeText(v, fault)
 		}
-		seg := segment{text: v}
-		mark, seg.encoded = strings.CutSuffix(mark, "*")
-		if mark == "" { // name*=charset'language'text
-			seg.encoded = true
-		} else if n, err := strconv.Atoi(mark); err == nil && n >= 0 {
-			seg.index = n
-		} else {
-			continue
-		}
-		extended[base] = append(extended[base], seg)
 	}
 	for base, segments := range extended {
-		slices.SortStableFunc(segments, func(a, b segment) int { return a.index - b.index })
-		var text []byte
-		var charset string
-		encoded := false
-		for i, seg := range segments {
-			encoded = encoded || seg.encoded
-			if !seg.encoded {
-				text = append(text, seg.text...)
-				continue
-			}
-			v := seg.text
-			if i == 0 {
-				if cs, after, ok := strings.Cut(v, "'"); ok {
-					if _, after, ok = strings.Cut(after, "'"); ok {
-						charset, v = cs, after
-					}
-				}
-			}
-			text = append(text, unescape(v)...)
-		}
-		if !encoded {
-			params[base] = decodeText(string(text), fault) // RFC 2047 words cut in pieces
-			continue
-		}
-		decoded, ok := toUTF8(text, charset)
-		if !ok {
-			fault(UnknownCharset)
-		}
-		params[base] = printable(decoded)
+		params[base] = join(segments, fault)
 	}
 	return value, params
+}
+
+// segment is a piece of a value (RFC 2231, section 3).
+type segment struct {
+	index   int
+	encoded bool // percent-encoded; the first says in which charset
+	text    string
+}
+
+// readSegment reads what stands behind the asterisk of a name: the number of the piece, and an asterisk where it is
+// encoded. name*=charset'language'text is a value in one piece.
+func readSegment(mark, text string) (seg segment, ok bool) {
+	seg.text = text
+	mark, seg.encoded = strings.CutSuffix(mark, "*")
+	if mark == "" {
+		seg.encoded = true
+		return seg, true
+	}
+	var err error
+	seg.index, err = strconv.Atoi(mark)
+	return seg, err == nil && seg.index >= 0
+}
+
+// join puts the pieces of a value together. Charset and language stand before the text of the first.
+func join(segments []segment, fault func(Fault)) string {
+	slices.SortStableFunc(segments, func(a, b segment) int { return a.index - b.index })
+	var text []byte
+	var charset string
+	encoded := false
+	for i, seg := range segments {
+		if !seg.encoded {
+			text = append(text, seg.text...)
+			continue
+		}
+		encoded = true
+		v := seg.text
+		if parts := strings.SplitN(v, "'", 3); i == 0 && len(parts) == 3 {
+			charset, v = parts[0], parts[2]
+		}
+		text = append(text, unescape(v)...)
+	}
+	if !encoded {
+		return decodeText(string(text), fault) // RFC 2047 words cut in pieces
+	}
+	decoded, ok := toUTF8(text, charset)
+	if !ok {
+		fault(UnknownCharset)
+	}
+	return printable(decoded)
 }
 
 // withoutComments drops the comments of a field (RFC 2045, section 5.1). In a bare value only what stands behind a
