@@ -163,42 +163,29 @@ func trimBlank(s string) string {
 
 // interpret takes from the fields what decides about framing and the connection.
 func (h *head) interpret() *refusal {
-	hosts, lengths, codings := 0, "", 0
+	var hosts, codings int
+	length := "" // as the first field spells it
 	for i := range h.headers {
 		name, value := h.headers[i].Name, h.headers[i].Value
-		switch len(name) {
-		case len("Host"):
-			if strings.EqualFold(name, "Host") {
-				hosts++
-				h.host = value
+		switch {
+		case is(name, "Host"):
+			hosts++
+			h.host = value
+		case is(name, "Expect"):
+			h.expect = value
+		case is(name, "Connection"):
+			h.connection(value)
+		case is(name, "Content-Length"):
+			if again := h.length >= 0 || h.tooBig; again && value != length {
+				return malformed("The Content-Length headers differ.")
+			} else if !again && !h.parseLength(value) {
+				return malformed("The Content-Length is not a number.")
 			}
-		case len("Expect"):
-			if strings.EqualFold(name, "Expect") {
-				h.expect = value
-			}
-		case len("Connection"):
-			if strings.EqualFold(name, "Connection") {
-				h.connection(value)
-			}
-		case len("Content-Length"):
-			if strings.EqualFold(name, "Content-Length") {
-				if h.length >= 0 || h.tooBig {
-					if value != lengths {
-						return malformed("The Content-Length headers differ.")
-					}
-					continue
-				}
-				lengths = value
-				if !h.parseLength(value) {
-					return malformed("The Content-Length is not a number.")
-				}
-			}
-		case len("Transfer-Encoding"):
-			if strings.EqualFold(name, "Transfer-Encoding") {
-				codings++
-				if h.chunked = strings.EqualFold(value, "chunked"); !h.chunked || codings > 1 {
-					return &refusal{status: http.StatusNotImplemented, code: codeBadRequest, message: "The only transfer coding understood is chunked.", close: true}
-				}
+			length = value
+		case is(name, "Transfer-Encoding"):
+			codings++
+			if h.chunked = strings.EqualFold(value, "chunked"); !h.chunked || codings > 1 {
+				return &refusal{status: http.StatusNotImplemented, code: codeBadRequest, message: "The only transfer coding understood is chunked.", close: true}
 			}
 		}
 	}
@@ -223,6 +210,9 @@ func (h *head) interpret() *refusal {
 	}
 	return nil
 }
+
+// is compares the names of fields. Most differ in their length, and every field of every request comes here.
+func is(name, other string) bool { return len(name) == len(other) && strings.EqualFold(name, other) }
 
 func (h *head) parseLength(value string) bool {
 	if value == "" {
