@@ -118,44 +118,55 @@ func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Princ
 		if c, err = tx.SignatureConfig(e.Num, id); err != nil {
 			return err
 		}
+		before := c
 		var faults []hookglass.FieldError
 		if d.Provider != nil && *d.Provider != c.Provider {
 			faults = append(faults, signatureFault("provider", "can not change"))
 		}
-		encoded := c.Options.SecretEncoding
 		faults = append(faults, d.apply(&c)...)
-		if d.Secret == nil && c.Options.SecretEncoding != encoded && len(faults) == 0 {
-			kept, err := s.openSecrets(&c)
-			if err != nil {
-				return err
-			}
-			if len(kept) > 0 && !provider.UsableSecret(c.Options, kept[0]) {
-				faults = append(faults, signatureFault("options.secret_encoding", "does not fit the secret that there is, which is not "+c.Options.SecretEncoding))
-			}
-		}
 		if len(faults) > 0 {
 			return hookglass.InvalidFields(faults)
 		}
 		if d.Secret != nil {
-			secrets := []string{*d.Secret}
-			if d.KeepPrevious {
-				previous, err := s.openSecrets(&c)
-				if err != nil {
-					return err
-				}
-				for _, p := range previous {
-					if p != *d.Secret && len(secrets) < maxSecrets {
-						secrets = append(secrets, p)
-					}
-				}
-			}
-			if c.Sealed, err = s.sealSecrets(&c, secrets); err != nil {
-				return err
-			}
+			err = s.replaceSecret(&c, d)
+		} else if c.Options.SecretEncoding != before.Options.SecretEncoding {
+			err = s.checkKept(&c)
+		}
+		if err != nil {
+			return err
 		}
 		return tx.SaveSignatureConfig(&c)
 	})
 	return c, err
+}
+
+// replaceSecret seals the draft's secret and, where they are to be kept, those that there were.
+func (s *Service) replaceSecret(c *hookglass.SignatureConfig, d SignatureDraft) (err error) {
+	secrets := []string{*d.Secret}
+	if d.KeepPrevious {
+		previous, err := s.openSecrets(c)
+		if err != nil {
+			return err
+		}
+		for _, p := range previous {
+			if p != *d.Secret && len(secrets) < maxSecrets {
+				secrets = append(secrets, p)
+			}
+		}
+	}
+	c.Sealed, err = s.sealSecrets(c, secrets)
+	return err
+}
+
+// checkKept answers validation_failed where the secret that there is can not be read in its new encoding.
+func (s *Service) checkKept(c *hookglass.SignatureConfig) error {
+	kept, err := s.openSecrets(c)
+	if err != nil || len(kept) == 0 || provider.UsableSecret(c.Options, kept[0]) {
+		return err
+	}
+	return hookglass.InvalidFields([]hookglass.FieldError{
+		signatureFault("options.secret_encoding", "does not fit the secret that there is, which is not "+c.Options.SecretEncoding),
+	})
 }
 
 // DeleteSignatureConfig deletes a config.
