@@ -73,54 +73,72 @@ func codesNear(text string) (all []found) {
 	text = withoutLinks(text)
 	lower := foldCase(text)
 	for _, words := range afterCode {
-		for at, found := 0, 0; found < maxMentions; found++ {
+		for at, n := 0, 0; n < maxMentions; n++ {
 			i := strings.Index(lower[at:], words)
 			if i < 0 {
 				break
 			}
 			at += i
-			for _, f := range candidates(text, max(at-16, 0), at) {
-				if !f.mixed && f.offset > at-16 && f.end <= at && strings.TrimSpace(text[f.end:at]) == "" {
-					f.doubt += 20
-					all = append(all, f)
-				}
-			}
+			all = append(all, codesJustBefore(text, at)...)
 			at += len(words)
 		}
 	}
 	for _, m := range mentionsIn(lower) {
-		ahead := min(m.end+codeReach, len(text))
-		for ahead < len(text) && ahead < m.end+codeReach+16 && isCodeByte(text[ahead]) {
-			ahead++ // not into a code
-		}
-		for _, f := range candidates(text, m.end, ahead) {
-			gap := text[m.end:f.offset]
-			if f.mixed && !announced(text, gap, f) {
-				continue
-			}
-			f.doubt += len(gap) + 40*min(strings.Count(gap, "\n"), 2) + 40*strings.Count(gap, ". ")
-			if aloneOnLine(text, f.offset, f.end) {
-				f.doubt /= 4
-			}
-			if hasAnyPrefix(strings.TrimLeft(gap, " \t\u00a0"), []string{":", "：", "is ", "is:", "="}) || strings.TrimSpace(gap) == "" {
-				f.doubt /= 4
-			}
-			all = append(all, f)
-		}
-		behind := max(m.start-codeBefore, 0)
-		for behind > 0 && behind > m.start-codeBefore-16 && isCodeByte(text[behind-1]) {
-			behind--
-		}
-		for _, f := range candidates(text, behind, m.start) {
-			if f.mixed || f.end > m.start || f.row && !beginsLine(text, f.offset) {
-				continue
-			}
-			gap := text[f.end:m.start]
-			f.doubt += 20 + 2*len(gap) + 40*min(strings.Count(gap, "\n"), 2)
-			all = append(all, f)
-		}
+		all = append(all, codesBehind(text, m)...)
+		all = append(all, codesBefore(text, m)...)
 	}
 	return slices.DeleteFunc(all, func(f found) bool { return f.doubt > maxDoubt })
+}
+
+// codesJustBefore are the codes that words follow at once.
+func codesJustBefore(text string, at int) (codes []found) {
+	for _, f := range candidates(text, max(at-16, 0), at) {
+		if !f.mixed && f.offset > at-16 && f.end <= at && strings.TrimSpace(text[f.end:at]) == "" {
+			f.doubt += 20
+			codes = append(codes, f)
+		}
+	}
+	return codes
+}
+
+// codesBehind are the codes behind a word that announces one. What stands between the two makes each less likely.
+func codesBehind(text string, m mention) (codes []found) {
+	end := min(m.end+codeReach, len(text))
+	for end < len(text) && end < m.end+codeReach+16 && isCodeByte(text[end]) {
+		end++ // not into a code
+	}
+	for _, f := range candidates(text, m.end, end) {
+		gap := text[m.end:f.offset]
+		if f.mixed && !announced(text, gap, f) {
+			continue
+		}
+		f.doubt += len(gap) + 40*min(strings.Count(gap, "\n"), 2) + 40*strings.Count(gap, ". ")
+		if aloneOnLine(text, f.offset, f.end) {
+			f.doubt /= 4
+		}
+		if hasAnyPrefix(strings.TrimLeft(gap, " \t\u00a0"), []string{":", "：", "is ", "is:", "="}) || strings.TrimSpace(gap) == "" {
+			f.doubt /= 4
+		}
+		codes = append(codes, f)
+	}
+	return codes
+}
+
+// codesBefore are the codes before a word that announces one, which is rare.
+func codesBefore(text string, m mention) (codes []found) {
+	begin := max(m.start-codeBefore, 0)
+	for begin > 0 && begin > m.start-codeBefore-16 && isCodeByte(text[begin-1]) {
+		begin-- // not into a code
+	}
+	for _, f := range candidates(text, begin, m.start) {
+		if f.mixed || f.end > m.start || f.row && !beginsLine(text, f.offset) {
+			continue
+		}
+		gap := text[f.end:m.start]
+		f.doubt += 20 + 2*len(gap) + 40*min(strings.Count(gap, "\n"), 2)
+		codes = append(codes, f)
+	}
+	return codes
 }
 
 // announced reports whether nothing stands between the word that announces a code and a code with small letters but
