@@ -297,59 +297,76 @@ func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hook
 func (s *Service) inspect(steps []hookglass.Step) (def definition) {
 	before := make(map[string]bool)
 	for i, of := range steps {
-		at := fmt.Sprintf("steps.%d.", i)
-		earlier := func(key, field string) {
-			if !before[key] {
-				def.fault(at+field, "refers to steps.%s, which is no earlier step of the action", key)
-			}
-		}
-		template := func(text, field string) {
-			t, err := ParseTemplate(text, InText)
-			if err != nil {
-				return // faulted with the configuration
-			}
-			for _, name := range t.Secrets() {
-				def.secrets = append(def.secrets, mention{name, of.ReferenceKey, at + field})
-			}
-			for _, key := range t.Steps() {
-				earlier(key, field)
-			}
-		}
+		in := inspection{def: &def, before: before, step: of.ReferenceKey, at: fmt.Sprintf("steps.%d.", i)}
 		for j, c := range of.Conditions {
-			if key, ok := strings.CutPrefix(c.Source, "steps."); ok {
-				earlier(key, fmt.Sprintf("conditions.%d.source", j))
-			}
+			in.source(c.Source, fmt.Sprintf("conditions.%d.source", j))
 		}
 		if st, err := readStep(of, ""); err == nil {
-			switch of.Type {
-			case hookglass.StepNotify:
-				def.channels = append(def.channels, mention{st.notify.Channel, of.ReferenceKey, at + "config.channel"})
-			case hookglass.StepTag:
-				def.tags = append(def.tags, mention{st.tag.Tag, of.ReferenceKey, at + "config.tag"})
-			case hookglass.StepTransform:
-				t := st.transform.operations
-				if key, ok := strings.CutPrefix(t.Source, "steps."); ok {
-					earlier(key, "config.source")
-				}
-				for field, text := range t.Templates() {
-					template(text, "config."+field)
-				}
-				for field, p := range t.Reads() {
-					if tokens := p.Tokens(); len(tokens) > 1 && tokens[0] == "steps" {
-						earlier(tokens[1], "config."+field)
-					}
-				}
-			case hookglass.StepRequest:
-				template(st.request.URL, "config.url")
-				template(st.request.Body, "config.body")
-				for _, h := range st.request.Headers {
-					template(h.Value, "config.headers."+h.Name)
-				}
-			}
+			in.config(&st)
 		}
 		before[of.ReferenceKey] = true
 	}
 	return def
+}
+
+// inspection looks through one step.
+type inspection struct {
+	def    *definition
+	before map[string]bool // the steps that run before it
+	step   string          // its reference key
+	at     string          // its field, with the dot behind it
+}
+
+func (in inspection) config(st *step) {
+	switch st.Type {
+	case hookglass.StepNotify:
+		in.def.channels = append(in.def.channels, mention{st.notify.Channel, in.step, in.at + "config.channel"})
+	case hookglass.StepTag:
+		in.def.tags = append(in.def.tags, mention{st.tag.Tag, in.step, in.at + "config.tag"})
+	case hookglass.StepTransform:
+		t := st.transform.operations
+		in.source(t.Source, "config.source")
+		for field, text := range t.Templates() {
+			in.template(text, "config."+field)
+		}
+		for field, p := range t.Reads() {
+			if tokens := p.Tokens(); len(tokens) > 1 && tokens[0] == "steps" {
+				in.earlier(tokens[1], "config."+field)
+			}
+		}
+	case hookglass.StepRequest:
+		in.template(st.request.URL, "config.url")
+		in.template(st.request.Body, "config.body")
+		for _, h := range st.request.Headers {
+			in.template(h.Value, "config.headers."+h.Name)
+		}
+	}
+}
+
+// source is where a condition or a transform reads, which may be a step.
+func (in inspection) source(source, field string) {
+	if key, ok := strings.CutPrefix(source, "steps."); ok {
+		in.earlier(key, field)
+	}
+}
+
+func (in inspection) template(text, field string) {
+	t, err := ParseTemplate(text, InText)
+	if err != nil {
+		return // faulted with the configuration
+	}
+	for _, name := range t.Secrets() {
+		in.def.secrets = append(in.def.secrets, mention{name, in.step, in.at + field})
+	}
+	for _, key := range t.Steps() {
+		in.earlier(key, field)
+	}
+}
+
+func (in inspection) earlier(key, field string) {
+	if !in.before[key] {
+		in.def.fault(in.at+field, "refers to steps.%s, which is no earlier step of the action", key)
+	}
 }
 
 // resolve finds what the steps refer to and keeps it from being deleted meanwhile. A tag that the workspace does not
