@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -281,28 +282,7 @@ func (r *run) channels(at string, names api.Optional[[]string]) (ids api.Optiona
 // prune looks at what the set declared before and the declaration no longer names. It comes first, so that what goes
 // makes room for what comes.
 func (r *run) prune(d api.Declaration) error {
-	named := make(map[string]bool)
-	for _, e := range d.Endpoints {
-		for _, ref := range []string{e.ID.Value, e.CustomID.Value} {
-			if ref == "" {
-				continue
-			}
-			named["endpoint "+ref] = true
-			part := func(kind hookglass.DeclaredKind, name string) { named[fmt.Sprintf("%s %s %s", kind, ref, name)] = true }
-			for _, c := range e.SignatureConfigs {
-				part(hookglass.DeclaredSignature, c.Provider.Value)
-			}
-			for _, c := range e.ForwardingTargets {
-				part(hookglass.DeclaredTarget, c.Name.Value)
-			}
-			for _, c := range e.Actions {
-				part(hookglass.DeclaredAction, c.Name.Value)
-			}
-			for _, c := range e.Alerts {
-				part(hookglass.DeclaredAlert, c.Name.Value)
-			}
-		}
-	}
+	declared := namesIn(d)
 	gone := make(map[int64]bool)
 	// Endpoints first: with them goes what they have.
 	known := slices.Clone(r.known)
@@ -320,22 +300,10 @@ func (r *run) prune(d api.Declaration) error {
 		if k.Kind == hookglass.DeclaredAction || k.Kind == hookglass.DeclaredAlert {
 			k.Name = strings.TrimSpace(k.Name) // an older version kept it as it was declared
 		}
-		of, still := string(e.ID), false
-		for _, ref := range []string{string(e.ID), e.CustomID} {
-			if ref == "" {
-				continue
-			}
-			of = ref
-			if k.Kind == hookglass.DeclaredEndpoint {
-				still = still || named["endpoint "+ref]
-			} else {
-				still = still || named[fmt.Sprintf("%s %s %s", k.Kind, ref, k.Name)]
-			}
-		}
-		if still {
+		if declared.has(k, e) {
 			continue
 		}
-		dropped, err := r.drop(k, e, of, d.Prune.Value)
+		dropped, err := r.drop(k, e, cmp.Or(e.CustomID, string(e.ID)), d.Prune.Value)
 		if err != nil {
 			return err
 		}
@@ -344,6 +312,50 @@ func (r *run) prune(d api.Declaration) error {
 		}
 	}
 	return nil
+}
+
+// declaredNames are what a declaration names.
+type declaredNames map[declaredName]bool
+
+// declaredName is of an endpoint, which is named by its id or its custom id, or of a part of one.
+type declaredName struct {
+	kind     hookglass.DeclaredKind
+	endpoint string
+	name     string // of a part
+}
+
+func namesIn(d api.Declaration) declaredNames {
+	names := declaredNames{}
+	for _, e := range d.Endpoints {
+		for _, ref := range []string{e.ID.Value, e.CustomID.Value} {
+			if ref == "" {
+				continue
+			}
+			names[declaredName{hookglass.DeclaredEndpoint, ref, ""}] = true
+			for _, c := range e.SignatureConfigs {
+				names[declaredName{hookglass.DeclaredSignature, ref, c.Provider.Value}] = true
+			}
+			for _, c := range e.ForwardingTargets {
+				names[declaredName{hookglass.DeclaredTarget, ref, c.Name.Value}] = true
+			}
+			for _, c := range e.Actions {
+				names[declaredName{hookglass.DeclaredAction, ref, c.Name.Value}] = true
+			}
+			for _, c := range e.Alerts {
+				names[declaredName{hookglass.DeclaredAlert, ref, c.Name.Value}] = true
+			}
+		}
+	}
+	return names
+}
+
+// has reports whether they name what was declared before, of an endpoint as it is now.
+func (names declaredNames) has(k hookglass.Declared, e hookglass.Endpoint) bool {
+	name := k.Name
+	if k.Kind == hookglass.DeclaredEndpoint {
+		name = ""
+	}
+	return names[declaredName{k.Kind, string(e.ID), name}] || e.CustomID != "" && names[declaredName{k.Kind, e.CustomID, name}]
 }
 
 func boolOrder(b bool) int {
