@@ -160,44 +160,32 @@ func (w ledgerWindow) actions(l *hookglass.Ledger) error {
 	if err != nil {
 		return err
 	}
-	var waiting int64
-	var rows, begun []tally
+	var waiting int64          // events whose actions are still to run
+	begun := map[int64]int64{} // how many of them an action has begun with
+	var rows []tally
 	for _, p := range w.pieces {
-		more, err := w.runs(p)
+		runs, err := w.runs(p)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, more...)
+		rows = append(rows, runs...)
 		if !tasked {
 			continue
 		}
-		a := &args{}
-		tasks := " FROM event_tasks k JOIN " + w.table(a, p) + " ON w.seq = k.event"
-		own := " WHERE k.kind = 'actions' AND k.endpoint = " + a.add(w.log.endpoint.Num)
-		var n int64
-		if err := w.v.queryRow("task", "SELECT count(*)"+tasks+own, a.values, &n); err != nil {
-			return err
-		}
-		if waiting += n; n == 0 {
-			continue
-		}
-		more, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', count(*), 0"+tasks+" JOIN action_runs r ON r.event = k.event AND r.rerun = 0"+own+" GROUP BY r.action", a.values...)
+		n, at, err := w.actionTasks(p)
 		if err != nil {
 			return err
 		}
-		begun = append(begun, more...)
+		waiting += n
+		for _, t := range at {
+			begun[t.num] += t.n
+		}
 	}
 	by := map[int64]*hookglass.LedgerConsumer{}
 	for _, action := range known {
 		c := &hookglass.LedgerConsumer{Kind: hookglass.ConsumerAction, ID: action.ID, Name: action.Name}
-		by[action.Num] = c
-		if action.Enabled {
-			c.Pending = waiting
-			for _, b := range begun {
-				if b.num == action.Num {
-					c.Pending -= b.n
-				}
-			}
+		if by[action.Num] = c; action.Enabled {
+			c.Pending = waiting - begun[action.Num]
 		}
 	}
 	for _, r := range rows {
@@ -218,6 +206,19 @@ func (w ledgerWindow) actions(l *hookglass.Ledger) error {
 	}
 	w.close(l, by)
 	return nil
+}
+
+// actionTasks counts the events of a piece whose actions are still to run, and those of them that each action has begun
+// with.
+func (w ledgerWindow) actionTasks(p ledgerPiece) (waiting int64, begun []tally, err error) {
+	a := &args{}
+	tasks := " FROM event_tasks k JOIN " + w.table(a, p) + " ON w.seq = k.event"
+	own := " WHERE k.kind = 'actions' AND k.endpoint = " + a.add(w.log.endpoint.Num)
+	if err := w.v.queryRow("task", "SELECT count(*)"+tasks+own, a.values, &waiting); err != nil || waiting == 0 {
+		return 0, nil, err
+	}
+	begun, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', count(*), 0"+tasks+" JOIN action_runs r ON r.event = k.event AND r.rerun = 0"+own+" GROUP BY r.action", a.values...)
+	return waiting, begun, err
 }
 
 // has reports whether there is a row of the endpoint, which is $1.
