@@ -90,71 +90,95 @@ var away = []string{"src", "srcset", "background", "poster", "data", "action", "
 // attributes and styles refer to goes through inlined. It makes nothing safe: the sandbox does. It spares a reader what
 // the browser would complain about.
 func tamed(text string, remote bool, inlined func(string) string) string {
-	var b strings.Builder
-	z := html.NewTokenizer(strings.NewReader(text))
-	z.SetMaxBuf(maxInline) // an image may be written out in its tag
-	leftOut, inStyle := false, false
+	t := tamer{z: html.NewTokenizer(strings.NewReader(text)), remote: remote, inlined: inlined}
+	t.z.SetMaxBuf(maxInline) // an image may be written out in its tag
 	for {
-		kind := z.Next()
-		if kind == html.ErrorToken {
-			return b.String()
-		}
-		if kind == html.TextToken { // as written: Token would read the entities in place
-			switch {
-			case leftOut:
-			case inStyle && !remote:
-				b.WriteString(inlined(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(z.Raw()), ""), "none")))
-			case inStyle:
-				b.WriteString(inlined(string(z.Raw())))
-			default:
-				b.Write(z.Raw())
-			}
-			continue
-		}
-		if kind == html.DoctypeToken { // as written: without one that they can read, browsers show tables in another way
-			b.Write(z.Raw())
-			continue
-		}
-		token := z.Token()
-		if token.Data == "script" || token.Data == "iframe" { // what is in them is no text to show
-			// So it is behind <script/>, and styles behind <style/>: browsers take no note of the stroke.
-			leftOut = kind != html.EndTagToken
-			continue
-		}
-		if leftOut {
-			continue
-		}
-		if token.Data == "style" {
-			inStyle = kind != html.EndTagToken
-		}
-		if token.Data == "noscript" { // is read as markup, as scripts do not run here
-			z.NextIsNotRawText()
-		}
-		switch kind {
-		case html.StartTagToken, html.SelfClosingTagToken:
-			if token.Data == "base" || token.Data == "meta" || !remote && token.Data == "link" || slices.Contains([]string{"object", "embed", "frame"}, token.Data) {
-				continue
-			}
-			kept := token.Attr[:0]
-			for _, a := range token.Attr {
-				name := strings.ToLower(a.Key)
-				switch {
-				case strings.HasPrefix(name, "on"):
-					continue
-				case !remote && slices.Contains(away, name) && elsewhere(a.Val):
-					a.Key = "data-" + name
-				case !remote && name == "style":
-					a.Val = urlPattern.ReplaceAllString(a.Val, "none")
-				}
-				a.Val = inlined(a.Val)
-				kept = append(kept, a)
-			}
-			token.Attr = kept
-			b.WriteString(token.String())
-		case html.EndTagToken:
-			b.WriteString(token.String())
+		switch kind := t.z.Next(); kind {
+		case html.ErrorToken:
+			return t.out.String()
+		case html.TextToken:
+			t.text()
+		case html.DoctypeToken: // as written: without one that they can read, browsers show tables in another way
+			t.out.Write(t.z.Raw())
+		default:
+			t.tag(kind)
 		}
 	}
+}
+
+// tamer writes HTML again as it is read.
+type tamer struct {
+	z       *html.Tokenizer
+	out     strings.Builder
+	remote  bool
+	inlined func(string) string
+
+	leftOut bool // what is read is in an element that is
+	inStyle bool
+}
+
+// text writes what stands between tags, as written: Token would read the entities in place.
+func (t *tamer) text() {
+	switch {
+	case t.leftOut:
+	case t.inStyle && !t.remote:
+		t.out.WriteString(t.inlined(urlPattern.ReplaceAllString(importPattern.ReplaceAllString(string(t.z.Raw()), ""), "none")))
+	case t.inStyle:
+		t.out.WriteString(t.inlined(string(t.z.Raw())))
+	default:
+		t.out.Write(t.z.Raw())
+	}
+}
+
+// tag writes a tag. Comments are left out.
+func (t *tamer) tag(kind html.TokenType) {
+	token := t.z.Token()
+	// What an element holds is behind <script/> and <style/> too: browsers take no note of the stroke.
+	switch ends := kind == html.EndTagToken; token.Data {
+	case "script", "iframe": // what is in them is no text to show
+		t.leftOut = !ends
+		return
+	case "style":
+		if !t.leftOut {
+			t.inStyle = !ends
+		}
+	case "noscript": // is read as markup, as scripts do not run here
+		if !t.leftOut {
+			t.z.NextIsNotRawText()
+		}
+	}
+	switch {
+	case t.leftOut:
+	case kind == html.EndTagToken:
+		t.out.WriteString(token.String())
+	case kind == html.StartTagToken, kind == html.SelfClosingTagToken:
+		if slices.Contains(unshown, token.Data) || !t.remote && token.Data == "link" {
+			return
+		}
+		token.Attr = t.attributes(token.Attr)
+		t.out.WriteString(token.String())
+	}
+}
+
+// unshown are elements whose tags are left out.
+var unshown = []string{"base", "meta", "object", "embed", "frame"}
+
+func (t *tamer) attributes(all []html.Attribute) []html.Attribute {
+	kept := all[:0]
+	for _, a := range all {
+		name := strings.ToLower(a.Key)
+		switch {
+		case strings.HasPrefix(name, "on"):
+			continue
+		case !t.remote && slices.Contains(away, name) && elsewhere(a.Val):
+			a.Key = "data-" + name
+		case !t.remote && name == "style":
+			a.Val = urlPattern.ReplaceAllString(a.Val, "none")
+		}
+		a.Val = t.inlined(a.Val)
+		kept = append(kept, a)
+	}
+	return kept
 }
 
 var (
