@@ -100,6 +100,7 @@ func tamed(text string, remote bool, inlined func(string) string) string {
 			t.text()
 		case html.DoctypeToken: // as written: without one that they can read, browsers show tables in another way
 			t.out.Write(t.z.Raw())
+		case html.CommentToken: // left out
 		default:
 			t.tag(kind)
 		}
@@ -130,7 +131,7 @@ func (t *tamer) text() {
 	}
 }
 
-// tag writes a tag. Comments are left out.
+// tag writes a tag.
 func (t *tamer) tag(kind html.TokenType) {
 	token := t.z.Token()
 	// What an element holds is behind <script/> and <style/> too: browsers take no note of the stroke.

@@ -49,6 +49,18 @@ func TestTheHTMLOfAMailIsShownAsWritten(t *testing.T) {
 	}
 }
 
+// A comment may consist of the name of an element, which is no tag for that.
+func TestACommentInAMailHidesNothing(t *testing.T) {
+	for _, comment := range []string{"script", "iframe", "style", "noscript", "[if mso]"} {
+		raw := []byte("Content-Type: text/html\r\n\r\n<p>a</p><!--" + comment + "--><p>url(//e.x/) &amp; b</p><noscript>&lt;c</noscript>")
+		for _, remote := range []bool{false, true} {
+			if got, want := inspector.MailHTML(raw, remote), "<p>a</p><p>url(//e.x/) &amp; b</p><noscript>&lt;c</noscript>"; got != want {
+				t.Errorf("behind the comment %s: %s", comment, got)
+			}
+		}
+	}
+}
+
 // An image that the mail carries is put in where something refers to it, and not where a text names it.
 func TestImagesOfAMailAreShown(t *testing.T) {
 	const data = "data:image/png;base64,aGk="
