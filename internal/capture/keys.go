@@ -180,10 +180,10 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	if verdict.Needs != nil {
 		err := s.keys.fetch(ctx, *verdict.Needs)
 		switch {
+		case err == nil: // it may have been fetched for another
+			verdict = s.verify(req, found, configs)
 		case hookglass.Is(err, hookglass.CodeRateLimited) && s.db.Now().Sub(ev.ReceivedAt) < keyPatience, ctx.Err() != nil:
 			return err
-		case err == nil:
-			verdict = s.verify(req, found, configs)
 		}
 	}
 	if verdict.Status == ev.SignatureStatus && verdict.Reason == ev.SignatureReason {
