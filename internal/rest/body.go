@@ -48,6 +48,9 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 	if text, err = receive(w, r); err != nil {
 		return nil, err
 	}
+	if op.bare && len(text) == 0 { // only its end told that there is none
+		text = []byte("{}")
+	}
 	return text, decode(text, v, op.loose)
 }
 

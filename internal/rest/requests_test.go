@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -279,6 +281,16 @@ func TestEventsAreDeletedTaggedAndIgnored(t *testing.T) {
 			t.Errorf("the default reason is %s", *ignored.Data.IgnoredReason)
 		}
 		s.want(200, "POST", base+"/"+two+"/ignore", "", nil)
+		chunked, err := http.NewRequestWithContext(t.Context(), "POST", s.url+base+"/"+two+"/ignore", io.NopCloser(strings.NewReader("")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunked.ContentLength = -1 // its end alone tells that there is nothing
+		chunked.TransferEncoding = []string{"chunked"}
+		chunked.Header.Set("Authorization", "Bearer "+s.token)
+		if res, text := s.do(chunked); res.StatusCode != 200 {
+			t.Errorf("an empty body in chunks: %d %s", res.StatusCode, text)
+		}
 		s.want(422, "POST", base+"/"+two+"/ignore", `{"reason":"boring"}`, nil)
 		if left := s.list(base); !slices.Equal(ids(left), []string{three, one}) || left.Meta.Total != 2 {
 			t.Errorf("without the ignored: %v of %d", ids(left), left.Meta.Total)
