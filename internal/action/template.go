@@ -119,12 +119,14 @@ func scan(text string, place Place) (*Template, error) {
 	}
 	t := &Template{place: place}
 	rest, quoted := text, false
+	before := 0 // characters before rest: to count them anew for each of many placeholders takes a second
 	for {
 		open := strings.Index(rest, "{{")
 		if open < 0 {
 			break
 		}
-		at := utf8.RuneCountInString(text[:len(text)-len(rest)+open]) + 1
+		before += utf8.RuneCountInString(rest[:open])
+		at := before + 1
 		if fault := checkLiteral(rest[:open], place); fault != nil {
 			return nil, fault
 		}
@@ -142,6 +144,7 @@ func scan(text string, place Place) (*Template, error) {
 			return nil, &TemplateError{at, "there are more than 1,000 placeholders"}
 		}
 		t.parts = append(t.parts, part{literal: rest[:open], name: name, at: at, quoted: quoted})
+		before += utf8.RuneCountInString(rest[open : len(rest)-len(after)])
 		rest = after
 	}
 	if fault := checkLiteral(rest, place); fault != nil {

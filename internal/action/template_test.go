@@ -159,6 +159,7 @@ func TestTemplatesAreStrict(t *testing.T) {
 	}{
 		{action.InText, `{{`, 1},
 		{action.InText, `é{{request.id`, 2},
+		{action.InText, `é{{request.id}}ü{{ ré }}{{`, 25},
 		{action.InText, `{{request.id}`, 1},
 		{action.InText, `{{request.id} }`, 1},
 		{action.InText, `{{}}`, 1},
