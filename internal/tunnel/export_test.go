@@ -11,5 +11,8 @@ func (s *Service) SetTicketLife(d time.Duration) { s.life = d }
 // Share lets two nodes use one embedded database, which no two programs can. It must be called before Run.
 func (s *Service) Share() { s.alone = false }
 
+// SettledBefore is since when a session must be back for a gap to be forgotten.
+func (s *Service) SettledBefore(now time.Time) time.Time { return s.settledBefore(now) }
+
 // Local is where a request goes below the address that a client named.
 var Local = local

@@ -106,7 +106,7 @@ func (s *Service) Since(ctx context.Context, who hookglass.Principal, refs []str
 			}
 		}
 		// A moment of grace: a caller may name the very bound.
-		if since.Before(v.Now.Add(-retention - time.Minute)) {
+		if since.Before(v.Now.Add(-retention).Add(-time.Minute)) {
 			return hookglass.Invalid("since", "is before the data that is retained")
 		}
 		m, err = missingSince(v, refs, since, after, limit, counted)

@@ -2,6 +2,8 @@ package tunnel_test
 
 import (
 	"fmt"
+	"log/slog"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hookglass"
+	"hookglass/internal/delivery"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
 )
@@ -361,6 +364,22 @@ func TestAPageOfManyEndpointsHoldsNoMoreThanItGives(t *testing.T) {
 		}
 		if !slices.Equal(found, ids) {
 			t.Errorf("%d events in another order, want %d", len(found), len(ids))
+		}
+	})
+}
+
+// Who keeps events for ever says so with the longest duration that there is, to which nothing can be added.
+func TestTheLongestRetentionIsNoShortOne(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s := tunnel.New(b.dbs[0], tunnel.Config{Mail: delivery.MailJSON, Retention: math.MaxInt64, Log: slog.New(slog.DiscardHandler)})
+		want := b.capture(0, b.ep, 1)
+		m, err := s.Since(t.Context(), b.who, []string{string(b.ep.ID)}, time.Now().Add(-time.Hour), 0, 10, true)
+		must(t, err)
+		if len(m.Events) != 1 || string(m.Events[0].ID) != want[0] {
+			t.Errorf("missed are %v, want %v", m.Events, want)
+		}
+		if now := time.Now(); !s.SettledBefore(now).Before(now.Add(-math.MaxInt64)) {
+			t.Errorf("gaps are forgotten that ended before %v", s.SettledBefore(now))
 		}
 	})
 }

@@ -26,7 +26,7 @@ func (s *Service) keep(ctx context.Context) {
 			s.settle(ctx)
 			if time.Since(purged) >= purgeEvery {
 				purged = time.Now()
-				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(tx.Now.Add(-s.gapLife())) })
+				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(s.settledBefore(tx.Now)) })
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -40,8 +40,12 @@ func (s *Service) keep(ctx context.Context) {
 	}
 }
 
-// gapLife is how long a gap is remembered once a session is back: its events are gone by then.
-func (s *Service) gapLife() time.Duration { return s.Retention + 7*24*time.Hour }
+// gapRest is how long a gap is remembered beyond its events.
+const gapRest = 7 * 24 * time.Hour
+
+// settledBefore is since when a session must be back for a gap to be forgotten: its events are gone by then. The times
+// are taken off one by one, for a retention may be as long as a duration can.
+func (s *Service) settledBefore(now time.Time) time.Time { return now.Add(-s.Retention).Add(-gapRest) }
 
 func (s *Service) renew(ctx context.Context) error {
 	var held bool
