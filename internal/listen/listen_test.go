@@ -725,6 +725,38 @@ func TestMoreThanWaitsIsFetchedLater(t *testing.T) {
 	}
 }
 
+// What was left for later is older than what a look back at an outage asks for.
+func TestWhatWasLeftForLaterOutlastsTheConnection(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(_ int, _ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/last" {
+			<-gate
+		}
+	})
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		c.Endpoints = append(c.Endpoints, listen.Endpoint{ID: "ep_b", Target: c.Endpoints[0].Target})
+	})
+	eventually(t, "nothing was missed before", func() bool { return get(s, func() int { return s.listed }) == 1 })
+	const n = 700
+	began := time.Now().Add(-time.Hour)
+	for i := range n {
+		s.arrive(api.TunnelRequest{RequestedAt: api.Time{Time: began.Add(time.Duration(i) * time.Second)}})
+	}
+	last := s.arrive(api.TunnelRequest{EndpointID: "ep_b", Path: "/last"})
+	eventually(t, "each was taken in or left", func() bool { return slices.Contains(h.ids(), last) })
+	s.set(func() { s.stalled = true })
+	close(gate)
+	eventually(t, "the rest is asked for", func() bool { return get(s, func() int { return s.pages }) > 0 })
+	s.cut()
+	eventually(t, "the break is noticed", func() bool { return len(told[listen.Disconnected](l)) == 1 })
+	s.set(func() { s.stalled = false })
+	eventually(t, "all are reported", func() bool { return get(s, func() bool { return len(s.reports) == n+1 }) })
+	if got := len(h.ids()); got != n+1 {
+		t.Errorf("%d deliveries", got)
+	}
+}
+
 func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })

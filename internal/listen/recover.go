@@ -298,6 +298,11 @@ func (l *Listener) catchUp(ctx context.Context, since time.Time) {
 	l.behind = time.Time{}
 	l.mu.Unlock()
 	l.since(ctx, since.Add(-time.Second), nil)
+	if ctx.Err() != nil { // the next session goes on with it: a look back at its outage need not reach so far
+		l.mu.Lock()
+		l.behind = since
+		l.mu.Unlock()
+	}
 }
 
 func (l *Listener) failedToRecover(ctx context.Context, err error) {

@@ -44,9 +44,10 @@ type server struct {
 	said     []api.RecoverGap
 	results  []api.TunnelReplayResult
 	beats    int
-	left     int // unsubscribes
-	listed   int // lists of gaps
-	pages    int // of what was not delivered
+	left     int  // unsubscribes
+	listed   int  // lists of gaps
+	pages    int  // of what was not delivered
+	stalled  bool // those are not answered
 	closed   []websocket.StatusCode
 }
 
@@ -350,6 +351,12 @@ func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages++
+	if s.stalled {
+		s.mu.Unlock()
+		<-r.Context().Done()
+		s.mu.Lock()
+		return
+	}
 	from, to, limit := 0, len(s.events), 50
 	for _, g := range s.gaps {
 		if g.id == q.Get("gap_id") {
@@ -425,7 +432,10 @@ func (s *server) arrive(e api.TunnelRequest) string {
 	if e.Path == "" {
 		e.Path = "/"
 	}
-	e.Type, e.BodyEncoding, e.RequestedAt = api.TunnelWebhookRequest, "base64", api.Time{Time: time.Now()}
+	if e.RequestedAt.IsZero() {
+		e.RequestedAt.Time = time.Now()
+	}
+	e.Type, e.BodyEncoding = api.TunnelWebhookRequest, "base64"
 	s.events = append(s.events, e)
 	s.push(e.EndpointID, e)
 	return e.ID
