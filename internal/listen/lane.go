@@ -35,7 +35,7 @@ type lane struct {
 	endpoint Endpoint
 	queue    chan parcel
 	slots    chan struct{}
-	last     time.Time // chaos: when the latest of those delayed is due
+	last     time.Time // chaos: when the latest of those delayed is due; under the listener's mu
 }
 
 func newLane(l *Listener, e Endpoint) *lane {
@@ -120,16 +120,18 @@ func (a *lane) tempt(p parcel) {
 	}
 	now := time.Now()
 	due := now.Add(f.delay)
+	a.l.mu.Lock()
 	if due.Before(a.last) {
 		due = a.last // what is delayed keeps its order
 	}
 	a.last = due
+	if f.twice {
+		a.l.extra++ // before the first delivery can be the last that is waited for
+	}
+	a.l.mu.Unlock()
 	p.twice = f.twice
 	a.after(due.Add(f.hold).Sub(now), p)
 	if f.twice {
-		a.l.mu.Lock()
-		a.l.extra++
-		a.l.mu.Unlock()
 		again := p
 		again.again = true
 		a.after(due.Add(f.hold+f.second).Sub(now), again)

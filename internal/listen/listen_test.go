@@ -757,6 +757,27 @@ func TestWhatWasLeftForLaterOutlastsTheConnection(t *testing.T) {
 	}
 }
 
+// For the race detector: what comes live and what is caught up on meet the same chaos.
+func TestChaosMeetsWhatIsCaughtUpOnToo(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	const n = 100
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", to: -1, at: time.Now(), state: "open"}}
+	for range n {
+		s.arrive(api.TunnelRequest{})
+	}
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		c.Chaos, c.Recover = &listen.Chaos{MaxDelay: time.Millisecond, Seed: 1}, listen.RecoverAll
+	})
+	for range n {
+		s.arrive(api.TunnelRequest{})
+	}
+	eventually(t, "all are reported", func() bool { return get(s, func() bool { return len(s.reports) == 2*n }) })
+	if sum, err := l.end(true); err != nil || sum.Delivered != 2*n {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
 func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
