@@ -199,6 +199,9 @@ func (k *Keys) read() error {
 	if err != nil {
 		return fmt.Errorf("seal: %w", err)
 	}
+	if info.IsDir() {
+		return fmt.Errorf("seal: %s is a directory", k.path)
+	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return fmt.Errorf("seal: %s can be read by others (mode %04o): chmod 600 %s", k.path, mode, k.path)
 	}

@@ -147,6 +147,17 @@ func TestAKeysetThatCanNotBeTrustedIsRefusedWithoutShowingIt(t *testing.T) {
 	}
 }
 
+// A directory may well be open to others, and chmod 600 would shut it to its owner.
+func TestADirectoryInPlaceOfTheKeysetIsCalledOne(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.LoadOrCreate(dir); err == nil || !strings.Contains(err.Error(), dir+" is a directory") {
+		t.Error(err)
+	}
+}
+
 func TestAfterARotationOldSecretsOpenAndAllNodesSealWithTheNewKey(t *testing.T) {
 	path := file(t)
 	node, admin := keys(t, path), keys(t, path)

@@ -98,9 +98,21 @@ func (f *faults) add(flag, format string, args ...any) {
 }
 
 func (f *faults) address(flag, addr string) {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
+	if !isAddress(addr) {
 		f.add(flag, "%q is not host:port", addr)
 	}
+}
+
+// isAddress reports whether a listener may have the address: a host, which may be none, and a port.
+func isAddress(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	return err == nil && isPort(port)
+}
+
+// isPort reports whether text is the number of a port, or the name of one as net.Listen takes it.
+func isPort(text string) bool {
+	_, err := net.LookupPort("tcp", text)
+	return err == nil
 }
 
 // certificate loads a certificate where both of its files are given; nil otherwise.
@@ -193,7 +205,7 @@ func (c *checked) validateNetworks(f *faults) {
 	for _, p := range c.OutboundAllow {
 		rule, err := outbound.ParseRule(strings.TrimSpace(p))
 		if err != nil {
-			f.add("outbound-allow", "%q is %v", p, err)
+			f.add("outbound-allow", "%q: %v", p, err)
 		}
 		c.allow = append(c.allow, rule)
 	}

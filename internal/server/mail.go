@@ -146,7 +146,7 @@ func openResolver(value string) (email.Resolver, error) {
 	if value == "" || value == systemDNS {
 		return &net.Resolver{PreferGo: true}, nil
 	}
-	if _, _, err := net.SplitHostPort(value); err == nil && !strings.ContainsRune(value, '/') {
+	if isAddress(value) && !strings.ContainsRune(value, '/') {
 		dialer := &net.Dialer{Timeout: 5 * time.Second}
 		return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, value)

@@ -72,7 +72,7 @@ type HealthCmd struct {
 // Run implements the command.
 func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
 	host, port, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	if err != nil || !isPort(port) {
 		return UsageError{fmt.Errorf("--listen: %q is not host:port", c.Listen)}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -111,7 +111,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	if s.listener, err = ingest.Listen(c.Listen); err != nil {
 		s.release()
-		return nil, err
+		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	if err := s.bindMore(); err != nil {
 		s.unbind()
@@ -139,12 +139,12 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 func (s *Server) bindMore() (err error) {
 	if s.cfg.MetricsListen != "" {
 		if s.private, err = net.Listen("tcp", s.cfg.MetricsListen); err != nil {
-			return err
+			return fmt.Errorf("--metrics-listen: %w", err)
 		}
 	}
 	if s.cfg.HTTPListen != "" {
 		if s.clear, err = ingest.Listen(s.cfg.HTTPListen); err != nil {
-			return err
+			return fmt.Errorf("--http-listen: %w", err)
 		}
 	}
 	return s.bindMail(s.cfg.anySMTPPort)

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -307,6 +309,46 @@ func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a password is shown: %v", err)
+	}
+}
+
+func TestAPortThatThereIsNotIsAFaultOfTheConfiguration(t *testing.T) {
+	for flag, set := range map[string]func(*server.Config, string){
+		"--listen":         func(c *server.Config, port string) { c.Listen = "127.0.0.1:" + port },
+		"--smtp-listen":    func(c *server.Config, port string) { c.SMTPListen = ":" + port },
+		"--lmtp-listen":    func(c *server.Config, port string) { c.LMTPListen = "localhost:" + port },
+		"--metrics-listen": func(c *server.Config, port string) { c.MetricsListen = "[::1]:" + port },
+		"--mail-dns":       func(c *server.Config, port string) { c.MailDNS = "192.0.2.1:" + port },
+		"--public-url":     func(c *server.Config, port string) { c.PublicURL = "https://hooks.example.com:" + port + "/x" },
+	} {
+		for port, want := range map[string]bool{"65535": true, "25": true, "65536": false, "99999999999": false, "-1": false, "nowhere": false} {
+			cfg := config(t.TempDir())
+			set(&cfg, port)
+			if _, err := cfg.Validate(); (err == nil) != want || err != nil && !strings.Contains(err.Error(), flag+": ") {
+				t.Errorf("%s at port %s: %v", flag, port, err)
+			}
+		}
+	}
+}
+
+// Every listener is named by its flag when its address can not be had.
+func TestAnAddressThatIsTakenIsToldWithItsFlag(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for flag, set := range map[string]func(*server.Config){
+		"--listen":         func(c *server.Config) { c.Listen = taken.Addr().String() },
+		"--smtp-listen":    func(c *server.Config) { c.SMTPListen = taken.Addr().String() },
+		"--lmtp-listen":    func(c *server.Config) { c.LMTPListen = taken.Addr().String() },
+		"--metrics-listen": func(c *server.Config) { c.MetricsListen = taken.Addr().String() },
+	} {
+		cfg := config(t.TempDir())
+		set(&cfg)
+		if _, err := server.New(cfg, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), flag+": ") {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ var ownSegments = []string{
 // parsePublicURL reads --public-url.
 func parsePublicURL(value string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(value, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || !isPort(u.Port()) {
 		return nil, fmt.Errorf("%q is not an http or https address", value)
 	}
 	if u.Path == "" {
