@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// quiet is the log of the queue, which calls an error what it cut off itself when it was asked to stop.
+// quiet is the log of the queue, which calls an error what it cut off itself when it was asked to stop, and tells every
+// few seconds how it goes: that is for who looks into it, and an idle server's log would hold nothing else.
 type quiet struct {
 	slog.Handler
 	stopping *atomic.Bool
@@ -17,6 +18,12 @@ type quiet struct {
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	if q.stopping.Load() && cutOff(r) {
 		return nil
+	}
+	if r.Level == slog.LevelInfo {
+		if !q.Enabled(ctx, slog.LevelDebug) {
+			return nil
+		}
+		r.Level = slog.LevelDebug
 	}
 	return q.Handler.Handle(ctx, r)
 }

@@ -33,3 +33,24 @@ func TestWhatStoppingCutsOffIsNoErrorOfTheQueue(t *testing.T) {
 	stop()
 	say("three")
 }
+
+func TestTheQueueTellsHowItGoesToWhoDebugsAlone(t *testing.T) {
+	for level, want := range map[slog.Level]string{
+		slog.LevelInfo:  "level=WARN msg=slow\n",
+		slog.LevelDebug: "level=DEBUG msg=counts\nlevel=WARN msg=slow\n",
+	} {
+		var out bytes.Buffer
+		handler, _ := job.Quiet(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		log := slog.New(handler)
+		log.Info("counts")
+		log.Warn("slow")
+		if out.String() != want {
+			t.Errorf("at %v: %q", level, out.String())
+		}
+	}
+}

@@ -313,6 +313,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 		background("endpoints file", file.run)
 	}
 	s.gate.open(s.handler(), s.captures)
+	s.log.Info("ready")
 	background("watchdog", s.watchdog)
 	notify("READY=1\nSTATUS=Serving " + s.URL())
 	return nil

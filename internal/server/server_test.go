@@ -193,6 +193,29 @@ func TestHealthAndReadiness(t *testing.T) {
 
 // A sender that doubled a slash must see that it is wrong: it would follow a redirect without the body. The alert that
 // a node takes no webhooks goes by this figure, and a database that takes no writes is the likeliest reason.
+func TestTheLogSaysWhenRequestsAreTaken(t *testing.T) {
+	cfg := config(t.TempDir())
+	var log bytes.Buffer
+	s, err := server.New(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	if err := s.Run(ctx, func(context.Context) error { stop(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for line := range strings.Lines(log.String()) {
+		if !strings.Contains(line, "schema migrated") {
+			_, message, _ := strings.Cut(line, "msg=")
+			said = append(said, strings.Fields(message)[0])
+		}
+	}
+	if got := strings.Join(said, " "); got != "listening ready stopping" {
+		t.Errorf("it says %s", got)
+	}
+}
+
 func TestAFigureSaysThatStorageTakesNoWrites(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.DatabaseURL = storetest.Postgres(t)
