@@ -39,7 +39,7 @@ type BundleCreateCmd struct {
 	Query    string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids; 100 at most."`
 	Pointers []string `name:"pointer" sep:"none" placeholder:"POINTER" help:"Replace this too: /data/email, header:NAME or query:NAME. Repeatable."`
 	Keep     []string `sep:"none" placeholder:"PLACE|KIND" help:"Leave this as it is: a place, or a kind such as ip. Repeatable."`
-	Output   string   `short:"o" default:"hookglass-bundle.json" placeholder:"FILE" help:"Where to write it; - is standard output."`
+	Output   string   `short:"o" default:"hookglass-bundle.json" placeholder:"FILE" help:"Where to write it; - is standard output (default: ${default})."`
 }
 
 // Help implements kong.HelpProvider.

@@ -21,7 +21,7 @@ import (
 type CasesCmd struct {
 	remote
 	Endpoint string `short:"e" placeholder:"EP" help:"The endpoint's id or custom id."`
-	Dir      string `default:"hookglass-cases" placeholder:"DIR" help:"Where case files are."`
+	Dir      string `default:"hookglass-cases" placeholder:"DIR" help:"Where case files are (default: ${default})."`
 
 	List CasesListCmd `cmd:"" help:"List replay cases, newest first."`
 	Run  CasesRunCmd  `cmd:"" help:"Run a case on the server, or case files from here with --target."`

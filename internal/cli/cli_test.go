@@ -164,6 +164,25 @@ func TestHelpIsPrintedOnStdoutWithEveryCommand(t *testing.T) {
 	}
 }
 
+func TestHelpTellsWhatAFlagIsWhereNobodySaysSo(t *testing.T) {
+	for command, defaults := range map[string][]string{
+		"serve": {
+			"./hookglass-data", "127.0.0.1:8080", "127.0.0.1:2525", "localhost", "https://acme-v02.api.letsencrypt.org/directory",
+			"720h", "26214400", "closed", "on", "text", "info",
+		},
+		"health":        {"127.0.0.1:8080"},
+		"cases pull":    {"hookglass-cases"},
+		"bundle create": {"hookglass-bundle.json"},
+	} {
+		text := strings.Join(strings.Fields(run(t, "", append(strings.Fields(command), "--help")...).out), " ")
+		for _, value := range defaults {
+			if !strings.Contains(text, "(default: "+value+")") && !strings.Contains(text, "="+value+" ") && !strings.Contains(text, `="`+value+`" `) {
+				t.Errorf("%s --help does not say that a flag is %s", command, value)
+			}
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if v := object(t, "", "version"); v["version"] != hookglass.Version || v["go"] == nil {
 		t.Errorf("version %v", v)

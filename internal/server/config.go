@@ -23,7 +23,7 @@ import (
 
 // Storage says where the data is; every command that opens the database has it.
 type Storage struct {
-	Data          string `name:"data" env:"HOOKGLASS_DATA" default:"./hookglass-data" type:"path" placeholder:"DIR" help:"Directory of the embedded database and the keys; created when missing."`
+	Data          string `name:"data" env:"HOOKGLASS_DATA" default:"./hookglass-data" type:"path" placeholder:"DIR" help:"Directory of the embedded database and the keys; created when missing (default: ${default})."`
 	DatabaseURL   string `name:"database-url" env:"HOOKGLASS_DATABASE_URL" placeholder:"URL" help:"postgres://… for one or many nodes instead of the embedded database."`
 	SecretKeyFile string `name:"secret-key-file" env:"HOOKGLASS_SECRET_KEY_FILE" type:"path" placeholder:"FILE" help:"Keyset that encrypts secrets at rest (default: keys.json in the data directory)."`
 }
@@ -40,26 +40,26 @@ func (s Storage) KeyFile() string {
 type Config struct {
 	Storage
 
-	Listen                string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one."`
+	Listen                string        `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for HTTP; port 0 picks a free one (default: ${default})."`
 	TLSCert               string        `name:"tls-cert" env:"HOOKGLASS_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for https on --listen, PEM; read again when it changes."`
 	TLSKey                string        `name:"tls-key" env:"HOOKGLASS_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
 	ACMEDomain            []string      `name:"acme-domain" env:"HOOKGLASS_ACME_DOMAIN" placeholder:"NAME" help:"Have a certificate for this name made and renewed by an ACME authority, accepting its terms; may be given again."`
 	ACMEEmail             string        `name:"acme-email" env:"HOOKGLASS_ACME_EMAIL" placeholder:"ADDRESS" help:"Where the authority may write to."`
-	ACMEDirectory         string        `name:"acme-directory" env:"HOOKGLASS_ACME_DIRECTORY" placeholder:"URL" default:"https://acme-v02.api.letsencrypt.org/directory" help:"The authority."`
+	ACMEDirectory         string        `name:"acme-directory" env:"HOOKGLASS_ACME_DIRECTORY" placeholder:"URL" default:"https://acme-v02.api.letsencrypt.org/directory" help:"The authority (default: ${default})."`
 	ACMERoots             string        `name:"acme-roots" env:"HOOKGLASS_ACME_ROOTS" type:"path" placeholder:"FILE" help:"Certificates that the authority's own address is trusted by, PEM (default: the system's)."`
 	HTTPListen            string        `name:"http-listen" env:"HOOKGLASS_HTTP_LISTEN" placeholder:"ADDR" help:"Second address, without TLS: takes webhooks, answers ACME, and sends people on to https."`
-	SMTPListen            string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off."`
+	SMTPListen            string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off (default: ${default})."`
 	SMTPTLSCert           string        `name:"smtp-tls-cert" env:"HOOKGLASS_SMTP_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for STARTTLS, PEM; read again when it changes."`
 	SMTPTLSKey            string        `name:"smtp-tls-key" env:"HOOKGLASS_SMTP_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
 	LMTPListen            string        `name:"lmtp-listen" env:"HOOKGLASS_LMTP_LISTEN" placeholder:"PATH|ADDR" help:"Unix socket or address for LMTP, from a mail server of one's own."`
-	MailDNS               string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system, a DNS server, or a file of records."`
+	MailDNS               string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system (the default), a DNS server, or a file of records."`
 	MetricsListen         string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`
 	PublicURL             string        `name:"public-url" env:"HOOKGLASS_PUBLIC_URL" placeholder:"URL" help:"What URLs in answers are built from (default: from --listen)."`
 	SMTPRelay             string        `name:"smtp-relay" env:"HOOKGLASS_SMTP_RELAY" placeholder:"HOST:PORT" help:"Mail server that takes over what notification channels send by email; 465 is spoken to under TLS."`
 	SMTPRelayUser         string        `name:"smtp-relay-user" env:"HOOKGLASS_SMTP_RELAY_USER" placeholder:"NAME" help:"User at the relay."`
 	SMTPRelayPasswordFile string        `name:"smtp-relay-password-file" env:"HOOKGLASS_SMTP_RELAY_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"Its password; or HOOKGLASS_SMTP_RELAY_PASSWORD."`
 	MailFrom              string        `env:"HOOKGLASS_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of that mail (default: hookglass@ and the mail domain)."`
-	MailDomain            string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses."`
+	MailDomain            string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses (default: ${default})."`
 	TrustedProxies        []string      `env:"HOOKGLASS_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-* and Forwarded headers are believed."`
 	OutboundAllow         []string      `env:"HOOKGLASS_OUTBOUND_ALLOW" placeholder:"CIDR" help:"Networks that outbound requests may reach besides public addresses."`
 	Retention             time.Duration `env:"HOOKGLASS_RETENTION" default:"720h" help:"Age at which events are purged; an account may set its own."`

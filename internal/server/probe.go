@@ -62,7 +62,7 @@ func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err err
 
 // HealthCmd is `hookglass health`, for the health check of a container that holds nothing but this program.
 type HealthCmd struct {
-	Listen  string `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address that the service was given."`
+	Listen  string `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address that the service was given (default: ${default})."`
 	TLSCert string `name:"tls-cert" env:"HOOKGLASS_TLS_CERT" hidden:""`
 	// Whoever serves by ACME knows one name; any of them will do, and nothing is sent that needs the certificate to be
 	// right.
