@@ -41,6 +41,9 @@ func (r *release) archive(p platform) error {
 		for _, name := range []string{"hookglass.service", "hookglass.env"} {
 			files = append(files, file{"systemd/" + name, filepath.Join(r.root, "deploy/systemd", name), 0o644})
 		}
+		// The unit runs as this user, and both tell of this command.
+		files = append(files, file{"systemd/sysusers.conf", filepath.Join(r.root, "deploy/package/sysusers.conf"), 0o644},
+			file{"systemd/hookglass-service", filepath.Join(r.root, "deploy/package/hookglass-service"), 0o755})
 	}
 	if p.os == "windows" {
 		return r.zip(filepath.Join(r.dist, top+".zip"), top, files)
