@@ -8,5 +8,5 @@ import (
 // Quiet is the log of the queue, and what says that it stops.
 func Quiet(h slog.Handler) (slog.Handler, func()) {
 	stopping := new(atomic.Bool)
-	return quiet{h, stopping}, func() { stopping.Store(true) }
+	return quiet{h, stopping, new(faults)}, func() { stopping.Store(true) }
 }

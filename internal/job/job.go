@@ -150,7 +150,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	w, err := db.NewWorkers(&river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}, hookglass.ActionQueue: {MaxWorkers: actionWorkers}},
 		Workers:              workers,
-		Logger:               slog.New(quiet{log.With("part", "job").Handler(), stopping}),
+		Logger:               slog.New(quiet{log.With("part", "job").Handler(), stopping, new(faults)}),
 		JobTimeout:           jobTimeout,
 		RescueStuckJobsAfter: 24 * time.Hour, // in vain, see rescue: the queue's own goes by the clock of one node
 		RetryPolicy:          retries{db},

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"hookglass/internal/job"
 )
@@ -14,12 +16,14 @@ func TestWhatStoppingCutsOffIsNoErrorOfTheQueue(t *testing.T) {
 	var out bytes.Buffer
 	handler, stop := job.Quiet(slog.NewTextHandler(&out, nil))
 	log := slog.New(handler).With("part", "job").WithGroup("g")
+	full := "the disk is full"
 	say := func(want ...string) {
 		t.Helper()
 		out.Reset()
+		full += "!" // the same fault would be said once a minute
 		log.Error("one", "error", context.Canceled.Error())
 		log.Error("two", "error", context.Canceled)
-		log.Error("three", "error", "the disk is full")
+		log.Error("three", "error", full)
 		if n := strings.Count(out.String(), "\n"); n != len(want) {
 			t.Errorf("%d lines, want %d:\n%s", n, len(want), &out)
 		}
@@ -53,4 +57,45 @@ func TestTheQueueTellsHowItGoesToWhoDebugsAlone(t *testing.T) {
 			t.Errorf("at %v: %q", level, out.String())
 		}
 	}
+}
+
+func TestTheQueuesLoopsSayTheSameOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		handler, _ := job.Quiet(slog.NewTextHandler(&out, nil))
+		log := slog.New(handler)
+		lines := func() int {
+			n := strings.Count(out.String(), "\n")
+			out.Reset()
+			return n
+		}
+		away := func() {
+			for range 3 {
+				log.With("part", "job").Error("producer: Error fetching jobs", "err", "connection refused")
+			}
+			log.Error("producer: Error fetching jobs", "err", "relation does not exist")
+			log.Error("jobexecutor.JobExecutor: Job errored", "error", "one")
+			log.Error("jobexecutor.JobExecutor: Job errored", "error", "one")
+		}
+		away()
+		if n := lines(); n != 4 {
+			t.Errorf("%d lines at first, want each fault once and each job", n)
+		}
+		time.Sleep(59 * time.Second)
+		away()
+		if n := lines(); n != 2 {
+			t.Errorf("%d lines within the minute, want those of the jobs", n)
+		}
+		time.Sleep(time.Second)
+		away()
+		if n := lines(); n != 4 {
+			t.Errorf("%d lines a minute later", n)
+		}
+		for i := range 1000 {
+			log.Error("other", "err", i)
+		}
+		if n := lines(); n != 1000 {
+			t.Errorf("%d of 1000 faults that differ", n)
+		}
+	})
 }
