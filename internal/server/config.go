@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"os"
@@ -88,7 +89,10 @@ type checked struct {
 	mailDNS     email.Resolver
 }
 
-var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`)
+var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`)
+
+// isDomain reports whether the name is one that the DNS can hold (RFC 1035, section 2.3.4).
+func isDomain(name string) bool { return len(name) <= 253 && domainPattern.MatchString(name) }
 
 // faults are what is wrong with a configuration.
 type faults []error
@@ -185,7 +189,7 @@ func (c *checked) validateMail(f *faults) {
 	if c.mailDNS, err = openResolver(c.MailDNS); err != nil {
 		f.add("mail-dns", "%q %v", c.MailDNS, err)
 	}
-	if !domainPattern.MatchString(c.MailDomain) {
+	if !isDomain(c.MailDomain) {
 		f.add("mail-domain", "%q is not a domain", c.MailDomain)
 	}
 	if c.mailRelay, err = c.relay(); err != nil {
@@ -255,8 +259,11 @@ func (c *checked) validateACME(f *faults) {
 	if c.TLSCert != "" {
 		f.add("acme-domain", "does not go with --tls-cert: one of them gives the certificate")
 	}
+	if a, err := mail.ParseAddress(c.ACMEEmail); c.ACMEEmail != "" && (err != nil || a.Address != c.ACMEEmail) {
+		f.add("acme-email", "%q is not a mail address", c.ACMEEmail)
+	}
 	for _, name := range c.ACMEDomain {
-		if _, err := netip.ParseAddr(name); err == nil || !domainPattern.MatchString(name) || !strings.Contains(name, ".") || name != strings.ToLower(name) {
+		if _, err := netip.ParseAddr(name); err == nil || !isDomain(name) || !strings.Contains(name, ".") || name != strings.ToLower(name) {
 			f.add("acme-domain", "%q is not a full domain name in lower case", name)
 		}
 	}

@@ -354,6 +354,21 @@ func TestAPortThatThereIsNotIsAFaultOfTheConfiguration(t *testing.T) {
 	}
 }
 
+func TestAMailDomainIsOneThatTheDNSCanHold(t *testing.T) {
+	label := strings.Repeat("a", 63)
+	for domain, want := range map[string]bool{
+		"localhost": true, "mail.example.com": true, "xn--bcher-kva.example": true, "Mail.Example.COM": true, "1.example": true, label + ".example": true,
+		strings.Repeat("a.", 126) + "a": true, strings.Repeat("a.", 126) + "aa": false, label + "a.example": false,
+		"": false, ".": false, "a..b": false, ".example": false, "example.": false, "-a.example": false, "a-.example": false, "a b": false, "a@b": false,
+	} {
+		cfg := config(t.TempDir())
+		cfg.MailDomain = domain
+		if _, err := cfg.Validate(); (err == nil) != want {
+			t.Errorf("%q: %v", domain, err)
+		}
+	}
+}
+
 // Every listener is named by its flag when its address can not be had.
 func TestAnAddressThatIsTakenIsToldWithItsFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -228,6 +228,7 @@ func TestConfigurationOfTLSIsRefusedWhereItCanNotWork(t *testing.T) {
 		{func(c *server.Config) { c.TLSCert, c.TLSKey = keyFile, certFile }, "--tls-cert: can not be used"},
 		{func(c *server.Config) { c.HTTPListen = "127.0.0.1:0" }, "--http-listen: goes with"},
 		{func(c *server.Config) { c.ACMEEmail = "a@example.com" }, "--acme-email: goes with --acme-domain"},
+		{func(c *server.Config) { c.ACMEDomain, c.ACMEEmail = []string{"a.example.com"}, "nobody" }, `--acme-email: "nobody" is not a mail address`},
 		{func(c *server.Config) { c.ACMEDomain = []string{"*.example.com"} }, `"*.example.com" is not a full domain name`},
 		{func(c *server.Config) { c.ACMEDomain = []string{"127.0.0.1"} }, "is not a full domain name"},
 		{func(c *server.Config) { c.ACMEDomain = []string{"localhost"} }, "is not a full domain name"},
