@@ -131,7 +131,7 @@ func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 	}
 	return c.print(t, f, func(w io.Writer) error {
 		for _, e := range f.Events {
-			fmt.Fprintf(w, "%d. %s %s, received %s\n", e.Number, visible(e.Provider), visible(e.EventType), e.ReceivedAt.Format(time.RFC3339))
+			fmt.Fprintf(w, "%s, received %s\n", visible(titleOf(e)), e.ReceivedAt.Format(time.RFC3339))
 			fmt.Fprintf(w, "   %s\n", strings.ReplaceAll(strings.TrimSpace(visibleLines(e.Head)), "\n", "\n   "))
 			fmt.Fprintf(w, "   body: %s, sha256 %s\n", plural(len(e.Body), "byte", "bytes"), visible(e.BodySHA256))
 			if e.Signature != nil {
@@ -143,6 +143,11 @@ func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 		fmt.Fprintln(w)
 		return replacedTable(f)(w)
 	})
+}
+
+// titleOf is what a request of a bundle is called: its number, its sender and, where it has one, its event type.
+func titleOf(e bundle.Event) string {
+	return strings.TrimSpace(fmt.Sprintf("%d. %s %s", e.Number, e.Provider, e.EventType))
 }
 
 // BundleVerifyCmd is `hookglass bundle verify`.
@@ -230,7 +235,7 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 			}
 			return err
 		}
-		sent[i].Sample = fmt.Sprintf("%d. %s %s", e.Number, e.Provider, e.EventType)
+		sent[i].Sample = titleOf(e)
 		if sent[i].StatusCode < 200 || sent[i].StatusCode > 299 {
 			failed++
 		}

@@ -121,6 +121,10 @@ func TestABundleIsSentInItsOwnHeadersAlone(t *testing.T) {
 		t.Fatalf("%d %s%s", made.code, made.out, made.err)
 	}
 
+	if r := run(t, "", "bundle", "inspect", file); !strings.HasPrefix(r.out, "1. unknown, received ") { // it has no event type
+		t.Errorf("%s%s", r.out, r.err)
+	}
+
 	handler, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
