@@ -423,9 +423,8 @@ func queryText(s string) bool {
 // AppendPath returns the target with the path of an event behind its own and, where asked for, the event's query behind
 // its own, both as received. A forward step does it (decisions, section 8).
 func AppendPath(target, path, rawQuery string) string {
+	target, _, _ = strings.Cut(target, "#")
 	base, query, _ := strings.Cut(target, "?")
-	base, _, _ = strings.Cut(base, "#")
-	query, _, _ = strings.Cut(query, "#")
 	if path != "" && path != "/" {
 		base = strings.TrimSuffix(base, "/") + "/" + strings.TrimPrefix(path, "/")
 	}

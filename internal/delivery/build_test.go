@@ -465,6 +465,8 @@ func TestAppendPath(t *testing.T) {
 		{"https://a.test/b/", "/x", "q=1", "https://a.test/b/x?q=1"},
 		{"https://a.test/b?k=1#f", "/", "b=2&a=1", "https://a.test/b?k=1&b=2&a=1"},
 		{"https://a.test/b", "/", "", "https://a.test/b"},
+		{"https://a.test/#/inbox?folder=1", "", "", "https://a.test/"}, // RFC 3986, section 3.5: a fragment may hold a ?
+		{"https://a.test/b#f?k=1", "/x", "q=1", "https://a.test/b/x?q=1"},
 	} {
 		if got := delivery.AppendPath(c[0], c[1], c[2]); got != c[3] {
 			t.Errorf("%v: %s", c, got)
