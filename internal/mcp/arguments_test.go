@@ -87,6 +87,7 @@ func TestArgumentsThatTheSchemasAllowAreTaken(t *testing.T) {
 			{"get_request", `{"request_id":"latest","max_bytes":1.6e1,"pointers":null}`},
 			{"replay_request", `{"request_id":"latest","target_url":"tunnel","overrides":{"method":null,"headers":{"Content-Type":null,"X-A":"b"},"body":""}}`},
 			{"save_replay_case", `{"source_id":"latest","name":"n","target_url":"tunnel","assertions":{"status":null,"json_subset":{"a":[null],"b":""}}}`},
+			{"save_replay_case", `{"source_id":"latest","name":"n","target_url":"tunnel","assertions":{"status":{"class":"2xx"},"json_subset":null}}`},
 			{"create_action", `{"name":"n","position":1.0,"steps":[{"step_type":"transform","config":{"source":"request","operations":[{"op":"set","path":"/a","value":null}]},"conditions":[{"source":"request","path":"/body/a","operator":"equals","value":null},{"source":"request","path":"/body/b","operator":"equals","value":""}]}]}`},
 			{"create_alert", `{"name":"n","kind":"missing_webhook","config":{"window_minutes":5.0,"keyword":null}}`},
 		} {

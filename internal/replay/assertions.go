@@ -8,7 +8,7 @@ import (
 )
 
 // ReadAssertions reads what is asserted, and adds to faults what is wrong with it, under the field in. An empty object
-// asserts nothing and counts as none.
+// and null assert nothing and count as none.
 func ReadAssertions(faults *[]hookglass.FieldError, in string, a *api.Assertions) *hookglass.Assertions {
 	out := new(hookglass.Assertions)
 	fault := func(field, message string) {
@@ -32,7 +32,7 @@ func ReadAssertions(faults *[]hookglass.FieldError, in string, a *api.Assertions
 	}
 	subset := bytes.TrimSpace(a.JSONSubset)
 	switch {
-	case len(subset) == 0:
+	case len(subset) == 0, string(subset) == "null":
 	case subset[0] != '{':
 		fault("json_subset", "must be an object")
 	case len(bytes.TrimSpace(subset[1:len(subset)-1])) > 0:

@@ -223,6 +223,7 @@ func TestNullIsTakenWhereItMeansSomething(t *testing.T) {
 			"config":{"source":"request","operations":[{"op":"select","path":"/body"},{"op":"set","path":"/a","value":null}]},"conditions":[{"source":"request","path":"/body","operator":"equals","value":null}]}]}}`, nil)
 		event := s.arrive(e.ID, nil)
 		s.want(201, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"n","description":null,"target_url":"https://app.example.com/","assertions":{"json_subset":{"a":null,"b":[null]}}}}`, nil)
+		s.want(201, "POST", "/endpoints/"+e.ID+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"n","target_url":"https://app.example.com/","assertions":{"status":{"class":"2xx"},"json_subset":null}}}`, nil)
 		s.wantError(422, "validation_failed", "POST", "/endpoints/"+e.ID+"/actions", `{"endpoint_action":{"name":"n","steps":[null]}}`)
 	})
 }

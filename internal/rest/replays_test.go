@@ -215,6 +215,7 @@ func TestWhatAReplayCaseMayNotBeOverREST(t *testing.T) {
 		for assertions, field := range map[string]string{
 			`{}`:                         "replay_case.assertions",
 			`{"json_subset":{}}`:         "replay_case.assertions",
+			`{"json_subset":null}`:       "replay_case.assertions",
 			`{"status":{}}`:              "replay_case.assertions.status",
 			`{"status":{"class":""}}`:    "replay_case.assertions.status.class",
 			`{"status":{"class":"200"}}`: "replay_case.assertions.status.class",
