@@ -147,9 +147,9 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 			RetryCount: c.whole("retry_count", hookglass.DefaultForwardRetries, 0, hookglass.MaxForwardRetries),
 			AppendPath: c.flag("append_path"), AppendQuery: c.flag("append_query"),
 		}
-		if len(f.URL) > maxForwardURL {
+		if url, _ := v.Member("url"); len(f.URL) > maxForwardURL {
 			c.fault("url", "may have %d characters at most", maxForwardURL)
-		} else if len(c.faults) == 0 {
+		} else if url.Kind() == jsondoc.String {
 			c.refused(s.Client.Check("url", f.URL))
 		}
 		made = f

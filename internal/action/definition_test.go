@@ -71,6 +71,8 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"forward: bounds":              {one("forward", `{"url":"https://a.example.com","timeout_seconds":300,"retry_count":5}`), ""},
 			"forward: least":               {one("forward", `{"url":"https://a.example.com","timeout_seconds":1,"retry_count":0,"append_path":true,"append_query":false}`), ""},
 			"forward: beyond":              {one("forward", `{"url":"https://a.example.com","timeout_seconds":301,"retry_count":6}`), "steps.0.config.timeout_seconds steps.0.config.retry_count"},
+			"forward: all of it":           {one("forward", `{"url":"ftp://a.example.com","timeout_seconds":0,"append_path":1,"x":1}`), "steps.0.config.timeout_seconds steps.0.config.append_path steps.0.config.url steps.0.config.x"},
+			"forward: another type":        {one("forward", `{"url":5,"timeout_seconds":0}`), "steps.0.config.url steps.0.config.timeout_seconds"},
 			"forward: below":               {one("forward", `{"url":"https://a.example.com","timeout_seconds":0,"retry_count":-1}`), "steps.0.config.timeout_seconds steps.0.config.retry_count"},
 			"forward: a fraction":          {one("forward", `{"url":"https://a.example.com","retry_count":1.5}`), "steps.0.config.retry_count"},
 			"forward: no url":              {one("forward", `{}`), "steps.0.config.url"},
