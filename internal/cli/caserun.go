@@ -130,6 +130,13 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		}
 		target = to.String()
 	}
+	network, err := unguarded()
+	if err != nil {
+		return err
+	}
+	if err := network.Check("--target", target); err != nil {
+		return outcome{exitUsage, explain(err)}
+	}
 	dir, err := openCaseDir(c.Dir)
 	if err != nil {
 		return err
@@ -139,16 +146,6 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	if err != nil {
 		return err
 	}
-	// What a person runs on their own machine may go anywhere that they may.
-	var everywhere []outbound.Rule
-	for _, network := range []string{"0.0.0.0/0:1-65535", "::/0:1-65535"} {
-		rule, err := outbound.ParseRule(network)
-		if err != nil {
-			return err
-		}
-		everywhere = append(everywhere, rule)
-	}
-	network := outbound.New(outbound.Config{Allow: everywhere})
 	report := suite{Name: suiteName}
 	worst, failed := exitDone, 0
 	out, results := c.progress(t), make([]caseResult, len(files))
@@ -176,6 +173,19 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		return outcome{worst, fmt.Sprintf("%d of %s did not pass", failed, plural(len(files), "case", "cases"))}
 	}
 	return nil
+}
+
+// unguarded is the way out of what a person runs on their own machine, which may go anywhere that they may.
+func unguarded() (*outbound.Client, error) {
+	var everywhere []outbound.Rule
+	for _, network := range []string{"0.0.0.0/0:1-65535", "::/0:1-65535"} {
+		rule, err := outbound.ParseRule(network)
+		if err != nil {
+			return nil, err
+		}
+		everywhere = append(everywhere, rule)
+	}
+	return outbound.New(outbound.Config{Allow: everywhere}), nil
 }
 
 // run sends the case once and judges the answer.

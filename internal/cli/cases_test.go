@@ -140,6 +140,7 @@ func TestCasesAsFilesGoToTheServerAndBack(t *testing.T) {
 		}
 	}
 	fails(t, 2, "is no port", cases("run", "--target", "99999")...)
+	fails(t, 2, "must begin with http", cases("run", "--target", "ftp://"+nobody)...) // and not blocked, as a file is that can not be run
 	if err := os.Remove(filepath.Join(dir, "paid.body")); err != nil {
 		t.Fatal(err)
 	}
