@@ -118,9 +118,12 @@ func (s *service) tunnel(t *table) {
 	}, s.claimEndpoint)
 }
 
-// byKey finds who has the key of a temporary endpoint. It answers unauthorized, and rate_limited to an address that
-// tries many that are none.
+// byKey finds who has the key of a temporary endpoint. It answers validation_failed where none is given, unauthorized,
+// and rate_limited to an address that tries many that are none.
 func (s *service) byKey(ctx context.Context, key string) (who hookglass.Principal, err error) {
+	if key == "" {
+		return who, hookglass.Invalid("tunnel_key", "is required")
+	}
 	if hookglass.IsTunnelKey(key) {
 		who, err = s.Accounts.Authenticate(ctx, key)
 		if err == nil || !hookglass.Is(err, hookglass.CodeUnauthorized) {

@@ -226,6 +226,24 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 	})
 }
 
+// A key that is left out is a field that is missing, as it is of connect_anonymous and claim; a wrong one is no right.
+func TestAKeyThatIsLeftOutIsRequired(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for path, rest := range map[string]string{
+			"/tunnel/connect_anonymous":          ``,
+			"/tunnel/delivery_reports_anonymous": `,"webhook_request_id":"req_x","target_url":"http://localhost:3000","status_code":200`,
+			"/tunnel/signature_config_anonymous": `,"signature_config":{"provider":"stripe","secret":"whsec_x"}`,
+		} {
+			for _, none := range []string{`"other":1`, `"tunnel_key":null`, `"tunnel_key":""`} {
+				res, text := s.call("", "POST", path, "{"+none+rest+"}")
+				if res.StatusCode != 422 || !strings.Contains(text, `"details":[{"field":"tunnel_key","message":"is required"}]`) {
+					t.Errorf("%s %s: %d %s", path, none, res.StatusCode, text)
+				}
+			}
+		}
+	})
+}
+
 // Temporary endpoints from end to end, without an account.
 func TestAKeyDoesWhatATunnelNeeds(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
