@@ -294,31 +294,39 @@ func (c *ListenCmd) keyed(ctx context.Context, cfg *listen.Config) ([]api.Endpoi
 	return []api.Endpoint{e}, err
 }
 
-// named are the endpoints that flags or the file name.
+// named are the endpoints that flags or the file name. Where both do, flags take some of the file's.
 func (c *ListenCmd) named(ctx context.Context, cfg *listen.Config, file *listenFile) (found []api.Endpoint, err error) {
-	names := c.Endpoint
-	if file != nil {
-		for _, e := range file.Endpoints {
-			if len(c.Endpoint) == 0 {
-				names = append(names, e.Endpoint)
-			} else if !slices.ContainsFunc(c.Endpoint, func(s string) bool { return file.named(s) != nil }) {
-				return nil, outcome{exitUsage, fmt.Sprintf("%s does not name %s", c.Config, strings.Join(c.Endpoint, ", "))}
-			}
-		}
+	names, all := c.Endpoint, file != nil && len(c.Endpoint) == 0
+	if all {
+		names = file.names()
 	}
 	for _, name := range names {
-		e, err := cfg.Client.Endpoint(ctx, name)
-		if refused := new(client.Error); errors.As(err, &refused) && refused.Code == hookglass.CodeInsufficientScope && hookglass.IsEndpointID(name) {
-			e, err = api.Endpoint{ID: name, Kind: "webhook"}, nil // the scope tunnel is all that listening takes; how it is called is not known
+		e, err := endpointNamed(ctx, cfg.Client, name)
+		refused := new(client.Error)
+		if file != nil && file.entry(name, e) == nil && (err == nil || errors.As(err, &refused) && refused.Code == hookglass.CodeNotFound) {
+			return nil, outcome{exitUsage, fmt.Sprintf("%s does not name %s", c.Config, name)}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", name, err)
 		}
-		if !slices.ContainsFunc(found, func(o api.Endpoint) bool { return o.ID == e.ID }) {
+		twice := slices.ContainsFunc(found, func(o api.Endpoint) bool { return o.ID == e.ID })
+		switch {
+		case twice && all: // what the second entry says would be passed over
+			return nil, outcome{exitUsage, fmt.Sprintf("%s names %s twice", c.Config, name)}
+		case !twice:
 			found = append(found, e)
 		}
 	}
 	return found, nil
+}
+
+// endpointNamed is the endpoint of an id or custom id. A token for tunnels alone is enough for the first.
+func endpointNamed(ctx context.Context, at *client.Client, name string) (api.Endpoint, error) {
+	e, err := at.Endpoint(ctx, name)
+	if refused := new(client.Error); errors.As(err, &refused) && refused.Code == hookglass.CodeInsufficientScope && hookglass.IsEndpointID(name) {
+		return api.Endpoint{ID: name, Kind: "webhook"}, nil // how it is called is not known
+	}
+	return e, err
 }
 
 // chosen are the endpoints where none that takes webhooks was named: the mailboxes that were, with the door that their

@@ -293,6 +293,29 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 		t.Errorf("the handler got %q; printed %q", all, g.out)
 	}
 	fails(t, 2, "does not name", "listen", "--config", file, "-e", "other")
+	// Flags take some of the file's endpoints, by either of their names, and none that it does not have.
+	object(t, "", "endpoints", "create", "Third", "--custom-id", "third")
+	third := member(t, object(t, "", "endpoints", "get", "third"), "data", "id").(string)
+	fails(t, 2, "does not name third", "listen", "--config", file, "-e", id, "-e", "third", "--timeout", "1s")
+	config += "  - endpoint: third\n    upstream: {url: " + local + "/third}\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{third, "third"} {
+		g = begin(t, strings.NewReader(""), "listen", "--config", file, "-e", name)
+		g.err.wait(t, `-> (http://\S+/third)`)
+		g.err.wait(t, "connected;")
+		g.stop()
+		g.ends(t, 0)
+		if strings.Contains(g.err.String(), id) {
+			t.Errorf("-e %s: %s", name, g.err)
+		}
+	}
+	// What a second entry of one endpoint says would be passed over.
+	if err := os.WriteFile(file, []byte(config+"  - endpoint: "+third+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 2, "names "+third+" twice", "listen", "--config", file, "--timeout", "1s")
 
 	// The time passes first.
 	fails(t, 4, "0 of 1 events came within 500ms", "listen", local, "-e", id, "--exit-after", "1", "--timeout", "500ms")

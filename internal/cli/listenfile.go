@@ -127,10 +127,19 @@ func (f *listenFile) check() error {
 	return err
 }
 
-// named finds the entry of an endpoint by the name that the file gives it.
-func (f *listenFile) named(name string) *fileEndpoint {
+// names are what the file calls its endpoints.
+func (f *listenFile) names() (all []string) {
+	for _, e := range f.Endpoints {
+		all = append(all, e.Endpoint)
+	}
+	return all
+}
+
+// entry finds the entry of an endpoint by what somebody calls it, and by its id and custom id; nil: there is none.
+func (f *listenFile) entry(name string, e api.Endpoint) *fileEndpoint {
 	for i := range f.Endpoints {
-		if f.Endpoints[i].Endpoint == name {
+		switch called := f.Endpoints[i].Endpoint; {
+		case called == name, called == e.ID, e.CustomID != nil && called == *e.CustomID:
 			return &f.Endpoints[i]
 		}
 	}
@@ -139,10 +148,7 @@ func (f *listenFile) named(name string) *fileEndpoint {
 
 // endpoint joins what flags say of an endpoint with its entry.
 func (f *listenFile) endpoint(e api.Endpoint, flags listen.Endpoint) (listen.Endpoint, error) {
-	entry := f.named(e.ID)
-	if entry == nil && e.CustomID != nil {
-		entry = f.named(*e.CustomID)
-	}
+	entry := f.entry(e.ID, e)
 	if entry == nil {
 		return flags, nil
 	}
