@@ -140,8 +140,8 @@ func TestTheClientSpeaksOfEndpoints(t *testing.T) {
 		if all := must[[]api.Endpoint](t)(s.Endpoints(ctx)); len(all) != 1 || all[0].ID != e.ID {
 			t.Errorf("listed %+v", all)
 		}
-		if err := s.DeleteEndpoint(ctx, e.ID); err != nil {
-			t.Error(err)
+		if gone := must[api.Deleted](t)(s.DeleteEndpoint(ctx, e.ID)); gone.ID != e.ID || !gone.Deleted {
+			t.Errorf("deleted %+v", gone)
 		}
 		temporary := one(s.as("").CreateTemporaryEndpoint(ctx))
 		if got := one(s.as(temporary.TunnelKey).Endpoint(ctx, temporary.ID)); got.ID != temporary.ID {
@@ -193,8 +193,8 @@ func TestTheClientSpeaksOfRequests(t *testing.T) {
 		if feed := must[[]api.Activity](t)(s.Activity(ctx, time.Time{}, 2)); len(feed) != 2 || feed[0].Type != "webhook.received" {
 			t.Errorf("the feed is %+v", feed)
 		}
-		if err := s.DeleteRequest(ctx, e.ID, id); err != nil {
-			t.Error(err)
+		if gone := must[api.Deleted](t)(s.DeleteRequest(ctx, e.ID, id)); gone.ID != id || !gone.Deleted {
+			t.Errorf("deleted %+v", gone)
 		}
 		if n := must[int64](t)(s.DeleteRequests(ctx, e.ID, time.Time{}, time.Now().Add(-time.Minute))); n != 2 {
 			t.Errorf("%d were deleted, want 2", n)

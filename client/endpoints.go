@@ -28,10 +28,9 @@ func (c *Client) UpdateEndpoint(ctx context.Context, ref string, change api.Endp
 	return data[api.Endpoint](ctx, c, http.MethodPatch, join("endpoints", ref), nil, api.UpdateEndpoint{Endpoint: &change})
 }
 
-// DeleteEndpoint deletes an endpoint and all its events, for good.
-func (c *Client) DeleteEndpoint(ctx context.Context, ref string) error {
-	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", ref), nil, nil)
-	return err
+// DeleteEndpoint deletes an endpoint and all its events, for good. The answer has its id.
+func (c *Client) DeleteEndpoint(ctx context.Context, ref string) (api.Deleted, error) {
+	return data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", ref), nil, nil)
 }
 
 // CreateTemporaryEndpoint creates an endpoint that lives 24 hours and belongs to nobody. Its TunnelKey is shown

@@ -93,10 +93,9 @@ func (c *Client) copy(ctx context.Context, path string, query url.Values, to io.
 	return err
 }
 
-// DeleteRequest deletes an event.
-func (c *Client) DeleteRequest(ctx context.Context, endpoint, id string) error {
-	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id), nil, nil)
-	return err
+// DeleteRequest deletes an event. The answer has its id.
+func (c *Client) DeleteRequest(ctx context.Context, endpoint, id string) (api.Deleted, error) {
+	return data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id), nil, nil)
 }
 
 // DeleteRequests deletes the endpoint's events received before and after the given times, the zero time being no

@@ -110,10 +110,11 @@ func (c *EndpointsDeleteCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	if err != nil {
 		return err
 	}
-	if err := at.DeleteEndpoint(ctx, c.Endpoint); err != nil {
+	gone, err := at.DeleteEndpoint(ctx, c.Endpoint)
+	if err != nil {
 		return err
 	}
-	return e.deleted(t, c.Endpoint)
+	return e.deleted(t, gone.ID)
 }
 
 // deleted says that something is gone.

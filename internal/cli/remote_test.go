@@ -163,7 +163,9 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 		t.Errorf("the mail is shown as\n%s", r.out)
 	}
 
-	object(t, "", "requests", "delete", first, "-e", id)
+	if gone := member(t, object(t, "", "requests", "delete", "wr_"+strings.TrimPrefix(first, "req_"), "-e", id), "data", "id"); gone != first {
+		t.Errorf("requests delete tells the id %v, not %s", gone, first)
+	}
 	fails(t, 1, "no such request", "requests", "get", first, "-e", id)
 	fails(t, 1, "", "requests", "list", "-e", id, "-q", "sig:(")
 	fails(t, 2, "--endpoint", "requests", "list")
@@ -172,6 +174,10 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	}
 	object(t, "", "endpoints", "delete", id)
 	fails(t, 1, "no such endpoint", "endpoints", "get", id)
+	called := member(t, object(t, "", "endpoints", "create", "Called", "--custom-id", "called"), "data", "id")
+	if gone := member(t, object(t, "", "endpoints", "delete", "called"), "data", "id"); gone != called {
+		t.Errorf("endpoints delete tells the id %v, not %s", gone, called)
+	}
 
 	t.Setenv("HOOKGLASS_TOKEN", a.reading)
 	fails(t, 3, "write", "endpoints", "create", "More")

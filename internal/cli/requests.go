@@ -227,8 +227,9 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	if err != nil {
 		return err
 	}
-	if err := at.DeleteRequest(ctx, r.Endpoint, c.Event); err != nil {
+	gone, err := at.DeleteRequest(ctx, r.Endpoint, c.Event)
+	if err != nil {
 		return err
 	}
-	return r.deleted(t, c.Event)
+	return r.deleted(t, gone.ID)
 }
