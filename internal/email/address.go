@@ -77,6 +77,9 @@ func (r *addressReader) take(s string) (n int) {
 		r.angled, r.afterAngle = false, true
 	case c == ',' && !r.angled, c == ';' && !r.angled:
 		r.end()
+	case c == '=' && r.afterAngle && commaWord(s) > 0:
+		r.end()
+		return commaWord(s)
 	case c == ':' && !r.angled && !r.afterAngle && !r.addressed: // the name of a group
 		r.name.Reset()
 		r.comment.Reset()
@@ -207,6 +210,23 @@ func commentText(s string) (text string, n int, closed bool) {
 	}
 	return b.String(), len(s), false
 }
+
+// commaWord is the length of the encoded word that s begins with, where it says a comma alone, and else 0. Python's email
+// package encodes the comma behind an address with the names around it when it folds a list.
+func commaWord(s string) int {
+	s = s[:min(len(s), maxWord)]
+	if !strings.HasPrefix(s, "=?") {
+		return 0
+	}
+	word, _, content, ok := firstWord(s)
+	if !ok || strings.Trim(string(content), " ") != "," {
+		return 0
+	}
+	return len(word)
+}
+
+// maxWord is how long an encoded word may be (RFC 2047, section 2).
+const maxWord = 75
 
 func followedByAt(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)

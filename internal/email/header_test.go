@@ -89,6 +89,10 @@ func TestAddresses(t *testing.T) {
 		{"John Doe <jdoe@machine(comment).  example>", "John Doe <jdoe@machine.example>"},
 		{"Joe. Public <joe . public @ example . com>", "\"Joe. Public\" <joe.public@example.com>"},
 		{"Ada <<a@example.com>>", "Ada <a@example.com>"},
+		// As Python's email package folds lists until 3.12, in a word of its own.
+		{"Ad <a@example.com>, =?utf-8?q?Ad=C3=A9?= <ade@example.com>\r\n =?utf-8?q?=2C?=\r\n =?utf-8?b?R3LDtsOfZQ==?= <g@example.com>\r\n =?utf-8?q?=2C?= b@example.com",
+			"Ad <a@example.com>, Adé <ade@example.com>, Größe <g@example.com>, b@example.com"},
+		{"=?utf-8?q?=2C?= <a@example.com>, <b@example.com> =?utf-8?q?=2Cx?= b", "\",\" <a@example.com>, b@example.com"},
 		{"a@[IPv6:2001:db8::1], \"a . b\"@example.com", "a@[IPv6:2001:db8::1], \"a . b\"@example.com"},
 		{",,", ""},
 		{"\"", ""},
