@@ -38,7 +38,7 @@ func (c *EndpointsListCmd) Run(ctx context.Context, t *server.Terminal, e *Endpo
 	for i, one := range all {
 		rows[i] = []string{one.ID, one.Name, one.Kind, strconv.FormatInt(one.EventCount, 10), clock(one.LastEventAt), address(one)}
 	}
-	return e.print(t, api.One[[]api.Endpoint]{Data: all}, table([]string{"ID", "NAME", "KIND", "EVENTS", "LAST EVENT", "ADDRESS"}, rows))
+	return e.print(t, api.List[api.Endpoint]{Data: all}, table([]string{"ID", "NAME", "KIND", "EVENTS", "LAST EVENT", "ADDRESS"}, rows))
 }
 
 // EndpointsCreateCmd is `hookglass endpoints create`.

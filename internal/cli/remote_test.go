@@ -99,7 +99,8 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	if r := run(t, "", "endpoints", "list"); r.code != 0 || !strings.Contains(r.out, id) || !strings.Contains(r.out, "Payments") || !strings.Contains(r.out, hook) {
 		t.Errorf("endpoints list: %+v", r)
 	}
-	if all := member(t, object(t, "", "endpoints", "list"), "data").([]any); len(all) != 1 {
+	all := object(t, "", "endpoints", "list")
+	if next, told := member(t, all, "meta").(map[string]any)["next_cursor"]; len(member(t, all, "data").([]any)) != 1 || !told || next != nil {
 		t.Errorf("endpoints list: %v", all)
 	}
 	if r := run(t, "", "endpoints", "get", id); r.code != 0 || !strings.Contains(r.out, "stripe") {
