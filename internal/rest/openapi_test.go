@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"hookglass/internal/rest"
@@ -80,6 +82,33 @@ func (s *site) describe() (d document) {
 		}
 	}
 	return d
+}
+
+// operations finds what the description has of the operation that a request calls; every site has the same one.
+var operations = struct {
+	sync.Once
+	at  *http.ServeMux
+	all map[string]described // by pattern
+}{at: http.NewServeMux(), all: map[string]described{}}
+
+// wantDescribed checks that the description has the status of an answer: whichever state of things a test makes, what
+// is answered in it can be read there.
+func (s *site) wantDescribed(req *http.Request, res *http.Response) {
+	s.t.Helper()
+	if res.StatusCode < 400 {
+		return
+	}
+	operations.Do(func() {
+		s.describe().each(func(method, path string, op described) {
+			pattern := method + " " + rest.Base + path
+			operations.at.Handle(pattern, http.NotFoundHandler())
+			operations.all[pattern] = op
+		})
+	})
+	_, pattern := operations.at.Handler(req)
+	if op, known := operations.all[pattern]; known && op.Responses[strconv.Itoa(res.StatusCode)] == nil {
+		s.t.Errorf("%s %s answers %d, which is not described", req.Method, req.URL.Path, res.StatusCode)
+	}
 }
 
 // each calls fn with every operation.

@@ -173,6 +173,7 @@ func (s *site) do(req *http.Request) (*http.Response, string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.wantDescribed(req, res)
 	return res, string(text)
 }
 

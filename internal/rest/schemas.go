@@ -53,7 +53,7 @@ func (s *service) schemas(t *table) {
 	}, s.getSchemaDrift)
 	handle(t, operation{
 		id: "accept-schema", method: http.MethodPost, path: base + "/{event_type}/accept", tag: tag, summary: "Make the schema of an event type its baseline", access: write,
-		text: "What is known by now is as it should be: drift is counted anew. 409 where the endpoint's schema_tracking is off.",
+		text: "What is known by now is as it should be: drift is counted anew. 409 where the endpoint's schema_tracking is off.", errors: []int{http.StatusConflict},
 	}, s.acceptSchema)
 	handle(t, operation{
 		id: "delete-schema", method: http.MethodDelete, path: base + "/{event_type}", tag: tag, summary: "Forget the schema of an event type", access: write,
