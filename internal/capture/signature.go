@@ -201,7 +201,7 @@ type TestRequest struct {
 
 // SendTest captures a request as if it had come from outside, and returns the event. A sample is given fresh ids and
 // signed with the endpoint's own config, where there is one. It answers validation_failed for a sample that does not
-// exist.
+// exist, and conflict for an endpoint that is disabled.
 func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
 	var e hookglass.Endpoint
 	var configs []provider.Config
@@ -231,6 +231,9 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 		return "", hookglass.Invalid("path", "is no path of a URL")
 	}
 	t, err := s.Admit(ctx, string(e.ID))
+	if hookglass.Is(err, hookglass.CodeGone) { // which is said to senders alone
+		err = hookglass.Errorf(hookglass.CodeConflict, "This endpoint is disabled, so it takes no test request. Enable it first.")
+	}
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,8 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 	storetest1(t, func(s *site) {
 		ep := s.endpoint("Payments")
 		s.receive(ep, "/", "text/plain", "hello")
+		_, made := s.call("create_endpoint", args{"name": "Disabled", "enabled": false})
+		disabled := at(made, "data", "id").(string)
 		for _, c := range []struct {
 			tool  string
 			with  args
@@ -44,6 +46,7 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"delete_all_requests", args{"endpoint_id": ep, "confirm": false}, []string{"confirm must be true"}},
 			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "before": ""}, []string{"before must be an ISO 8601 date and time"}},
 			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "after": ""}, []string{"after must be an ISO 8601 date and time"}},
+			{"send_test_request", args{"endpoint_id": disabled, "body": "x"}, []string{"conflict: This endpoint is disabled", "Next: tell the person you work for"}},
 			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"idempotency_key is required"}},
 			{"get_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"not_found", "list_replay_cases"}},
 			{"save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "n", "target_url": "tunnel", "assertions": args{}}, []string{"assertions"}},

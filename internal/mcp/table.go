@@ -169,6 +169,8 @@ func (t *tool) next(body api.Error) string {
 		return missing[body.Message]
 	case hookglass.CodeValidationFailed:
 		return "correct the arguments named here and call " + t.name + " again."
+	case hookglass.CodeConflict:
+		return "tell the person you work for; no tool here changes that."
 	case hookglass.CodePlanRequired, hookglass.CodeSubscriptionRequired, hookglass.CodePaymentMethodRequired:
 		return "tell the person you work for; only the owner of the account can change what it may do."
 	case hookglass.CodeUnauthorized, hookglass.CodeForbidden:

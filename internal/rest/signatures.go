@@ -68,8 +68,8 @@ func (s *service) signatures(t *table) {
 	}, s.explainSignature)
 	handleBody(t, operation{
 		id: "send-test-request", method: http.MethodPost, path: "/endpoints/{endpoint_id}/test_requests", tag: "Requests", summary: "Send a test request", access: write,
-		text:   "A sample event of a provider, with fresh ids and signed with the endpoint's own config where there is one, or a request spelled out. It is captured as if it had come from outside.",
-		status: http.StatusCreated,
+		text:   "A sample event of a provider, with fresh ids and signed with the endpoint's own config where there is one, or a request spelled out. It is captured as if it had come from outside. 409 where the endpoint is disabled.",
+		status: http.StatusCreated, errors: []int{http.StatusConflict, http.StatusTooManyRequests},
 	}, s.sendTestRequest)
 }
 

@@ -223,3 +223,16 @@ func TestASampleIsCapturedSignedAndExplained(t *testing.T) {
 		s.wantError(http.StatusUnprocessableEntity, "validation_failed", "POST", "/endpoints/"+e.ID+"/test_requests", `{"provider":"nobody"}`)
 	})
 }
+
+// 410 is what reception says to senders (decisions, section 4); to who asks for a test it is a state that can change.
+func TestADisabledEndpointTakesNoTestRequest(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint(`,"enabled":false`)
+		at := "/endpoints/" + e.ID
+		for _, body := range []string{`{"provider":"github","event_type":"push"}`, `{"body":"hello"}`} {
+			s.wantError(http.StatusConflict, "conflict", "POST", at+"/test_requests", body)
+		}
+		s.want(http.StatusOK, "PATCH", at, `{"endpoint":{"enabled":true}}`, nil)
+		s.want(http.StatusCreated, "POST", at+"/test_requests", `{"body":"hello"}`, nil)
+	})
+}
