@@ -177,34 +177,57 @@ func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.Li
 // when it is told to.
 const maxEventRuns = 1_000
 
+// read returns the runs that all of the arguments name.
 func (in *actionRunList) read(v *store.View, p httpd.Page) ([]hookglass.ActionRun, error) {
-	if in.RunID != "" {
-		r, err := v.ActionRun(in.EndpointID, in.RunID)
-		if err != nil {
-			return nil, err
-		}
-		return []hookglass.ActionRun{r}, nil
-	}
-	if in.RequestID != "" {
-		id, err := v.FindEvent(in.EndpointID, in.RequestID)
-		if err != nil {
-			return nil, err
-		}
-		e, err := v.Event(in.EndpointID, string(id))
-		if err != nil {
-			return nil, err
-		}
-		found, err := v.EventActionRuns(e.Seq, maxEventRuns)
-		kept := found[:0]
-		for _, r := range found {
-			if (p.Behind == 0 || r.Num < p.Behind) && (in.ActionID == "" || r.ActionID == in.ActionID) {
-				kept = append(kept, r)
-			}
-		}
-		return kept, err
-	}
-	if in.ActionID != "" {
+	switch {
+	case in.RunID != "":
+		return in.one(v)
+	case in.RequestID != "":
+		return in.ofRequest(v, p)
+	case in.ActionID != "":
 		return v.ActionRuns(in.EndpointID, in.ActionID, p.Behind, p.Most())
 	}
 	return v.EndpointActionRuns(in.EndpointID, p.Behind, p.Most())
+}
+
+// one is the run that is named. One of another action, or on another request, is none.
+func (in *actionRunList) one(v *store.View) ([]hookglass.ActionRun, error) {
+	r, err := v.ActionRun(in.EndpointID, in.RunID)
+	if err != nil {
+		return nil, err
+	}
+	on := r.EventID
+	if in.RequestID != "" {
+		if on, err = v.FindEvent(in.EndpointID, in.RequestID); err != nil {
+			return nil, err
+		}
+	}
+	if on != r.EventID || in.ActionID != "" && in.ActionID != r.ActionID {
+		return nil, hookglass.NotFound("action run")
+	}
+	return []hookglass.ActionRun{r}, nil
+}
+
+func (in *actionRunList) ofRequest(v *store.View, p httpd.Page) ([]hookglass.ActionRun, error) {
+	id, err := v.FindEvent(in.EndpointID, in.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.Event(in.EndpointID, string(id))
+	if err != nil {
+		return nil, err
+	}
+	if in.ActionID != "" {
+		if _, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, 1); err != nil { // there is no such action, nor was there
+			return nil, err
+		}
+	}
+	found, err := v.EventActionRuns(e.Seq, maxEventRuns)
+	kept := found[:0]
+	for _, r := range found {
+		if (p.Behind == 0 || r.Num < p.Behind) && (in.ActionID == "" || r.ActionID == in.ActionID) {
+			kept = append(kept, r)
+		}
+	}
+	return kept, err
 }

@@ -50,6 +50,39 @@ func TestRunsAreListedNewestFirst(t *testing.T) {
 	})
 }
 
+// What names runs narrows them together: a run of another action, or on another request, is none.
+func TestRunsAreThoseThatAllArgumentsName(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ep := s.endpoint("Payments")
+		var actions, requests []string
+		for _, name := range []string{"One", "Other"} {
+			_, made := s.call("create_action", args{"endpoint_id": ep, "name": name, "steps": []args{{"step_type": "ignore", "config": args{}}}})
+			actions = append(actions, at(made, "data", "id").(string))
+		}
+		for range 2 {
+			requests = append(requests, s.receive(ep, "/", "application/json", "{}"))
+			s.work(ep, requests[len(requests)-1])
+		}
+		_, got := s.call("get_action_runs", args{"endpoint_id": ep, "request_id": requests[0], "action_id": actions[0]})
+		run := at(got, "data", 0, "id").(string)
+		for name, with := range map[string]args{"request_id": {"request_id": requests[0]}, "action_id": {"action_id": actions[0]}, "both": {"request_id": requests[0], "action_id": actions[0]}} {
+			with["endpoint_id"], with["run_id"] = ep, run
+			if _, got := s.call("get_action_runs", with); at(got, "data", 0, "id") != run {
+				t.Errorf("with %s of its own the run is %v", name, got)
+			}
+		}
+		for name, with := range map[string]args{"request_id": {"request_id": requests[1]}, "action_id": {"action_id": actions[1]}} {
+			with["endpoint_id"], with["run_id"] = ep, run
+			if got := s.fails(s.token, "get_action_runs", with); !strings.Contains(got, "not_found: There is no such action run") {
+				t.Errorf("with another %s the run is %s", name, got)
+			}
+		}
+		if got := s.fails(s.token, "get_action_runs", args{"endpoint_id": ep, "request_id": requests[0], "action_id": "act_x"}); !strings.Contains(got, "not_found: There is no such action.") {
+			t.Errorf("the runs of no action on a request are %s", got)
+		}
+	})
+}
+
 // The tools and their scopes, as the specification has them ("MCP interface"), and what each may do.
 var specified = map[string]struct{ scope, hints string }{
 	"list_endpoints":       {"read", "read"},
