@@ -48,6 +48,8 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "after": ""}, []string{"after must be an ISO 8601 date and time"}},
 			{"send_test_request", args{"endpoint_id": disabled, "body": "x"}, []string{"conflict: This endpoint is disabled", "Next: tell the person you work for"}},
 			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"idempotency_key is required"}},
+			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x", "idempotency_key": strings.Repeat("k", 256)}, []string{"idempotency_key is required and must have 1 to 255"}},
+			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x", "idempotency_key": "a\nb"}, []string{"idempotency_key", "none of them a control character"}},
 			{"get_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"not_found", "list_replay_cases"}},
 			{"save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "n", "target_url": "tunnel", "assertions": args{}}, []string{"assertions"}},
 			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "tag", "config": args{"tagg": "x"}}}}, []string{"config.tag"}},

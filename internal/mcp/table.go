@@ -146,6 +146,9 @@ var envelopes = []string{"endpoint_action.", "replay_case.", "alert.", "endpoint
 
 // argument is the name that a tool has for a field of REST.
 func argument(field string) string {
+	if field == "Idempotency-Key" { // a header there
+		return "idempotency_key"
+	}
 	for _, e := range envelopes {
 		field = strings.TrimPrefix(field, e)
 	}

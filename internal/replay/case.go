@@ -257,7 +257,7 @@ func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id,
 		return r, err
 	}
 	if n := utf8.RuneCountInString(key); n == 0 || n > maxKey || !utf8.ValidString(key) || containsControl(key) {
-		return r, hookglass.Invalid("Idempotency-Key", "is required and must have 1 to 255 characters")
+		return r, hookglass.Invalid("Idempotency-Key", "is required and must have 1 to %d characters, none of them a control character", maxKey)
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		c, err := tx.ReplayCase(ref, id)
