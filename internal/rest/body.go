@@ -54,6 +54,23 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 	return text, decode(text, v, op.loose)
 }
 
+// refuseBody refuses a body that says anything, where there is nothing to say in one. What clients send that always
+// send one, {} and null, says nothing.
+func refuseBody(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	text, err := receive(w, r)
+	if err != nil {
+		return err
+	}
+	switch strings.TrimSpace(string(text)) {
+	case "", "{}", "null":
+		return nil
+	}
+	return hookglass.Invalid("body", "is not looked at here; what narrows the call are parameters of its query")
+}
+
 func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines has the server's

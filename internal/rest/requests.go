@@ -152,7 +152,8 @@ func (s *service) requests(t *table) {
 	}, s.deleteRequest)
 	handle(t, operation{
 		id: "delete-requests", method: http.MethodDelete, path: base + "/destroy_all", tag: tag, summary: "Delete captured events", access: remove,
-		text: "All of the endpoint, or those received before and after the times given. Unknown parameters are refused.", strict: true,
+		text:   "All of the endpoint, or those received before and after the times given. Unknown parameters are refused, and so is a body, whose bounds would be passed over.",
+		strict: true, empty: true, errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge},
 	}, s.deleteRequests)
 	handle(t, operation{
 		id: "tag-request", method: http.MethodPut, path: base + "/{id}/tags/{tag}", tag: tag, summary: "Tag a captured event", access: write,

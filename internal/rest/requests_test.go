@@ -340,6 +340,15 @@ func TestDestroyAllKeepsWhatIsOutsideItsBounds(t *testing.T) {
 				t.Errorf("%s: %+v", query, refused)
 			}
 		}
+		// Nor is one in a body, where none is looked for.
+		for _, body := range []string{`{"before":"2020-01-01T00:00:00Z"}`, `before=2020-01-01`, `[]`} {
+			s.wantError(422, "validation_failed", "DELETE", base+"/destroy_all", body)
+		}
+		s.wantError(404, "not_found", "DELETE", "/endpoints/ep_none/requests/destroy_all", `{"before":"2020-01-01T00:00:00Z"}`)
+		s.want(200, "DELETE", base+"/destroy_all?before=2020-01-01T00:00:00Z", "{}", &gone)
+		if gone.Data.Deleted != 0 {
+			t.Errorf("%d were deleted", gone.Data.Deleted)
+		}
 		s.want(200, "DELETE", base+"/destroy_all?after="+at.Format(time.RFC3339)+"&before="+at.Add(3*time.Minute).Format(time.RFC3339), "", &gone)
 		if left := s.list(base); gone.Data.Deleted != 2 || !slices.Equal(ids(left), []string{all[4], all[3], all[0]}) {
 			t.Errorf("%d were deleted and %v are left", gone.Data.Deleted, ids(left))

@@ -32,6 +32,7 @@ type operation struct {
 	status  int // of success; 200 when 0
 	errors  []int
 	strict  bool     // unknown query parameters are refused: a misspelt bound must not select everything
+	empty   bool     // a body that says anything is refused: a bound in it would be passed over
 	loose   bool     // unknown members of the body are ignored: existing clients send more than is described
 	bare    bool     // without a body it is called as with {}
 	aliases []string // other paths of the same operation, kept for older clients
@@ -163,7 +164,14 @@ func (t *table) admit(op operation) func(huma.Context, func(huma.Context)) {
 			httpd.WriteError(w, r, err)
 			return
 		}
-		next(huma.WithValue(hc, asked{}, r))
+		hc = huma.WithValue(hc, asked{}, r)
+		if op.empty {
+			if err := refuseBody(w, r); err != nil {
+				httpd.WriteError(w, r, t.told(hc.Context(), err))
+				return
+			}
+		}
+		next(hc)
 	}
 }
 
