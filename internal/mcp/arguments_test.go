@@ -53,6 +53,7 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"get_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"not_found", "list_replay_cases"}},
 			{"save_replay_case", args{"endpoint_id": ep, "source_id": "latest", "name": "n", "target_url": "tunnel", "assertions": args{}}, []string{"assertions"}},
 			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "tag", "config": args{"tagg": "x"}}}}, []string{"config.tag"}},
+			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "forward", "config": args{"url": "http://10.0.0.1/"}}}}, []string{"target_not_allowed", "Next: choose a public address."}},
 			{"create_alert", args{"endpoint_id": ep, "name": "n", "kind": "missing_webhook", "config": args{"window_minutes": 1441}}, []string{"config.window_minutes must be 1 to 1440"}},
 			{"create_endpoint", args{"name": ""}, []string{"name"}},
 			{"create_endpoint", args{"name": "n", "workspace_id": 0}, []string{"workspace_id is no workspace of yours"}},

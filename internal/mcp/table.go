@@ -179,6 +179,9 @@ func (t *tool) next(body api.Error) string {
 	case hookglass.CodeUnauthorized, hookglass.CodeForbidden:
 		return "tell the person you work for; this connection needs another token."
 	case hookglass.CodeTargetNotAllowed:
+		if t.name == "create_action" { // a step sends to no tunnel
+			return "choose a public address."
+		}
 		return "choose a public address, or the target \"tunnel\" with a machine connected by hookglass listen."
 	case hookglass.CodeIdempotencyConflict:
 		return "use a new idempotency_key: this one was used for another version of the case."
