@@ -179,9 +179,14 @@ func away(err error, run api.ReplayCaseRun) bool {
 // missed are the assertions that a run did not satisfy, a line each.
 func missed(run api.ReplayCaseRun) (lines []string) {
 	for _, a := range run.Assertions {
-		if !a.Passed {
-			lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(a.Kind+" "+a.Path), a.Expected, a.Actual))
+		if a.Passed {
+			continue
 		}
+		actual := string(a.Actual)
+		if actual == string(a.Expected) { // null, which the API says of no value too
+			actual = "nothing"
+		}
+		lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(a.Kind+" "+a.Path), a.Expected, actual))
 	}
 	return lines
 }

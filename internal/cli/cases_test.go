@@ -654,3 +654,31 @@ func TestARunIsWaitedForWhileTheServerIsAway(t *testing.T) {
 	}
 	fails(t, 1, "No server answers", "cases", "run", "rcase_1", "-e", "ep_a", "--server", "http://127.0.0.1:1", "--token", "hg_x")
 }
+
+// The API tells null and no value alike, and the one that was asserted did not come.
+func TestAMissingNullIsToldToBeNothing(t *testing.T) {
+	t.Setenv("HOOKGLASS_OUTBOUND_ALLOW", "127.0.0.1/32:1-65535")
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Payments")
+	id := member(t, made, "data", "id").(string)
+	send(t, member(t, made, "data", "webhook_url").(string), "application/json", `{}`)
+	event := member(t, member(t, object(t, "", "requests", "list", "-e", id), "data").([]any)[0], "id").(string)
+	target := handler(t, func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"kept":1}`) })
+	dir := t.TempDir()
+	text := "name: Nothing is owed\nsource_id: " + event + "\ntarget_url: " + target + "\njson_subset: '{\"owed\": null, \"kept\": null}'\n"
+	if err := os.WriteFile(filepath.Join(dir, "owed.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := func(args ...string) []string { return append([]string{"cases", "-e", id, "--dir", dir}, args...) }
+	run(t, "", cases("push")...)
+	run(t, "", cases("pull")...)
+	kase := member(t, member(t, object(t, "", cases("list")...), "data").([]any)[0], "id").(string)
+	for _, command := range [][]string{cases("run", kase), cases("run", "--target", target)} {
+		r := run(t, "", command...)
+		if r.code != 1 || !strings.Contains(r.out, "/owed: expected null, got nothing\n") || !strings.Contains(r.out, "/kept: expected null, got 1\n") {
+			t.Errorf("%v: %+v", command, r)
+		}
+	}
+}
