@@ -211,8 +211,8 @@ func commentText(s string) (text string, n int, closed bool) {
 	return b.String(), len(s), false
 }
 
-// commaWord is the length of the encoded word that s begins with, where it says a comma alone, and else 0. Python's email
-// package encodes the comma behind an address with the names around it when it folds a list.
+// commaWord is the length of the encoded word that s begins with, where it says a comma alone, and else 0. Python's
+// email package encodes the comma behind an address with the names around it when it folds a list.
 func commaWord(s string) int {
 	s = s[:min(len(s), maxWord)]
 	if !strings.HasPrefix(s, "=?") {

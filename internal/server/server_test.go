@@ -191,8 +191,6 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-// A sender that doubled a slash must see that it is wrong: it would follow a redirect without the body. The alert that
-// a node takes no webhooks goes by this figure, and a database that takes no writes is the likeliest reason.
 func TestTheLogSaysWhenRequestsAreTaken(t *testing.T) {
 	cfg := config(t.TempDir())
 	var log bytes.Buffer
@@ -216,6 +214,8 @@ func TestTheLogSaysWhenRequestsAreTaken(t *testing.T) {
 	}
 }
 
+// A sender that doubled a slash must see that it is wrong: it would follow a redirect without the body. The alert that
+// a node takes no webhooks goes by this figure, and a database that takes no writes is the likeliest reason.
 func TestAFigureSaysThatStorageTakesNoWrites(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.DatabaseURL = storetest.Postgres(t)
