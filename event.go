@@ -2,6 +2,8 @@ package hookglass
 
 import (
 	"bytes"
+	"iter"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -101,6 +103,26 @@ type Event struct {
 	Authentication  Authentication // mail
 
 	*Payload // nil in the list form
+}
+
+// Pairs yields the names and values of a query string or a form in their order, decoded. Only an ampersand separates
+// them (WHATWG URL, section 5.1), and what a sender encoded wrongly is taken as it stands: nothing is lost.
+func Pairs(raw string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for pair := range strings.SplitSeq(raw, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if pair != "" && !yield(unescaped(name), unescaped(value)) {
+				return
+			}
+		}
+	}
+}
+
+func unescaped(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
 }
 
 // Payload is the part of an event that the list form leaves out.

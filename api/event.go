@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/base64"
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -191,16 +190,11 @@ func bodyOf(b []byte) (body, encoding string) {
 	return base64.StdEncoding.EncodeToString(b), "base64"
 }
 
-// queryOf reads a query string as a form is written. What can not be decoded stays as it came: nothing that a
-// sender wrote is lost.
+// queryOf reads a query string as a form is written.
 func queryOf(raw string) (parameters map[string]any, joined map[string]string) {
 	parameters, joined = map[string]any{}, map[string]string{}
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name, value = unescape(name), unescape(value)
+	for name, value := range hookglass.Pairs(raw) {
+		name, value = Text(name), Text(value)
 		switch before := parameters[name].(type) {
 		case nil:
 			parameters[name], joined[name] = value, value
@@ -213,11 +207,4 @@ func queryOf(raw string) (parameters map[string]any, joined map[string]string) {
 		joined[name] += ", " + value
 	}
 	return parameters, joined
-}
-
-func unescape(s string) string {
-	if u, err := url.QueryUnescape(s); err == nil {
-		s = u
-	}
-	return Text(s)
 }

@@ -192,6 +192,21 @@ func TestTheCustomAnswerTellsWhatIsEmptyFromWhatIsNotThere(t *testing.T) {
 	}
 }
 
+// Only an ampersand separates the fields of a query and a form, and one that is encoded wrongly is no reason to lose it
+// or the others: the record has them all.
+func TestTheCustomAnswerReadsWhatASenderEncodedWrongly(t *testing.T) {
+	const fields, want = "list=a;b&share=100%&ada=1+2&ada=3&&x%20y=%7A", "a;b|100%|1 2|z|"
+	b := newBench(t, storetest.SQLite(t))
+	for _, where := range []string{"request.query.", "request.body/"} {
+		b.set(func(e *hookglass.Endpoint) {
+			e.Response = &hookglass.Response{Status: 200, Body: "{{" + where + "list}}|{{" + where + "share}}|{{" + where + "ada}}|{{" + where + "x y}}|{{" + where + "none}}"}
+		})
+		if r := b.post("POST", "/?"+fields, fields, "Content-Type", "application/x-www-form-urlencoded"); string(r.Body) != want {
+			t.Errorf("%s: %q, want %q", where, r.Body, want)
+		}
+	}
+}
+
 func TestTheCustomAnswerReadsABodyBehindAByteOrderMark(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	const body = "\xef\xbb\xbf" + `{"v":"x","n":1}`

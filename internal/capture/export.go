@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -287,21 +286,10 @@ func harHeaders(headers hookglass.Headers) []harPair {
 
 func harQuery(raw string) []harPair {
 	pairs := []harPair{}
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair != "" {
-			name, value, _ := strings.Cut(pair, "=")
-			pairs = append(pairs, harPair{decoded(name), decoded(value)})
-		}
+	for name, value := range hookglass.Pairs(raw) {
+		pairs = append(pairs, harPair{validText(name), validText(value)})
 	}
 	return pairs
-}
-
-// decoded takes what a sender encoded wrongly as it stands.
-func decoded(s string) string {
-	if u, err := url.QueryUnescape(s); err == nil {
-		s = u
-	}
-	return validText(s)
 }
 
 // compact is JSON as a program likes it: without the escapes that are for HTML.

@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,9 +56,8 @@ const maxFilled = 4 << 20
 
 // filler knows the values that templates may name.
 type filler struct {
-	ev    *hookglass.Event
-	query url.Values
-	body  *branch // nil until asked for
+	ev   *hookglass.Event
+	body *branch // nil until asked for
 }
 
 // filling is a value of a template.
@@ -167,10 +165,12 @@ func (f *filler) value(name string) filling {
 		return word(f.ev.Headers.Get(h), f.ev.Headers.Has(h))
 	}
 	if q, ok := strings.CutPrefix(name, "request.query."); ok {
-		if f.query == nil {
-			f.query, _ = url.ParseQuery(f.ev.RawQuery) // what can be read of it
+		for name, value := range hookglass.Pairs(f.ev.RawQuery) {
+			if name == q {
+				return word(value, true)
+			}
 		}
-		return word(f.query.Get(q), f.query.Has(q))
+		return filling{}
 	}
 	if pointer, ok := strings.CutPrefix(name, "request.body"); ok && strings.HasPrefix(pointer, "/") {
 		return f.member(pointer)
@@ -245,13 +245,11 @@ func form(contentType string, body []byte) *branch {
 	if !strings.HasPrefix(strings.ToLower(contentType), "application/x-www-form-urlencoded") {
 		return b
 	}
-	values, err := url.ParseQuery(string(body))
-	if err != nil {
-		return b
-	}
-	b.members = make(map[string]*branch, len(values))
-	for name := range values {
-		b.members[name] = &branch{text: json.RawMessage(quote(values.Get(name))), opened: true}
+	b.members = make(map[string]*branch)
+	for name, value := range hookglass.Pairs(string(body)) {
+		if b.members[name] == nil {
+			b.members[name] = &branch{text: json.RawMessage(quote(value)), opened: true}
+		}
 	}
 	return b
 }

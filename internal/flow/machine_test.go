@@ -193,6 +193,21 @@ func TestValuesGoFromStepToStep(t *testing.T) {
 	}
 }
 
+// A parameter with a semicolon, or one that is encoded wrongly, is what the record of the event shows.
+func TestAParameterIsReadAsItIsShown(t *testing.T) {
+	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) {
+		s.Key = "sale"
+		s.Where = []hookglass.FlowWhere{{Part: "query.share", Value: "100%"}}
+		s.Extract = []hookglass.FlowExtract{{Name: "list", Source: "query.list"}}
+	})}}
+	e := arrival{1, 1, "a", ""}.event(1)
+	e.RawQuery = "list=a;b&share=100%&list=c"
+	f, err := flow.Play(plan, noon, []*hookglass.Event{e}, noon.Add(time.Second))
+	if err != nil || f.State != hookglass.FlowPassed || f.Progress.Steps[0].Values["list"] != "a;b" {
+		t.Errorf("%v %+v", err, f)
+	}
+}
+
 // HTML is what it shows as well as what was written: the sentence that a test waits for is broken by marks, entities
 // and lines.
 func TestTheHTMLOfAMailIsReadAsItIsShown(t *testing.T) {

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -364,8 +363,12 @@ func (r *reader) part(name string) (string, bool) {
 		return strings.Trim(e.Headers.Get(header), " \t"), e.Headers.Has(header)
 	}
 	if parameter, ok := strings.CutPrefix(name, "query."); ok {
-		values, _ := url.ParseQuery(e.RawQuery) // what is malformed in it is left out
-		return values.Get(parameter), values.Has(parameter)
+		for name, value := range hookglass.Pairs(e.RawQuery) {
+			if name == parameter {
+				return value, true
+			}
+		}
+		return "", false
 	}
 	return r.at(name)
 }

@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,9 +143,8 @@ func (t *Term) inHeaders(e *hookglass.Event) bool {
 }
 
 func (t *Term) inQuery(raw string) bool {
-	for pair := range strings.SplitSeq(raw, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		if pair != "" && unescape(name) == t.Name && t.present(unescape(value)) {
+	for name, value := range hookglass.Pairs(raw) {
+		if name == t.Name && t.present(value) {
 			return true
 		}
 	}
@@ -155,14 +153,6 @@ func (t *Term) inQuery(raw string) bool {
 
 // present is Match for what is there even when it is empty: a lone wildcard matches it.
 func (t *Term) present(value string) bool { return t.Pattern.matchFolded(foldString(value)) }
-
-// unescape decodes what a sender may have encoded wrongly: then it is taken as it stands.
-func unescape(s string) string {
-	if u, err := url.QueryUnescape(s); err == nil {
-		return u
-	}
-	return s
-}
 
 func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 	if e.Payload == nil {
