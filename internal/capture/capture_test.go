@@ -1,6 +1,8 @@
 package capture_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -205,6 +207,37 @@ func TestTheCustomAnswerReadsWhatASenderEncodedWrongly(t *testing.T) {
 			t.Errorf("%s: %q, want %q", where, r.Body, want)
 		}
 	}
+}
+
+func TestTheCustomAnswerReadsACompressedBody(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: `[{{request.body/challenge}}]`}
+	})
+	for _, c := range []struct{ coding, body, kind, want string }{
+		{"gzip", gzipped(t, `{"challenge":"c 1"}`), "application/json", `["c 1"]`},
+		{"gzip", gzipped(t, `challenge=c+2`), "application/x-www-form-urlencoded", `["c 2"]`},
+		{"gzip", `{"challenge":"not compressed"}`, "application/json", `["not compressed"]`},
+		{"br", gzipped(t, `{"challenge":"c 3"}`), "application/json", `[null]`},
+		{"gzip", gzipped(t, `{"challenge":"c 4","more":"`+strings.Repeat("x", 1<<20)+`"}`), "application/json", `[null]`},
+	} {
+		if r := b.post("POST", "/", c.body, "Content-Type", c.kind, "Content-Encoding", c.coding); string(r.Body) != c.want {
+			t.Errorf("%s of %d bytes: %s, want %s", c.coding, len(c.body), r.Body, c.want)
+		}
+	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func TestTheCustomAnswerReadsABodyBehindAByteOrderMark(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 )
 
@@ -51,8 +52,11 @@ func makesJSON(template string) bool {
 	return (strings.HasPrefix(filled, "{") || strings.HasPrefix(filled, "[")) && json.Valid([]byte(filled))
 }
 
-// maxFilled bounds an answer: a template may name a large body many times.
-const maxFilled = 4 << 20
+// Bounds of what is filled in.
+const (
+	maxFilled       = 4 << 20 // of an answer: a template may name a large body many times
+	maxDecompressed = 1 << 20 // of a body, as searches have it
+)
 
 // filler knows the values that templates may name.
 type filler struct {
@@ -182,12 +186,14 @@ func (f *filler) value(name string) filling {
 var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
 // member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON, with its
-// members in their order. The body of a form answers to the names of its fields.
+// members in their order. The body of a form answers to the names of its fields. One that came compressed is read
+// decompressed.
 func (f *filler) member(pointer string) filling {
 	if f.body == nil {
-		f.body = &branch{text: jsondoc.Unmarked(f.ev.Body)}
+		plain := coding.Plain(f.ev.Body, f.ev.Headers, maxDecompressed)
+		f.body = &branch{text: jsondoc.Unmarked(plain)}
 		if !json.Valid(f.body.text) {
-			f.body = form(f.ev.ContentType, f.ev.Body)
+			f.body = form(f.ev.ContentType, plain)
 		}
 	}
 	at := f.body
