@@ -42,6 +42,7 @@ type Config struct {
 	MailDomain string         // of the addresses of email endpoints
 	Resolver   email.Resolver // the DNS that the authentication of mail asks
 	PublicURL  *url.URL       // --public-url, the address that senders were given; nil: what they used is all there is
+	MaxBody    int64          // bytes of the body of a test request, as reception takes them; 0: any number
 }
 
 // Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.

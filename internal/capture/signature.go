@@ -201,7 +201,7 @@ type TestRequest struct {
 
 // SendTest captures a request as if it had come from outside, and returns the event. A sample is given fresh ids and
 // signed with the endpoint's own config, where there is one. It answers validation_failed for a sample that does not
-// exist, and conflict for an endpoint that is disabled.
+// exist, conflict for an endpoint that is disabled, and payload_too_large for a body that reception would refuse.
 func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
 	var e hookglass.Endpoint
 	var configs []provider.Config
@@ -236,6 +236,9 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 	}
 	if err != nil {
 		return "", err
+	}
+	if s.cfg.MaxBody > 0 && int64(len(out.Body)) > s.cfg.MaxBody {
+		return "", hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body is larger than this service accepts.")
 	}
 	target := u.EscapedPath()
 	path := strings.TrimPrefix(target, "/hooks/"+string(e.ID))

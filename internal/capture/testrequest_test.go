@@ -3,12 +3,14 @@ package capture_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/capture"
+	"hookglass/internal/store/storetest"
 )
 
 // A test request has the bounds of one that comes from outside.
@@ -41,6 +43,20 @@ func TestATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
 		var coded *hookglass.Error
 		if !errors.As(err, &coded) || coded.Code != hookglass.CodeValidationFailed || coded.Details[0].Field != c.field {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheBodyOfATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	captures := capture.New(b.db, capture.Config{Verifiers: b.endpoints, MaxBody: 1000}, slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		size int
+		code hookglass.Code // "": taken
+	}{{999, ""}, {1000, ""}, {1001, hookglass.CodePayloadTooLarge}} {
+		_, err := captures.SendTest(t.Context(), hookglass.System, string(b.ep.ID), "https://hooks.test", capture.TestRequest{Method: "POST", Body: []byte(strings.Repeat("x", c.size))})
+		if c.code == "" && err != nil || c.code != "" && !hookglass.Is(err, c.code) {
+			t.Errorf("%d bytes: %v", c.size, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	})
 	s.captures = capture.New(db, capture.Config{
 		Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS,
-		Keys: out, PublicURL: s.public,
+		Keys: out, PublicURL: s.public, MaxBody: s.cfg.MaxBodyBytes,
 	}, s.log.With("part", "capture"))
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: s.proxied(), Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
