@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
-	"net/url"
 	"strings"
 
 	"hookglass"
@@ -69,11 +68,12 @@ func readForm(media, boundary string, body []byte) (*form, error) {
 		if bytes.Count(body, []byte("&")) >= maxFormParts {
 			return nil, errors.New("too many fields")
 		}
-		values, err := url.ParseQuery(string(body))
-		for name, v := range values {
-			f.values[name] = v[0]
+		for name, value := range hookglass.Pairs(string(body)) {
+			if !f.has(name) {
+				f.values[name] = value
+			}
 		}
-		return f, err
+		return f, nil
 	}
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	for n := 0; ; n++ {

@@ -85,6 +85,18 @@ func TestRawMessagesAreKeptByteForByte(t *testing.T) {
 	}
 }
 
+// Only an ampersand separates the fields of a form, and one that is encoded wrongly is taken as it stands: no mail is
+// refused for it.
+func TestAPostedFormIsReadAsItWasMeant(t *testing.T) {
+	p, err := email.FromPost("application/x-www-form-urlencoded", []byte("recipient=in@example.org&from=a@example.com&subject=Ada;+50%&body-plain=a%3Bb;c&subject=more"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := email.Parse(p.Raw); m.Subject != "Ada;+50%" || strings.TrimSpace(m.Text) != "a;b;c" {
+		t.Errorf("%q %q", m.Subject, m.Text)
+	}
+}
+
 // same checks what a composed message gives back: the mail that the three services were told of.
 func same(t *testing.T, p *email.Posted) {
 	t.Helper()
