@@ -94,6 +94,14 @@ func Fail(ctx context.Context, err error) *Failure {
 	return f
 }
 
+// BrokeOff logs, as [Fail] does, what ended an answer of which a part is out, so that it can not be told any more.
+// Where the reader has gone there is nothing to log.
+func BrokeOff(ctx context.Context, err error) {
+	if ctx.Err() == nil && !From(ctx).unread.Load() && !errors.Is(err, http.ErrAbortHandler) {
+		Fail(ctx, err)
+	}
+}
+
 // seconds rounds up, so that who waits that long has waited long enough.
 func seconds(d time.Duration) int {
 	if d <= 0 {

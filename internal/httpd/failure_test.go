@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -114,4 +115,41 @@ func TestChallengesSayWhatIsMissing(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q, want %q", code, got, want)
 		}
 	}
+}
+
+func TestWhatBreaksAnAnswerOffIsRecordedUnlessItsReaderLeft(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		reader error
+		want   int
+	}{
+		{errors.New("SELECT * FROM users"), nil, 1},
+		{fmt.Errorf("SELECT: %w", http.ErrAbortHandler), nil, 0},
+		{hookglass.NotFound("SELECT"), nil, 0},
+		{errors.New("SELECT * FROM users"), io.ErrClosedPipe, 0},
+	} {
+		var log bytes.Buffer
+		stack := httpd.New(httpd.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		h := stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte("half"))
+			httpd.BrokeOff(r.Context(), c.err)
+		}))
+		h.ServeHTTP(leaving{httptest.NewRecorder(), c.reader}, httptest.NewRequest("GET", "/", nil))
+		if got := strings.Count(log.String(), "SELECT"); got != c.want {
+			t.Errorf("%v, and the reader's %v: %s", c.err, c.reader, log.String())
+		}
+	}
+}
+
+// leaving is an answer whose reader takes nothing where there is an err.
+type leaving struct {
+	*httptest.ResponseRecorder
+	err error
+}
+
+func (w leaving) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	return w.ResponseRecorder.Write(p)
 }

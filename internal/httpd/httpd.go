@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"hookglass"
@@ -40,7 +41,8 @@ type Request struct {
 	Scheme string // http or https, as the caller used it
 	Who    hookglass.Principal
 
-	log *slog.Logger
+	log    *slog.Logger
+	unread atomic.Bool // a part of the answer was not taken
 }
 
 type requestKey struct{}
@@ -79,7 +81,7 @@ func (s *Stack) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		known := s.meet(r)
-		out := &response{ResponseWriter: w, control: http.NewResponseController(w)}
+		out := &response{ResponseWriter: w, control: http.NewResponseController(w), known: known}
 		out.allow(time.Time{}) // what an answer before set, on the same connection
 		guard(out.Header(), known)
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
@@ -141,6 +143,7 @@ const (
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	known   *Request
 	status  int
 	bytes   int64
 }
@@ -163,6 +166,9 @@ func (w *response) Write(p []byte) (written int, err error) {
 		w.allow(time.Now().Add(readerTime))
 		n, err := w.ResponseWriter.Write(p[written:min(len(p), written+pieceBytes)])
 		w.bytes += int64(n)
+		if err != nil {
+			w.known.unread.Store(true)
+		}
 		if written += n; err != nil || written == len(p) {
 			return written, err
 		}
@@ -185,7 +191,11 @@ func (w *response) rest() {
 func (w *response) FlushError() error {
 	defer w.allow(time.Time{})
 	w.allow(time.Now().Add(readerTime))
-	return w.control.Flush()
+	err := w.control.Flush()
+	if err != nil {
+		w.known.unread.Store(true)
+	}
+	return err
 }
 
 // Flush is for libraries that look for http.Flusher alone.

@@ -7,6 +7,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
 )
 
 type eventExport struct {
@@ -68,6 +69,7 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 		err = out.Flush()
 	}
 	if err != nil {
+		httpd.BrokeOff(ctx, err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil

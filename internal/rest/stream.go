@@ -97,6 +97,9 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	}
 	for {
 		if seq, err = s.sendAfter(ctx, out, in.ID, seq, q, onTheWay); err != nil {
+			if !errors.Is(err, errStreamEnds) {
+				httpd.BrokeOff(ctx, err)
+			}
 			return nil // the reader or the endpoint is gone; it would be told when it comes back
 		}
 		select {

@@ -11,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
 	"hookglass/internal/query"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
@@ -175,6 +176,7 @@ func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.En
 		err = out.Flush()
 	}
 	if err != nil {
+		httpd.BrokeOff(r.Context(), err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil

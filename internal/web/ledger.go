@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/httpd"
 	"hookglass/internal/ledger"
 	"hookglass/internal/store"
 	"hookglass/internal/web/fresh"
@@ -143,6 +144,7 @@ func (a *app) ledgerFile(w http.ResponseWriter, r *http.Request) error {
 			return err
 		})
 		if err != nil {
+			httpd.BrokeOff(r.Context(), err)
 			panic(http.ErrAbortHandler) // half a file must not look like a whole one
 		}
 		for _, l := range lines {

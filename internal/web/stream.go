@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/httpd"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
@@ -82,8 +83,11 @@ func (s *stream) run(ctx context.Context) {
 	s.event("hello", "", nil)
 	for current := false; s.failed == nil; {
 		if err := s.catchUp(ctx); err != nil {
-			if hookglass.Is(err, hookglass.CodeNotFound) {
+			switch {
+			case hookglass.Is(err, hookglass.CodeNotFound):
 				s.event("end", "", nil)
+			case !errors.Is(err, errStreamEnds):
+				httpd.BrokeOff(ctx, err)
 			}
 			return // anything else: the browser connects again
 		}
