@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -83,6 +84,44 @@ func TestNoTimeIsToldWithoutItsZone(t *testing.T) {
 			if !strings.HasSuffix(found, "UTC") && !strings.HasSuffix(found, "Z") {
 				t.Errorf("%s: %s", page, found)
 			}
+		}
+	}
+}
+
+// A word of a sentence and the time that it leads to, or that leads to it, have a space between them, for the eye.
+func TestWordsStandApartFromTimes(t *testing.T) {
+	s := newSite(t)
+	step := url.Values{"name": {"n"}, "order": {"any"}, "timeout_seconds": {"60"}, "steps.0.endpoint_id": {string(s.endpoint.ID)}, "steps.0.how": {"never"}}
+	flow := s.signedIn().want(303, "POST", "/flows/new", step).Header.Get("Location")
+	glued := func(c *chrome) string {
+		return eval[string](c, `[...document.querySelectorAll("main time")].flatMap((time) => {
+			const box = time.getBoundingClientRect();
+			const space = (node, edge, apart) => {
+				if (node?.nodeType !== Node.TEXT_NODE || !/\w/.test(node.data[edge(node.data)])) return true;
+				const range = document.createRange();
+				range.setStart(node, edge(node.data));
+				range.setEnd(node, edge(node.data) + 1);
+				const there = range.getBoundingClientRect();
+				return there.bottom <= box.top || there.top >= box.bottom || apart(there) > 2;
+			};
+			const before = space(time.previousSibling, (text) => text.trimEnd().length - 1, (there) => box.left - there.right);
+			const after = space(time.nextSibling, (text) => text.search(/\S/), (there) => there.left - box.right);
+			return before && after ? [] : [time.parentElement.textContent];
+		}).join(", ")`)
+	}
+	visitor := s.chrome(1440, 900)
+	visitor.open(s.url + "/")
+	visitor.until(isLive + ` && document.querySelector(".badge time")`)
+	if text := glued(visitor); text != "" {
+		t.Error(text)
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	for page, there := range map[string]string{s.page("/ledger"): ".ledger-counts", s.url + flow: "#flow time"} {
+		c.open(page)
+		c.until(`document.querySelector("` + there + `")`)
+		if text := glued(c); text != "" {
+			t.Error(page, text)
 		}
 	}
 }
