@@ -185,6 +185,8 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	check := b.want(200, "POST", one+"/check", caseForm(event, "status_class", "5xx", "json_subset", ""))
 	check.holds(t, "would pass")
 	check.lacks(t, "<html")
+	check = b.want(200, "POST", one+"/check", caseForm(event, "json_subset", "{\n  \"parts\": {\n    \"a\": [\n 1]\n  }\n}"))
+	check.holds(t, `{&#34;a&#34;:[1]}`) // however it was indented
 	b.want(200, "POST", one, caseForm(event, "do", "take")).holds(t, `value="500"`, "&#34;down&#34;")
 
 	b.want(409, "POST", one, caseForm(event, "lock_version", "7", "name", "Mine")).holds(t, "Somebody else changed this case", `value="Mine"`, `name="lock_version" value="1"`)

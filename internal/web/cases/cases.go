@@ -3,7 +3,9 @@
 package cases
 
 import (
+	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -228,7 +230,11 @@ func value(b []byte) string {
 	if b == nil {
 		return "(none)"
 	}
-	return show.Line(string(b))
+	var line bytes.Buffer
+	if json.Compact(&line, b) != nil { // how it was indented would be shown as pictures of line breaks
+		return show.Line(string(b))
+	}
+	return show.Line(line.String())
 }
 
 func where(a hookglass.AssertionResult) string {
