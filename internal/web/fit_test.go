@@ -1,0 +1,35 @@
+package web_test
+
+import "testing"
+
+// Whatever does not scroll by a wheel or a bar must not be cut: who has a mouse would not come to it.
+func TestEveryPartOfARequestIsInSight(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/?a=1", body: `{}`})
+	for _, width := range []int64{1440, 1280, 768, 390, 320} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page("/requests/" + string(event)))
+		c.until(shows(event))
+		if cut := eval[string](c, `[...document.querySelectorAll("[role=tab]")].filter((tab) => {
+			const box = tab.getBoundingClientRect(), around = document.querySelector("#detail").getBoundingClientRect();
+			return box.left < around.left || box.right > around.right;
+		}).map((tab) => tab.textContent).join(", ")`); cut != "" {
+			t.Errorf("at %d pixels these are cut: %s", width, cut)
+		}
+		c.silent()
+	}
+}
+
+// A name comes before its value, in whatever direction the two are written.
+func TestNamesFromRightToLeftStandBeforeTheirValues(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{"مفتاح":"قيمة"}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	if !eval[bool](c, `document.querySelector(".tree .j-name").getBoundingClientRect().right <= document.querySelector(".tree .j-string").getBoundingClientRect().left`) {
+		t.Error("the value stands before its name")
+	}
+}
