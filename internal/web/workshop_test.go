@@ -388,6 +388,9 @@ func TestTheBuilderIsAlive(t *testing.T) {
 	c.until(`document.querySelector("#tried .faults a")?.textContent === "Step 1, headers"`)
 	c.click("#tried .faults a")
 	c.until(`document.activeElement.name === "steps[0].config.headers"`)
+	c.click(".builder-end .primary")
+	c.until(`document.querySelector(".problem-note")?.textContent.includes("nothing was done") && document.activeElement.name === "steps[0].config.headers"`)
+	c.forget() // the browser tells of the 422
 	set("steps[0].config.headers", "Authorization: Bearer {{ secrets.CRM }}")
 	set("steps[0].config.body", "{{ request.body }}")
 	eval[any](c, `(() => { const f = document.querySelector("#builder [name=event]"); f.selectedIndex = 1; f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
