@@ -653,7 +653,7 @@ func actions(d *Detail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "\"> <label class=\"field\"><span>Compare with</span><input name=\"right\" placeholder=\"req_… or empty: the one before\" autocomplete=\"off\" spellcheck=\"false\"></label> <button type=\"submit\">Compare</button></form><form method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "\"> <label class=\"field\"><span>Compare with <span class=\"small\">empty: the one before</span></span><input name=\"right\" placeholder=\"req_…\" autocomplete=\"off\" spellcheck=\"false\"></label> <button type=\"submit\">Compare</button></form><form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
