@@ -33,3 +33,15 @@ func TestNamesFromRightToLeftStandBeforeTheirValues(t *testing.T) {
 		t.Error("the value stands before its name")
 	}
 }
+
+func TestEveryPageIsInSightInTheBar(t *testing.T) {
+	s := newSite(t)
+	for _, width := range []int64{1440, 1100, 1024, 900, 768} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page("/settings"))
+		if cut := eval[string](c, `[...document.querySelectorAll(".bar-nav, .subnav")].filter((nav) => nav.scrollWidth > nav.clientWidth).map((nav) => nav.className).join(", ")`); cut != "" {
+			t.Errorf("at %d pixels links are cut in: %s", width, cut)
+		}
+	}
+}
