@@ -212,7 +212,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.Status != http.StatusServiceUnavailable { // a storage that lets everyone wait would do so once more
 		v, _ = a.visit(r)
 	}
-	m := problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message}
+	m := problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message, Sent: r.Method == http.MethodPost}
 	if f.Status == http.StatusUnauthorized {
 		m.SignIn = "/sign-in"
 		if slices.Contains(httpd.Allowed(a.mux, r), http.MethodGet) {

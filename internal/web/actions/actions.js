@@ -58,14 +58,18 @@ function soon() {
   timer = setTimeout(check, 350);
 }
 
+const tell = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
+
 async function edit(button) {
   asked++;
   button.setAttribute("aria-busy", "true");
   const data = new URLSearchParams(new FormData(form(), button));
   const answer = await fetch(form().action, { method: "POST", body: data });
+  if (answer.status === 401) throw new Error("You are signed out: sign in in another window, then go on here.");
   const page = parse(await answer.text());
   const next = page.getElementById("builder");
-  if (!next) throw new Error(answer.status);
+  if (!next) throw new Error(page.querySelector("[data-problem]")?.textContent);
+  tell("");
   const focus = next.querySelector("[autofocus]");
   focus?.removeAttribute("autofocus");
   const keep = scrollY;
@@ -87,9 +91,9 @@ function begin() {
     event.preventDefault();
     try {
       await edit(button);
-    } catch {
+    } catch (e) {
       button.removeAttribute("aria-busy");
-      document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: "That did not work. Are you offline?" }));
+      tell(e instanceof TypeError ? "The server could not be reached. Try again." : `That did not work. ${e.message}`);
     }
   });
 }

@@ -32,23 +32,35 @@ function put(part, text) {
   return next;
 }
 
+const tell = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
+
+// stale says why a part stays as it is; of a failure that is over at once, as where the server starts again, it says nothing.
+function stale(status, failures) {
+  if (status === 401) tell("You are signed out. What is shown here stays as it is until you sign in again, as in another window.");
+  else if (failures > 1 && navigator.onLine) tell("The server can not be asked. What is shown here stays, and goes on by itself once it answers.");
+}
+
 async function keep(part) {
   let failures = 0;
   while (part.isConnected && part.dataset.every) {
     await new Promise((resolve) => setTimeout(resolve, Math.min(Number(part.dataset.every) * 2 ** failures, 30000)));
     if (!part.isConnected) break;
     if (busy(part)) continue;
+    let status = 0;
     try {
       const answer = await fetch(part.dataset.fresh, { headers: { Accept: "text/html" } });
-      if (answer.status === 401 || answer.status === 404) break;
-      if (!answer.ok) throw new Error(answer.status);
+      status = answer.status;
+      if (status === 404) return tell("What is shown here was deleted meanwhile.");
+      if (!answer.ok) throw new Error(status);
       const text = await answer.text();
+      if (failures > 0) tell("");
       failures = 0;
       if (busy(part) || !part.isConnected || last.get(part) === text) continue;
       part = put(part, text);
       last.set(part, text);
     } catch {
       failures = Math.min(failures + 1, 5); // offline, or the server starts again: what is shown stays
+      stale(status, failures);
     }
   }
 }

@@ -298,6 +298,15 @@ addEventListener("online", connection);
 addEventListener("offline", connection);
 connection();
 
+// What goes wrong without a page of its own is said where everyone sees it, until it goes well again (an empty text).
+const trouble = document.getElementById("trouble");
+document.addEventListener("hookglass:trouble", (event) => {
+  if (trouble.textContent === event.detail) return;
+  trouble.textContent = event.detail;
+  trouble.hidden = !event.detail;
+  announce(event.detail);
+});
+
 // A form is sent once, however often it is pressed, and says that it is under way.
 document.addEventListener("submit", (event) => {
   // A file that is downloaded leaves the page, and its form, where they are.

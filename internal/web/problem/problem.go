@@ -9,4 +9,5 @@ type Model struct {
 	Status  int
 	Message string
 	SignIn  string // where to sign in and come back; empty: that would not help
+	Sent    bool   // a form was sent, which goes on where it was sent
 }

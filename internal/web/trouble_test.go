@@ -1,0 +1,52 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A page that keeps itself up to date says when it does not any more, and goes on once it can.
+func TestAPageSaysWhyItStaysAsItIs(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/activity")
+	const trouble = `document.querySelector("#trouble")`
+	s.away.Store(true)
+	c.untilIn(time.Minute, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("The server can not be asked.")`)
+	s.away.Store(false)
+	c.untilIn(time.Minute, `!`+trouble+`.checkVisibility()`)
+	other := c.tab()
+	other.open(s.url + "/account")
+	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
+	other.until(`location.pathname === "/sign-in"`)
+	c.untilIn(time.Minute, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("You are signed out.")`)
+	other.open(s.link())
+	c.untilIn(time.Minute, `!`+trouble+`.checkVisibility()`)
+}
+
+func TestAStepThatCanNotBeAddedIsNotLeftOutInSilence(t *testing.T) {
+	w := newWorkshop(t)
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/actions/new"))
+	const trouble = `document.querySelector("#trouble")`
+	w.away.Store(true)
+	c.click(`[value=add-step]`)
+	c.until(trouble + `.checkVisibility() && ` + trouble + `.textContent.startsWith("The server could not be reached.")`)
+	w.away.Store(false)
+	c.click(`[value=add-step]`)
+	c.until(`document.activeElement.name === "steps[0].name" && !` + trouble + `.checkVisibility()`)
+}
+
+// What a form held is not lost with the session that it was opened in.
+func TestAFormThatIsSentSignedOutSaysHowItGoesOn(t *testing.T) {
+	s := newSite(t)
+	const how = "reload this page: the browser sends the form once more"
+	s.visitor().want(http.StatusUnauthorized, "POST", "/flows/new", url.Values{"name": {"typed"}}).holds(t, how, `target="_blank"`, "/sign-in?next=%2Fflows%2Fnew")
+	s.visitor().want(http.StatusUnauthorized, "GET", "/auth/link/none", nil).lacks(t, how)
+}
