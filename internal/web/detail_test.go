@@ -526,6 +526,14 @@ a note
 			t.Errorf("the page does not name %s", text)
 		}
 	}
+	c.click("#tab-attachments")
+	if room := eval[float64](c, `(() => {
+		const button = document.querySelector("#part-attachments a.button"), text = document.createRange();
+		text.selectNodeContents(button);
+		return text.getBoundingClientRect().left - button.getBoundingClientRect().left;
+	})()`); room < 8 {
+		t.Errorf("a word stands %v pixels from the edge of its button", room)
+	}
 	c.silent()
 }
 
