@@ -45,3 +45,9 @@ func TestEveryPageIsInSightInTheBar(t *testing.T) {
 		}
 	}
 }
+
+func TestAValueWithoutANameSaysSo(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/?=1"})
+	s.signedIn().want(200, "GET", s.page("/requests/"+string(event)), nil).holds(t, "<em>no name</em>")
+}
