@@ -311,6 +311,13 @@ func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	stranger := s.visitor()
 	a := stranger.want(200, "GET", link, nil)
 	a.holds(t, "kept", "total", "[redacted]")
+	level := byte('0')
+	for _, heading := range regexp.MustCompile(`<h(\d)`).FindAllStringSubmatch(regexp.MustCompile(`(?s)<dialog.*?</dialog>`).ReplaceAllString(a.body, ""), -1) {
+		if heading[1][0] > level+1 {
+			t.Errorf("a heading of level %s follows one of level %c", heading[1], level)
+		}
+		level = heading[1][0]
+	}
 	for _, secret := range []string{"abcdefgh", "hunter2", "swordfish", "t0psecret", string(s.endpoint.ID)} {
 		if strings.Contains(a.body, secret) {
 			t.Errorf("a stranger reads %q", secret)
