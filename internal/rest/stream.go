@@ -32,7 +32,7 @@ const (
 func (s *service) stream(t *table) {
 	handleRaw(t, operation{
 		id: "stream-requests", method: http.MethodGet, path: "/endpoints/{id}/stream", tag: "Requests", summary: "Follow captured events",
-		text: "Server-Sent Events: each has the event request, the captured event's id and its list form as data. Without Last-Event-ID it begins " +
+		text: "Server-Sent Events: each has the captured event's id and its list form as data, and no name, so an EventSource has it as a message. Without Last-Event-ID it begins " +
 			"with what comes next. Where the last event seen was deleted meanwhile, some that were seen may come again, and none is left out.",
 		access: access{scope: hookglass.ScopeRead, key: true},
 	}, []string{"text/event-stream"}, s.streamRequests)
@@ -273,13 +273,14 @@ type sse struct {
 	fed   time.Time
 }
 
+// event has no name: a reader hears it as a message, whose name it need not know.
 func (s *sse) event(id string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
 	s.unfed = true
-	_, err = fmt.Fprintf(s.w, "id: %s\nevent: request\ndata: %s\n\n", id, text)
+	_, err = fmt.Fprintf(s.w, "id: %s\ndata: %s\n\n", id, text)
 	return err
 }
 

@@ -138,7 +138,7 @@ func TestAStreamTellsOfEventsAsTheyAreCaptured(t *testing.T) {
 		id := s.arrive(e.ID, func(a *capture.Arrival) { a.Path = "/a\nb" })
 		m := st.next()
 		var got api.Event
-		if err := json.Unmarshal([]byte(m.data), &got); err != nil || m.id != id || m.event != "request" || got.ID != id || got.Path != "/a\nb" {
+		if err := json.Unmarshal([]byte(m.data), &got); err != nil || m.id != id || m.event != "" || got.ID != id || got.Path != "/a\nb" {
 			t.Errorf("got %+v: %v", m, err)
 		}
 		listed := s.list("/endpoints/" + e.ID + "/requests?limit=1").Data[0]
@@ -346,7 +346,7 @@ type midway struct {
 }
 
 func (w *midway) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("event: request")) {
+	if bytes.Contains(p, []byte("\ndata: ")) {
 		if w.events++; w.events == 1 {
 			w.then()
 		}
