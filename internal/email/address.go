@@ -77,7 +77,7 @@ func (r *addressReader) take(s string) (n int) {
 		r.angled, r.afterAngle = false, true
 	case c == ',' && !r.angled, c == ';' && !r.angled:
 		r.end()
-	case c == '=' && r.afterAngle && commaWord(s) > 0:
+	case c == '=' && (r.afterAngle || r.bare()) && commaWord(s) > 0:
 		r.end()
 		return commaWord(s)
 	case c == ':' && !r.angled && !r.afterAngle && !r.addressed: // the name of a group
@@ -91,6 +91,18 @@ func (r *addressReader) take(s string) (n int) {
 	}
 	return 1
 }
+
+// bare reports whether what has been read is an address without brackets, and a space behind it.
+func (r *addressReader) bare() bool {
+	if r.angled || !r.addressed || r.name.Len() > maxBare {
+		return false
+	}
+	text := strings.TrimLeft(r.name.String(), " \t")
+	return strings.Contains(text, "@") && strings.IndexAny(text, " \t") == len(strings.TrimRight(text, " \t"))
+}
+
+// maxBare is more than an address may have (RFC 5321, section 4.5.3.1.3), and the space around it.
+const maxBare = 300
 
 // quoted reads a quoted string.
 func (r *addressReader) quoted(s string) (n int) {

@@ -92,6 +92,9 @@ func TestAddresses(t *testing.T) {
 		// As Python's email package folds lists until 3.12, in a word of its own.
 		{"Ad <a@example.com>, =?utf-8?q?Ad=C3=A9?= <ade@example.com>\r\n =?utf-8?q?=2C?=\r\n =?utf-8?b?R3LDtsOfZQ==?= <g@example.com>\r\n =?utf-8?q?=2C?= b@example.com",
 			"Ad <a@example.com>, Adé <ade@example.com>, Größe <g@example.com>, b@example.com"},
+		{"Ad <a@example.com>, b@example.com\r\n =?utf-8?q?=2C?= =?utf-8?q?Ad=C3=A9?= <ade@example.com>, c@example.com =?utf-8?q?=2C?= d@example.com",
+			"Ad <a@example.com>, b@example.com, Adé <ade@example.com>, c@example.com, d@example.com"},
+		{"Ada =?utf-8?q?=2C?= <a@example.com>, b c@example.com =?utf-8?q?=2C?= <d@example.com>", "\"Ada ,\" <a@example.com>, \"b c@example.com ,\" <d@example.com>"},
 		{"=?utf-8?q?=2C?= <a@example.com>, <b@example.com> =?utf-8?q?=2Cx?= b", "\",\" <a@example.com>, b@example.com"},
 		{"a@[IPv6:2001:db8::1], \"a . b\"@example.com", "a@[IPv6:2001:db8::1], \"a . b\"@example.com"},
 		{",,", ""},
