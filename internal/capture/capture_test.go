@@ -348,6 +348,19 @@ func TestRefusalsAreCounted(t *testing.T) {
 	})
 }
 
+// A query is read once, however many parameters of it an answer names: what an answer of 1 MiB may name of a query of
+// 64 KiB would else take a minute of a processor for each request.
+func TestAQueryIsReadOnceForAnAnswer(t *testing.T) {
+	query := strings.Repeat("%61=%62&", 1000)
+	reading := func(placeholders int) float64 {
+		template := strings.Repeat("{{request.query.none}}", placeholders)
+		return testing.AllocsPerRun(1, func() { capture.FillQueryForTest(template, query) })
+	}
+	if one, many := reading(1), reading(100); many > 2*one {
+		t.Errorf("1 placeholder takes %v allocations, 100 take %v", one, many)
+	}
+}
+
 func FuzzFill(f *testing.F) {
 	f.Add("{{request.body/a}}", `{"a":"b"}`)
 	f.Add(`{"x":"{{request.body}}"}`, "\x00\"")

@@ -16,6 +16,11 @@ func FillForTest(template, body string) []byte {
 		&hookglass.Event{Method: "POST", Payload: &hookglass.Payload{Body: []byte(body)}}).Body
 }
 
+// FillQueryForTest is the body of an answer made by the template, to a request with the query.
+func FillQueryForTest(template, query string) []byte {
+	return customReply(&hookglass.Response{Status: 200, Body: template}, &hookglass.Event{RawQuery: query, Payload: &hookglass.Payload{}}).Body
+}
+
 // HeaderForTest are the headers of an answer whose header is made by the template.
 func HeaderForTest(template, body string) hookglass.Headers {
 	t := Target{known: &target{}}

@@ -60,8 +60,9 @@ const (
 
 // filler knows the values that templates may name.
 type filler struct {
-	ev   *hookglass.Event
-	body *branch // nil until asked for
+	ev    *hookglass.Event
+	query map[string]string // nil until asked for: a template may name many parameters of a long query
+	body  *branch           // nil until asked for
 }
 
 // filling is a value of a template.
@@ -169,12 +170,11 @@ func (f *filler) value(name string) filling {
 		return word(f.ev.Headers.Get(h), f.ev.Headers.Has(h))
 	}
 	if q, ok := strings.CutPrefix(name, "request.query."); ok {
-		for name, value := range hookglass.Pairs(f.ev.RawQuery) {
-			if name == q {
-				return word(value, true)
-			}
+		if f.query == nil {
+			f.query = firsts(f.ev.RawQuery)
 		}
-		return filling{}
+		value, there := f.query[q]
+		return word(value, there)
 	}
 	if pointer, ok := strings.CutPrefix(name, "request.body"); ok && strings.HasPrefix(pointer, "/") {
 		return f.member(pointer)
@@ -252,12 +252,21 @@ func form(contentType string, body []byte) *branch {
 		return b
 	}
 	b.members = make(map[string]*branch)
-	for name, value := range hookglass.Pairs(string(body)) {
-		if b.members[name] == nil {
-			b.members[name] = &branch{text: json.RawMessage(quote(value)), opened: true}
-		}
+	for name, value := range firsts(string(body)) {
+		b.members[name] = &branch{text: json.RawMessage(quote(value)), opened: true}
 	}
 	return b
+}
+
+// firsts is the first value of each name of a query or a form.
+func firsts(raw string) map[string]string {
+	values := make(map[string]string)
+	for name, value := range hookglass.Pairs(raw) {
+		if _, repeated := values[name]; !repeated {
+			values[name] = value
+		}
+	}
+	return values
 }
 
 func sortedKeys(m map[string]string) []string {
