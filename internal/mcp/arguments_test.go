@@ -47,6 +47,7 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "before": ""}, []string{"before must be an ISO 8601 date and time"}},
 			{"delete_all_requests", args{"endpoint_id": ep, "confirm": true, "after": ""}, []string{"after must be an ISO 8601 date and time"}},
 			{"send_test_request", args{"endpoint_id": disabled, "body": "x"}, []string{"conflict: This endpoint is disabled", "Next: tell the person you work for"}},
+			{"send_test_request", args{"endpoint_id": ep, "body": strings.Repeat("x", 1<<20+1)}, []string{"payload_too_large: ", "Next: send a smaller body."}},
 			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x"}, []string{"idempotency_key is required"}},
 			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x", "idempotency_key": strings.Repeat("k", 256)}, []string{"idempotency_key is required and must have 1 to 255"}},
 			{"run_replay_case", args{"endpoint_id": ep, "case_id": "rcase_x", "idempotency_key": "a\nb"}, []string{"idempotency_key", "none of them a control character"}},

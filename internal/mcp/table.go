@@ -174,6 +174,8 @@ func (t *tool) next(body api.Error) string {
 		return "correct the arguments named here and call " + t.name + " again."
 	case hookglass.CodeConflict:
 		return "tell the person you work for; no tool here changes that."
+	case hookglass.CodePayloadTooLarge:
+		return "send a smaller body."
 	case hookglass.CodePlanRequired, hookglass.CodeSubscriptionRequired, hookglass.CodePaymentMethodRequired:
 		return "tell the person you work for; only the owner of the account can change what it may do."
 	case hookglass.CodeUnauthorized, hookglass.CodeForbidden:
