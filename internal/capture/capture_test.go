@@ -361,6 +361,20 @@ func TestAQueryIsReadOnceForAnAnswer(t *testing.T) {
 	}
 }
 
+func TestFieldsThatAnAnswerReadsAreBounded(t *testing.T) {
+	fields := strings.Repeat("a&", 9_999) + "last=1&beyond=2"
+	if got := capture.FillQueryForTest("{{request.query.last}}{{request.query.beyond}}", fields); string(got) != "1" {
+		t.Errorf("of a query: %q", got)
+	}
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: "{{request.body/last}}{{request.body/beyond}}"}
+	})
+	if r := b.post("POST", "/", fields, "Content-Type", "application/x-www-form-urlencoded"); string(r.Body) != "1" {
+		t.Errorf("of a form: %q", r.Body)
+	}
+}
+
 func FuzzFill(f *testing.F) {
 	f.Add("{{request.body/a}}", `{"a":"b"}`)
 	f.Add(`{"x":"{{request.body}}"}`, "\x00\"")

@@ -56,6 +56,7 @@ func makesJSON(template string) bool {
 const (
 	maxFilled       = 4 << 20 // of an answer: a template may name a large body many times
 	maxDecompressed = 1 << 20 // of a body, as searches have it
+	maxFields       = 10_000  // of a query or a form, as net/url has it: 25 MiB hold millions, each with memory of its own
 )
 
 // filler knows the values that templates may name.
@@ -258,10 +259,14 @@ func form(contentType string, body []byte) *branch {
 	return b
 }
 
-// firsts is the first value of each name of a query or a form.
+// firsts is the first value of each name of a query or a form, as far as maxFields go.
 func firsts(raw string) map[string]string {
 	values := make(map[string]string)
+	fields := 0
 	for name, value := range hookglass.Pairs(raw) {
+		if fields++; fields > maxFields {
+			break
+		}
 		if _, repeated := values[name]; !repeated {
 			values[name] = value
 		}
