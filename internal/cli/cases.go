@@ -183,7 +183,7 @@ func missed(run api.ReplayCaseRun) (lines []string) {
 			continue
 		}
 		actual := string(a.Actual)
-		if actual == string(a.Expected) { // null, which the API says of no value too
+		if actual == "null" && string(a.Expected) == "null" { // the API says null of no value too
 			actual = "nothing"
 		}
 		lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(a.Kind+" "+a.Path), a.Expected, actual))

@@ -665,9 +665,10 @@ func TestAMissingNullIsToldToBeNothing(t *testing.T) {
 	id := member(t, made, "data", "id").(string)
 	send(t, member(t, made, "data", "webhook_url").(string), "application/json", `{}`)
 	event := member(t, member(t, object(t, "", "requests", "list", "-e", id), "data").([]any)[0], "id").(string)
-	target := handler(t, func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"kept":1}`) })
+	target := handler(t, func(w http.ResponseWriter, _ string) { fmt.Fprintf(w, `{"kept":1,"long":"%0600d"}`, 1) })
 	dir := t.TempDir()
-	text := "name: Nothing is owed\nsource_id: " + event + "\ntarget_url: " + target + "\njson_subset: '{\"owed\": null, \"kept\": null}'\n"
+	subset := fmt.Sprintf(`{"owed": null, "kept": null, "long": "%0600d"}`, 2) // values of one length are shown alike
+	text := "name: Nothing is owed\nsource_id: " + event + "\ntarget_url: " + target + "\njson_subset: '" + subset + "'\n"
 	if err := os.WriteFile(filepath.Join(dir, "owed.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -677,7 +678,8 @@ func TestAMissingNullIsToldToBeNothing(t *testing.T) {
 	kase := member(t, member(t, object(t, "", cases("list")...), "data").([]any)[0], "id").(string)
 	for _, command := range [][]string{cases("run", kase), cases("run", "--target", target)} {
 		r := run(t, "", command...)
-		if r.code != 1 || !strings.Contains(r.out, "/owed: expected null, got nothing\n") || !strings.Contains(r.out, "/kept: expected null, got 1\n") {
+		if r.code != 1 || !strings.Contains(r.out, "/owed: expected null, got nothing\n") || !strings.Contains(r.out, "/kept: expected null, got 1\n") ||
+			!strings.Contains(r.out, `/long: expected "string of 602 bytes", got "string of 602 bytes"`) {
 			t.Errorf("%v: %+v", command, r)
 		}
 	}
