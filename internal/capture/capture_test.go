@@ -373,6 +373,10 @@ func TestFieldsThatAnAnswerReadsAreBounded(t *testing.T) {
 	if r := b.post("POST", "/", fields, "Content-Type", "application/x-www-form-urlencoded"); string(r.Body) != "1" {
 		t.Errorf("of a form: %q", r.Body)
 	}
+	object := "{" + strings.Repeat(`"a":0,`, 9_999) + `"last":1,"beyond":2}`
+	if r := b.post("POST", "/", object, "Content-Type", "application/json"); string(r.Body) != "1" {
+		t.Errorf("of an object: %q", r.Body)
+	}
 }
 
 func FuzzFill(f *testing.F) {

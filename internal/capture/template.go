@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func makesJSON(template string) bool {
 const (
 	maxFilled       = 4 << 20 // of an answer: a template may name a large body many times
 	maxDecompressed = 1 << 20 // of a body, as searches have it
-	maxFields       = 10_000  // of a query or a form, as net/url has it: 25 MiB hold millions, each with memory of its own
+	maxFields       = 10_000  // of a query, a form, an object or an array, as net/url has it: 25 MiB hold millions, each with memory of its own
 )
 
 // filler knows the values that templates may name.
@@ -228,19 +227,13 @@ type branch struct {
 func (b *branch) member(token string) *branch {
 	if !b.opened {
 		b.opened = true
-		var named map[string]json.RawMessage
-		var listed []json.RawMessage
-		switch {
-		case json.Unmarshal(b.text, &named) == nil:
-			b.members = make(map[string]*branch, len(named))
-			for name, text := range named {
-				b.members[name] = &branch{text: text}
+		b.members = make(map[string]*branch)
+		fields := 0
+		for name, text := range jsondoc.Children(b.text) {
+			if fields++; fields > maxFields {
+				break
 			}
-		case json.Unmarshal(b.text, &listed) == nil:
-			b.members = make(map[string]*branch, len(listed))
-			for i, text := range listed {
-				b.members[strconv.Itoa(i)] = &branch{text: text}
-			}
+			b.members[name] = &branch{text: text}
 		}
 	}
 	return b.members[token]
