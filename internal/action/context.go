@@ -340,19 +340,15 @@ func pairs(raw string) jsondoc.Value {
 	}
 	var fields []field
 	places := map[string]int{}
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name = strings.ToValidUTF8(unescaped(name), "�")
+	for name, value := range hookglass.Pairs(raw) {
+		name = strings.ToValidUTF8(name, "�")
 		i, ok := places[name]
 		if !ok {
 			i = len(fields)
 			places[name] = i
 			fields = append(fields, field{name: name})
 		}
-		fields[i].values = append(fields[i].values, jsondoc.Text(unescaped(value)))
+		fields[i].values = append(fields[i].values, jsondoc.Text(value))
 	}
 	members := make([]jsondoc.Member, len(fields))
 	for i, f := range fields {

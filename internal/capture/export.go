@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/email"
 )
 
@@ -107,7 +108,7 @@ func (x *csvExport) Add(e *hookglass.Event) error {
 		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, encoding, body,
 	}
 	for i, cell := range row {
-		row[i] = harmless(validText(cell))
+		row[i] = harmless(api.Text(cell))
 	}
 	return x.write(row)
 }
@@ -249,16 +250,16 @@ func harEntryOf(e *hookglass.Event) harEntry {
 	entry := harEntry{
 		Started: stamp(e.ReceivedAt), IP: e.IP, ID: string(e.ID),
 		Request: harRequest{
-			Method: e.Method, URL: validText(e.URL), Version: e.Proto, Cookies: []harPair{}, Headers: harHeaders(e.Headers), Query: harQuery(e.RawQuery),
+			Method: e.Method, URL: api.Text(e.URL), Version: e.Proto, Cookies: []harPair{}, Headers: harHeaders(e.Headers), Query: harQuery(e.RawQuery),
 			HeadersSize: -1, BodySize: e.Size,
 		},
 		Response: harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1, Content: harContent{MediaType: "x-unknown"}},
 	}
 	if e.Type == hookglass.EventEmail {
-		entry.Request.URL = "mailto:" + validText(e.Path)
+		entry.Request.URL = "mailto:" + api.Text(e.Path)
 	}
 	if len(e.Body) > 0 {
-		body := harBody{MediaType: validText(e.ContentType)}
+		body := harBody{MediaType: api.Text(e.ContentType)}
 		if e.Type == hookglass.EventEmail {
 			body.MediaType = "message/rfc822"
 		}
@@ -269,8 +270,8 @@ func harEntryOf(e *hookglass.Event) harEntry {
 		wait := float64(r.Delay) / float64(time.Millisecond)
 		entry.Time, entry.Timings.Wait = wait, wait
 		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(r.Sent(e.Method))
-		entry.Response.Redirect, entry.Response.BodySize = validText(r.Headers.Get("Location")), len(r.Body)
-		entry.Response.Content = harContent{Size: len(r.Body), MediaType: validText(r.Headers.Get("Content-Type"))}
+		entry.Response.Redirect, entry.Response.BodySize = api.Text(r.Headers.Get("Location")), len(r.Body)
+		entry.Response.Content = harContent{Size: len(r.Body), MediaType: api.Text(r.Headers.Get("Content-Type"))}
 		entry.Response.Content.Text, entry.Response.Content.Encoding = bodyText(r.Body)
 	}
 	return entry
@@ -279,7 +280,7 @@ func harEntryOf(e *hookglass.Event) harEntry {
 func harHeaders(headers hookglass.Headers) []harPair {
 	pairs := make([]harPair, len(headers))
 	for i, h := range headers {
-		pairs[i] = harPair{validText(h.Name), validText(h.Value)}
+		pairs[i] = harPair{api.Text(h.Name), api.Text(h.Value)}
 	}
 	return pairs
 }
@@ -287,7 +288,7 @@ func harHeaders(headers hookglass.Headers) []harPair {
 func harQuery(raw string) []harPair {
 	pairs := []harPair{}
 	for name, value := range hookglass.Pairs(raw) {
-		pairs = append(pairs, harPair{validText(name), validText(value)})
+		pairs = append(pairs, harPair{api.Text(name), api.Text(value)})
 	}
 	return pairs
 }
@@ -307,18 +308,6 @@ func bodyText(body []byte) (text, encoding string) {
 		return string(body), ""
 	}
 	return base64.StdEncoding.EncodeToString(body), "base64"
-}
-
-// validText reads what is not UTF-8 as ISO 8859-1, which is what such headers mostly are.
-func validText(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := range len(s) {
-		b.WriteRune(rune(s[i]))
-	}
-	return b.String()
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(hookglass.TimeLayout) }
