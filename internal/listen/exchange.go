@@ -54,6 +54,7 @@ type carrier struct {
 	insecure bool
 	mu       sync.Mutex
 	idle     []*link // the last used last
+	sweep    *time.Timer
 }
 
 // link is a connection to a target.
@@ -216,11 +217,25 @@ func (c *carrier) park(l *link) {
 	c.expire()
 }
 
-// expire closes what waited too long, or is one too many.
+// expire closes what waited too long, or is one too many, and sees to it that the others are closed in time, whether or
+// not there is another request: a server that serves one connection at a time has nothing for those that come after it.
 func (c *carrier) expire() {
-	for len(c.idle) > 0 && (len(c.idle) > maxIdle || time.Since(c.idle[0].parked) > idleLimit) {
+	for len(c.idle) > 0 && (len(c.idle) > maxIdle || time.Since(c.idle[0].parked) >= idleLimit) {
 		c.idle[0].Close()
 		c.idle = c.idle[1:]
+	}
+	if len(c.idle) == 0 {
+		return
+	}
+	switch left := idleLimit - time.Since(c.idle[0].parked); c.sweep {
+	case nil:
+		c.sweep = time.AfterFunc(left, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.expire()
+		})
+	default:
+		c.sweep.Reset(left)
 	}
 }
 

@@ -348,6 +348,55 @@ func TestEventsAreBegunInOrderAndSixteenAtATime(t *testing.T) {
 	}
 }
 
+// A development server may serve one connection at a time, to its end: none that waits for another use keeps the next
+// from its turn.
+func TestAConnectionThatWaitsHoldsNothingUp(t *testing.T) {
+	in, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	conns, second, gate := make(chan net.Conn, 10), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(conns)
+		for n := 1; ; n++ {
+			conn, err := in.Accept()
+			if err != nil {
+				return
+			}
+			if conns <- conn; n == 2 {
+				close(second)
+			}
+		}
+	}()
+	go func() {
+		for conn := range conns {
+			for from := bufio.NewReader(conn); ; {
+				req, err := http.ReadRequest(from)
+				if err != nil {
+					break
+				}
+				_, _ = io.Copy(io.Discard, req.Body)
+				<-gate
+				_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+			}
+			conn.Close()
+		}
+	}()
+	s := newServer(t)
+	l := start(t, s, "http://"+in.Addr().String(), nil)
+	s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	<-second
+	close(gate)
+	eventually(t, "both delivered", func() bool { return len(told[listen.Delivered](l)) == 2 })
+	for _, d := range told[listen.Delivered](l) {
+		if !d.OK() {
+			t.Errorf("%s: %d %s", d.Event.ID, d.StatusCode, d.Problem)
+		}
+	}
+}
+
 func TestAnEventThatComesTwiceIsDeliveredOnce(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)
