@@ -33,13 +33,7 @@ type Memory struct{ *memory }
 func NewMemory(limit int) Memory { return Memory{newMemory(limit)} }
 
 // See notes an event that is settled at once, and reports whether it is new.
-func (m Memory) See(id string) bool {
-	s, fresh := m.note(id)
-	if fresh {
-		close(s.done)
-	}
-	return fresh
-}
+func (m Memory) See(id string) bool { return m.see(id) }
 
 // Forget makes an event new again.
 func (m Memory) Forget(id string) { m.forget(id) }

@@ -386,10 +386,9 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 		return
 	}
 	l.mu.Lock()
-	done := l.commands[c.CommandID]
-	l.commands[c.CommandID] = true
+	fresh := l.commands.see(c.CommandID)
 	l.mu.Unlock()
-	if done {
+	if !fresh {
 		return
 	}
 	took := int64(0)

@@ -75,7 +75,7 @@ const (
 	localLimit  = 30 * time.Second      // for a target to answer
 	drainLimit  = 5 * time.Second       // for what is under way when the listener ends
 	keepPreview = 2 << 10               // bytes of an answer that a note shows
-	rememberFor = 100_000               // events that are known to have been seen
+	rememberFor = 100_000               // events that are known to have been seen, and so with gaps and replays
 )
 
 // Listener is the local end of a tunnel.
@@ -111,8 +111,8 @@ type Listener struct {
 	from     time.Time       // and by the server's clock
 	gone     map[string]bool // endpoints that the server does not give
 	outage   *outage         // what is known of it; nil: none is being caught up on
-	gaps     map[string]bool // that were seen
-	commands map[string]bool // replays that were done
+	gaps     *memory         // that were seen
+	commands *memory         // replays that were done
 
 	work  sync.WaitGroup // deliveries, replays and recoveries under way
 	ended chan struct{}  // closed when none of it is waited for any longer
@@ -125,7 +125,7 @@ func New(cfg Config) *Listener {
 	}
 	l := &Listener{
 		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),
-		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), commands: make(map[string]bool), gaps: make(map[string]bool),
+		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), commands: newMemory(rememberFor), gaps: newMemory(rememberFor),
 		evidence: 64 << 10, enough: func() {}, ended: make(chan struct{}),
 	}
 	if cfg.Chaos != nil {

@@ -13,7 +13,7 @@ type sight struct {
 	shown bool          // it has no target, and was not to be
 }
 
-// memory holds the events that were seen last, by id. What is not settled stays.
+// memory holds what was seen last, such as events, by id. What is not settled stays.
 type memory struct {
 	limit int
 	order []string
@@ -41,6 +41,15 @@ func (m *memory) note(id string) (s *sight, fresh bool) {
 		m.order = m.order[1:]
 	}
 	return s, true
+}
+
+// see notes what is settled at once, and reports whether it is new.
+func (m *memory) see(id string) (fresh bool) {
+	s, fresh := m.note(id)
+	if fresh {
+		close(s.done)
+	}
+	return fresh
 }
 
 // forget makes an event new again: it was seen, and left for later.

@@ -131,8 +131,7 @@ func (l *Listener) fresh(gaps []api.Gap) (some []api.Gap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, g := range gaps {
-		if !l.gaps[g.ID] {
-			l.gaps[g.ID] = true
+		if l.gaps.see(g.ID) {
 			some = append(some, g)
 		}
 	}
