@@ -28,7 +28,7 @@ const (
 
 // withdrawn reports whether an attempt was none: nobody had a turn for it, or the node stops.
 func withdrawn(a hookglass.ForwardAttempt) bool {
-	return a.Failure != nil && (a.Failure.Code == string(outbound.CodeBusy) || a.Failure.Code == string(outbound.CodeCanceled))
+	return a.Failure != nil && outbound.Code(a.Failure.Code).Withheld()
 }
 
 // settleAll writes down what comes until the channel is closed: all that waits together, in one transaction. Once ctx

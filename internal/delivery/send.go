@@ -38,7 +38,7 @@ type Outcome struct {
 
 // Withheld reports whether nothing left for a reason of this process: the request had no turn, or the process stops.
 func (o Outcome) Withheld() bool {
-	return o.Failure != nil && !o.MaySent && (o.Failure.Code == string(outbound.CodeBusy) || o.Failure.Code == string(outbound.CodeCanceled))
+	return o.Failure != nil && !o.MaySent && outbound.Code(o.Failure.Code).Withheld()
 }
 
 // Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together.

@@ -21,6 +21,10 @@ const (
 	CodeCanceled          Code = "canceled"           // the caller's context was canceled
 )
 
+// Withheld reports a failure that is no fault of the target, and tells nothing of it: the request had no turn, or its
+// caller went away.
+func (c Code) Withheld() bool { return c == CodeBusy || c == CodeCanceled }
+
 // SentState says whether the target may have seen anything of a request that failed.
 type SentState int
 
