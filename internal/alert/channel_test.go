@@ -1,10 +1,12 @@
 package alert_test
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -296,6 +298,52 @@ func TestAChannelThatTellsItselfEnds(t *testing.T) {
 		until(t, "what comes after", func() bool { y.pass(time.Second); return len(r.got()) == 4 })
 		if id := r.got()[3].body["request_id"]; id != string(after.ID) || !y.channel(c.ID).DisabledAt.IsZero() {
 			t.Errorf("told was of %v; the channel is %+v", id, y.channel(c.ID))
+		}
+	})
+}
+
+// stopAt ends a context when something is done.
+type stopAt struct {
+	alert.Sealer
+	stop func()
+}
+
+func (s stopAt) Open(sealed []byte, where string) ([]byte, error) {
+	s.stop()
+	return s.Sealer.Open(sealed, where)
+}
+
+// A node that stops while it makes or sends a message has not been failed by the channel: another sends it at once.
+func TestANodeThatStopsIsNoFailureOfAChannel(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		hook := y.webhook("Hook", r.URL, "webhook.received")
+		y.capture("1")
+		kind := hookglass.ChannelEmail
+		mail, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("Mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
+		must(t, err)
+		y.update(func(tx *store.Tx) error {
+			return tx.Notify(mail.Num, "key", hookglass.Message{ID: "msg_1", Type: hookglass.MessageAction, At: time.Now(), Text: "hello"})
+		})
+		for _, c := range []hookglass.Channel{hook, mail} {
+			ctx, cancel := context.WithCancel(t.Context())
+			svc := y.node()
+			if c.Kind == hookglass.ChannelEmail {
+				svc.Mailer = alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: 25, From: "hookglass@example.com", Dial: func(context.Context, string, string) (net.Conn, error) {
+					cancel()
+					return nil, ctx.Err()
+				}})
+			} else {
+				svc.Sealer = stopAt{svc.Sealer, cancel}
+			}
+			must(t, svc.Serve(ctx, c.Num))
+			if got := y.channel(c.ID); ctx.Err() == nil || got.LastError != "" || !got.FailingFrom.IsZero() {
+				t.Errorf("%s: stopped %v, and the channel says %q since %s", c.Kind, ctx.Err(), got.LastError, got.FailingFrom)
+			}
+		}
+		must(t, y.node().Serve(t.Context(), hook.Num))
+		if n := len(r.got()); n != 1 {
+			t.Errorf("the next node sent %d messages", n)
 		}
 	})
 }

@@ -29,3 +29,9 @@ func Compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, m hookg
 	r, err := compose(kind, config, "", m, time.Time{})
 	return r.body, err
 }
+
+// Serve sends what waits for a channel.
+func (s *Service) Serve(ctx context.Context, num int64) error {
+	_, err := s.serve(ctx, num)
+	return err
+}

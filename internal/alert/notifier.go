@@ -162,6 +162,9 @@ func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []st
 			return true
 		}
 		sent, err := s.send(ctx, c, w.Message)
+		if hookglass.Is(err, hookglass.CodeUnavailable) {
+			return false // the storage does not answer, or the node stops
+		}
 		if err != nil {
 			sent.Failure = &hookglass.Failure{Code: "internal", Message: "The channel's configuration can not be read."}
 			s.Log.Error("a notification could not be made", "channel", c.ID, "error", err)
@@ -220,7 +223,7 @@ func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
 
 // withdrawn reports whether an attempt was none: nobody had a turn for it, or the node stops.
 func withdrawn(s Sent) bool {
-	return s.Failure != nil && (s.Failure.Code == string(outbound.CodeBusy) || s.Failure.Code == string(outbound.CodeCanceled))
+	return s.Failure != nil && outbound.Code(s.Failure.Code).Withheld()
 }
 
 func (s Sent) problem() string {
@@ -230,7 +233,8 @@ func (s Sent) problem() string {
 	return fmt.Sprintf("The channel answered %d.", s.StatusCode)
 }
 
-// send makes one attempt to tell a channel something. Its error is internal.
+// send makes one attempt to tell a channel something. Its error is internal, or unavailable where the storage does not
+// answer.
 func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Message) (sent Sent, err error) {
 	config, err := s.open(c)
 	if err != nil {
@@ -243,6 +247,9 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 		}
 		if err := s.Mailer.send(ctx, config.To, m); err != nil {
 			sent.Failure = mailFailure(err)
+			if ctx.Err() != nil {
+				sent.Failure.Code = string(outbound.CodeCanceled)
+			}
 			return sent, nil
 		}
 		sent.Delivered = true
