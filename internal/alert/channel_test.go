@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -298,6 +300,41 @@ func TestAChannelThatTellsItselfEnds(t *testing.T) {
 		until(t, "what comes after", func() bool { y.pass(time.Second); return len(r.got()) == 4 })
 		if id := r.got()[3].body["request_id"]; id != string(after.ID) || !y.channel(c.ID).DisabledAt.IsZero() {
 			t.Errorf("told was of %v; the channel is %+v", id, y.channel(c.ID))
+		}
+	})
+}
+
+// A channel says how long it is to be left alone in seconds or by a date, and gets an hour at most.
+func TestAChannelIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		for form, value := range map[string]string{
+			"seconds": "1800", "date": y.clock.now().Add(30 * time.Minute).UTC().Format(http.TimeFormat), "far": "99999999999999999999",
+		} {
+			var calls atomic.Int64
+			target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				calls.Add(1)
+				w.Header().Set("Retry-After", value)
+				w.WriteHeader(429)
+			}))
+			t.Cleanup(target.Close)
+			c := y.webhook(form, target.URL, "webhook.received")
+			y.capture("1")
+			serve := func(after time.Duration, want int64) {
+				t.Helper()
+				y.clock.advance(after)
+				must(t, y.svc.Serve(t.Context(), c.Num))
+				if got := calls.Load(); got != want {
+					t.Errorf("%s: after %v more it was called %d times, want %d", form, after, got, want)
+				}
+			}
+			asked := 30 * time.Minute
+			if form == "far" {
+				asked = time.Hour
+			}
+			serve(0, 1)
+			serve(asked-10*time.Minute, 1)
+			serve(11*time.Minute, 2)
+			y.clock.advance(-asked - time.Minute)
 		}
 	})
 }

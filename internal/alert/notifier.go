@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
@@ -65,13 +66,9 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		look.Reset(lookEvery)
 	}
-	ended := make(chan struct{})
-	go func() { sending.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(softStop):
+	if !fair.Await(&sending, softStop) {
 		cancel()
-		<-ended
+		sending.Wait()
 	}
 	return nil
 }
@@ -206,7 +203,7 @@ func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
 	}
 	p.LastError = sent.problem()
 	bound := min(firstBackoff<<min(p.Failures-1, 20), maxBackoff)
-	p.DueAt = now.Add(max(bound/2+s.Delay(bound/2), min(sent.retryAfter, maxAsked)))
+	p.DueAt = now.Add(max(bound/2+s.Delay(bound/2), sent.retryAfter))
 	switch {
 	case sent.StatusCode == 410: // Standard Webhooks, "Operational considerations"
 		p.Disable = hookglass.DisabledGone
@@ -277,8 +274,8 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	}
 	sent.StatusCode = res.Status
 	sent.Delivered = res.Status >= 200 && res.Status <= 299
-	if n, err := strconv.ParseUint(res.Headers.Get("Retry-After"), 10, 31); err == nil && !sent.Delivered {
-		sent.retryAfter = time.Duration(n) * time.Second
+	if !sent.Delivered {
+		sent.retryAfter = outbound.RetryAfter(res.Headers, s.Now(), maxAsked)
 	}
 	return sent, nil
 }

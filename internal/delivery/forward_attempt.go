@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -67,7 +65,7 @@ func attemptKept(ctx context.Context, c Client, key string, timeout time.Duratio
 	text, longer := said(out.Response, readBody)
 	a.Body, a.Truncated = beginning([]byte(RedactSecrets(string(text), secrets)))
 	a.Truncated = a.Truncated || longer
-	return a, e, askedFor(out.Response.Headers.Get("Retry-After"), now())
+	return a, e, outbound.RetryAfter(out.Response.Headers, now(), hookglass.MaxForwardWait)
 }
 
 // readBody is how much of an answer is read. More than is kept, so that few targets see their connection closed before
@@ -118,25 +116,6 @@ func beginning(body []byte) (text string, cut bool) {
 		}
 	}
 	return text, len(prefix) < len(body)
-}
-
-// askedFor reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, up to the longest that is honoured. What
-// can not be read asks for nothing.
-func askedFor(value string, now time.Time) time.Duration {
-	if value == "" { // as most
-		return 0
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
-	switch {
-	case err == nil:
-		return min(time.Duration(n)*time.Second, hookglass.MaxForwardWait)
-	case errors.Is(err, strconv.ErrRange):
-		return hookglass.MaxForwardWait
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(0, at.Sub(now)), hookglass.MaxForwardWait)
-	}
-	return 0
 }
 
 // JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the

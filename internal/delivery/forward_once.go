@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/outbound"
 )
 
 // shownBody is how much of an answer is redacted to be shown: enough that nothing which is shown was cut before.
@@ -29,7 +30,7 @@ func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duratio
 	body, longer := said(out.Response, shownBody)
 	a.Body, a.Truncated = beginning([]byte(redact(string(body))))
 	a.Truncated = a.Truncated || longer
-	return a, askedFor(out.Response.Headers.Get("Retry-After"), now()), true
+	return a, outbound.RetryAfter(out.Response.Headers, now(), hookglass.MaxForwardWait), true
 }
 
 // RenderForward is the request that ForwardOnce would send.
