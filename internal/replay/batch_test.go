@@ -231,6 +231,30 @@ func TestABatchWhoseWorkerDiedGoesOnWithoutSendingTwice(t *testing.T) {
 	})
 }
 
+// Its worker may die between the cancellation and the answer: nothing else would say what is known of that event.
+func TestTheEventUnderWayInACanceledBatchHasAnEnd(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 2 {
+			b.capture("POST", "", "x")
+		}
+		batch := b.newBatch(nil)
+		b.begin(&batch)
+		_, err := b.replays.Cancel(t.Context(), b.who, string(b.ep.ID), batch.ID)
+		must(t, err)
+		must(t, b.replays.Sweep(t.Context(), time.Now().Add(-time.Minute)))
+		if _, items := b.readBatch(batch.ID); items[0].State != hookglass.ItemSending {
+			t.Errorf("it may be under way still, and is %s", items[0].State)
+		}
+		for range 2 { // the second time changes nothing
+			must(t, b.replays.Sweep(t.Context(), time.Now().Add(time.Second)))
+			got, items := b.readBatch(batch.ID)
+			if got.State != hookglass.BatchCanceled || got.Failed != 1 || items[0].State != hookglass.ItemUnknown || items[1].State != hookglass.ItemPending {
+				t.Errorf("%+v, %+v", got, items)
+			}
+		}
+	})
+}
+
 // begin leaves the marker of a worker that dies.
 func (b *bench) begin(batch *hookglass.ReplayBatch) {
 	b.t.Helper()

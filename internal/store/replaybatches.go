@@ -225,7 +225,8 @@ type OrphanedItem struct {
 	Item  hookglass.BatchItem
 }
 
-// OrphanedBatchItems lists events of bulk replays that nobody finished: those that began before the time.
+// OrphanedBatchItems lists events of bulk replays that nobody finished: those that began before the time. One that was
+// under way when its bulk replay was canceled is among them.
 func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) ([]OrphanedItem, error) {
 	return queryAll(v, func(scan func(...any) error) (o OrphanedItem, err error) {
 		o.Batch, err = scanBatch(func(batch ...any) (err error) {
@@ -234,7 +235,7 @@ func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) ([]OrphanedI
 		})
 		return o, err
 	}, "SELECT "+batchColumns+", "+itemColumns+` FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num
-		WHERE b.finished_at IS NULL AND i.state = 'sending' AND i.finished_at IS NULL AND i.started_at < $1 ORDER BY i.num LIMIT $2`, begunBefore.UnixMicro(), limit)
+		WHERE (b.finished_at IS NULL OR b.state = 'canceled') AND i.state = 'sending' AND i.finished_at IS NULL AND i.started_at < $1 ORDER BY i.num LIMIT $2`, begunBefore.UnixMicro(), limit)
 }
 
 // PostponeReplayBatch tells that a bulk replay has a job, which waits.
