@@ -1,0 +1,165 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+const (
+	// lease is for how long a node holds a flow without a word; a dead node's flows are taken over after it (decisions,
+	// section 14: within 60 s).
+	lease       = 15 * time.Second
+	claimAtOnce = 100
+)
+
+// held is a flow of which this node has the lease.
+type held struct {
+	store.HeldFlow
+	machine *machine
+	dirty   atomic.Bool // something was captured, or may have been
+	subs    []*store.Subscription
+	saved   int64         // the cursor that is stored
+	late    time.Duration // for how long it was judged since its time was over
+}
+
+func (h *held) close() {
+	for _, s := range h.subs {
+		s.Close()
+	}
+}
+
+// claim takes flows that are nobody's.
+func (s *Service) claim(ctx context.Context, wake func()) error {
+	var free bool
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		free, err = v.HasFreeFlows()
+		return err
+	})
+	if err != nil || !free {
+		return err
+	}
+	var claimed []store.HeldFlow
+	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		claimed, err = tx.ClaimFlows(claimAtOnce, lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var misread error
+	for _, c := range claimed {
+		h := &held{HeldFlow: c, saved: c.Cursor}
+		m, err := newMachine(&h.Flow)
+		if err != nil {
+			s.log.Error("a flow is not understood", "flow", c.ID, "error", err)
+			(&machine{flow: &h.Flow}).misread(s.now())
+			h.Version++
+			misread = errors.Join(misread, s.save(ctx, h))
+			continue
+		}
+		h.machine = m
+		for _, num := range endpointsOf(&h.Flow) {
+			h.subs = append(h.subs, s.db.Watch(store.TopicEvents(num), func() {
+				h.dirty.Store(true)
+				wake()
+			}))
+		}
+		h.dirty.Store(true) // after it watches, so that nothing comes between
+		s.hold(h)
+	}
+	return misread
+}
+
+func (s *Service) hold(h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.held[h.Num]; before != nil {
+		before.close()
+	}
+	s.held[h.Num] = h
+}
+
+// all lists the flows that are held, in the order of their beginning.
+func (s *Service) all() []*held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*held, 0, len(s.held))
+	for _, h := range s.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *held) int { return int(a.Num - b.Num) })
+	return all
+}
+
+// drop forgets a flow that ended, or that is another's.
+func (s *Service) drop(h *held) {
+	h.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[h.Num] == h {
+		delete(s.held, h.Num)
+	}
+}
+
+// save stores how far a flow is. One that is another's by now is dropped.
+func (s *Service) save(ctx context.Context, h *held) error {
+	kept := false
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		kept, err = tx.SaveFlow(h.HeldFlow)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	h.saved = h.Cursor
+	if !kept {
+		s.drop(h)
+	}
+	return nil
+}
+
+// renew keeps the leases of what is held, and saves how far it has read.
+func (s *Service) renew(ctx context.Context) error {
+	all := s.all()
+	if len(all) == 0 {
+		return nil
+	}
+	rows := make([]store.HeldFlow, len(all))
+	for i, h := range all {
+		rows[i] = h.HeldFlow
+	}
+	var still []int64
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		still, err = tx.ExtendFlows(rows, lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		if !slices.Contains(still, h.Num) {
+			s.drop(h)
+		} else if h.Cursor != h.saved {
+			err = errors.Join(err, s.save(ctx, h))
+		}
+	}
+	return err
+}
+
+// release gives what is held to other nodes.
+func (s *Service) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var rows []store.HeldFlow
+	for _, h := range s.all() {
+		rows = append(rows, h.HeldFlow)
+		s.drop(h)
+	}
+	s.tell(s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ReleaseFlows(rows) }))
+}
