@@ -104,7 +104,7 @@ func afterBlankLine(b []byte) int {
 
 func isFieldName(name []byte) bool {
 	for _, c := range name {
-		if c <= ' ' || c >= 0x7f {
+		if c <= ' ' || c >= 0x7f || c == ':' {
 			return false
 		}
 	}

@@ -219,6 +219,17 @@ func TestPostedValuesStayInTheirFields(t *testing.T) {
 	}
 }
 
+// A name with a colon would be another field's, or none's at all.
+func TestAPostedNameThatIsNoneIsLeftOut(t *testing.T) {
+	for _, name := range []string{":", ":x", "From:a", "a b", "", "Grüße"} {
+		p := newPosted("body-plain", "x", "recipient", "in@example.org", "message-headers", `[["`+name+`","v"],["X-Kept","y"]]`).read(t)
+		m := email.Parse(p.Raw)
+		if m.Headers.Get("X-Kept") != "y" || len(m.Faults) > 0 || strings.Contains(string(p.Raw), ": v\r\n") {
+			t.Errorf("%q: faults %v\n%s", name, m.Faults, p.Raw)
+		}
+	}
+}
+
 func TestWhatIsNoMailIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		contentType, body string
