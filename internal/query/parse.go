@@ -112,7 +112,7 @@ func (p *parser) fieldName() (name, arg string, ok bool) {
 	default:
 		return "", "", false
 	}
-	if strings.HasPrefix(rest[n:], "://") {
+	if _, known := fields[name]; !known && strings.HasPrefix(rest[n:], "://") {
 		return "", "", false
 	}
 	p.at += n + 1

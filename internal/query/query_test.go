@@ -193,6 +193,37 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// A request to //x is as good as any other, so what stands before the colon decides, not what looks like a URL.
+func TestAFieldIsOneAlsoBeforeTwoSlashes(t *testing.T) {
+	of := func(path string) *hookglass.Event {
+		return &hookglass.Event{
+			Type: hookglass.EventWebhook, Method: "POST", Path: path,
+			Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-Asset", Value: "//cdn.example.com/a"}}, Body: []byte("see my+app://open")},
+		}
+	}
+	for _, c := range []struct {
+		q              string
+		doubled, plain bool
+	}{
+		{`path://x`, true, false},
+		{`PATH://*`, true, false},
+		{`path:"//x"`, true, false},
+		{`-path://x`, false, true},
+		{`header.x-asset://cdn.*`, true, true},
+		{`app://open`, true, true},
+		{`https://open`, false, false},
+	} {
+		q, err := query.Parse(c.q, now)
+		if err != nil {
+			t.Errorf("%s: %v", c.q, err)
+			continue
+		}
+		if doubled, plain := q.Match(of("//x/y")), q.Match(of("/x/y")); doubled != c.doubled || plain != c.plain {
+			t.Errorf("%s means //x/y: %t, /x/y: %t", c.q, doubled, plain)
+		}
+	}
+}
+
 func TestABadQuerySaysWhere(t *testing.T) {
 	for _, c := range []struct {
 		q        string
