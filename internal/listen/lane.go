@@ -67,8 +67,8 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 	crowded := !recovered && (len(a.queue) >= laneLength/2 || l.weight > 0 && l.weight+size > laneBytes)
 	if full || crowded {
 		l.seen.forget(r.ID)
-		if crowded && !full && l.behind.IsZero() {
-			l.behind = r.RequestedAt.Time
+		if crowded && !full {
+			l.leave(r.RequestedAt.Time)
 		}
 		l.mu.Unlock()
 		close(s.done)
@@ -96,6 +96,14 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 		return nil
 	}
 	return s
+}
+
+// leave notes that an event which came at a time is left for later. Events come in the order of their capture, and one
+// whose sender was slow came long before others that were captured before it. The caller holds the lock.
+func (l *Listener) leave(at time.Time) {
+	if l.behind.IsZero() || at.Before(l.behind) {
+		l.behind = at
+	}
 }
 
 // abandon takes back an event that was taken in and can not be delivered any more.

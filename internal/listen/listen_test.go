@@ -774,6 +774,29 @@ func TestMoreThanWaitsIsFetchedLater(t *testing.T) {
 	}
 }
 
+// What a slow sender began to send long before is captured behind what came since.
+func TestWhatCameLongBeforeItWasCapturedIsFetchedLaterToo(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
+	l := start(t, s, h.URL, nil)
+	const n = 600
+	now := time.Now()
+	for range n {
+		s.arrive(api.TunnelRequest{RequestedAt: api.Time{Time: now}})
+	}
+	slow := s.arrive(api.TunnelRequest{RequestedAt: api.Time{Time: now.Add(-time.Minute)}})
+	eventually(t, "sixteen under way", func() bool { return len(h.ids()) == 16 })
+	close(gate)
+	eventually(t, "all are reported", func() bool { return get(s, func() bool { return len(s.reports) == n+1 }) })
+	if !slices.Contains(h.ids(), slow) {
+		t.Error("what came before was not delivered")
+	}
+	if sum, _ := l.end(true); sum.Delivered != n+1 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // What was left for later is older than what a look back at an outage asks for.
 func TestWhatWasLeftForLaterOutlastsTheConnection(t *testing.T) {
 	s := newServer(t)

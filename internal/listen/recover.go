@@ -299,7 +299,7 @@ func (l *Listener) catchUp(ctx context.Context, since time.Time) {
 	l.since(ctx, since.Add(-time.Second), nil)
 	if ctx.Err() != nil { // the next session goes on with it: a look back at its outage need not reach so far
 		l.mu.Lock()
-		l.behind = since
+		l.leave(since)
 		l.mu.Unlock()
 	}
 }
