@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"unicode"
 
@@ -71,20 +72,38 @@ func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, c
 			return err
 		}
 		if !ok {
-			s.failed(ctx, "a wrong current password", who.User)
-			return hookglass.Invalid("current_password", "is not your password")
+			return s.notCurrent(ctx, who.User)
 		}
 	}
 	hash, err := s.hasher.hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, hookglass.System, func(tx *store.Tx) (string, []hookglass.Fact, error) {
+	return s.replacePassword(ctx, who, stored, hash, secret)
+}
+
+// replacePassword sets the hash of a password in place of the one that was known, and ends the other sessions. One that
+// was replaced meanwhile, by an administrator say, is not the user's to change any more.
+func (s *Service) replacePassword(ctx context.Context, who hookglass.Principal, known, hash, secret string) error {
+	err := s.change(ctx, hookglass.System, func(tx *store.Tx) (string, []hookglass.Fact, error) {
+		if err := stillHas(tx, who.User, known); err != nil {
+			return "", nil, err
+		}
 		if err := tx.SetPasswordHash(who.User, hash); err != nil {
 			return "", nil, err
 		}
 		return passwordWasSet, append(s.author(who), number("user", who.User)), tx.EndSessions(who.User, "", digest(secret))
 	})
+	if errors.Is(err, errReplaced) {
+		return s.notCurrent(ctx, who.User)
+	}
+	return err
+}
+
+// notCurrent notes an attempt to change a password without knowing it, and says so.
+func (s *Service) notCurrent(ctx context.Context, user int64) error {
+	s.failed(ctx, "a wrong current password", user)
+	return hookglass.Invalid("current_password", "is not your password")
 }
 
 // SignUp registers a new user and starts a session. It answers validation_failed, and rate_limited after too many from

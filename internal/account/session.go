@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"hookglass"
@@ -60,16 +61,46 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 		return Session{}, err
 	}
 	if !ok {
-		s.failed(ctx, "the email address or the password is wrong", user.ID)
-		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "The email address or the password is wrong.")
+		return Session{}, s.wrongPassword(ctx, user.ID)
 	}
+	return s.open(ctx, user.ID, stored)
+}
+
+// open begins the browser session of a user whose password was found to be that of the stored hash. Finding out takes a
+// while, more where many sign in: a password that was replaced meanwhile, which ended all sessions, opens no new one.
+func (s *Service) open(ctx context.Context, user int64, stored string) (Session, error) {
 	var session Session
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		session, err = newSession(tx, store.SessionBrowser, user.ID, sessionLife)
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		if err = stillHas(tx, user, stored); err != nil {
+			return err
+		}
+		session, err = newSession(tx, store.SessionBrowser, user, sessionLife)
 		return err
 	})
-	s.signedIn(ctx, err, user.ID)
+	if errors.Is(err, errReplaced) {
+		return Session{}, s.wrongPassword(ctx, user)
+	}
+	s.signedIn(ctx, err, user)
 	return session, err
+}
+
+// errReplaced is of a password that is another by now than the one that was looked at.
+var errReplaced = errors.New("the password was replaced meanwhile")
+
+// stillHas answers errReplaced when a user's password is not that of the stored hash any more, and keeps it as it is
+// until the transaction ends.
+func stillHas(tx *store.Tx, user int64, stored string) error {
+	now, err := tx.PasswordHashToChange(user)
+	if err == nil && now != stored {
+		err = errReplaced
+	}
+	return err
+}
+
+// wrongPassword notes a sign-in that failed and says so, the same to whom there is and whom there is not.
+func (s *Service) wrongPassword(ctx context.Context, user int64) error {
+	s.failed(ctx, "the email address or the password is wrong", user)
+	return hookglass.Errorf(hookglass.CodeUnauthorized, "The email address or the password is wrong.")
 }
 
 // signedIn tells of a session that began.

@@ -62,6 +62,15 @@ func (v *View) PasswordHash(user int64) (string, error) {
 	return hash.String, err
 }
 
+// PasswordHashToChange is PasswordHash, and keeps others from setting it until the transaction ends.
+func (tx *Tx) PasswordHashToChange(user int64) (string, error) {
+	var a args
+	var hash sql.NullString
+	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + tx.userScope(&a) + tx.dialect.forUpdateOf("u")
+	err := tx.queryRow("user", query, a.values, &hash)
+	return hash.String, err
+}
+
 // CreateUser stores a new user and sets its ID. An address in use answers validation_failed.
 func (tx *Tx) CreateUser(u *hookglass.User, passwordHash string) error {
 	u.CreatedAt = tx.Now

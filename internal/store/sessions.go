@@ -47,13 +47,14 @@ func (v *View) BrowserSessions(user int64, now time.Time) ([]hookglass.BrowserSe
 // SessionID is the name of a session: a part of the SHA-256 of its secret, which leads nowhere.
 func SessionID(hash []byte) string { return hex.EncodeToString(hash[:8]) }
 
-// EndSessions ends the browser sessions of a user but one: those with the ID, or all where it is empty.
+// EndSessions ends the browser sessions of a user but one: those with the ID, or all where it is empty, and then also
+// the links and codes that would begin new ones.
 func (tx *Tx) EndSessions(user int64, id string, but []byte) error {
 	tx.Announce(TopicTokens)
 	hashes, err := queryAll(&tx.View, func(scan func(...any) error) (hash []byte, err error) {
 		err = scan(&hash)
 		return hash, err
-	}, "SELECT hash FROM sessions WHERE user_id = $1 AND kind = $2", user, string(SessionBrowser))
+	}, "SELECT hash FROM sessions WHERE user_id = $1 AND (kind = $2 OR $3 = '')", user, string(SessionBrowser), id)
 	if err != nil {
 		return err
 	}
