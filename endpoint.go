@@ -61,7 +61,7 @@ type Endpoint struct {
 	SchemaTracking bool   // schemas are inferred of what it captures
 	TunnelActive   bool
 	EventCount     int64
-	RefusedCount   int64     // arrivals refused for their size
+	RefusedCount   int64     // arrivals that were answered an error, whatever it was
 	LastEventAt    time.Time // zero: never
 	ExpiresAt      time.Time // zero: permanent
 	CreatedAt      time.Time

@@ -24,7 +24,7 @@ type Endpoint struct {
 	SchemaTracking bool           `json:"schema_tracking" doc:"Whether schemas are inferred of what arrives." example:"false"`
 	WorkspaceID    *int64         `json:"workspace_id" doc:"Null for a temporary endpoint." example:"1"`
 	EventCount     int64          `json:"event_count" doc:"Events that are stored." example:"42"`
-	RefusedCount   int64          `json:"refused_count" doc:"Requests refused because their body was too large." example:"0"`
+	RefusedCount   int64          `json:"refused_count" doc:"What came and was answered an error instead of being stored: too large, disabled meanwhile, no room. The ledger counts it by reason." example:"0"`
 	LastEventAt    *Time          `json:"last_event_at" example:"2026-11-20T10:15:30.123456Z"`
 	ExpiresAt      *Time          `json:"expires_at" doc:"When a temporary endpoint ends; null for others."`
 	CreatedAt      Time           `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
