@@ -142,13 +142,11 @@ func (t *Term) path(v operand) {
 	}
 }
 
-// contentType takes a value with a slash for a media type, whatever parameters follow it, and finds any other anywhere.
+// contentType takes a value with a slash or with wildcards for a media type, whatever parameters follow it, and finds
+// any other anywhere.
 func (t *Term) contentType(v operand) {
-	if !strings.Contains(v.text, "/") {
+	if !v.wild() && !strings.Contains(v.text, "/") {
 		t.within(v)
-		if v.wild() {
-			t.Pattern = glob(append(slices.Clone(v.parts), "")...)
-		}
 		return
 	}
 	parts := slices.Clone(v.parts)
