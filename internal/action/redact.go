@@ -1,12 +1,7 @@
 package action
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"html"
 	"net/url"
 	"regexp"
 	"slices"
@@ -171,98 +166,6 @@ func Preview(names []string) (secret func(name string) (string, bool), masks []M
 		word, ok := words[name]
 		return word, ok
 	}, masks
-}
-
-// unescapedMarks are the characters that encoders of URLs leave as they are, beside letters, digits and -._: those of
-// RFC 3986, of encodeURIComponent and encodeURI of browsers, of Python, which also leaves what is in a path, and of
-// HTML's forms.
-var unescapedMarks = []string{"~", "~!*'()", "~!*'();,/?:@&=+$#", "~/", "*"}
-
-// formsOf are the spellings of a value that are looked for. Most values look the same in most of them.
-func formsOf(value string, coded *codings) []string {
-	forms := make([]string, 0, 40)
-	add := func(form string) {
-		if len(form) >= shortSecret && !slices.Contains(forms, form) {
-			forms = append(forms, form)
-		}
-	}
-	add(value)
-	add(html.EscapeString(value))
-	add(url.PathEscape(value))
-	add(lowerEscapes(url.PathEscape(value)))
-	for _, marks := range unescapedMarks {
-		encoded := percentEncoded(value, marks)
-		plus := strings.ReplaceAll(encoded, "%20", "+")
-		add(encoded)
-		add(lowerEscapes(encoded))
-		add(plus)
-		add(lowerEscapes(plus))
-	}
-	inner := inJSON(value)
-	add(inner)
-	add(strings.ReplaceAll(inner, "/", `\/`))
-	if other, err := json.Marshal(value); err == nil { // with <, > and & escaped
-		add(string(other[1 : len(other)-1]))
-	}
-	add(coded.hex)
-	add(strings.ToUpper(coded.hex))
-	for _, text := range coded.base64 {
-		add(text)
-	}
-	for _, core := range coded.cores {
-		if len(core) > shortSecret {
-			add(core)
-			add(inURL.Replace(core))
-		}
-	}
-	return forms
-}
-
-// inJSON is how a string of JSON writes a value.
-func inJSON(value string) string {
-	quoted := jsondoc.Text(value).Bytes()
-	return string(quoted[1 : len(quoted)-1])
-}
-
-// codings are how a value shows in encodings that leave nothing of it as it is.
-type codings struct {
-	hex    string
-	base64 []string  // alone, in both alphabets, with padding and without
-	cores  [3]string // in base64 wherever it stands in what is encoded, as in Basic credentials behind a user's name
-}
-
-// inURL writes base64 in the alphabet of URLs (RFC 4648, section 5).
-var inURL = strings.NewReplacer("+", "-", "/", "_")
-
-func codingsOf(value string) *codings {
-	c := &codings{hex: hex.EncodeToString([]byte(value))}
-	padded := append(make([]byte, len(c.cores)-1, len(c.cores)-1+len(value)), value...)
-	for before := range c.cores {
-		text := base64.StdEncoding.EncodeToString(padded[len(c.cores)-1-before:])
-		first := (before*8 + 5) / 6            // characters that the bytes before it reach into
-		whole := (before + len(value)) * 8 / 6 // characters that nothing behind it reaches into
-		c.cores[before] = text[first:whole]
-		if before == 0 {
-			plain := strings.TrimRight(text, "=")
-			c.base64 = []string{text, plain, inURL.Replace(text), inURL.Replace(plain)}
-		}
-	}
-	return c
-}
-
-// lowerEscapes spells percent-encoding in lower case.
-func lowerEscapes(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	b := []byte(s)
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:], bytes.ToLower(b[i+1:i+3]))
-			i += 2
-		}
-	}
-	return string(b)
 }
 
 // Text blots secrets out of a text, and credentials out of what is a URL in it. It answers whether it changed.

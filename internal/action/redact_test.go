@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"hookglass"
@@ -21,7 +22,7 @@ import (
 // A secret is blotted out in whatever spelling a target may answer with it, alone and within other text.
 func TestSecretsAreBlottedOut(t *testing.T) {
 	for _, secret := range []string{
-		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "p@ss/w~rd!", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码",
+		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "p@ss/w~rd!", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码", `it's "ключ+😀/&`,
 	} {
 		r := action.NewRedactor(action.Mask{Value: secret})
 		quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
@@ -41,6 +42,11 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 			"HTML":                  html.EscapeString(secret),
 			"hexadecimal":           hex.EncodeToString([]byte(secret)),
 			"HEXADECIMAL":           strings.ToUpper(hex.EncodeToString([]byte(secret))),
+			"Python's JSON":         escapedJSON(secret, "", false),
+			"JSON, ASCII alone":     escapedJSON(secret, "", true),
+			"PHP's JSON":            strings.ReplaceAll(escapedJSON(secret, "", false), "/", `\/`),
+			".NET's JSON":           escapedJSON(secret, "\"&'+<>`", true),
+			"HTML, quotes by name":  strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(secret),
 			"base64":                base64.StdEncoding.EncodeToString([]byte(secret)),
 			"base64, bare":          base64.RawStdEncoding.EncodeToString([]byte(secret)),
 			"base64 for URLs":       base64.URLEncoding.EncodeToString([]byte(secret)),
@@ -64,6 +70,26 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// escapedJSON writes what is not ASCII, and the marks, as numbers of UTF-16.
+func escapedJSON(s, marks string, upper bool) string {
+	format := `\u%04x`
+	if upper {
+		format = `\u%04X`
+	}
+	var b strings.Builder
+	for _, c := range s {
+		switch text := jsondoc.Text(string(c)).Bytes(); {
+		case c < utf8.RuneSelf && !strings.ContainsRune(marks, c):
+			b.Write(text[1 : len(text)-1])
+		default:
+			for _, unit := range utf16.Encode([]rune{c}) {
+				fmt.Fprintf(&b, format, unit)
+			}
+		}
+	}
+	return b.String()
 }
 
 // percentEncodedBut leaves letters, digits and the marks as they are.
