@@ -194,6 +194,38 @@ func TestWhilePausedRequestsWait(t *testing.T) {
 	c.silent()
 }
 
+// A list that is paused under load keeps no more in memory than it shows; what was passed is read on from the table.
+func TestWhilePausedAFloodWaitsInBounds(t *testing.T) {
+	s := newSite(t)
+	before := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.press("l")
+	c.until(`document.querySelector("#live").textContent === "Paused"`)
+	passed := s.hook(sent{target: "/passed"})
+	for n := range 1010 {
+		s.hook(sent{target: "/" + strconv.Itoa(n)})
+	}
+	c.until(`document.querySelector("#new").textContent === "1,011 new"`)
+	c.click("#new")
+	c.until(`document.querySelectorAll("a.row").length === 1000 && document.querySelector("[data-more]")`)
+	if eval[bool](c, lists(passed)+` !== null || `+lists(before)+` !== null`) {
+		t.Error("requests are missing in the middle of the list")
+	}
+	c.click("[data-more]")
+	c.until(lists(before))
+	paths := eval[string](c, `[...document.querySelectorAll("a.row")].map((row) => row.dataset.title).join()`)
+	var want []string
+	for n := range 1010 {
+		want = append(want, "POST /"+strconv.Itoa(1009-n))
+	}
+	if paths != strings.Join(append(want, "POST /passed", "POST /"), ",") {
+		t.Errorf("the list is %s", paths)
+	}
+	c.silent()
+}
+
 func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	s := newSite(t)
 	first, second := s.hook(json(`{"n":1,"same":true}`)), s.hook(json(`{"n":2,"same":true}`))

@@ -259,7 +259,10 @@ let lately = 0; // rows that were put in within the last second
 
 function arrive(html) {
   if (held !== null) {
-    held.push(html);
+    if (held.push(html) > maxRows) {
+      held.shift();
+      passed++;
+    }
     pausing();
   } else if (coming.push(html) === 1) setTimeout(put);
 }
@@ -290,13 +293,14 @@ function put() {
 }
 
 // A list that grows all day would become slow. The last rows go, except those in use, and the link for more begins
-// where they were. Who has scrolled as far keeps what is read there.
+// where they were. Who has scrolled as far keeps what is read there, unless requests are missing before it.
 function trim() {
-  if (rows.childElementCount <= maxRows) return;
+  if (rows.childElementCount <= maxRows && !gap) return;
   const all = rows.querySelectorAll(":scope > li:not(.more)");
-  if (all.length <= maxRows) return;
-  const end = all[maxRows].getBoundingClientRect();
-  if (end.height > 0 && end.top < innerHeight) return;
+  if (all.length < maxRows || all.length === maxRows && !gap) return;
+  const end = all[maxRows]?.getBoundingClientRect();
+  if (!gap && end.height > 0 && end.top < innerHeight) return;
+  gap = false;
   for (const item of [...all].slice(maxRows)) {
     if (item.contains(document.activeElement) || item.querySelector("[aria-current], .pick:checked")) continue;
     item.remove();
@@ -323,7 +327,9 @@ function trim() {
 const live = document.getElementById("live");
 const words = { connecting: "Connecting", live: "Live", paused: "Paused", retry: "Reconnecting", ended: "Ended" };
 const fresh = document.getElementById("new");
-let held = null; // rows that came while paused; null: not paused
+let held = null; // rows that came while paused, as many as the list holds; null: not paused
+let passed = 0; // rows that came while paused and were more
+let gap = false; // those are missing below the rows that waited
 
 function state(name) {
   if (name === "live" && held !== null) name = "paused";
@@ -334,24 +340,30 @@ function state(name) {
 
 function pausing() {
   fresh.hidden = !held?.length;
-  fresh.textContent = held?.length ? `${held.length} new` : "";
+  fresh.textContent = held?.length ? `${(held.length + passed).toLocaleString("en-US")} new` : "";
+}
+
+// release puts what waited into the list.
+function release() {
+  const waiting = held ?? [];
+  held = null;
+  gap ||= passed > 0;
+  passed = 0;
+  for (const html of waiting) arrive(html);
 }
 
 // While paused the stream goes on, so that nothing is missed, and what comes waits.
 function pause(on) {
   if (!live || live.dataset.state === "ended") return;
-  const waiting = held ?? [];
-  held = on ? [] : null;
+  release();
+  if (on) held = [];
   state(live.dataset.state === "paused" ? "live" : live.dataset.state);
-  for (const html of waiting) arrive(html);
   pausing();
   say(on ? "Paused: new requests wait" : "Live");
 }
 live?.addEventListener("click", () => pause(held === null));
 fresh?.addEventListener("click", () => {
-  const waiting = held;
-  held = null;
-  for (const html of waiting) arrive(html);
+  release();
   put();
   held = [];
   pausing();
