@@ -61,9 +61,7 @@ func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 		return nil, fmt.Errorf("store: the destination has schema version %d and this program needs %d", have, need)
 	}
 	cfg := e.pool.Config().ConnConfig.Copy()
-	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
-		cfg.RuntimeParams[limit] = "0" // it takes as long as it takes
-	}
+	cfg.AfterConnect = setUp(0, 0, 0) // it takes as long as it takes
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect", err)

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,8 +63,12 @@ type postgresEngine struct {
 }
 
 func (db *DB) openPostgres(ctx context.Context, url string) error {
-	pool, err := newPool(ctx, url, max(8, 4*runtime.NumCPU()), 15*time.Second)
+	pool, err := newPool(ctx, url, max(8, 4*runtime.NumCPU()), queryTimeout)
 	if err != nil {
+		return err
+	}
+	if err := checkSessions(ctx, pool); err != nil {
+		pool.Close()
 		return err
 	}
 	if err := checkDurable(ctx, pool, db.log); err != nil {
@@ -111,26 +116,10 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 		return nil, errors.New("store: the database URL can not be read") // its text may hold a password
 	}
 	cfg.MaxConns = int32(size)
-	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
-	for name, value := range map[string]string{
-		"application_name":                    "hookglass",
-		"timezone":                            "UTC",
-		"synchronous_commit":                  "on", // over what role and database say
-		"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
-		"lock_timeout":                        strconv.FormatInt(statementTimeout.Milliseconds(), 10),
-		"idle_in_transaction_session_timeout": "10000",
-		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement
-		// has an index to go by.
-		"enable_seqscan": "off",
-		"jit":            "off", // what reads a table all the same counts as so dear that it would be compiled first
-		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what
-		// that node says.
-		"tcp_keepalives_idle":     "8",
-		"tcp_keepalives_interval": "4",
-		"tcp_keepalives_count":    "3",
-	} {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.RuntimeParams["application_name"] = "hookglass"
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	cfg.ConnConfig.AfterConnect = setUp(statementTimeout, statementTimeout, idleTimeout)
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		writeArrays(conn.TypeMap())
 		return nil
@@ -144,6 +133,70 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return pool, nil
+}
+
+// setUp tells each new session how it is to work. It is told here and not in the session's first message, of which a
+// pooler takes little: PgBouncer refuses a session that asks for more, or, where it is told to, passes over it.
+func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
+	var text strings.Builder
+	for _, s := range [][2]string{
+		{"synchronous_commit", "on"}, // over what role and database say
+		{"statement_timeout", strconv.FormatInt(statement.Milliseconds(), 10)},
+		{"lock_timeout", strconv.FormatInt(lock.Milliseconds(), 10)},
+		{"idle_in_transaction_session_timeout", strconv.FormatInt(idle.Milliseconds(), 10)},
+		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement
+		// has an index to go by.
+		{"enable_seqscan", "off"},
+		{"jit", "off"}, // what reads a table all the same counts as so dear that it would be compiled first
+		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what
+		// that node says.
+		{"tcp_keepalives_idle", "8"},
+		{"tcp_keepalives_interval", "4"},
+		{"tcp_keepalives_count", "3"},
+	} {
+		text.WriteString("SET " + s[0] + " = " + s[1] + ";")
+	}
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		return conn.Exec(ctx, text.String()).Close()
+	}
+}
+
+const (
+	connectTimeout = 5 * time.Second  // of each half of connecting: the way there with the password, and the settings
+	queryTimeout   = 15 * time.Second // of a statement that no sender waits for
+	idleTimeout    = 10 * time.Second // within a transaction
+)
+
+// checkSessions refuses a pooler that hands connections of its own out for a transaction at a time: there a lock is
+// held, a setting made and a statement prepared for whoever comes next.
+func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
+	var conns [2]*pgxpool.Conn
+	for i := range conns {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+		}
+		defer conn.Release()
+		conns[i] = conn
+	}
+	// While the second one is in a transaction, the first can not be given what it has, and may be given another.
+	var behind [3]string
+	for i, ask := range []string{"SELECT pg_backend_pid()", "BEGIN; SELECT pg_backend_pid()", "SELECT pg_backend_pid()"} {
+		results, err := conns[i%2].Conn().PgConn().Exec(ctx, ask).ReadAll()
+		if err != nil {
+			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+		}
+		behind[i] = string(results[len(results)-1].Rows[0][0])
+	}
+	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
+		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+	}
+	if behind[0] != behind[2] || behind[0] == behind[1] {
+		return errors.New("store: what stands before PostgreSQL gives sessions no connection of their own: set pool_mode = session in PgBouncer, or connect to the server itself")
+	}
+	return nil
 }
 
 // checkDurable refuses a server on which no session can be durable, and warns of one that as a whole is not: a
@@ -277,7 +330,11 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
-	e.listener.Store(conn.PgConn().PID())
+	var own uint32 // by the server's own word: a pooler gives sessions other numbers
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&own); err != nil {
+		return err
+	}
+	e.listener.Store(own)
 	defer e.listener.Store(0)
 	e.db.hub.resync()
 	for {
@@ -307,7 +364,7 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 // statement may.
 func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {
 	cfg := e.pool.Config().ConnConfig.Copy()
-	cfg.RuntimeParams["statement_timeout"] = "0"
+	cfg.AfterConnect = setUp(0, queryTimeout, idleTimeout)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, nil, unavailable("connect", err)
