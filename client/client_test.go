@@ -241,6 +241,13 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 		if _, err := c.Verify(t.Context()); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not as hookglass does") {
 			t.Errorf("%s: %v", name, err)
 		}
+		for what, err := range map[string]error{
+			"a report": c.ReportDelivery(t.Context(), api.DeliveryReport{}), "a result": c.ReportReplay(t.Context(), api.TunnelReplayResult{}),
+		} {
+			if !errors.As(err, &refused) || refused.Code != "" {
+				t.Errorf("%s: %s counts as taken: %v", name, what, err)
+			}
+		}
 		server.Close()
 	}
 	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1"} {
