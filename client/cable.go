@@ -86,7 +86,7 @@ func (c *Client) dialCable(ctx context.Context, address *url.URL) (*websocket.Co
 		// The library's text names the address, and that holds the ticket.
 		var wrong *url.Error
 		if errors.As(err, &wrong) {
-			err = wrong.Err
+			return nil, errors.New("open the socket: " + reason(wrong.Err))
 		}
 		return nil, fmt.Errorf("open the socket: %w", err)
 	}

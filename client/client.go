@@ -120,7 +120,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, unanswered(err)
 	}
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return res, nil

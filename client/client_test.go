@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -315,5 +316,34 @@ func TestAStreamWaitsAsItIsTold(t *testing.T) {
 	}
 	if took := time.Since(began); took < time.Second || calls.Load() != 2 {
 		t.Errorf("%d calls in %v", calls.Load(), took)
+	}
+}
+
+func TestWhyNoAnswerCameIsToldAlikeEachTime(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
+	}))
+	defer server.Close()
+	said := make(map[string]bool)
+	for range 3 {
+		c, err := client.New(server.URL, "hg_x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Verify(t.Context())
+		var none *client.Unanswered
+		if !errors.As(err, &none) || none.Server() != server.URL {
+			t.Fatalf("got %v", err)
+		}
+		said[err.Error()] = true
+	}
+	if len(said) != 1 {
+		t.Errorf("it is told in different ways: %v", said)
 	}
 }

@@ -31,7 +31,7 @@ func (c *Client) Message(ctx context.Context, message []byte, header http.Header
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, unanswered(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusAccepted {

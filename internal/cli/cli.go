@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -188,9 +189,9 @@ func explain(err error) string {
 		}
 		return text
 	}
-	var unreachable *url.Error
-	if errors.As(err, &unreachable) && errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Sprintf("No server answers at %s (connection refused). --server or HOOKGLASS_SERVER names another; \"hookglass dev\" starts one.", hostOf(unreachable.URL))
+	var call *client.Unanswered
+	if errors.As(err, &call) {
+		return withoutAnswer(call)
 	}
 	var coded *hookglass.Error
 	if !errors.As(err, &coded) {
@@ -206,6 +207,20 @@ func explain(err error) string {
 		text += " (" + coded.Err.Error() + ")"
 	}
 	return text
+}
+
+// withoutAnswer is what a person is told of a call that had no answer.
+func withoutAnswer(call *client.Unanswered) string {
+	untrusted := new(tls.CertificateVerificationError)
+	switch {
+	case call.Proxy():
+		return fmt.Sprintf("The proxy that the environment names for %s does not answer (%s). HTTP_PROXY and HTTPS_PROXY name it; NO_PROXY names hosts without one.", call.Server(), visible(call.Reason()))
+	case errors.Is(call, syscall.ECONNREFUSED):
+		return fmt.Sprintf("No server answers at %s (connection refused). --server or HOOKGLASS_SERVER names another; \"hookglass dev\" starts one.", call.Server())
+	case errors.As(call, &untrusted):
+		return fmt.Sprintf("The certificate of %s is not trusted (%s). SSL_CERT_FILE names a file with the authorities that are.", call.Server(), visible(untrusted.Err.Error()))
+	}
+	return fmt.Sprintf("No answer came from %s (%s). --server or HOOKGLASS_SERVER names another server.", call.Server(), visible(call.Reason()))
 }
 
 // stopped is what a person is told who stopped a command while it waited for its server.

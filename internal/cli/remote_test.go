@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -185,6 +186,37 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	t.Setenv("HOOKGLASS_SERVER", "http://127.0.0.1:1")
 	fails(t, 1, "No server answers at http://127.0.0.1:1 (connection refused)", "endpoints", "list")
 	fails(t, 1, "No server answers at http://127.0.0.1:1 (connection refused)", "requests", "tail", "-e", "ep_x")
+}
+
+func TestACallWithoutAnAnswerSaysWhyAndWhatToDo(t *testing.T) {
+	t.Setenv("HOOKGLASS_TOKEN", "hg_x")
+	for said, write := range map[string]string{"EOF": "", "malformed HTTP response": "SSH-2.0-x\r\n"} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = io.WriteString(conn, write)
+				conn.Close()
+			}
+		}()
+		server := "http://" + ln.Addr().String()
+		t.Setenv("HOOKGLASS_SERVER", server)
+		fails(t, 1, "No answer came from "+server+" (", "whoami")
+		fails(t, 1, said, "whoami")
+		fails(t, 1, "--server or HOOKGLASS_SERVER names another server.", "whoami")
+		ln.Close()
+	}
+	safe := httptest.NewTLSServer(http.NotFoundHandler())
+	defer safe.Close()
+	t.Setenv("HOOKGLASS_SERVER", safe.URL)
+	fails(t, 1, "The certificate of "+safe.URL+" is not trusted (", "whoami")
 }
 
 func TestTailPrintsEventsAsTheyCome(t *testing.T) {

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"errors"
+	"net"
+	"net/url"
+)
+
+// Unanswered is the error of a call that had no answer. It unwraps to what net/http says of it.
+type Unanswered struct{ cause *url.Error }
+
+func unanswered(err error) error {
+	var call *url.Error
+	if !errors.As(err, &call) {
+		return err
+	}
+	return &Unanswered{call}
+}
+
+// Error names the call, as net/http does, and its [Unanswered.Reason].
+func (u *Unanswered) Error() string { return u.cause.Op + " " + u.cause.URL + ": " + u.Reason() }
+
+// Unwrap is for errors.As and errors.Is.
+func (u *Unanswered) Unwrap() error { return u.cause }
+
+// Server is the scheme and host that were called.
+func (u *Unanswered) Server() string {
+	address, err := url.Parse(u.cause.URL)
+	if err != nil {
+		return u.cause.URL
+	}
+	return address.Scheme + "://" + address.Host
+}
+
+// Proxy reports whether it was a proxy that was not reached.
+func (u *Unanswered) Proxy() bool {
+	var op *net.OpError
+	return errors.As(u.cause, &op) && op.Op == "proxyconnect"
+}
+
+// Reason says why no answer came, without the addresses of the connection, of which one is new at each attempt.
+func (u *Unanswered) Reason() string { return reason(u.cause.Err) }
+
+func reason(err error) string {
+	var name *net.DNSError
+	if errors.As(err, &name) {
+		return "the name " + name.Name + " can not be resolved: " + name.Err
+	}
+	for op := (*net.OpError)(nil); errors.As(err, &op) && op.Err != nil; {
+		err = op.Err
+	}
+	return err.Error()
+}
