@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash"
 	"strings"
+
+	"hookglass"
 )
 
 // Bounds of what is looked at in a request that presents many signatures.
@@ -42,6 +44,8 @@ type scheme struct {
 	lenient  bool // any word and "=" may stand before the digest (generic_hmac)
 	payloads [][]payloadPart
 	timePath []string
+	// first chooses in which of Headers a request that has none of them is signed; nil: in the first.
+	first func(hookglass.Headers) string
 }
 
 type payloadPart struct{ literal, source string }

@@ -186,6 +186,10 @@ func (s *scheme) place(o *Outgoing, text string) {
 		}
 	}
 	if !placed {
-		o.Headers = setHeader(o.Headers, s.Headers[0], text)
+		name := s.Headers[0]
+		if s.first != nil {
+			name = s.first(o.Headers)
+		}
+		o.Headers = setHeader(o.Headers, name, text)
 	}
 }
