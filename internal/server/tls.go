@@ -81,7 +81,7 @@ func (c *checked) secure() bool { return c.pair != nil || len(c.ACMEDomain) > 0 
 
 // newTLS is the TLS of --listen, and what answers ACME's challenges by HTTP; nil without.
 func (s *Server) newTLS() (config *tls.Config, challenges func(http.Handler) http.Handler) {
-	config = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	config = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1", "http/1.0"}}
 	challenges = func(next http.Handler) http.Handler { return next }
 	switch {
 	case !s.cfg.secure():

@@ -130,6 +130,18 @@ func TestServesHTTPSByFilesAndSendsPeopleThere(t *testing.T) {
 	if res.StatusCode != 200 || res.ProtoMajor != 2 {
 		t.Errorf("by https: %s %d %s", res.Proto, res.StatusCode, body)
 	}
+	for _, proto := range []string{"http/1.1", "http/1.0"} {
+		at, _, _ := strings.Cut(strings.TrimPrefix(d.WebhookURL, "https://"), "/")
+		old, err := tls.Dial("tcp", at, &tls.Config{RootCAs: ca.pool, NextProtos: []string{proto}})
+		if err != nil {
+			t.Errorf("who speaks %s alone: %v", proto, err)
+			continue
+		}
+		if got := old.ConnectionState().NegotiatedProtocol; got != proto {
+			t.Errorf("who speaks %s alone is spoken to by %q", proto, got)
+		}
+		old.Close()
+	}
 	if res, _ := ask("GET", d.API+"/auth/verify", "Authorization", "Bearer "+d.Token); res.StatusCode != 200 || res.Header.Get("Strict-Transport-Security") == "" {
 		t.Errorf("the API answers %d %v", res.StatusCode, res.Header)
 	}
