@@ -139,13 +139,23 @@ func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
 
 // One that gives its connections out for a transaction at a time would let locks be held by whoever comes next.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
+	t.Run("that has one connection", func(t *testing.T) { poolerOfTransactions(t, 1) })
+	t.Run("that hands out each in turn", func(t *testing.T) { poolerOfTransactions(t, 2) })
+}
+
+func poolerOfTransactions(t *testing.T, size int) {
 	dsn := storetest.Postgres(t)
-	server, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
+	servers := make([]*pgx.Conn, size)
+	for i := range servers {
+		server, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close(context.Background())
+		servers[i] = server
 	}
-	defer server.Close(context.Background())
-	var turn sync.Mutex // all clients share one connection
+	var mu sync.Mutex // all clients share the connections
+	var turn int
 	url := pooler(t, dsn, func(_ *pgproto3.StartupMessage, client net.Conn) {
 		backend := pgproto3.NewBackend(client, client)
 		backend.Send(&pgproto3.AuthenticationOk{})
@@ -160,9 +170,10 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 			if err != nil || !ok {
 				return
 			}
-			turn.Lock()
-			results, err := server.PgConn().Exec(t.Context(), query.String).ReadAll()
-			turn.Unlock()
+			mu.Lock()
+			results, err := servers[turn%size].PgConn().Exec(t.Context(), query.String).ReadAll()
+			turn++
+			mu.Unlock()
 			if err != nil {
 				backend.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "XX000", Message: err.Error()})
 				continue

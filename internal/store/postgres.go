@@ -181,10 +181,14 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		defer conn.Release()
 		conns[i] = conn
 	}
-	// While the second one is in a transaction, the first can not be given what it has, and may be given another.
-	var behind [3]string
-	for i, ask := range []string{"SELECT pg_backend_pid()", "BEGIN; SELECT pg_backend_pid()", "SELECT pg_backend_pid()"} {
-		results, err := conns[i%2].Conn().PgConn().Exec(ctx, ask).ReadAll()
+	// A pooler of transactions that hands out what was returned last gives the second what the first has; one that goes
+	// round gives the first another at once. While the second is in a transaction, what it has can not go to the first.
+	var behind [4]string
+	for i, ask := range []struct {
+		of   int
+		text string
+	}{{0, "SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}, {1, "BEGIN; SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}} {
+		results, err := conns[ask.of].Conn().PgConn().Exec(ctx, ask.text).ReadAll()
 		if err != nil {
 			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 		}
@@ -193,7 +197,7 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
 		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
-	if behind[0] != behind[2] || behind[0] == behind[1] {
+	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
 		return errors.New("store: what stands before PostgreSQL gives sessions no connection of their own: set pool_mode = session in PgBouncer, or connect to the server itself")
 	}
 	return nil
