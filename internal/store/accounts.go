@@ -66,7 +66,7 @@ func (v *View) PasswordHash(user int64) (string, error) {
 func (tx *Tx) PasswordHashToChange(user int64) (string, error) {
 	var a args
 	var hash sql.NullString
-	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + tx.userScope(&a) + tx.dialect.forUpdateOf("u")
+	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + tx.userScope(&a) + tx.dialect.forChangeOf("u")
 	err := tx.queryRow("user", query, a.values, &hash)
 	return hash.String, err
 }

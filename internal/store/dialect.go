@@ -64,6 +64,15 @@ func (d dialect) forUpdateOf(table string) string {
 	return ""
 }
 
+// forChangeOf locks the rows of one table of a SELECT against those who would change them, and not against those who
+// store what belongs to them.
+func (d dialect) forChangeOf(table string) string {
+	if d == postgres {
+		return " FOR NO KEY UPDATE OF " + table
+	}
+	return ""
+}
+
 // uniqueViolation reports whether err says that a row with a value of the named column exists already.
 func uniqueViolation(err error, column string) bool {
 	var pg *pgconn.PgError
