@@ -46,10 +46,12 @@ func formsOf(value string, coded *codings) []string {
 	if other, err := json.Marshal(value); err == nil { // with <, > and & escaped
 		add(string(other[1 : len(other)-1]))
 	}
-	if strings.ContainsFunc(value, escapedBySome) {
-		for _, escaper := range jsonEscapers {
+	for _, escaper := range jsonEscapers {
+		if strings.ContainsFunc(value, escaper.escapes) { // else it writes what inJSON does
 			add(escaper.escape(value))
 		}
+	}
+	if strings.ContainsAny(value, `"'`) {
 		for _, quotes := range htmlQuotes {
 			add(quotes.Replace(value))
 		}
@@ -101,9 +103,9 @@ var htmlQuotes = []*strings.Replacer{
 	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"),
 }
 
-// escapedBySome reports whether one of jsonEscapers or htmlQuotes writes a character otherwise than all do.
-func escapedBySome(r rune) bool {
-	return r >= utf8.RuneSelf || strings.ContainsRune("\"&'+<=>`/\x7f", r)
+// escapes reports whether it writes a character otherwise than as JSON must be written.
+func (e jsonEscaper) escapes(r rune) bool {
+	return r >= utf8.RuneSelf && e.wide || r == '/' && e.slash || r < utf8.RuneSelf && strings.IndexByte(e.others, byte(r)) >= 0
 }
 
 func (e jsonEscaper) escape(value string) string {
@@ -112,6 +114,7 @@ func (e jsonEscaper) escape(value string) string {
 		digits = strings.ToUpper(digits)
 	}
 	var b strings.Builder
+	b.Grow(2 * len(value))
 	unit := func(u uint16) {
 		b.WriteString(`\u`)
 		for shift := 12; shift >= 0; shift -= 4 {
@@ -120,14 +123,14 @@ func (e jsonEscaper) escape(value string) string {
 	}
 	for _, r := range value {
 		switch {
-		case r >= utf8.RuneSelf && e.wide:
+		case r == '/' && e.slash:
+			b.WriteString(`\/`)
+		case e.escapes(r):
 			for _, u := range utf16.AppendRune(nil, r) {
 				unit(u)
 			}
-		case r == '/' && e.slash:
-			b.WriteString(`\/`)
-		case r < utf8.RuneSelf && strings.ContainsRune(e.others, r):
-			unit(uint16(r))
+		case ' ' <= r && r < utf8.RuneSelf && r != '"' && r != '\\':
+			b.WriteByte(byte(r))
 		default:
 			b.WriteString(inJSON(string(r)))
 		}
