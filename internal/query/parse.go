@@ -89,7 +89,8 @@ func (p *parser) term() (Term, error) {
 	return t, nil
 }
 
-// fieldName reads "name:" or "name.argument:". A word that has no such beginning is text, and so is a URL.
+// fieldName reads "name:" or "name.argument:". A word that has no such beginning is text, and so is a URL whose
+// scheme is no field.
 func (p *parser) fieldName() (name, arg string, ok bool) {
 	rest := p.in[p.at:]
 	n := 0
