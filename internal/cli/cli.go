@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -211,14 +212,18 @@ func explain(err error) string {
 
 // withoutAnswer is what a person is told of a call that had no answer.
 func withoutAnswer(call *client.Unanswered) string {
-	untrusted := new(tls.CertificateVerificationError)
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case call.Proxy():
 		return fmt.Sprintf("The proxy that the environment names for %s does not answer (%s). HTTP_PROXY and HTTPS_PROXY name it; NO_PROXY names hosts without one.", call.Server(), visible(call.Reason()))
 	case errors.Is(call, syscall.ECONNREFUSED):
 		return fmt.Sprintf("No server answers at %s (connection refused). --server or HOOKGLASS_SERVER names another; \"hookglass dev\" starts one.", call.Server())
 	case errors.As(call, &untrusted):
-		return fmt.Sprintf("The certificate of %s is not trusted (%s). SSL_CERT_FILE names a file with the authorities that are.", call.Server(), visible(untrusted.Err.Error()))
+		text := fmt.Sprintf("The certificate of %s is not trusted (%s).", call.Server(), visible(untrusted.Err.Error()))
+		if unknown := new(x509.UnknownAuthorityError); errors.As(untrusted, unknown) {
+			text += " SSL_CERT_FILE names a file with the authorities that are."
+		}
+		return text
 	}
 	return fmt.Sprintf("No answer came from %s (%s). --server or HOOKGLASS_SERVER names another server.", call.Server(), visible(call.Reason()))
 }

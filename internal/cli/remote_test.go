@@ -217,6 +217,13 @@ func TestACallWithoutAnAnswerSaysWhyAndWhatToDo(t *testing.T) {
 	defer safe.Close()
 	t.Setenv("HOOKGLASS_SERVER", safe.URL)
 	fails(t, 1, "The certificate of "+safe.URL+" is not trusted (", "whoami")
+	fails(t, 1, "SSL_CERT_FILE", "whoami")
+	other := strings.Replace(safe.URL, "127.0.0.1", "localhost", 1) // which it is not for, whoever signed it
+	t.Setenv("HOOKGLASS_SERVER", other)
+	fails(t, 1, "The certificate of "+other+" is not trusted (", "whoami")
+	if r := run(t, "", "whoami"); strings.Contains(r.err, "SSL_CERT_FILE") {
+		t.Errorf("other authorities are asked for: %s", r.err)
+	}
 }
 
 func TestTailPrintsEventsAsTheyCome(t *testing.T) {
