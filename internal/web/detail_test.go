@@ -207,9 +207,9 @@ func TestWhilePausedAFloodWaitsInBounds(t *testing.T) {
 	for n := range 1010 {
 		s.hook(sent{target: "/" + strconv.Itoa(n)})
 	}
-	c.until(`document.querySelector("#new").textContent === "1,011 new"`)
+	c.untilIn(time.Minute, `document.querySelector("#new").textContent === "1,011 new"`)
 	c.click("#new")
-	c.until(`document.querySelectorAll("a.row").length === 1000 && document.querySelector("[data-more]")`)
+	c.untilIn(time.Minute, `document.querySelectorAll("a.row").length === 1000 && document.querySelector("[data-more]")`)
 	if eval[bool](c, lists(passed)+` !== null || `+lists(before)+` !== null`) {
 		t.Error("requests are missing in the middle of the list")
 	}
