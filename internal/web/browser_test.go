@@ -469,6 +469,42 @@ func TestALongListGivesWayAndIsReadOn(t *testing.T) {
 	c.silent()
 }
 
+// What was asked for before the list gave way begins further down than where the list ends by then.
+func TestAListThatGivesWayWhileItIsReadOnHasNoHole(t *testing.T) {
+	s := newSite(t)
+	for n := range 60 {
+		s.hook(sent{target: "/" + strconv.Itoa(n)})
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `(() => {
+		const fetched = window.fetch, gate = new Promise((open) => { window.letThrough = open; });
+		window.fetch = async (...what) => {
+			const answer = await fetched(...what);
+			await gate;
+			return answer;
+		};
+	})()`)
+	eval[any](c, `document.querySelector("[data-more]").click()`) // who presses it otherwise looks at the end of the list
+	var newest hookglass.EventID
+	for n := range 960 {
+		newest = s.hook(sent{target: "/" + strconv.Itoa(60+n)})
+	}
+	c.untilIn(time.Minute, lists(newest)+` && document.querySelectorAll("a.row").length <= 1001`)
+	eval[any](c, `window.letThrough()`)
+	c.untilIn(time.Minute, `document.querySelectorAll("a.row").length >= 1010 && !document.querySelector("[data-more]")`)
+	paths := eval[string](c, `[...document.querySelectorAll("a.row")].map((row) => row.dataset.title).join()`)
+	var want []string
+	for n := range 1020 {
+		want = append(want, "POST /"+strconv.Itoa(1019-n))
+	}
+	if paths != strings.Join(want, ",") {
+		t.Errorf("the list is %s", paths)
+	}
+	c.silent()
+}
+
 func TestWithoutScriptsEverythingCanBeRead(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(sent{target: "/a?b=c", body: `{"deep":{"down":"here"}}`, headers: hookglass.Headers{{Name: "X-Mark", Value: "seen"}}})

@@ -103,10 +103,13 @@ async function load(link, { focus = true } = {}) {
   link.ariaDisabled = "true";
   link.textContent = "Loading…";
   try {
-    const answer = await fetch(link.dataset.more);
-    if (!answer.ok) throw new Error(String(answer.status));
     const part = document.createElement("template");
-    part.innerHTML = await answer.text();
+    for (let from; from !== link.dataset.more;) { // trim may have moved it meanwhile
+      from = link.dataset.more;
+      const answer = await fetch(from);
+      if (!answer.ok) throw new Error(String(answer.status));
+      part.innerHTML = await answer.text();
+    }
     const had = document.activeElement;
     for (const older of part.content.querySelectorAll("li[id]")) {
       const kept = document.getElementById(older.id); // by trim
