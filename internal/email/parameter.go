@@ -1,6 +1,7 @@
 package email
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -47,6 +48,7 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 // segment is a piece of a value (RFC 2231, section 3).
 type segment struct {
 	index   int
+	whole   bool // the value in one piece
 	encoded bool // percent-encoded; the first says in which charset
 	text    string
 }
@@ -57,7 +59,7 @@ func readSegment(mark, text string) (seg segment, ok bool) {
 	seg.text = text
 	mark, seg.encoded = strings.CutSuffix(mark, "*")
 	if mark == "" {
-		seg.encoded = true
+		seg.whole, seg.encoded = true, true
 		return seg, true
 	}
 	var err error
@@ -65,9 +67,14 @@ func readSegment(mark, text string) (seg segment, ok bool) {
 	return seg, err == nil && seg.index >= 0
 }
 
-// join puts the pieces of a value together. Charset and language stand before the text of the first.
+// join puts the pieces of a value together. Charset and language stand before the text of the first. A value that is
+// there in one piece too is that one, and of pieces with the same number the first counts.
 func join(segments []segment, fault func(Fault)) string {
-	slices.SortStableFunc(segments, func(a, b segment) int { return a.index - b.index })
+	if i := slices.IndexFunc(segments, func(s segment) bool { return s.whole }); i >= 0 {
+		segments = segments[i : i+1]
+	}
+	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.index, b.index) })
+	segments = slices.CompactFunc(segments, func(a, b segment) bool { return a.index == b.index })
 	var text []byte
 	var charset string
 	encoded := false
