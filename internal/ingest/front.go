@@ -250,27 +250,24 @@ func (f *Front) serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error
 }
 
 func (f *Front) accept(s *serving) error {
-	var pause time.Duration
+	var accepting intake.Accepting
 	for {
 		nc, err := s.ln.Accept()
 		if err != nil && f.draining.Load() {
 			return http.ErrServerClosed
 		}
 		if err != nil {
-			// The process may be short of descriptors; those in use will be given back.
-			var ne net.Error
-			if !errors.As(err, &ne) || errors.Is(err, net.ErrClosed) {
+			pause, again := accepting.Failed(err, f.log)
+			if !again {
 				return err
 			}
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			f.log.Error("accept failed", "error", err, "retry_in", pause)
 			select {
 			case <-time.After(pause):
 			case <-f.drain:
 			}
 			continue
 		}
-		pause = 0
+		accepting.Went()
 		c := newConn(f, s, nc)
 		if !f.admitConn(c) {
 			f.turnAway(s, nc)

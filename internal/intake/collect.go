@@ -1,5 +1,6 @@
 // Package intake receives bodies of unknown size from senders that nobody knows: it hides how the memory for them is
-// shared, how it grows with what has come rather than with what was announced, and how slowly a body may come.
+// shared, how it grows with what has come rather than with what was announced, and how slowly a body may come; and what
+// a loop that accepts connections does where none can be accepted.
 package intake
 
 import (

@@ -126,7 +126,7 @@ func (s *Server) serve(ln net.Listener, lmtp bool) error {
 	}
 	s.listeners = append(s.listeners, ln)
 	s.mu.Unlock()
-	var pause time.Duration
+	var accepting intake.Accepting
 	for {
 		nc, err := ln.Accept()
 		if s.draining.Load() {
@@ -136,17 +136,14 @@ func (s *Server) serve(ln net.Listener, lmtp bool) error {
 			return ErrClosed
 		}
 		if err != nil {
-			// The process may be short of descriptors; those in use will be given back.
-			var ne net.Error
-			if !errors.As(err, &ne) || errors.Is(err, net.ErrClosed) {
+			pause, again := accepting.Failed(err, s.log.log)
+			if !again {
 				return err
 			}
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.log.log.Error("accept failed", "error", err, "retry_in", pause)
 			time.Sleep(pause)
 			continue
 		}
-		pause = 0
+		accepting.Went()
 		c := newConn(s, nc, lmtp)
 		if reason := s.admit(c); reason != "" {
 			// The greeting fits in the socket's empty buffer: this does not hold up those who are waiting to be
