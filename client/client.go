@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"hookglass"
 	"hookglass/api"
@@ -37,6 +38,9 @@ func New(server, token string) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(server, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
 		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
+	}
+	if strings.ContainsFunc(token, unicode.IsControl) {
+		return nil, errors.New("the token holds a line break or another control character") // which no header can carry
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerTime

@@ -56,7 +56,11 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	who, err := nobody.As(c.Token).Verify(ctx)
+	somebody, err := client.New(c.Server, c.Token)
+	if err != nil {
+		return outcome{exitUsage, err.Error()}
+	}
+	who, err := somebody.Verify(ctx)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,10 @@ func TestLoginRemembersOneServerForItsUserAlone(t *testing.T) {
 	a := running(t)
 	fails(t, 3, "not signed in", "whoami", "--server", a.server)
 	fails(t, 3, "", "login", "--server", a.server, "--token", "hg_wrong")
+	for _, token := range []string{a.token + "\n", a.token + "\r", "\x00" + a.token} { // of a file that was read whole
+		fails(t, 2, "control character", "login", "--server", a.server, "--token", token)
+		fails(t, 2, "control character", "whoami", "--server", a.server, "--token", token)
+	}
 	if left, _ := filepath.Glob(filepath.Join(a.home, "*", "*")); len(left) != 0 {
 		t.Errorf("a login that failed left %v", left)
 	}
