@@ -243,11 +243,13 @@ func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64
 			}
 			if headers || body {
 				whole, err := s.event(ctx, &EventPath{InEndpoint{ref}, string(e.ID)})
-				if hookglass.Is(err, hookglass.CodeNotFound) {
+				switch {
+				case hookglass.Is(err, hookglass.CodeNotFound):
 					seq = e.Seq // deleted since
 					continue
-				}
-				if err != nil {
+				case hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil:
+					return seq, out.flush()
+				case err != nil:
 					return seq, err
 				}
 				e = whole
@@ -259,8 +261,9 @@ func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64
 			}
 			seq = e.Seq
 		}
-		if len(batch) < streamBatch {
-			return seq, out.flush()
+		// Also before more is read: the storage may take its time, or not answer.
+		if err := out.flush(); err != nil || len(batch) < streamBatch {
+			return seq, err
 		}
 	}
 }

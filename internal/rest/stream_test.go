@@ -3,6 +3,7 @@ package rest_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -290,24 +291,7 @@ func TestAStreamOnItsWayEndsWithItsTokenAndTheServer(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
 		const n = 300
-		var first string
-		var stored hookglass.Endpoint
-		err := s.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) { stored, err = v.Endpoint(e.ID); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range n {
-			ev := &hookglass.Event{
-				ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: stored.Num, Type: hookglass.EventWebhook, ReceivedAt: time.Now(),
-				Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, Payload: &hookglass.Payload{},
-			}
-			if err := s.db.Capture(t.Context(), 0, ev); err != nil {
-				t.Fatal(err)
-			}
-			if i == 0 {
-				first = string(ev.ID)
-			}
-		}
+		first := s.storeMany(e.ID, n)
 		token, record := s.tokenFor(0)
 		draining := make(chan struct{})
 		for name, end := range map[string]func(){
@@ -337,6 +321,69 @@ func TestAStreamOnItsWayEndsWithItsTokenAndTheServer(t *testing.T) {
 		}
 	})
 }
+
+// storeMany stores events beside reception, and returns the id of the first.
+func (s *site) storeMany(ref string, n int) (first string) {
+	s.t.Helper()
+	var stored hookglass.Endpoint
+	err := s.db.View(s.t.Context(), hookglass.System, func(v *store.View) (err error) { stored, err = v.Endpoint(ref); return err })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for range n {
+		ev := &hookglass.Event{
+			ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: stored.Num, Type: hookglass.EventWebhook, ReceivedAt: time.Now(),
+			Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, Payload: &hookglass.Payload{},
+		}
+		if err := s.db.Capture(s.t.Context(), 0, ev); err != nil {
+			s.t.Fatal(err)
+		}
+		first = cmp.Or(first, string(ev.ID))
+	}
+	return first
+}
+
+// TestAStreamPassesOnWhatItReadBeforeItReadsMore is about a storage that takes its time, or does not answer: what was
+// read of it before is with the reader.
+func TestAStreamPassesOnWhatItReadBeforeItReadsMore(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		const atOnce = 100
+		first := s.storeMany(e.ID, 2*atOnce+2)
+		ctx, gone := context.WithTimeout(t.Context(), patience)
+		defer gone()
+		r := httptest.NewRequestWithContext(ctx, "GET", rest.Base+"/endpoints/"+e.ID+"/stream", nil)
+		r.Header.Set("Authorization", "Bearer "+s.token)
+		r.Header.Set("Last-Event-ID", first)
+		w := &passing{ResponseRecorder: httptest.NewRecorder(), most: 2*atOnce + 1, then: gone}
+		httpd.New(httpd.Config{Log: slog.New(slog.DiscardHandler)}).Wrap(rest.New(s.deps)).ServeHTTP(w, r)
+		for _, at := range []int{atOnce, 2 * atOnce} {
+			if !slices.Contains(w.passed, at) {
+				t.Errorf("the first %d events were not passed on before more was read; passed on: %d", at, w.passed)
+			}
+		}
+	})
+}
+
+// passing keeps after how many events a stream passed on what it had written.
+type passing struct {
+	*httptest.ResponseRecorder
+	events int
+	passed []int
+	most   int
+	then   func() // after so many
+}
+
+func (w *passing) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("\ndata: ")) {
+		if w.events++; w.events == w.most {
+			w.then()
+		}
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+func (w *passing) Flush() { w.passed = append(w.passed, w.events) }
 
 // midway does something when the first event of a stream is written.
 type midway struct {
