@@ -206,6 +206,7 @@ type Sent struct {
 	Failure    *hookglass.Failure
 	retryAfter time.Duration
 	looped     bool // with Failure: it was not sent, and will not be
+	unfit      bool // with Failure: the message itself is what fails
 }
 
 // TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers

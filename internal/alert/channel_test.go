@@ -350,6 +350,42 @@ func (s stopAt) Open(sealed []byte, where string) ([]byte, error) {
 	return s.Sealer.Open(sealed, where)
 }
 
+// panicking panics over what it opens, so many times.
+type panicking struct {
+	alert.Sealer
+	left int
+}
+
+func (p *panicking) Open(sealed []byte, where string) ([]byte, error) {
+	if p.left--; p.left >= 0 {
+		panic("what was sealed")
+	}
+	return p.Sealer.Open(sealed, where)
+}
+
+// A message over which the code panics fails for itself, and is given up as one that is refused.
+func TestAMessageThatPanicsEndsNoNode(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(200))
+		c := y.webhook("Hook", r.URL, "webhook.received")
+		y.capture("1")
+		second := y.capture("2")
+		svc := y.node()
+		svc.Sealer = &panicking{svc.Sealer, 5}
+		for n := range 5 {
+			must(t, svc.Serve(t.Context(), c.Num))
+			if got := y.channel(c.ID); got.LastError == "" || !got.Enabled || len(r.got()) != 0 {
+				t.Fatalf("after %d attempts the channel is %+v, and %d messages came", n+1, got, len(r.got()))
+			}
+			y.pass(10 * time.Minute)
+		}
+		must(t, svc.Serve(t.Context(), c.Num))
+		if got := r.got(); len(got) != 1 || got[0].body["request_id"] != string(second.ID) {
+			t.Errorf("what came behind it: %v", got)
+		}
+	})
+}
+
 // A node that stops while it makes or sends a message has not been failed by the channel: another sends it at once.
 func TestANodeThatStopsIsNoFailureOfAChannel(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

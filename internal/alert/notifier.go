@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -158,7 +159,7 @@ func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []st
 		if s.Now().Sub(began) > holdFor {
 			return true
 		}
-		sent, err := s.send(ctx, c, w.Message)
+		sent, err := s.try(ctx, c, w.Message)
 		if hookglass.Is(err, hookglass.CodeUnavailable) {
 			return false // the storage does not answer, or the node stops
 		}
@@ -210,7 +211,7 @@ func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
 	case p.Failures >= disableFailures && now.Sub(p.FailingFrom) >= disableAfter:
 		p.Disable = hookglass.DisabledFailing
 	}
-	refused := sent.StatusCode >= 400 && sent.StatusCode < 500 && sent.StatusCode != 408 && sent.StatusCode != 425 && sent.StatusCode != 429
+	refused := sent.unfit || sent.StatusCode >= 400 && sent.StatusCode < 500 && sent.StatusCode != 408 && sent.StatusCode != 425 && sent.StatusCode != 429
 	if refused && p.Tries >= maxRefusals {
 		p.Tries = 0
 		return true
@@ -228,6 +229,18 @@ func (s Sent) problem() string {
 		return s.Failure.Message
 	}
 	return fmt.Sprintf("The channel answered %d.", s.StatusCode)
+}
+
+// try is send, which a message that makes it panic ends for itself alone: it would end every node that takes it.
+func (s *Service) try(ctx context.Context, c hookglass.Channel, m hookglass.Message) (sent Sent, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.Log.Error("panic in a notification", "channel", c.ID, "message", m.ID, "panic", r, "stack", string(debug.Stack()))
+			sent = Sent{Failure: &hookglass.Failure{Code: "internal", Message: "A message could not be made; the reason is in the service's log."}, unfit: true}
+			err = nil
+		}
+	}()
+	return s.send(ctx, c, m)
 }
 
 // send makes one attempt to tell a channel something. Its error is internal, or unavailable where the storage does not
