@@ -29,7 +29,7 @@ type certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	changed time.Time // of the files when they were read
+	changed [2]time.Time // of the files when they were read
 	looked  time.Time
 }
 
@@ -43,24 +43,22 @@ func loadCertificate(certFile, keyFile string) (*certificate, error) {
 
 func (c *certificate) load(now time.Time) error {
 	c.looked = now
-	var newest time.Time
-	for _, file := range []string{c.certFile, c.keyFile} {
+	var changed [2]time.Time // a file may be put there with its time, which need not be later
+	for i, file := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(file)
 		if err != nil {
 			return err
 		}
-		if info.ModTime().After(newest) {
-			newest = info.ModTime()
-		}
+		changed[i] = info.ModTime()
 	}
-	if c.current != nil && newest.Equal(c.changed) {
+	if c.current != nil && changed == c.changed {
 		return nil
 	}
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return err
 	}
-	c.current, c.changed = &pair, newest
+	c.current, c.changed = &pair, changed
 	return nil
 }
 

@@ -228,6 +228,24 @@ func TestACertificateThatIsRenewedIsUsedWithoutARestart(t *testing.T) {
 	if got, err := at(now.Add(3 * time.Second)); err != nil || serial(got) != 3 {
 		t.Errorf("renewed: %v", err)
 	}
+	// A certificate for the same key that was copied with its time, which is before that of the key.
+	fourth, _ := ca.write(t, t.TempDir(), 4, "hooks.example", time.Now().Add(time.Hour))
+	for from, to := range map[string]string{fourth: certFile, filepath.Join(filepath.Dir(fourth), filepath.Base(keyFile)): keyFile} {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := later.Add(2 * time.Minute) // the key's stays
+		if to == certFile {
+			times = later.Add(-time.Minute)
+		}
+		if err := errors.Join(os.WriteFile(to, content, 0o600), os.Chtimes(to, times, times)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := at(now.Add(4 * time.Second)); err != nil || serial(got) != 4 {
+		t.Errorf("renewed with an older time: %v, %d", err, serial(got))
+	}
 }
 
 func TestConfigurationOfTLSIsRefusedWhereItCanNotWork(t *testing.T) {
