@@ -245,9 +245,12 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 				page, err = l.cfg.Client.UndeliveredSince(ctx, l.ids(), t, client.Page{Limit: pageSize, Cursor: cursor})
 				return err
 			})
-			var refused *client.Error
-			if errors.As(err, &refused) && refused.Status == 422 {
-				return // older than what is kept: there is nothing
+			if tooOld(err) { // also on a later page: what is kept moves on while a slow handler works
+				if t = l.retained(ctx, t); t.IsZero() {
+					return
+				}
+				newest, fresh = t, true
+				break
 			}
 			if err != nil {
 				l.failedToRecover(ctx, err)
@@ -276,6 +279,34 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 			t = later
 		}
 	}
+}
+
+// tooOld reports whether a server refuses to look back as far as it was asked, because it keeps nothing of that time.
+func tooOld(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Status == 422
+}
+
+// retained finds, to a second, the earliest time behind a refused one that the server looks back to; zero: there is
+// none. The refusal does not tell it, and halving what is left takes some twenty questions for a month.
+func (l *Listener) retained(ctx context.Context, refused time.Time) (earliest time.Time) {
+	for end := l.now(); end.Sub(refused) > time.Second; {
+		middle := refused.Add(end.Sub(refused) / 2)
+		err := l.persist(ctx, func() error {
+			_, err := l.cfg.Client.UndeliveredSince(ctx, l.ids(), middle, client.Page{Limit: 1})
+			return err
+		})
+		switch {
+		case tooOld(err):
+			refused = middle
+		case err != nil:
+			l.failedToRecover(ctx, err)
+			return time.Time{}
+		default:
+			earliest, end = middle, middle
+		}
+	}
+	return earliest
 }
 
 // unseen are those of some events that were not seen yet, by endpoint.

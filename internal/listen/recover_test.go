@@ -101,3 +101,36 @@ func TestTheServerKnowsHowLongAnOutageWas(t *testing.T) {
 		t.Errorf("it was away for %v, and the server says 5 minutes", got)
 	}
 }
+
+// The server refuses to look back behind what it keeps. What it keeps of that time is fetched all the same.
+func TestALookBackBehindWhatIsKeptFindsTheRest(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, nil)
+	live := s.arrive(api.TunnelRequest{})
+	eventually(t, "the live one", func() bool { return get(s, func() bool { return s.delivered(live) }) })
+	lost := time.Now()
+	quiet := func(id string, at time.Time) { // the server thinks that it sent it
+		s.events = append(s.events, api.TunnelRequest{
+			ID: id, EndpointID: "ep_a", Method: "POST", Path: "/", RequestedAt: api.Time{Time: at}, Type: api.TunnelWebhookRequest, BodyEncoding: "base64",
+		})
+	}
+	s.set(func() {
+		s.retained = lost.Add(-15 * time.Second)
+		quiet("req_gone", lost.Add(-20*time.Second))
+		for i := range 120 {
+			quiet("req_kept"+string(rune('a'+i/26))+string(rune('a'+i%26)), lost.Add(-10*time.Second))
+		}
+	})
+	s.cut()
+	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if sum, err := l.end(true); err != nil || sum.Delivered != 121 || len(told[listen.Warning](l)) != 0 {
+		t.Errorf("%+v, %v, %v", sum, err, told[listen.Warning](l))
+	}
+	if slices.Contains(h.ids(), "req_gone") {
+		t.Error("it delivered what is not kept")
+	}
+	if n := get(s, func() int { return s.pages }); n > 40 {
+		t.Errorf("it asked %d times", n)
+	}
+}

@@ -44,10 +44,11 @@ type server struct {
 	said     []api.RecoverGap
 	results  []api.TunnelReplayResult
 	beats    int
-	left     int  // unsubscribes
-	listed   int  // lists of gaps
-	pages    int  // of what was not delivered
-	stalled  bool // those are not answered
+	left     int       // unsubscribes
+	listed   int       // lists of gaps
+	pages    int       // of what was not delivered
+	stalled  bool      // those are not answered
+	retained time.Time // what was captured before is deleted; zero: nothing is
 	closed   []websocket.StatusCode
 }
 
@@ -351,6 +352,10 @@ func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages++
+	if q.Has("since") && since.Before(s.retained) {
+		refuse(w, 422, "validation_failed")
+		return
+	}
 	if s.stalled {
 		s.mu.Unlock()
 		<-r.Context().Done()
@@ -372,7 +377,7 @@ func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
 	out := api.Undelivered{Data: []api.TunnelRequest{}, Meta: &api.UndeliveredMeta{}}
 	for i := from; i < to; i++ {
 		e := s.events[i]
-		if !slices.Contains(q["endpoint_ids[]"], e.EndpointID) || e.RequestedAt.Before(since) || s.delivered(e.ID) {
+		if !slices.Contains(q["endpoint_ids[]"], e.EndpointID) || e.RequestedAt.Before(since) || e.RequestedAt.Before(s.retained) || s.delivered(e.ID) {
 			continue
 		}
 		if len(out.Data) == limit {
