@@ -15,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -161,12 +162,43 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 func answer[T any](res *http.Response) (out T, err error) {
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
-		if strange := (*json.SyntaxError)(nil); errors.As(err, &strange) || errors.Is(err, io.EOF) {
+		strange, other := (*json.SyntaxError)(nil), (*json.UnmarshalTypeError)(nil)
+		if errors.As(err, &strange) || errors.As(err, &other) || errors.Is(err, io.EOF) {
 			return out, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
 		}
 		return out, fmt.Errorf("the server's answer: %w", err)
 	}
+	if !whole(reflect.ValueOf(out)) {
+		return out, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
+	}
 	return out, nil
+}
+
+// whole reports whether an answer has what each of its kind has: data, and in that a name of what it is about.
+func whole(answer reflect.Value) bool {
+	data := answer.FieldByName("Data")
+	if !data.IsValid() {
+		return true // whoever asked for such an answer looks at it
+	}
+	if data.Kind() == reflect.Slice || data.Kind() == reflect.Pointer {
+		if data.IsNil() {
+			return false
+		}
+		data = reflect.Indirect(data)
+	}
+	if data.Kind() != reflect.Struct {
+		return true
+	}
+	named := true
+	for _, name := range []string{"ID", "EventID", "RequestID", "Token"} {
+		if field := data.FieldByName(name); field.IsValid() {
+			if !field.IsZero() {
+				return true
+			}
+			named = false
+		}
+	}
+	return named
 }
 
 // foreign is the error of an answer that is not of this API.
@@ -177,8 +209,11 @@ func foreign(status int, requestID string) *Error {
 
 // data makes a call and returns what its envelope holds.
 func data[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, error) {
-	one, err := call[api.One[T]](ctx, c, method, path, query, body)
-	return one.Data, err
+	one, err := call[api.One[*T]](ctx, c, method, path, query, body)
+	if err != nil {
+		return *new(T), err
+	}
+	return *one.Data, nil
 }
 
 // join makes a path of segments, each of which may hold any text.

@@ -222,6 +222,37 @@ func TestErrorsSayWhatTheServerSaid(t *testing.T) {
 	}
 }
 
+// Something else that speaks JSON counts neither as an empty list nor as a deletion.
+func TestAnswersOfAnotherAPIAreToldApart(t *testing.T) {
+	for _, text := range []string{`{}`, `null`, `"x"`, `[]`, `{"data":null}`, `{"data":{}}`, `{"data":[1]}`, `{"data":"x"}`, `{"status":"ok"}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
+		c, err := client.New(server.URL, "hg_x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		for what, call := range map[string]func() error{
+			"endpoints": func() error { _, err := c.Endpoints(ctx); return err },
+			"endpoint":  func() error { _, err := c.Endpoint(ctx, "ep_x"); return err },
+			"deletion":  func() error { _, err := c.DeleteEndpoint(ctx, "ep_x"); return err },
+			"tags":      func() error { _, err := c.Tags(ctx); return err },
+			"cases":     func() error { _, err := c.ReplayCases(ctx, "ep_x", client.Page{}); return err },
+			"replay":    func() error { _, err := c.Replay(ctx, "ep_x", "req_x", api.ReplayRequest{}); return err },
+			"test":      func() error { _, err := c.SendTestRequest(ctx, "ep_x", api.SendTestRequest{}); return err },
+			"gaps":      func() error { _, err := c.Gaps(ctx, []string{"ep_x"}); return err },
+			"missed":    func() error { _, err := c.Missed(ctx, []string{"ep_x"}, time.Now()); return err },
+			"ticket":    func() error { _, err := c.ConnectTunnel(ctx, api.ConnectTunnel{}); return err },
+			"activity":  func() error { _, err := c.Activity(ctx, time.Time{}, 0); return err },
+		} {
+			var refused *client.Error
+			if err := call(); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not as hookglass does") {
+				t.Errorf("%s, %s: %v", text, what, err)
+			}
+		}
+		server.Close()
+	}
+}
+
 func TestWhatIsNoServerIsToldApart(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"a page": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502); _, _ = w.Write([]byte("<html>")) },

@@ -18,12 +18,17 @@ func (c *Client) Anonymous() bool { return hookglass.IsTunnelKey(c.token) }
 // ConnectTunnel gets a ticket, which opens one socket within 30 seconds. With the key of a temporary endpoint the
 // endpoint is the key's, whatever r names.
 func (c *Client) ConnectTunnel(ctx context.Context, r api.ConnectTunnel) (api.TunnelTicket, error) {
+	path, body := "/tunnel/connect", any(r)
 	if c.Anonymous() {
-		return call[api.TunnelTicket](ctx, c, http.MethodPost, "/tunnel/connect_anonymous", nil, api.ConnectTunnelAnonymous{
+		path, body = "/tunnel/connect_anonymous", api.ConnectTunnelAnonymous{
 			TunnelKey: c.token, InstallationID: r.InstallationID, ClientName: r.ClientName, ClientMetadata: r.ClientMetadata, Capabilities: r.Capabilities,
-		})
+		}
 	}
-	return call[api.TunnelTicket](ctx, c, http.MethodPost, "/tunnel/connect", nil, r)
+	ticket, err := call[api.TunnelTicket](ctx, c, http.MethodPost, path, nil, body)
+	if err == nil && ticket.Ticket == "" {
+		err = foreign(http.StatusOK, "")
+	}
+	return ticket, err
 }
 
 // ReportDelivery tells what became of an event here. The same report may be sent again: it counts once.
