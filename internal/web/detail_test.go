@@ -286,6 +286,33 @@ func TestWhatIsDoneInASearchLeadsBackToIt(t *testing.T) {
 	c.silent()
 }
 
+func TestTheSearchCompletesAQuotedValue(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	event := s.hook(json(`{}`))
+	b.want(303, "POST", s.page("/requests/"+string(event)+"/tags"), url.Values{"tag": {"needs care"}})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	for typed, want := range map[string]string{
+		`is:webhook tag:"needs c`: `is:webhook tag:"needs care" `,
+		`-tag:"needs c`:           `-tag:"needs care" `,
+		`"tag:x me`:               `"tag:x me`,
+		`"a \" b" me`:             `"a \" b" method:`,
+		`path:/a"b  me`:           `path:/a"b  method:`,
+		`body./a:"b c" method:po`: `body./a:"b c" method:POST `,
+	} {
+		c.until(`(() => { const q = document.querySelector("#q"); q.blur(); q.value = ""; q.focus(); return true })()`)
+		c.press(typed)
+		c.press(kb.ArrowDown)
+		c.press(kb.Tab)
+		if got := eval[string](c, `document.querySelector("#q").value`); got != want {
+			t.Errorf("%s became %s, want %s", typed, got, want)
+		}
+	}
+	c.silent()
+}
+
 func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 	s := newSite(t)
 	for range 3 {

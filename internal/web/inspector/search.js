@@ -31,12 +31,19 @@ input.setAttribute("aria-controls", list.id);
 input.setAttribute("aria-autocomplete", "list");
 input.ariaExpanded = "false";
 
-// What a term can be completed to: fields by their beginning, then values, with those that the page itself shows.
+// A space ends a term, but not within the quotes that a value begins with.
+const begins = String.raw`-?(?:[a-z][\w-]*(?:\.[^\s:"]*)?:)?"`;
+const ended = new RegExp(String.raw`\s*(?:${begins}(?:\\.|[^"\\])*"|(?!${begins})\S*)\s`, "iy");
+
 function term() {
   const before = input.value.slice(0, input.selectionStart);
-  return before.slice(before.lastIndexOf(" ") + 1);
+  let start = 0;
+  ended.lastIndex = 0;
+  while (ended.test(before)) start = ended.lastIndex;
+  return before.slice(start);
 }
 
+// What a term can be completed to: fields by their beginning, then values, with those that the page itself shows.
 function options(text) {
   const not = text.startsWith("-") ? "-" : "";
   const bare = text.slice(not.length).toLowerCase();
