@@ -174,6 +174,18 @@ func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event
 	return queryAll(v, log.scan, query, a.values...)
 }
 
+// MoreAfter reports whether more than n events were captured behind the given Seq.
+func (v *View) MoreAfter(ref string, seq int64, n int) (bool, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return false, err
+	}
+	a := &args{}
+	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(seq, log.floor), math.MaxInt64) + oldestFirst + " LIMIT 1 OFFSET " + a.add(n)
+	found, err := queryAll(v, scanNum, query, a.values...)
+	return len(found) > 0, err
+}
+
 // Time that one request may spend on reading what no index answers.
 const (
 	searchBudget = 2 * time.Second        // for a page

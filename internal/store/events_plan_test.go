@@ -62,6 +62,7 @@ func TestNoStatementReadsATable(t *testing.T) {
 				"text":            page(store.EventList{Query: q(query.Filter{Q: "nowhere -body./a:b"}), Limit: 25, Total: true}),
 				"header":          page(store.EventList{Query: q(query.Filter{Q: "header.x-test:nothing"}), Limit: 25}),
 				"stream":          func(v *store.View) error { _, err := v.EventsAfter(ref, 5, 100); return err },
+				"far behind":      func(v *store.View) error { _, err := v.MoreAfter(ref, 5, 1000); return err },
 				"newest seq":      func(v *store.View) error { _, err := v.NewestSeq(ref); return err },
 				"activity":        func(v *store.View) error { _, err := v.Activity("", start, 50); return err },
 				"purges due":      func(v *store.View) error { _, err := v.PurgesDue(start, time.Hour); return err },

@@ -173,6 +173,7 @@ func TestAnEventOfAnotherEndpointDoesNotExist(t *testing.T) {
 			if c.who.Account != 0 || c.who.Endpoint != "" {
 				reads["Events"] = func(v *store.View) error { _, err := v.Events(string(c.ref), store.EventList{Limit: 1}); return err }
 				reads["EventsAfter"] = func(v *store.View) error { _, err := v.EventsAfter(string(c.ref), 0, 1); return err }
+				reads["MoreAfter"] = func(v *store.View) error { _, err := v.MoreAfter(string(c.ref), 0, 1); return err }
 				reads["NewestSeq"] = func(v *store.View) error { _, err := v.NewestSeq(string(c.ref)); return err }
 			}
 			for read, fn := range reads {

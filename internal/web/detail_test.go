@@ -286,6 +286,44 @@ func TestWhatIsDoneInASearchLeadsBackToIt(t *testing.T) {
 	c.silent()
 }
 
+// A page that was away while many requests came shows the newest, and reads on behind them.
+func TestAPageThatMissedMuchHasNoHole(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		s := newSite(t)
+		before := s.hook(json(`{}`))
+		c := s.chrome(1440, 900)
+		c.open(s.link())
+		c.until(isLive)
+		if paused {
+			c.press("l")
+			c.until(`document.querySelector("#live").textContent === "Paused"`)
+		}
+		s.away.Store(true)
+		s.server.CloseClientConnections()
+		for n := range 1010 {
+			s.hook(sent{target: "/" + strconv.Itoa(n)})
+		}
+		s.away.Store(false)
+		if paused {
+			c.until(`document.querySelector("#new").textContent === "1,000+ new"`)
+			if !eval[bool](c, lists(before)+` !== null`) {
+				t.Error("a paused list was changed")
+			}
+			c.click("#new")
+		}
+		c.until(lists(before) + ` === null && document.querySelectorAll("a.row").length >= 1000`)
+		c.until(`(document.querySelector("[data-more]")?.click(), ` + lists(before) + `)`)
+		paths := eval[string](c, `[...document.querySelectorAll("a.row")].map((row) => row.dataset.title).join()`)
+		var want []string
+		for n := range 1010 {
+			want = append(want, "POST /"+strconv.Itoa(1009-n))
+		}
+		if paths != strings.Join(append(want, "POST /"), ",") {
+			t.Errorf("the list is %s", paths)
+		}
+	}
+}
+
 func TestTheSearchCompletesAQuotedValue(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()

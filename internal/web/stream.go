@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -19,6 +20,7 @@ import (
 const (
 	beat  = 15 * time.Second // so that a browser and proxies know that the stream lives; it looks for missed events too
 	batch = 100              // events that are read at once
+	most  = 1000             // events that a browser which missed more is told of, as many as its list holds
 	look  = 3 * time.Second  // between looks, on the way through what is stored, whether the browser may still see it
 )
 
@@ -138,29 +140,18 @@ func (s *stream) onTheWay() bool {
 	return time.Since(s.looked) < look || s.allowed()
 }
 
-// catchUp sends what was captured since.
+// catchUp sends what was captured since: all of it, or what is left out and the newest.
 func (s *stream) catchUp(ctx context.Context) error {
 	for s.failed == nil {
-		var events, wanted []*hookglass.Event
-		var total int64
-		err := s.DB.View(ctx, s.who, func(view *store.View) (err error) {
-			ref := string(s.endpoint.ID)
-			if events, err = view.EventsAfter(ref, s.at, batch); err != nil || len(events) == 0 {
-				return err
-			}
-			wanted, err = s.match(view, ref, events)
-			if err != nil {
-				return err
-			}
-			e, err := view.Endpoint(ref)
-			total = e.EventCount
-			return err
-		})
-		if err != nil || len(events) == 0 {
+		n, err := s.missed(ctx)
+		if err != nil || n.upTo == s.at {
 			return err
 		}
+		if n.skipped != 0 {
+			s.event("skip", "", []byte(cursor(n.skipped)))
+		}
 		l := inspector.List{Endpoint: s.endpoint.ID, Place: cursor, Query: s.r.FormValue("q"), Now: time.Now()}
-		for _, e := range wanted {
+		for _, e := range n.wanted {
 			if !s.onTheWay() {
 				return errStreamEnds
 			}
@@ -173,8 +164,67 @@ func (s *stream) catchUp(ctx context.Context) error {
 		if !s.onTheWay() {
 			return errStreamEnds
 		}
-		s.at = events[len(events)-1].Seq
-		s.event("count", cursor(s.at), fmt.Append(nil, total))
+		s.at = n.upTo
+		s.event("count", cursor(s.at), fmt.Append(nil, n.total))
+	}
+	return nil
+}
+
+// news is what is sent at once.
+type news struct {
+	wanted  []*hookglass.Event // oldest first
+	upTo    int64              // the last event that was looked at
+	skipped int64              // events before this one may be left out; 0: none is
+	total   int64              // of the endpoint
+}
+
+// missed reads what was captured since, or as much of it as is sent at once.
+func (s *stream) missed(ctx context.Context) (n news, err error) {
+	err = s.DB.View(ctx, s.who, func(view *store.View) error {
+		ref := string(s.endpoint.ID)
+		n = news{upTo: s.at}
+		events, err := view.EventsAfter(ref, s.at, batch)
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		far := len(events) == batch
+		if far {
+			if far, err = view.MoreAfter(ref, s.at, most); err != nil {
+				return err
+			}
+		}
+		if far {
+			err = s.newest(view, ref, &n)
+		} else {
+			n.upTo = events[len(events)-1].Seq
+			n.wanted, err = s.match(view, ref, events)
+		}
+		if err != nil {
+			return err
+		}
+		e, err := view.Endpoint(ref)
+		n.total = e.EventCount
+		return err
+	})
+	return n, err
+}
+
+// newest reads as much as the list of a browser holds.
+func (s *stream) newest(view *store.View, ref string, n *news) (err error) {
+	if n.upTo, err = view.NewestSeq(ref); err != nil {
+		return err
+	}
+	page, err := view.Events(ref, store.EventList{Query: s.filter, Limit: most, Before: n.upTo + 1})
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(page.Events) {
+		if e.Seq > s.at {
+			n.wanted = append(n.wanted, e)
+		}
+	}
+	if page.Next > s.at+1 {
+		n.skipped = page.Next
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (b *browser) listen(address string, header ...string) *listener {
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
 		b.t.Fatalf("%s: %d %v", address, res.StatusCode, res.Header)
 	}
-	l := &listener{b, make(chan message, 1000), cancel}
+	l := &listener{b, make(chan message, 2000), cancel}
 	go func() {
 		defer close(l.next)
 		defer res.Body.Close()
@@ -157,6 +157,53 @@ func TestAStreamThatBrokeLosesNothing(t *testing.T) {
 	for _, id := range missed {
 		if m := l.want("row"); !strings.Contains(m.data, string(id)) {
 			t.Errorf("got %+v, want %s", m, id)
+		}
+	}
+}
+
+// A page holds 1,000 requests, so it is told of no more, and where it goes on behind them.
+func TestAStreamThatMissedMuchSendsTheNewest(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	address := streamOf(t, s, b.want(200, "GET", s.page(""), nil))
+	rare := streamOf(t, s, b.want(200, "GET", s.page("?q=path:/rare"), nil))
+	passed := s.hook(sent{target: "/passed"})
+	oldest := s.hook(sent{target: "/rare"})
+	for range 998 {
+		s.hook(sent{})
+	}
+	l := b.listen(address)
+	if m := l.want("row"); !strings.Contains(m.data, string(passed)) {
+		t.Errorf("of 1,000, first came %+v", m)
+	}
+	l.cancel()
+
+	newest := s.hook(sent{target: "/rare"})
+	l = b.listen(address)
+	skip := l.want("skip")
+	rows := 0
+	for m := l.want("row"); ; m = l.want("row") {
+		if rows++; rows == 1 && !strings.Contains(m.data, string(oldest)) {
+			t.Errorf("first came %+v", m)
+		}
+		if strings.Contains(m.data, string(newest)) {
+			break
+		}
+	}
+	if count := l.want("count"); rows != 1000 || count.data != "1001" {
+		t.Errorf("%d rows came, of %s", rows, count.data)
+	}
+	b.want(200, "GET", s.page("/rows?cursor="+skip.data), nil).holds(t, string(passed))
+	after := s.hook(sent{})
+	if m := l.want("row"); !strings.Contains(m.data, string(after)) {
+		t.Errorf("then came %+v", m)
+	}
+
+	l = b.listen(rare) // a search that finds few of many leaves out none
+	l.want("hello")
+	for _, want := range []hookglass.EventID{oldest, newest} {
+		if m := <-l.next; m.event != "row" || !strings.Contains(m.data, string(want)) {
+			t.Errorf("came %+v, want %s", m, want)
 		}
 	}
 }

@@ -276,7 +276,7 @@ function put() {
   coming = [];
   const items = [...part.content.children].filter((item) => item.id && !document.getElementById(item.id) && part.content.getElementById(item.id) === item);
   if (items.length === 0) return;
-  const first = rows.querySelector("a.row") === null;
+  const first = rows.querySelector("a.row, a[data-more]") === null;
   if (lately < 5) for (const item of items) item.classList.add("fresh");
   lately += items.length;
   setTimeout(() => lately -= items.length, 1000);
@@ -304,7 +304,12 @@ function trim() {
   const end = all[maxRows]?.getBoundingClientRect();
   if (!gap && end.height > 0 && end.top < innerHeight) return;
   gap = false;
-  for (const item of [...all].slice(maxRows)) {
+  cut([...all].slice(maxRows), all[maxRows - 1].dataset.at);
+}
+
+// cut takes requests away, except those in use, and has the list go on at the place behind it.
+function cut(items, place) {
+  for (const item of items) {
     if (item.contains(document.activeElement) || item.querySelector("[aria-current], .pick:checked")) continue;
     item.remove();
   }
@@ -320,7 +325,7 @@ function trim() {
   }
   const link = more.querySelector("a");
   const query = new URLSearchParams(location.search);
-  query.set("cursor", all[maxRows - 1].dataset.at);
+  query.set("cursor", place);
   link.href = `${base}?${query}`;
   link.dataset.more = `${base}/rows?${query}`;
 }
@@ -333,6 +338,7 @@ const fresh = document.getElementById("new");
 let held = null; // rows that came while paused, as many as the list holds; null: not paused
 let passed = 0; // rows that came while paused and were more
 let gap = false; // those are missing below the rows that waited
+let skipped = null; // where the list goes on behind the rows that wait, when the stream has left out requests before them
 
 function state(name) {
   if (name === "live" && held !== null) name = "paused";
@@ -343,13 +349,26 @@ function state(name) {
 
 function pausing() {
   fresh.hidden = !held?.length;
-  fresh.textContent = held?.length ? `${(held.length + passed).toLocaleString("en-US")} new` : "";
+  fresh.textContent = held?.length ? `${(held.length + passed).toLocaleString("en-US")}${skipped ? "+" : ""} new` : "";
+}
+
+// skip is told by a stream that leaves out requests, as there are too many: all that the list has is older than those,
+// and is read again behind them.
+function skip(place) {
+  coming = [];
+  if (held === null) return cut(rows.querySelectorAll(":scope > li:not(.more)"), place);
+  held = [];
+  passed = 0;
+  skipped = place;
+  pausing();
 }
 
 // release puts what waited into the list.
 function release() {
   const waiting = held ?? [];
   held = null;
+  if (skipped) skip(skipped);
+  skipped = null;
   gap ||= passed > 0;
   passed = 0;
   for (const html of waiting) arrive(html);
@@ -435,6 +454,10 @@ function follow(address) {
     source.addEventListener("row", (event) => {
       heard(event);
       arrive(event.data);
+    });
+    source.addEventListener("skip", (event) => {
+      alive();
+      skip(event.data);
     });
     source.addEventListener("count", (event) => {
       heard(event);
