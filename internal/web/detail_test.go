@@ -305,14 +305,14 @@ func TestAPageThatMissedMuchHasNoHole(t *testing.T) {
 		}
 		s.away.Store(false)
 		if paused {
-			c.until(`document.querySelector("#new").textContent === "1,000+ new"`)
+			c.untilIn(time.Minute, `document.querySelector("#new").textContent === "1,000+ new"`)
 			if !eval[bool](c, lists(before)+` !== null`) {
 				t.Error("a paused list was changed")
 			}
 			c.click("#new")
 		}
-		c.until(lists(before) + ` === null && document.querySelectorAll("a.row").length >= 1000`)
-		c.until(`(document.querySelector("[data-more]")?.click(), ` + lists(before) + `)`)
+		c.untilIn(time.Minute, lists(before)+` === null && document.querySelectorAll("a.row").length >= 1000`)
+		c.untilIn(time.Minute, `(document.querySelector("[data-more]")?.click(), `+lists(before)+`)`)
 		paths := eval[string](c, `[...document.querySelectorAll("a.row")].map((row) => row.dataset.title).join()`)
 		var want []string
 		for n := range 1010 {
