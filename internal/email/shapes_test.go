@@ -84,6 +84,8 @@ var shapes = []shape{
 	{name: "quoted-printable in lower case, cut", raw: head + "Content-Transfer-Encoding: quoted-printable\r\n\r\n=c3=a9=", text: "é"},
 	{name: "base64 without padding", raw: head + "Content-Transfer-Encoding: base64\r\n\r\naGVsbG8\r\n", text: "hello"},
 	{name: "base64 with foreign bytes", raw: head + "Content-Transfer-Encoding: BASE64\r\n\r\naGVs\r\n*bG8=\r\n", text: "hello", faults: []email.Fault{email.BadEncoding}},
+	{name: "base64 with a footer behind its padding", raw: head + "Content-Transfer-Encoding: base64\r\n\r\naGVs\r\nbG8=\r\n-- \r\nScanned. All clean.\r\n", text: "hello", faults: []email.Fault{email.BadEncoding}},
+	{name: "base64 piece by piece with a footer", raw: head + "Content-Transfer-Encoding: base64\r\n\r\naGU=\r\nbGxvIQ==\r\nScanned.\r\n", text: "hello!", faults: []email.Fault{email.BadEncoding}},
 	{name: "base64 encoded piece by piece", raw: head + "Content-Transfer-Encoding: base64\r\n\r\naGU=\r\nbGxv\r\n", text: "hello"},
 	{name: "unknown transfer encoding", raw: head + "Content-Transfer-Encoding: x-rot13\r\n\r\nhello\r\n", text: "hello\n", faults: []email.Fault{email.UnknownEncoding}},
 	{name: "transfer encoding with a comment", raw: head + "Content-Transfer-Encoding: base64 (really)\r\n\r\naGVsbG8=\r\n", text: "hello"},

@@ -22,11 +22,15 @@ var base64Value = func() (t [256]byte) {
 	return t
 }()
 
+// foldable reports what may stand anywhere between the characters of base64.
+func foldable(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' }
+
 // decodeBase64 reads base64. Line ends and foreign bytes are passed over, padding may be missing or stand between
-// pieces that were encoded one by one. It is clean unless foreign bytes or a lone character were met.
+// pieces that were encoded one by one. Foreign bytes behind padding are of text that somebody added, as gateways do
+// their footers: base64 has ended with that padding. It is clean unless foreign bytes or a lone character were met.
 func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 	var bits uint32
-	n, clean := 0, true
+	n, clean, padded := 0, true, -1
 	for _, c := range src {
 		switch v := base64Value[c]; {
 		case v < 64:
@@ -37,9 +41,12 @@ func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 			}
 		case v == 65:
 			dst, clean = appendRest(dst, bits, n, clean)
-			n = 0
-		default:
-			clean = clean && (c == '\r' || c == '\n' || c == ' ' || c == '\t')
+			n, padded = 0, len(dst)
+		case !foldable(c):
+			if padded >= 0 {
+				return dst[:padded], false
+			}
+			clean = false
 		}
 	}
 	return appendRest(dst, bits, n, clean)
@@ -61,14 +68,16 @@ func appendRest(dst []byte, bits uint32, n int, clean bool) ([]byte, bool) {
 // sizeBase64 is the length of what decodeBase64 appends.
 func sizeBase64(src []byte) int64 {
 	var size int64
-	n := 0
+	n, padded := 0, int64(-1)
 	for _, c := range src {
 		switch v := base64Value[c]; {
 		case v < 64:
 			n++
 		case v == 65:
 			size += int64(n/4*3 + max(n%4-1, 0))
-			n = 0
+			n, padded = 0, size
+		case !foldable(c) && padded >= 0:
+			return padded
 		}
 	}
 	return size + int64(n/4*3+max(n%4-1, 0))
