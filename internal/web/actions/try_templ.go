@@ -511,7 +511,7 @@ func backtest(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"provider:github type:push\"></label> <label class=\"field narrow-field\"><span>Requests at most</span> <select name=\"limit\" form=\"builder\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"provider:github event:push\"></label> <label class=\"field narrow-field\"><span>Requests at most</span> <select name=\"limit\" form=\"builder\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
