@@ -15,6 +15,18 @@ func hideNamed(s string) string {
 	return hideParts(hideHeaderLines(hideElements(hideValues(s, looseValues(s)))))
 }
 
+// mayName reports whether a text has what stands between a name and a value, or between a user and a password: most
+// strings of a body have not, and there is nothing more to look for in them.
+func mayName(s string) bool {
+	for i := range len(s) {
+		switch s[i] {
+		case ':', '=', ',', '<':
+			return true
+		}
+	}
+	return false
+}
+
 // hideValues blots out values.
 func hideValues(s string, values iter.Seq[namedValue]) string {
 	var b strings.Builder

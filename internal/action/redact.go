@@ -352,8 +352,11 @@ func (r *Redactor) embedded(s string) string {
 
 // named redacts a text, and what stands under sensitive names in it: JSON may be in a string of JSON again.
 func (r *Redactor) named(s string) string {
-	shown, _ := r.Text(s)
-	return hideNamed(shown)
+	shown := r.secrets(s)
+	if !mayName(shown) {
+		return shown
+	}
+	return hideNamed(hideUserinfo(r.hidePairs(shown)))
 }
 
 // Body redacts a body as its Content-Type has it: JSON and forms by the names of their fields, and any text by its
