@@ -26,6 +26,7 @@ const (
 	maxIdle   = 64       // connections that wait, for all targets
 	inline    = 64 << 10 // a body up to this goes out before the answer is read; a larger one beside it
 	maxAnswer = 64 << 20 // bytes of an answer that are read; what is longer ends with its connection
+	maxHead   = 1 << 20  // bytes of an answer before its body, as net/http's servers take of a request
 	maxInform = 32       // answers 1xx before the one that counts
 )
 
@@ -62,8 +63,29 @@ type link struct {
 	net.Conn
 	raw    net.Conn
 	in     *bufio.Reader
+	head   *headBound // of what in reads
 	to     string
 	parked time.Time
+}
+
+// headBound bounds what is read of a connection while the head of an answer is: a target may never end it.
+type headBound struct {
+	from io.Reader
+	left int // bytes that may come; negative: what comes is a body
+}
+
+func (b *headBound) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errHead
+	}
+	if b.left > 0 {
+		p = p[:min(len(p), b.left)]
+	}
+	n, err := b.from.Read(p)
+	if b.left > 0 {
+		b.left -= n
+	}
+	return n, err
 }
 
 // send sends a request once and reads its answer, of whose body it keeps at most keep bytes. begun is called, once,
@@ -123,6 +145,7 @@ func (c *carrier) send(ctx context.Context, o outgoing, keep int, begun func()) 
 // read reads the answer to one request.
 func read(conn *link, method string, keep int) (a answer, reusable bool, err error) {
 	var res *http.Response
+	conn.head.left = maxHead
 	for i := 0; ; i++ {
 		res, err = http.ReadResponse(conn.in, &http.Request{Method: method})
 		if err != nil {
@@ -136,6 +159,7 @@ func read(conn *link, method string, keep int) (a answer, reusable bool, err err
 		}
 	}
 	defer res.Body.Close()
+	conn.head.left = -1
 	if res.StatusCode > 599 { // RFC 9110, section 15: it can not be told as it is
 		return a, false, fmt.Errorf("malformed HTTP response: %w of %d", errStatus, res.StatusCode)
 	}
@@ -187,11 +211,15 @@ func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 		}
 		conn = secured
 	}
-	return &link{Conn: conn, raw: raw, in: bufio.NewReader(conn), to: key}, nil
+	head := &headBound{from: conn, left: -1}
+	return &link{Conn: conn, raw: raw, in: bufio.NewReader(head), head: head, to: key}, nil
 }
 
 // errTLS marks what went wrong between connecting and the request.
 var errTLS = errors.New("TLS")
+
+// errHead marks an answer that is all head.
+var errHead = errors.New("the head of the answer is too long")
 
 // errStatus marks an answer whose status is none of HTTP.
 var errStatus = errors.New("status")
@@ -271,9 +299,11 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure, a.problem = api.FailureTimeout, "no connection in time"
 	case sent && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
 		a.failure, a.problem = api.FailureHTTP, "the connection was closed before an answer came"
+	case errors.Is(err, errHead):
+		a.failure, a.problem = api.FailureHTTP, fmt.Sprintf("the head of the answer is longer than %d bytes", maxHead)
 	case errors.Is(err, errStatus):
 		a.failure, a.problem = api.FailureHTTP, "the answer has a status that HTTP does not have"
-	case sent && strings.Contains(err.Error(), "malformed"):
+	case sent && (strings.Contains(err.Error(), "malformed") || strings.Contains(err.Error(), "Content-Length") || strings.Contains(err.Error(), "transfer encoding")):
 		a.failure, a.problem = api.FailureHTTP, "the answer is not HTTP"
 	}
 	return a

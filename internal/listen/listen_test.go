@@ -677,6 +677,8 @@ func TestWhyNoAnswerCame(t *testing.T) {
 		"hung up":      {rude(""), api.FailureHTTP},
 		"not HTTP":     {rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP},
 		"no status":    {rude("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
+		"two lengths":  {rude("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), api.FailureHTTP},
+		"all head":     {rude("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 2000) + "\r\n"), api.FailureHTTP},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
