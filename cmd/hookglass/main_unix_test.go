@@ -1,0 +1,86 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain is the program itself where a test has started it.
+func TestMain(m *testing.M) {
+	if os.Getenv("HOOKGLASS_TEST_MAIN") == "1" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// At its first Ctrl-C a server waits 20 s for a request that is under way; who can not wait says so by a second.
+func TestASecondInterruptEndsItAtOnce(t *testing.T) {
+	program := exec.CommandContext(t.Context(), os.Args[0], "dev", "--listen", "127.0.0.1:0", "--smtp-listen", "off", "--data", t.TempDir())
+	program.Env = append(os.Environ(), "HOOKGLASS_TEST_MAIN=1")
+	stdout, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var hook []string
+	for lines := bufio.NewScanner(stdout); hook == nil && lines.Scan(); {
+		hook = regexp.MustCompile(`http://(\S+?)(/hooks/ep_\w+)`).FindStringSubmatch(lines.Text())
+	}
+	if hook == nil {
+		t.Fatal("no address was printed")
+	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	sender, err := net.Dial("tcp", hook[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	if _, err := io.WriteString(sender, "POST "+hook[2]+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sender.Read(make([]byte, 1)); err != nil { // it is told to go on, and under way
+		t.Fatal(err)
+	}
+	interrupt := func() {
+		if err := program.Process.Signal(os.Interrupt); err != nil && !strings.Contains(err.Error(), "finished") {
+			t.Fatal(err)
+		}
+	}
+	interrupt()
+	for { // until it takes no more connections
+		another, err := net.Dial("tcp", hook[1])
+		if err != nil {
+			break
+		}
+		another.Close()
+		time.Sleep(10 * time.Millisecond)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = program.Wait()
+		close(ended)
+	}()
+	for {
+		select {
+		case <-ended:
+			if how := program.ProcessState.Sys().(syscall.WaitStatus); !how.Signaled() || how.Signal() != syscall.SIGINT {
+				t.Errorf("it ended otherwise: %s", program.ProcessState)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			interrupt()
+		}
+	}
+}
