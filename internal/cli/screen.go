@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+	"golang.org/x/text/width"
+
 
 	"hookglass/api"
 	"hookglass/internal/listen"
@@ -307,15 +309,28 @@ func (s *screen) draw() {
 	lines = append(lines, fmt.Sprintf("%s, %d delivered, %d failed", s.state, s.delivered, s.failed))
 	width := s.width()
 	for i, l := range lines {
-		if utf8.RuneCountInString(l) >= width {
-			lines[i] = string([]rune(l)[:width-1])
-		}
+		lines[i] = clipped(l, columns-1)
 	}
 	text := strings.Join(lines, "\n")
 	if s.colour {
 		text = "\x1b[2m" + strings.Join(lines, "\x1b[0m\n\x1b[2m") + "\x1b[0m"
 	}
 	fmt.Fprint(s.err, text)
+// clipped is the beginning of a line that takes so many columns of a terminal at most. A longer one would go on in the
+// next, and not be taken away whole.
+func clipped(l string, columns int) string {
+	for i, r := range l {
+		columns--
+		if k := width.LookupRune(r).Kind(); k == width.EastAsianWide || k == width.EastAsianFullwidth {
+			columns--
+		}
+		if columns < 0 {
+			return l[:i]
+		}
+	}
+	return l
+}
+
 	s.drawn = len(lines)
 }
 

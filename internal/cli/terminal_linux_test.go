@@ -88,6 +88,38 @@ func TestOnATerminalLinesAreColouredAndDrawnAgain(t *testing.T) {
 	}
 }
 
+func TestOnANarrowTerminalLinesAreTakenAwayWhole(t *testing.T) {
+	for _, c := range []struct {
+		line    string
+		columns int
+		want    string
+	}{{"connected", 9, "connected"}, {"connected", 8, "connecte"}, {"a注文b", 5, "a注文"}, {"a注文b", 4, "a注"}, {"é", 1, "é"}, {"x", 0, ""}} {
+		if got := cli.Clipped(c.line, c.columns); got != c.want {
+			t.Errorf("%q in %d columns is %q, want %q", c.line, c.columns, got, c.want)
+		}
+	}
+
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("TERM", "xterm")
+	program, person := terminal(t)
+	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 18}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	g := &going{out: newFeed(), stop: stop, code: make(chan int, 1)}
+	g.err = g.out
+	t.Cleanup(stop)
+	go func() { _, _ = io.Copy(g.out, person) }()
+	go func() { g.code <- cli.Main(ctx, []string{"listen"}, program, program, program) }()
+	g.out.wait(t, `connected, 0 deli`)
+	if text := g.out.String(); strings.Contains(text, "connected, 0 deliv") {
+		t.Errorf("the line is longer than the terminal is wide: %q", text)
+	}
+	stop()
+	g.ends(t, 0)
+}
+
 func TestOnATerminalItAsksAboutWhatWasMissed(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)

@@ -12,7 +12,7 @@ func isTerminal(stream any) bool {
 
 // terminalWidth is how many columns there are.
 func terminalWidth(stream any) int {
-	if size, ok := windowSize(stream); ok && size.Col > 20 {
+	if size, ok := windowSize(stream); ok && size.Col > 0 {
 		return int(size.Col)
 	}
 	return 80
