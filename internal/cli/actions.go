@@ -92,8 +92,7 @@ func asJSON(v any) func(io.Writer) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(w, visibleLines(string(text)))
-		return err
+		return copyJSON(w, append(text, '\n'))
 	}
 }
 

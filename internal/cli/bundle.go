@@ -65,6 +65,9 @@ func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return err
 	}
 	if c.Output == "-" {
+		if isTerminal(t.Out) {
+			return copyJSON(t.Out, text.Bytes())
+		}
 		_, err := t.Out.Write(text.Bytes())
 		return err
 	}

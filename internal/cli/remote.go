@@ -65,9 +65,7 @@ func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) erro
 		err := text(out)
 		return cmp.Or(err, out.err)
 	}
-	e := json.NewEncoder(t.Out)
-	e.SetEscapeHTML(false)
-	return e.Encode(object)
+	return writeJSON(t.Out, object)
 }
 
 // minding keeps the first error of its writes, so that what prints need not ask after each.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -42,7 +43,7 @@ func (c *RequestsExportCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	switch {
 	case pipe && r.JSON && !json:
 		return outcome{exitUsage, c.Format + " is no JSON: leave --json out, or name a file with -o"}
-	case pipe && !json && isTerminal(t.Out): // JSON has no bytes that a terminal would take for orders
+	case pipe && !json && isTerminal(t.Out):
 		return outcome{exitUsage, "what came is written byte for byte, which is not for a terminal: name a file with -o, or direct it into a pipe"}
 	}
 	counted := &counting{}
@@ -56,6 +57,10 @@ func (c *RequestsExportCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 			return fmt.Errorf("the export broke off and is not whole: %w", err)
 		}
 		return err
+	}
+	if pipe && isTerminal(t.Out) {
+		plain := plainJSON(t.Out)
+		return errors.Join(write(plain), plain.Close())
 	}
 	if pipe {
 		return write(t.Out)

@@ -61,6 +61,21 @@ func TestEventsAreExported(t *testing.T) {
 	holds(t, file, string(text), 0o600, 1)
 }
 
+func TestJSONHasNoOrdersForATerminalAndSaysTheSame(t *testing.T) {
+	endpoint, hook := listening(t)
+	body := "{\"name\":\"\u009b31mred\u202e\x7f 注文\"}"
+	send(t, hook, "application/json", body)
+	r := run(t, "", "requests", "list", "-e", endpoint, "--json")
+	id := member(t, decode(t, r.out), "data").([]any)[0].(map[string]any)["id"].(string)
+	r = run(t, "", "requests", "get", id, "-e", endpoint, "--json")
+	if strings.ContainsAny(r.out, "\u009b\u202e\x7f") {
+		t.Errorf("%q", r.out)
+	}
+	if got := member(t, decode(t, r.out), "data", "body"); got != body {
+		t.Errorf("the body is %q, want %q", got, body)
+	}
+}
+
 func TestAnExportThatBreaksOffLeavesTheFileThatThereWas(t *testing.T) {
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "{}\n")

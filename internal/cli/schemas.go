@@ -75,8 +75,8 @@ func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
 		if err := json.Indent(&pretty, s.JSONSchema, "", "  "); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(t.Out, visibleLines(pretty.String()))
-		return err
+		pretty.WriteByte('\n')
+		return copyJSON(t.Out, pretty.Bytes())
 	}
 	return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) error { return printSchema(w, s) })
 }

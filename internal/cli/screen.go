@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,8 +9,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-	"golang.org/x/text/width"
 
+	"golang.org/x/text/width"
 
 	"hookglass/api"
 	"hookglass/internal/listen"
@@ -233,9 +232,7 @@ func (s *screen) object(d listen.Delivered) {
 		answer := text(d.Body, d.Size, d.Truncated)
 		l.Body, l.ResponseBody, l.ResponseTruncated = &d.Event.Body, &answer, d.Truncated
 	}
-	e := json.NewEncoder(s.out)
-	e.SetEscapeHTML(false)
-	s.wrote(e.Encode(l))
+	s.wrote(writeJSON(s.out, l))
 }
 
 // ask asks whether to deliver what was missed. It is for a terminal.
@@ -307,7 +304,7 @@ func (s *screen) draw() {
 		lines = append(lines, visible(fmt.Sprintf("  ...  %s  %s %s  %s", e.ID, e.Method, pathOf(e), eventName(e))))
 	}
 	lines = append(lines, fmt.Sprintf("%s, %d delivered, %d failed", s.state, s.delivered, s.failed))
-	width := s.width()
+	columns := s.width()
 	for i, l := range lines {
 		lines[i] = clipped(l, columns-1)
 	}
@@ -316,6 +313,9 @@ func (s *screen) draw() {
 		text = "\x1b[2m" + strings.Join(lines, "\x1b[0m\n\x1b[2m") + "\x1b[0m"
 	}
 	fmt.Fprint(s.err, text)
+	s.drawn = len(lines)
+}
+
 // clipped is the beginning of a line that takes so many columns of a terminal at most. A longer one would go on in the
 // next, and not be taken away whole.
 func clipped(l string, columns int) string {
@@ -329,9 +329,6 @@ func clipped(l string, columns int) string {
 		}
 	}
 	return l
-}
-
-	s.drawn = len(lines)
 }
 
 func (s *screen) paint(colour, text string) string {

@@ -120,6 +120,17 @@ func TestOnANarrowTerminalLinesAreTakenAwayWhole(t *testing.T) {
 	g.ends(t, 0)
 }
 
+func TestWhatGoesToATerminalHasNoOrdersForIt(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "application/json", "{\"name\":\"\u009b31mred\u202e\x7f\"}")
+	g, _ := onTerminal(t, "requests", "export", "-e", endpoint)
+	text := g.out.wait(t, `(?s)(\{.*\})`)
+	g.ends(t, 0)
+	if strings.ContainsAny(text, "\u009b\u202e\x7f") || !strings.Contains(text, `\u009b31mred\u202e\u007f`) {
+		t.Errorf("%q", text)
+	}
+}
+
 func TestOnATerminalItAsksAboutWhatWasMissed(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
