@@ -18,5 +18,9 @@ func (c *Client) Ledger(ctx context.Context, endpoint, from, to string, page Pag
 		}
 	}
 	setInt(query, "limit", page.Limit)
-	return call[api.LedgerPage](ctx, c, http.MethodGet, join("endpoints", endpoint, "ledger"), query, nil)
+	ledger, err := call[api.LedgerPage](ctx, c, http.MethodGet, join("endpoints", endpoint, "ledger"), query, nil)
+	if err == nil && ledger.Data.EndpointID == "" {
+		err = foreign(http.StatusOK, "")
+	}
+	return ledger, err
 }

@@ -9,7 +9,12 @@ import (
 
 // Replay sends a captured event again and returns what became of it.
 func (c *Client) Replay(ctx context.Context, endpoint, id string, r api.ReplayRequest) (api.Replay, error) {
-	return data[api.Replay](ctx, c, http.MethodPost, join("endpoints", endpoint, "requests", id, "replay"), nil, r)
+	replayed, err := data[api.Replay](ctx, c, http.MethodPost, join("endpoints", endpoint, "requests", id, "replay"), nil, r)
+	told := replayed.DryRun || replayed.Delivered && replayed.StatusCode != nil || !replayed.Delivered && replayed.Error != nil
+	if err == nil && !told {
+		err = foreign(http.StatusOK, "")
+	}
+	return replayed, err
 }
 
 // ReplayCases returns a page of an endpoint's cases, newest first.

@@ -176,9 +176,13 @@ func exitCode(err error) int {
 func explain(err error) string {
 	var answer *client.Error
 	if errors.As(err, &answer) {
-		text := visible(answer.Error())
+		said := visible(answer.Error())
+		text := said
+		if what, ok := strings.CutSuffix(err.Error(), answer.Error()); ok {
+			text = what + said // such as which of several endpoints it is about
+		}
 		for _, d := range answer.Details {
-			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(text, fault) { // the first is the sentence itself
+			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(said, fault) { // the first is the sentence itself
 				text += "\n  " + fault
 			}
 		}

@@ -230,6 +230,23 @@ func TestACallWithoutAnAnswerSaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatIsNoneOfHookglassEndsNoCommandWithAPanic(t *testing.T) {
+	for _, answer := range []string{`{"data":{"id":"x"}}`, `{"data":{"id":"x","delivered":true}}`, `{"data":{"id":"x","delivered":true,"error":{}}}`} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+		defer other.Close()
+		t.Setenv("HOOKGLASS_SERVER", other.URL)
+		t.Setenv("HOOKGLASS_TOKEN", "hg_x")
+		for _, args := range [][]string{{"ledger", "ep_a"}, {"replay", "req_a", "-e", "ep_a", "--to", "https://example.com"}} {
+			fails(t, 1, "not as hookglass does", args...)
+		}
+	}
+}
+
+func TestTheEndpointThatAnErrorIsAboutIsNamed(t *testing.T) {
+	endpoint, _ := listening(t)
+	fails(t, 1, "endpoint nowhere: There is no such endpoint.", "listen", "-e", endpoint, "-e", "nowhere")
+}
+
 func TestTailPrintsEventsAsTheyCome(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)

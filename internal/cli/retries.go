@@ -55,7 +55,7 @@ func printProfile(w io.Writer, p api.RetryProfile) error {
 	s := p.Summary
 	fmt.Fprintf(w, "%s, %s: %d delivered, %d waiting, %d given up; %d with more than one attempt.\n", plural(p.Events, "event", "events"), plural(s.Deliveries, "delivery", "deliveries"), s.Delivered, s.Waiting, s.GivenUp, s.Retried)
 	for _, g := range p.Groups {
-		if g.AttemptCount > 1 {
+		if g.AttemptCount > 1 && len(g.Attempts) > 0 {
 			printGroup(w, g)
 		}
 	}
@@ -122,7 +122,7 @@ const chartWidth = 60
 
 // printGroup prints a delivery and when its attempts came, as a line in which each is at its place.
 func printGroup(w io.Writer, g api.AttemptGroup) {
-	name := g.Identity[:8]
+	name := g.Identity[:min(8, len(g.Identity))]
 	if g.DeliveryID != nil {
 		name = *g.DeliveryID
 	}
