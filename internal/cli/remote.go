@@ -32,11 +32,14 @@ type remote struct {
 
 // connect returns a client of the server that flags, environment or login name. Without a token it is refused.
 func (r *remote) connect() (*client.Client, string, error) {
-	saved, err := loadCredentials()
-	if err != nil {
-		return nil, "", err
-	}
 	address, token := r.Server, r.Token
+	var saved credentials
+	if address == "" || token == "" { // else what login remembers, or can not be read, is of no matter
+		var err error
+		if saved, err = loadCredentials(); err != nil {
+			return nil, "", err
+		}
+	}
 	if address == "" {
 		address = saved.Server
 	}

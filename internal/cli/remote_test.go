@@ -230,6 +230,22 @@ func TestACallWithoutAnAnswerSaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
+func TestWhatLoginRemembersIsReadOnlyWhereItIsNeeded(t *testing.T) {
+	a := running(t)
+	path := filepath.Join(a.home, ".config", "hookglass", "credentials.json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"server":"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 1, "can not be read; sign in again", "whoami")
+	fails(t, 1, "can not be read; sign in again", "whoami", "--server", a.server)
+	if who := object(t, "", "whoami", "--server", a.server, "--token", a.token); who["server"] != a.server {
+		t.Errorf("whoami: %v", who)
+	}
+}
+
 func TestAnAnswerThatIsNoneOfHookglassEndsNoCommandWithAPanic(t *testing.T) {
 	for _, answer := range []string{`{"data":{"id":"x"}}`, `{"data":{"id":"x","delivered":true}}`, `{"data":{"id":"x","delivered":true,"error":{}}}`} {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
