@@ -107,17 +107,18 @@ func (f *caseFile) result(state string) caseResult {
 	return caseResult{File: f.path, ID: f.ID, Name: f.Name, LockVersion: f.LockVersion, State: state}
 }
 
-// tell prints results as JSON where that is asked for; their text was printed as they came.
-func (c *CasesCmd) tell(t *server.Terminal, results []caseResult) error {
-	return c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) error { return nil })
+// tell prints results as JSON where that is asked for; their text was printed as they came, if it could be.
+func (c *CasesCmd) tell(t *server.Terminal, results []caseResult, printed *minding) error {
+	err := c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) error { return nil })
+	return cmp.Or(err, printed.err)
 }
 
 // progress is where results are told as they come.
-func (c *CasesCmd) progress(t *server.Terminal) io.Writer {
+func (c *CasesCmd) progress(t *server.Terminal) *minding {
 	if c.JSON {
-		return io.Discard
+		return &minding{to: io.Discard}
 	}
-	return t.Out
+	return &minding{to: t.Out}
 }
 
 // local runs case files from here.
@@ -166,7 +167,7 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 			return err
 		}
 	}
-	if err := c.tell(t, results); err != nil {
+	if err := c.tell(t, results, out); err != nil {
 		return err
 	}
 	if worst != exitDone {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"hookglass/internal/cli"
 )
 
 // handler is what people develop: it answers as it is told and keeps the last request.
@@ -93,6 +96,10 @@ func TestCasesAsFilesGoToTheServerAndBack(t *testing.T) {
 	write("name: An order is paid\nsource_id: " + event + "\ntarget_url: " + target + "\nstatus: 2xx\njson_subset: |\n  {\"n\": 12345678901234567890}\n")
 	if r := run(t, "", cases("push")...); r.code != 0 || !strings.Contains(r.out, "version 1 of rcase_") {
 		t.Fatalf("push: %+v", r)
+	}
+	var lost bytes.Buffer
+	if code := cli.Main(t.Context(), cases("pull"), strings.NewReader(""), full{}, &lost); code != 1 || !strings.Contains(lost.String(), "no space left") {
+		t.Errorf("%d %s", code, &lost)
 	}
 	if r := run(t, "", cases("pull")...); r.code != 0 || strings.TrimSpace(r.out) != file {
 		t.Fatalf("pull: %+v", r)

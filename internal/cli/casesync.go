@@ -57,12 +57,13 @@ func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		byID[f.ID], taken[stem(f.name)] = f, f.path
 	}
 	var results []caseResult
+	out := c.progress(t)
 	for _, k := range cases {
 		f := byID[k.ID]
 		if f == nil {
 			name := slug(k.Name)
 			if taken[name] != "" {
-				name += "-" + k.ID[len(k.ID)-6:]
+				name += "-" + k.ID[max(0, len(k.ID)-6):]
 			}
 			f = dir.named(name + ".yaml")
 			taken[name] = f.path
@@ -74,12 +75,12 @@ func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		for _, w := range warnings {
 			fmt.Fprintf(t.Err, "warning: %s: %s\n", f.path, visible(w))
 		}
-		fmt.Fprintln(c.progress(t), f.path)
+		fmt.Fprintln(out, f.path)
 		result := f.result("written")
 		result.Warnings = warnings
 		results = append(results, result)
 	}
-	return c.tell(t, results)
+	return c.tell(t, results, out)
 }
 
 // pull makes the file what the case is, and says what a person should know of it.
@@ -217,7 +218,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 	for _, k := range cases {
 		saved[k.ID] = k
 	}
-	failed, code, results := 0, exitRefused, make([]caseResult, len(files))
+	failed, code, results, out := 0, exitRefused, make([]caseResult, len(files)), c.progress(t)
 	for i, f := range files {
 		state, notes, err := f.push(ctx, to, c.Endpoint, saved)
 		if err != nil {
@@ -238,9 +239,9 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		}
 		results[i] = f.result(state)
 		results[i].Warnings = notes
-		fmt.Fprintf(c.progress(t), "%s: %s\n", f.path, strings.Join(append([]string{text}, notes...), "; "))
+		fmt.Fprintf(out, "%s: %s\n", f.path, strings.Join(append([]string{text}, notes...), "; "))
 	}
-	if err := c.tell(t, results); err != nil {
+	if err := c.tell(t, results, out); err != nil {
 		return err
 	}
 	if failed > 0 {

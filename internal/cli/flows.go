@@ -60,9 +60,9 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	if err != nil {
 		return notRun(err)
 	}
-	out := t.Out
+	out := &minding{to: t.Out}
 	if c.JSON {
-		out = t.Err // the end goes to standard output
+		out = &minding{to: t.Err} // the end goes to standard output
 	}
 	fmt.Fprintf(out, "%s begins, until %s\n", f.ID, clock(&f.DeadlineAt))
 	told := make([]string, len(f.Steps))
@@ -104,6 +104,9 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 		return outcome{exitFailed, "the flow " + f.State + ": " + visible(deref(f.Message))}
 	}
 	fmt.Fprintf(out, "passed in %s\n", took(f.DurationMS))
+	if out.err != nil && !c.JSON {
+		return outcome{exitTransport, "the flow passed, but not all of that was printed: " + out.err.Error()}
+	}
 	return nil
 }
 

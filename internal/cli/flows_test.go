@@ -41,6 +41,10 @@ func TestAFlowOfAFile(t *testing.T) {
 	if text, err := os.ReadFile(junit); err != nil || !strings.Contains(string(text), `<testsuite name="Checkout" tests="1" failures="0"`) {
 		t.Errorf("%v %s", err, text)
 	}
+	var told bytes.Buffer
+	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "1m"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
+		t.Errorf("what could not be printed: %d %s", code, &told)
+	}
 	write("steps: [{endpoint_id: EP, where: {/id: ord_2}}]")
 	r := run(t, "", "flow", "run", file, "--since", "1m", "--timeout", "100ms", "--junit", junit)
 	if r.code != 1 || !strings.Contains(r.err, `/id should be "ord_2" and was "ord_1"`) {
