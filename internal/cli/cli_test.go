@@ -207,6 +207,10 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 		"admin --data user token create --": nil, // "user" is the value of --data
 		"admin account set --plan b":        {"business"},
 		"completion ":                       {"bash", "fish", "zsh"},
+		"listen --recover = r":              {"recent"}, // so bash has it
+		"listen --recover =":                {"all", "ask", "none", "recent"},
+		"listen --output=j":                 {"--output=json"},
+		"endpoints --token=x l":             {"list"},
 		"backup /tmp/":                      {},
 	} {
 		r := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)

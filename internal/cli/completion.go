@@ -65,9 +65,18 @@ func candidates(node *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
+	words = unbroken(words)
 	done, last := words[:len(words)-1], words[len(words)-1]
 	node, waiting, _ := descend(node, done)
 	var all []string
+	if name, _, given := strings.Cut(last, "="); given && waiting == nil && strings.HasPrefix(last, "--") {
+		if f := flagNamed(node, name); f != nil {
+			for _, v := range values(f.Value) {
+				all = append(all, name+"="+v)
+			}
+		}
+		return begin(all, last)
+	}
 	switch {
 	case waiting != nil:
 		all = values(waiting.Value)
@@ -87,8 +96,26 @@ func candidates(node *kong.Node, words []string) []string {
 			all = append(all, values(node.Positional[0])...)
 		}
 	}
-	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, last) })
+	return begin(all, last)
+}
+
+// begin are those that begin so, in order.
+func begin(all []string, with string) []string {
+	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, with) })
 	slices.Sort(all)
+	return all
+}
+
+// unbroken leaves out the = between a flag and its value, which for bash is a word of its own.
+func unbroken(words []string) (all []string) {
+	for i, w := range words {
+		switch after := i > 0 && strings.HasPrefix(words[i-1], "--"); {
+		case w != "=" || !after:
+			all = append(all, w)
+		case i == len(words)-1:
+			all = append(all, "")
+		}
+	}
 	return all
 }
 
