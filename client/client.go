@@ -37,7 +37,7 @@ type Client struct {
 // token, the key of a temporary endpoint, or "" for what needs none.
 func New(server, token string) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(server, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
 	}
 	if strings.ContainsFunc(token, unicode.IsControl) {

@@ -282,7 +282,7 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 		}
 		server.Close()
 	}
-	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1"} {
+	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1", "http://x#a"} {
 		if _, err := client.New(address, ""); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", address, err)
 		}
