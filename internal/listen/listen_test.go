@@ -455,6 +455,32 @@ func TestAnOutageCostsNothing(t *testing.T) {
 	})
 }
 
+// A server is asked about a hundred endpoints at once, and no more.
+func TestAnOutageOfManyEndpointsCostsNothing(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		for i := range 150 {
+			c.Endpoints = append(c.Endpoints, listen.Endpoint{ID: fmt.Sprintf("ep_%03d", i), Target: c.Endpoints[0].Target})
+		}
+	})
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool { return len(told[listen.Disconnected](l)) > 0 })
+	var missed []string
+	for _, e := range []string{"ep_a", "ep_000", "ep_120", "ep_149", "ep_000"} {
+		missed = append(missed, s.arrive(api.TunnelRequest{EndpointID: e}))
+	}
+	s.set(func() { s.down = false })
+	eventually(t, "it is back and has caught up", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if got := h.ids(); len(got) != len(missed) || slices.ContainsFunc(missed, func(id string) bool { return !slices.Contains(got, id) }) {
+		t.Errorf("delivered %q of %q", got, missed)
+	}
+	if w := told[listen.Warning](l); len(w) != 0 {
+		t.Errorf("the warnings are %v", w)
+	}
+}
+
 // What is too old to be delivered was missed all the same.
 func TestWhatIsLeftOfAnOutageIsSaidToBeMissed(t *testing.T) {
 	s := newServer(t)

@@ -3,6 +3,7 @@ package listen
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -13,6 +14,7 @@ import (
 const (
 	overlap  = 30 * time.Second // that a look back reaches behind the last sign of life: what was on its way then may be lost
 	pageSize = 100
+	maxNamed = 100 // endpoints in one question, as the server has it
 )
 
 // recover catches up on what was missed: before the listener began, as its Recovery says, and while it had no
@@ -31,7 +33,7 @@ func (l *Listener) recover(ctx context.Context) {
 	l.mu.Unlock()
 	var gaps []api.Gap
 	err := l.persist(ctx, func() (err error) {
-		gaps, err = l.cfg.Client.Gaps(ctx, l.ids())
+		gaps, err = l.outages(ctx)
 		return err
 	})
 	if err != nil {
@@ -117,13 +119,26 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 // recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a
 // while, and until then the server does not know that nobody was connected.
 func (l *Listener) recoverLate(ctx context.Context) {
-	gaps, err := l.cfg.Client.Gaps(ctx, l.ids())
+	gaps, err := l.outages(ctx)
 	if err != nil {
 		return // the next look, or the next connection, finds them
 	}
 	if gaps = l.fresh(gaps); len(gaps) > 0 {
 		l.recoverEarlier(ctx, gaps)
 	}
+}
+
+// outages are the gaps of all endpoints, oldest first.
+func (l *Listener) outages(ctx context.Context) (all []api.Gap, err error) {
+	for ids := range slices.Chunk(l.ids(), maxNamed) {
+		some, err := l.cfg.Client.Gaps(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b api.Gap) int { return a.StartedAt.Compare(b.StartedAt.Time) })
+	return all, nil
 }
 
 // fresh are the gaps that were not seen before.
@@ -230,11 +245,18 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 	return o
 }
 
-// since delivers what was captured since a time and not delivered yet, again and again until nothing new is there.
+// since delivers what was captured since a time and not delivered yet.
 func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 	if oldest := l.oldest(); t.Before(oldest) {
 		t = oldest // what is not wanted would be listed each time
 	}
+	for ids := range slices.Chunk(l.ids(), maxNamed) {
+		l.sinceOf(ctx, ids, t, of)
+	}
+}
+
+// sinceOf is since for some endpoints: it asks again and again until nothing new is there.
+func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *outage) {
 	for fresh := true; fresh && ctx.Err() == nil; {
 		fresh = false
 		newest := t
@@ -242,11 +264,11 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 		for cursor, more := "", true; more && ctx.Err() == nil; {
 			var page api.Undelivered
 			err := l.persist(ctx, func() (err error) {
-				page, err = l.cfg.Client.UndeliveredSince(ctx, l.ids(), t, client.Page{Limit: pageSize, Cursor: cursor})
+				page, err = l.cfg.Client.UndeliveredSince(ctx, ids, t, client.Page{Limit: pageSize, Cursor: cursor})
 				return err
 			})
 			if tooOld(err) { // also on a later page: what is kept moves on while a slow handler works
-				if t = l.retained(ctx, t); t.IsZero() {
+				if t = l.retained(ctx, ids, t); t.IsZero() {
 					return
 				}
 				newest, fresh = t, true
@@ -289,11 +311,11 @@ func tooOld(err error) bool {
 
 // retained finds, to a second, the earliest time behind a refused one that the server looks back to; zero: there is
 // none. The refusal does not tell it, and halving what is left takes some twenty questions for a month.
-func (l *Listener) retained(ctx context.Context, refused time.Time) (earliest time.Time) {
+func (l *Listener) retained(ctx context.Context, ids []string, refused time.Time) (earliest time.Time) {
 	for end := l.now(); end.Sub(refused) > time.Second; {
 		middle := refused.Add(end.Sub(refused) / 2)
 		err := l.persist(ctx, func() error {
-			_, err := l.cfg.Client.UndeliveredSince(ctx, l.ids(), middle, client.Page{Limit: 1})
+			_, err := l.cfg.Client.UndeliveredSince(ctx, ids, middle, client.Page{Limit: 1})
 			return err
 		})
 		switch {

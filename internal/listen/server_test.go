@@ -329,6 +329,10 @@ func (s *server) listGaps(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed++
+	if len(r.URL.Query()["endpoint_ids[]"]) > 100 {
+		refuse(w, 422, "validation_failed")
+		return
+	}
 	list := api.List[api.Gap]{Data: []api.Gap{}}
 	for _, g := range s.gaps {
 		if counts := s.counts(g); g.state != "recovered" && counts.Total > 0 && slices.Contains(r.URL.Query()["endpoint_ids[]"], g.endpoint) {
@@ -352,7 +356,7 @@ func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages++
-	if q.Has("since") && since.Before(s.retained) {
+	if q.Has("since") && since.Before(s.retained) || len(q["endpoint_ids[]"]) > 100 {
 		refuse(w, 422, "validation_failed")
 		return
 	}
