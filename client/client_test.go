@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -286,6 +287,25 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 		if _, err := client.New(address, ""); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", address, err)
 		}
+	}
+}
+
+// The server gives the oldest gaps first, so that the newest are on the last page.
+func TestGapsAreReadToTheLastPage(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"data":[{"id":"tgap_1"},{"id":"tgap_2"}],"meta":{"next_cursor":"behind 2"}}`
+		if q := r.URL.Query(); q.Get("cursor") == "behind 2" && q.Get("endpoint_ids[]") == "ep_a" {
+			answer = `{"data":[{"id":"tgap_3"}],"meta":{"next_cursor":null}}`
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	c, err := client.New(server.URL, "hg_x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gaps, err := c.Gaps(t.Context(), []string{"ep_a"}); err != nil || len(gaps) != 3 || gaps[2].ID != "tgap_3" {
+		t.Errorf("%+v, %v", gaps, err)
 	}
 }
 

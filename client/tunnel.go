@@ -45,10 +45,20 @@ func (c *Client) ReportReplay(ctx context.Context, r api.TunnelReplayResult) err
 	return c.told(ctx, "/tunnel/replay_results", r)
 }
 
-// Gaps returns the gaps of endpoints that are not recovered, oldest first.
-func (c *Client) Gaps(ctx context.Context, endpoints []string) ([]api.Gap, error) {
-	list, err := call[api.List[api.Gap]](ctx, c, http.MethodGet, "/tunnel/gaps", url.Values{"endpoint_ids[]": endpoints}, nil)
-	return list.Data, err
+// Gaps returns all gaps of endpoints, 100 at most, that are not recovered, oldest first.
+func (c *Client) Gaps(ctx context.Context, endpoints []string) (all []api.Gap, err error) {
+	for query := (url.Values{"endpoint_ids[]": endpoints}); ; {
+		list, err := call[api.List[api.Gap]](ctx, c, http.MethodGet, "/tunnel/gaps", query, nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Data...)
+		if list.Meta.NextCursor == nil || len(list.Data) == 0 {
+			return all, nil
+		}
+		query.Set("cursor", *list.Meta.NextCursor)
+		query.Set("limit", "100")
+	}
 }
 
 // UndeliveredIn returns a page of the events of a gap that no report says were delivered, oldest first; cursor is the
