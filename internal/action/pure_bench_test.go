@@ -64,7 +64,9 @@ func pureWork(tb testing.TB) func() {
 			}
 			c.SetStep([]string{"one", "two"}[i], hookglass.StepCompleted, out)
 			shown, _ := redactor.Value(out)
-			action.Cut(string(shown.Bytes()), hookglass.MaxStepSummary)
+			if summary, _ := action.Cut(string(shown.Bytes()), hookglass.MaxStepSummary); summary == "" {
+				tb.Fatal("no summary")
+			}
 		}
 		if _, err := message.RenderMessage(ev, endpoint); err != nil {
 			tb.Fatal(err)
