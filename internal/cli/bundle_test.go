@@ -227,3 +227,33 @@ func TestReplayMovesTimes(t *testing.T) {
 		t.Errorf("%d %s%s", r.code, r.out, r.err)
 	}
 }
+
+// A bundle is a file of somebody else's: no command lets it write to the terminal.
+func TestABundleWritesNothingToTheTerminal(t *testing.T) {
+	const escape = "\x1b]0;title\x07\x1b[2J"
+	handler := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer handler.Close()
+	digest := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return hex.EncodeToString(sum[:])
+	}
+	const head = "POST /in HTTP/1.1\r\n\r\n"
+	for _, signature := range []any{nil, map[string]string{"provider": escape, "secret": escape}} {
+		text, err := json.Marshal(map[string]any{
+			"format": "hookglass-bundle", "version": 1,
+			"events": []any{map[string]any{
+				"number": 1, "type": "webhook", "provider": escape, "event_type": escape, "event_id": escape, "unsigned": escape, "signature": signature,
+				"received_at": "2026-11-20T10:00:00Z", "head": head, "head_sha256": digest(head), "body_base64": "", "body_sha256": digest(""),
+			}},
+			"replaced": []any{map[string]any{"event": 1, "pointer": escape, "kind": escape, "count": 1}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"inspect", "-"}, {"verify", "-"}, {"replay", "-", "--to", handler.URL}} {
+			if r := run(t, string(text), append([]string{"bundle"}, args...)...); r.out+r.err == "" || strings.ContainsAny(r.out+r.err, "\x1b\x07") {
+				t.Errorf("%v: %d %q %q", args, r.code, r.out, r.err)
+			}
+		}
+	}
+}

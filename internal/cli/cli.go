@@ -107,7 +107,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if ctx.Err() != nil && errors.As(err, &cut) {
 			text = stopped(cut)
 		}
-		fmt.Fprintln(stderr, "hookglass:", text)
+		fmt.Fprintln(stderr, "hookglass:", visibleLines(text)) // it may name what stands in a file of another
 		return exitCode(err)
 	}
 	return exitDone

@@ -148,7 +148,7 @@ type triggered struct {
 }
 
 func (r triggered) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s -> [%d] %s (%d ms)\n%s\n", r.Sample, r.StatusCode, visible(r.URL), r.DurationMS, visibleLines(r.Body))
+	_, err := fmt.Fprintf(w, "%s -> [%d] %s (%d ms)\n%s\n", visible(r.Sample), r.StatusCode, visible(r.URL), r.DurationMS, visibleLines(r.Body))
 	if err == nil && r.Truncated {
 		_, err = fmt.Fprintln(w, "(the answer goes on)")
 	}
