@@ -40,8 +40,10 @@ type Options struct {
 	Sensitive func(name string) bool
 	// Credentials finds where texts stand that belong to such names in a text that is no JSON; nil: nothing is found.
 	Credentials func(text string) iter.Seq2[int, int]
-	// Secrets must not be in a bundle anywhere.
+	// Secrets must not be in a bundle anywhere, whatever is kept.
 	Secrets []string
+	// Addresses are like Secrets, and addresses of mail take their places.
+	Addresses []string
 }
 
 // Source is an event that goes into a bundle.
@@ -123,7 +125,10 @@ func New(o Options) (*Maker, error) {
 		return nil, err
 	}
 	for _, s := range o.Secrets {
-		m.known.add(s, Secret, true)
+		m.known.forbid(s, Secret)
+	}
+	for _, s := range o.Addresses {
+		m.known.forbid(s, Email)
 	}
 	return m, nil
 }

@@ -275,6 +275,25 @@ func TestWhatIsKeptStays(t *testing.T) {
 	}
 }
 
+// The endpoint's own are kept nowhere, whether a place is named that they are in, all of their kind, or a value.
+func TestWhatIsTheEndpointsOwnIsNeverKept(t *testing.T) {
+	o := bundle.Options{
+		Keep: []string{"/secret", "/hook", "/to", "email", "token", "header:X-Secret"}, Secrets: []string{"whsec_of_the_endpoint_itself", "ep_capability"},
+		Addresses: []string{"inbox-1@mails", "inbox-1+tag@mails"},
+	}
+	made := makeBundle(t, o, webhook("unknown", "/", jsonHead+"X-Secret: whsec_of_the_endpoint_itself\nX-Again: whsec_of_the_endpoint_itself\n",
+		`{"secret":"whsec_of_the_endpoint_itself","hook":"see ep_capability","to":"inbox-1@mails","more":["whsec_of_the_endpoint_itself","a inbox-1+tag@mails b","ada@lovelace.example.org"]}`))
+	got := made.Events[0].Head + string(made.Events[0].Body)
+	for _, own := range []string{"whsec_of_the_endpoint_itself", "ep_capability", "inbox-1"} {
+		if strings.Contains(got, own) {
+			t.Errorf("%s is left in %s", own, got)
+		}
+	}
+	if !strings.Contains(got, "ada@lovelace.example.org") || strings.Count(got, ".example\"") != 1 {
+		t.Error(got)
+	}
+}
+
 // attributes finds what is called a password in markup.
 func attributes(text string) iter.Seq2[int, int] {
 	return func(yield func(from, upTo int) bool) {

@@ -88,14 +88,12 @@ func (m *Maker) draft(d draft) draft {
 		case strings.EqualFold(h.Name, "Content-Encoding") && !d.packed:
 			continue
 		case own:
-		case slices.ContainsFunc(removed, func(name string) bool { return strings.EqualFold(name, h.Name) }), m.Sensitive != nil && m.Sensitive(h.Name):
-			if !covered(m.keep, spot{source: "header", path: []string{h.Name}}) {
-				if m.collect {
-					m.credential(h)
-				}
-				m.note("header:"+h.Name, Removed, 1)
-				continue
+		case m.credentials(h.Name) && !covered(m.keep, spot{source: "header", path: []string{h.Name}}):
+			if m.collect {
+				m.credential(h)
 			}
+			m.note("header:"+h.Name, Removed, 1)
+			continue
 		default:
 			h.Value = m.text(strings.ToValidUTF8(h.Value, "?"), spot{source: "header", path: []string{h.Name}, name: h.Name, shown: "header:" + h.Name}, 1)
 		}
@@ -104,6 +102,11 @@ func (m *Maker) draft(d draft) draft {
 	d.body = m.body(d)
 	d.headers = headers
 	return d
+}
+
+// credentials reports whether a header by this name holds some.
+func (m *Maker) credentials(name string) bool {
+	return slices.ContainsFunc(removed, func(known string) bool { return strings.EqualFold(known, name) }) || m.Sensitive != nil && m.Sensitive(name)
 }
 
 // credential has what a header holds looked for elsewhere.

@@ -25,6 +25,7 @@ type entry struct {
 	kind Kind
 	sure bool // it is found within words too, and must not be left anywhere
 	name bool // in small letters it is a word of the language, not a name
+	out  bool // it is not kept whatever is
 }
 
 // span is a part of a text that is replaced.
@@ -59,7 +60,7 @@ func (k *known) add(value string, kind Kind, sure bool) {
 		if old.sure || !e.sure {
 			e.kind, e.sure = old.kind, old.sure
 		}
-		e.name = e.name && old.name
+		e.name, e.out = e.name && old.name, old.out
 		k.entries[text] = e
 		return
 	}
@@ -72,6 +73,16 @@ func (k *known) add(value string, kind Kind, sure bool) {
 		k.sums[sums(text)[len(text)]] = true
 	}
 	k.pairs[int(text[0])<<8|int(text[1])] = true
+}
+
+// forbid remembers a value that may be kept nowhere.
+func (k *known) forbid(value string, kind Kind) {
+	k.add(value, kind, true)
+	text := lower(strings.TrimSpace(value))
+	if e, found := k.entries[text]; found {
+		e.out = true
+		k.entries[text] = e
+	}
 }
 
 // find lists where known values stand, one after another; those that are sure alone, where asked for.
@@ -100,7 +111,7 @@ func (k *known) find(s string, sure bool) (found []span) {
 			}
 			text := lower(s[i:end])
 			e, there := k.entries[text]
-			if !there || k.exempt[text] {
+			if !there || k.exempt[text] && !e.out {
 				continue
 			}
 			if !e.sure && (sure || inWord(s, i, end)) || e.name && s[i] >= 'a' {

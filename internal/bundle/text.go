@@ -30,7 +30,7 @@ func (m *Maker) text(s string, at spot, depth int) string {
 		return m.whole(s, at, Pointed)
 	}
 	if m.known.exempt[lower(s)] {
-		return s
+		return m.replace(s, at, m.known.find(s, true))
 	}
 	if m.mail && at.name == "content_base64" { // a file, whatever is in it
 		return string(m.binary([]byte(s), at.shown))

@@ -82,6 +82,29 @@ func TestABundleHoldsNoSecretOfADisabledConfig(t *testing.T) {
 	})
 }
 
+// Who knows the address of a mailbox can send there: it goes whatever kinds are kept, and so do the endpoint's secrets.
+func TestABundleKeepsNothingOfTheEndpointsOwn(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		inbox := s.mailbox("inbox-of-us")
+		mail := s.deliver("inbox-of-us", "From: Ann <ann@example.org>\r\nTo: inbox-of-us@mail.test\r\nSubject: for inbox-of-us@mail.test\r\n\r\nYou wrote to inbox-of-us@mail.test.\r\n")
+		e := s.newEndpoint("")
+		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"kestrel-moor-9"}}`, nil)
+		event := s.arriveFrom(e.ID, `{"secret":"kestrel-moor-9","again":"kestrel-moor-9"}`)
+		for _, c := range []struct{ endpoint, event, keep, own, kept string }{
+			{inbox.ID, mail, `["email"]`, "inbox-of-us", "ann@example.org"}, {e.ID, event, `["/secret"]`, "kestrel-moor", "secret"},
+		} {
+			res, text := s.call(s.token, "POST", "/endpoints/"+c.endpoint+"/share_bundles", `{"request_ids":["`+c.event+`"],"keep":`+c.keep+`}`)
+			file, err := bundle.Read(strings.NewReader(text))
+			if res.StatusCode != 200 || err != nil {
+				t.Fatalf("%d %v %s", res.StatusCode, err, text)
+			}
+			if got := file.Events[0].Head + string(file.Events[0].Body); strings.Contains(got, c.own) || !strings.Contains(got, c.kept) {
+				t.Errorf("%s: %s", c.own, got)
+			}
+		}
+	})
+}
+
 func TestABundlesQueryIsRefusedAtItsPlace(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		base := "/endpoints/" + s.newEndpoint("").ID + "/share_bundles"

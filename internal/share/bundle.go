@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -79,6 +80,9 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 			}
 			if size += e.Size; size > bundle.MaxBytes {
 				return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
+			}
+			if i := strings.LastIndexByte(e.Path, '@'); e.Type == hookglass.EventEmail && i >= 0 { // with what follows a plus sign, and without
+				options.Addresses = append(options.Addresses, e.Path, at.EmailLocalPart+e.Path[i:])
 			}
 			b.Sources, sources = append(b.Sources, e.ID), append(sources, source(e, configs))
 		}
