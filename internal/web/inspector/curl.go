@@ -20,10 +20,13 @@ var leftOut = []string{"host", "content-length", "connection", "accept-encoding"
 func curl(e *hookglass.Event) string {
 	var b strings.Builder
 	b.WriteString("curl")
-	if e.Method == "HEAD" {
-		b.WriteString(" --head")
-	} else {
+	switch {
+	case e.Method != "HEAD":
 		b.WriteString(" -X " + shell(e.Method))
+	case len(e.Body) == 0:
+		b.WriteString(" --head")
+	default: // curl refuses --head beside a body, and else waits for that of the answer, which never comes
+		b.WriteString(" -X HEAD --ignore-content-length -H 'Connection: close'")
 	}
 	if strings.ContainsAny(e.URL, "[]{}") {
 		b.WriteString(" --globoff")

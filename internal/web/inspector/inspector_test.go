@@ -180,6 +180,20 @@ func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
 	}
 }
 
+// curl refuses --head beside a body, and without it waits for the body that the answer's Content-Length tells of.
+func TestTheCurlLineOfAHeadSendsItsBody(t *testing.T) {
+	e := &hookglass.Event{ID: "req_1", Type: hookglass.EventWebhook, Method: "HEAD", URL: "http://127.0.0.1/hooks/ep_x", Payload: &hookglass.Payload{}}
+	if page := render(t, e); !strings.Contains(page, "data-copy=\"curl --head &#39;") {
+		t.Error("a HEAD without a body is not curl --head")
+	}
+	e.Body = []byte("hi")
+	page := html.UnescapeString(render(t, e))
+	if !strings.Contains(page, "curl -X HEAD --ignore-content-length -H 'Connection: close' 'http://127.0.0.1/hooks/ep_x'") ||
+		!strings.Contains(page, "--data-raw hi") || strings.Contains(page, "curl --head") {
+		t.Error("the line of a HEAD with a body is one that curl refuses")
+	}
+}
+
 func TestCopiesSendTheHeadersThatCame(t *testing.T) {
 	page := render(t, &hookglass.Event{
 		ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", URL: "http://127.0.0.1/hooks/ep_x/./a",
