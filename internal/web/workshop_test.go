@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"hookglass"
 	"hookglass/internal/action"
@@ -361,6 +362,37 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 	b.want(303, "POST", one+"/delete", url.Values{})
 	b.want(404, "GET", one, nil)
 	b.want(200, "GET", base, nil).holds(t, "a deleted action")
+}
+
+func TestTheBarOfTheBuilderHidesNothingThatHasTheFocus(t *testing.T) {
+	w := newWorkshop(t)
+	w.hook(json(`{"n":7}`))
+	for _, height := range []int64{480, 600, 900} {
+		c := w.chrome(375, height)
+		c.open(w.link())
+		c.open(w.page("/actions/new"))
+		stops := 0
+		for range 100 {
+			c.press(kb.Tab)
+			name := eval[string](c, `document.activeElement.closest("main form") ? document.activeElement.name || document.activeElement.textContent : ""`)
+			if name == "" && stops > 0 {
+				break
+			}
+			if name == "" {
+				continue
+			}
+			stops++
+			if eval[bool](c, `(() => {
+				const bar = document.querySelector(".builder-end"), f = document.activeElement
+				return !bar.contains(f) && f.getBoundingClientRect().bottom > bar.getBoundingClientRect().top
+			})()`) {
+				t.Errorf("height %d: %q has the focus and is below the bar", height, name)
+			}
+		}
+		if stops < 5 {
+			t.Errorf("the keyboard came to %d fields", stops)
+		}
+	}
 }
 
 func TestTheBuilderIsAlive(t *testing.T) {
