@@ -300,6 +300,9 @@ func TestAnOfferEndsWhateverBecomesOfTheCapture(t *testing.T) {
 func TestOnlyWhatIsNotTakenIsAnnounced(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
+		if db.Postgres() { // the first it hears wakes everybody
+			listening(t, db)
+		}
 		heard := db.Listen(store.TopicForwards, store.TopicTasks(store.TaskActions))
 		defer heard.Close()
 		work := store.Work{Forward: true, Tasks: []store.TaskKind{store.TaskActions}}

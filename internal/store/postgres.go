@@ -338,9 +338,9 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&own); err != nil {
 		return err
 	}
+	e.db.hub.resync()
 	e.listener.Store(own)
 	defer e.listener.Store(0)
-	e.db.hub.resync()
 	for {
 		// A connection whose other end vanished without a word is found by asking it.
 		heard, cancel := context.WithTimeout(ctx, 15*time.Second)

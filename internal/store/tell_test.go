@@ -32,7 +32,7 @@ func declared(t *testing.T, db *store.DB, e hookglass.Endpoint) {
 	}
 }
 
-// listening waits until nodes hear one another, which they do a moment after their start.
+// listening waits until nodes hear one another, which they do a moment after their start, and have woken everybody.
 func listening(t *testing.T, nodes ...*store.DB) {
 	t.Helper()
 	for began := time.Now(); slices.ContainsFunc(nodes, func(db *store.DB) bool { return !db.Listens() }); time.Sleep(5 * time.Millisecond) {
