@@ -318,7 +318,7 @@ func TestAStreamGoesOnWhenItsConnectionIsLost(t *testing.T) {
 		first := must[api.EventList](t)(s.Requests(ctx, e.ID, client.Filter{}, client.Page{})).Data[0].ID
 		s.arrive(e.ID, "/1")
 		var got []string
-		for event, err := range s.Stream(ctx, e.ID, client.Filter{}, first) {
+		for event, err := range s.Stream(ctx, e.ID, client.Filter{}, first, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +338,7 @@ func TestAStreamGoesOnWhenItsConnectionIsLost(t *testing.T) {
 func TestAStreamEndsWhereRepeatingIsOfNoUse(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	var last error
-	for _, err := range s.Stream(t.Context(), "none", client.Filter{}, "") {
+	for _, err := range s.Stream(t.Context(), "none", client.Filter{}, "", nil) {
 		last = err
 	}
 	var refused *client.Error
@@ -363,7 +363,7 @@ func TestAStreamWaitsAsItIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	for range c.Stream(t.Context(), "x", client.Filter{}, "") {
+	for range c.Stream(t.Context(), "x", client.Filter{}, "", nil) {
 	}
 	if took := time.Since(began); took < time.Second || calls.Load() != 2 {
 		t.Errorf("%d calls in %v", calls.Load(), took)

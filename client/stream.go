@@ -28,9 +28,15 @@ const (
 // Stream returns events as they are captured, behind the event with the id after; "" begins with what comes next.
 // It connects again when the connection is lost and leaves nothing out. It ends when the context does, without an
 // error, and with the error of a call that will not work when repeated: no right, no such endpoint, a bad filter.
-func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, after string) iter.Seq2[api.Event, error] {
+//
+// away, which may be nil, hears why there is no connection, once until there is one again, and then nil. One that only
+// has to be made anew is not worth a word.
+func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, after string, away func(error)) iter.Seq2[api.Event, error] {
+	if away == nil {
+		away = func(error) {}
+	}
 	return func(yield func(api.Event, error) bool) {
-		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after}
+		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after, away: away}
 		wait := firstWait
 		for ctx.Err() == nil {
 			more, err := s.follow(ctx, yield)
@@ -42,8 +48,12 @@ func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, aft
 				yield(api.Event{}, err)
 				return
 			}
-			if s.alive {
+			switch {
+			case s.alive:
 				wait, s.alive = firstWait, false
+			case !s.told && ctx.Err() == nil:
+				s.told = true
+				away(err)
 			}
 			if refused != nil {
 				wait = max(wait, refused.RetryAfter)
@@ -63,6 +73,9 @@ type stream struct {
 	filter Filter
 	last   string // id of the last event
 	alive  bool   // the connection gave a sign of life
+
+	away func(error)
+	told bool // that there is no connection
 }
 
 // follow reads one connection. more is false when the reader wants no more.
@@ -86,6 +99,10 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 	for lines.Scan() {
 		alarm.Reset(silence)
 		s.alive = true
+		if s.told {
+			s.told = false
+			s.away(nil)
+		}
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {

@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"hookglass/internal/cli"
@@ -298,6 +301,51 @@ func TestTailPrintsEventsAsTheyCome(t *testing.T) {
 	stop()
 	if code := <-ended; code != 0 {
 		t.Errorf("tail ended with %d: %s", code, errors.String())
+	}
+}
+
+func TestTailTellsThatTheServerIsAway(t *testing.T) {
+	var streams atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/stream") {
+			_, _ = io.WriteString(w, `{"data":{"id":"ep_1"}}`)
+			return
+		}
+		turn := streams.Add(1)
+		if turn == 2 || turn == 3 {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "id: req_%d\ndata: {\"id\":\"req_%d\",\"path\":\"/turn%d\"}\n\n", turn, turn, turn)
+		if turn > 3 {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	defer srv.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	out, write := io.Pipe()
+	var notes bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		args := []string{"requests", "tail", "-e", "ep_1", "--server", srv.URL, "--token", "hg_x"}
+		ended <- cli.Main(ctx, args, strings.NewReader(""), write, &notes)
+		write.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	for _, want := range []string{"/turn1", "/turn4"} {
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("printed %q, want %s", lines.Text(), want)
+		}
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("tail ended with %d", code)
+	}
+	want := "Waiting for the server: The server answered 502 Bad Gateway, and not as hookglass does; is this its address?\nThe server answers again; nothing that came meanwhile is left out.\n"
+	if notes.String() != want {
+		t.Errorf("told %q, want %q", notes.String(), want)
 	}
 }
 

@@ -96,7 +96,7 @@ func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	if _, err = from.Endpoint(ctx, r.Endpoint); errors.As(err, &unreachable) && ctx.Err() == nil {
 		return err
 	}
-	for e, err := range from.Stream(ctx, r.Endpoint, client.Filter{Query: c.Query}, c.After) {
+	for e, err := range from.Stream(ctx, r.Endpoint, client.Filter{Query: c.Query}, c.After, tellAway(t)) {
 		if err != nil {
 			return err
 		}
@@ -113,6 +113,17 @@ func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		}
 	}
 	return nil
+}
+
+// tellAway tells the person who waits for events that the server is away, and that it is back.
+func tellAway(t *server.Terminal) func(error) {
+	return func(err error) {
+		text := "The server answers again; nothing that came meanwhile is left out."
+		if err != nil {
+			text = "Waiting for the server: " + err.Error()
+		}
+		fmt.Fprintln(t.Err, visible(text))
+	}
 }
 
 // RequestsGetCmd is `hookglass requests get`.
