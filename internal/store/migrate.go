@@ -13,7 +13,7 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Migrate brings the schema up to date. Nodes that start together wait for each other; a migration cut
+// Migrate brings the schema up to date. Processes that start together wait for each other; a migration cut
 // off by a crash is repeated or continued by the next call. A schema that a newer program made is refused: this one
 // does not know what it would have to keep.
 func (db *DB) Migrate(ctx context.Context) error {

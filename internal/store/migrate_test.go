@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"hookglass/internal/store"
@@ -74,7 +76,40 @@ func TestASchemaOfANewerProgramIsRefused(t *testing.T) {
 	}
 }
 
-// raw opens the database as any program does.
+// A server that starts and commands that are given meanwhile may all be the first who open a database.
+func TestThoseWhoMeetAtAnOldDatabaseWaitForEachOther(t *testing.T) {
+	for name, cfg := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, version := range []int64{0, 10} {
+				if version > 0 {
+					cfg = places(t)[name]
+					db, err := store.Open(t.Context(), cfg)
+					if err == nil {
+						err = errors.Join(db.MigrateTo(t.Context(), version), db.Close())
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				var wg sync.WaitGroup
+				for range 6 {
+					wg.Go(func() {
+						db, err := store.Open(t.Context(), cfg)
+						if err != nil {
+							t.Errorf("from version %d: %v", version, err)
+							return
+						}
+						if err := errors.Join(db.Migrate(t.Context()), db.Close()); err != nil {
+							t.Errorf("from version %d: %v", version, err)
+						}
+					})
+				}
+				wg.Wait()
+			}
+		})
+	}
+}
+
 // A database of an earlier version may be large, and what a migration does to its tables takes its time: the limit of
 // other statements is not for it.
 func TestAMigrationMayTakeItsTime(t *testing.T) {
@@ -113,6 +148,7 @@ func TestAMigrationMayTakeItsTime(t *testing.T) {
 	}
 }
 
+// raw opens the database as any program does.
 func raw(t *testing.T, cfg store.Config) *sql.DB {
 	t.Helper()
 	driver, name := "sqlite", cfg.Path

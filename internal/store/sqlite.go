@@ -44,10 +44,15 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if strings.ContainsAny(path, "?#") {
 		return fmt.Errorf("store: the path of the database may not contain ? or #")
 	}
+	unlock, err := lockDirectory(ctx, filepath.Dir(path)) // until the file is there, with the settings that last
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", path, err)
+	}
+	defer unlock()
 	if err := createSQLite(ctx, path); err != nil {
 		return fmt.Errorf("store: create %s: %w", path, err)
 	}
-	path, err := filepath.EvalSymlinks(path) // the log is beside the file itself
+	path, err = filepath.EvalSymlinks(path) // the log is beside the file itself
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
@@ -333,8 +338,12 @@ func (e *sqliteEngine) tell(context.Context, *sql.Tx, []string) (*told, error) {
 	return nil, nil
 }
 
-func (e *sqliteEngine) lockSchema(context.Context) (*sql.DB, func(), error) {
-	return e.db.write, func() {}, nil
+func (e *sqliteEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {
+	unlock, err := lockDirectory(ctx, filepath.Dir(e.log.path))
+	if err != nil {
+		return nil, nil, unavailable("wait for the schema", err)
+	}
+	return e.db.write, unlock, nil
 }
 
 // health proves that a write reaches the disk.

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package store
+
+import "context"
+
+// lockDirectory keeps nobody where there is no flock.
+func lockDirectory(context.Context, string) (unlock func(), err error) { return func() {}, nil }
