@@ -86,8 +86,8 @@ func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, ev
 // is for the next, which comes about then.
 const purgeFor = 24 * time.Second
 
-// Purge deletes events past the retention of their account, with what was counted of their attempts, and temporary
-// endpoints past their life, for as long as there is time.
+// Purge deletes events and lines of the feed past the retention of their account, with what was counted of attempts,
+// and temporary endpoints past their life, for as long as there is time.
 func (s *Service) Purge(ctx context.Context) error {
 	now := s.db.Now()
 	var due []store.PurgeDue
@@ -109,13 +109,15 @@ func (s *Service) Purge(ctx context.Context) error {
 	}
 	until := time.Now().Add(s.purgeTime)
 	failed := s.purge(ctx, due, until)
-	for more := true; more; more = more && time.Now().Before(until) {
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			more, err = tx.PurgeAttempts(now, s.cfg.Retention)
-			return err
-		})
-		if err != nil {
-			return errors.Join(failed, err)
+	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity} {
+		for more := true; more; more = more && time.Now().Before(until) {
+			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+				more, err = piece(tx, now, s.cfg.Retention)
+				return err
+			})
+			if err != nil {
+				return errors.Join(failed, err)
+			}
 		}
 	}
 	return failed

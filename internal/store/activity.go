@@ -95,12 +95,39 @@ func capture(e *hookglass.Event) hookglass.Activity {
 	return line
 }
 
+// activityBefore returns an id behind which all lines of an account are that happened since a time. There is no index
+// on times, and lines are nearly in the order of theirs: a binary search finds the place, give or take clockError.
+func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
+	newest, err := queryAll(v, scanNum, "SELECT id FROM activities WHERE account_id = $1 ORDER BY account_id DESC, id DESC LIMIT 1", account)
+	if err != nil || len(newest) == 0 {
+		return 0, err
+	}
+	low, high, at := int64(0), newest[0], since.Add(-clockError).UnixMicro()
+	for low < high {
+		middle := low + (high-low)/2
+		found, err := queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE account_id = $1 AND id > $2 ORDER BY account_id, id LIMIT 1", account, middle)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) == 0 || found[0] >= at {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, nil
+}
+
 // recorded reads what AddActivity wrote.
 func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int) ([]hookglass.Activity, error) {
 	a := &args{}
 	text := "SELECT a.type, a.occurred_at, e.id, a.event_id, a.data FROM activities a JOIN endpoints e ON e.num = a.endpoint WHERE a.occurred_at >= " + a.add(since.UnixMicro())
 	if !v.who.System && v.who.Endpoint == "" {
-		text += " AND a.account_id = " + a.add(v.who.Account)
+		above, err := v.activityBefore(v.who.Account, since)
+		if err != nil {
+			return nil, err
+		}
+		text += " AND a.account_id = " + a.add(v.who.Account) + " AND a.id > " + a.add(above)
 	}
 	if kind != "" {
 		text += " AND a.type = " + a.add(string(kind))
@@ -141,6 +168,38 @@ func (tx *Tx) AddActivity(line hookglass.Activity) error {
 		return err
 	}
 	return tx.notifyFollowers(e, line)
+}
+
+// activityRows bounds how many lines of the feed one transaction purges.
+const activityRows = 500
+
+// PurgeActivity deletes some lines of the feed that are older than the retention of their account, or the
+// installation's where it has none, as lines of captures leave it with their events. It reports whether there may be
+// more.
+func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, err error) {
+	type due struct{ account, cutoff int64 }
+	// It looks at one line of each account, the oldest.
+	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { return d, scan(&d.account, &d.cutoff) },
+		`SELECT account, cutoff FROM (
+			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts
+			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)
+		) AS c WHERE (SELECT occurred_at FROM activities WHERE account_id = account ORDER BY account_id, id LIMIT 1) < cutoff ORDER BY account LIMIT $3`,
+		at.UnixMicro(), retention.Microseconds(), activityRows)
+	if err != nil {
+		return false, err
+	}
+	left := int64(activityRows)
+	for _, d := range all {
+		n, err := tx.exec("DELETE FROM activities WHERE "+tx.dialect.picked("id", "SELECT id FROM activities WHERE account_id = $1 ORDER BY account_id, id LIMIT $2")+" AND occurred_at < $3",
+			d.account, left, d.cutoff)
+		if err != nil {
+			return false, err
+		}
+		if left -= n; left <= 0 {
+			return true, nil
+		}
+	}
+	return len(all) == activityRows, nil
 }
 
 // newest sorts a feed and cuts it. Lines of the same time keep the order in which they were read.

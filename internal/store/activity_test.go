@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +123,108 @@ func TestQuietEndpointsAreNotRead(t *testing.T) {
 				t.Errorf("%d statements for a feed of five", reads)
 			}
 			return err
+		})
+	})
+}
+
+// Lines about captures go with their events. Those that are kept by themselves go as soon.
+func TestLinesOfTheFeedGoWithTheRetention(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		ada, bob := newTenant(t, db, "ada@example.com"), newTenant(t, db, "bob@example.com")
+		of, short, temporary := endpointIn(t, db, ada.first), endpointIn(t, db, bob.first), newEndpoint(t, db)
+		line := func(e hookglass.Endpoint, age time.Duration) hookglass.Activity {
+			return hookglass.Activity{Type: hookglass.ActivityAlertTriggered, OccurredAt: now.Add(-age), EndpointID: e.ID, Data: map[string]any{"name": "quiet"}}
+		}
+		const old = 1_200 // more than one transaction deletes
+		writing(t, db, func(tx *store.Tx) error {
+			ada.account.Retention, bob.account.Retention = 0, time.Hour
+			if err := errors.Join(tx.UpdateAccount(ada.account), tx.UpdateAccount(bob.account)); err != nil {
+				return err
+			}
+			for range old {
+				if err := tx.AddActivity(line(of, 49*time.Hour)); err != nil {
+					return err
+				}
+			}
+			for _, l := range []hookglass.Activity{line(of, 2*time.Hour), line(short, 2*time.Hour), line(short, time.Minute), line(temporary, 49*time.Hour), line(temporary, 2*time.Hour)} {
+				if err := tx.AddActivity(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		pieces := 0
+		for more := true; more; pieces++ {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				more, err = tx.PurgeActivity(now, 24*time.Hour)
+				return err
+			})
+		}
+		if pieces < 3 {
+			t.Errorf("%d lines were deleted in %d pieces", old, pieces)
+		}
+		for name, c := range map[string]struct {
+			who  hookglass.Principal
+			want []hookglass.Activity
+		}{
+			"the installation's retention": {ada.everywhere, []hookglass.Activity{line(of, 2*time.Hour)}},
+			"an account's":                 {bob.everywhere, []hookglass.Activity{line(short, time.Minute)}},
+			"of a temporary endpoint":      {hookglass.Principal{Endpoint: temporary.ID}, []hookglass.Activity{line(temporary, 2*time.Hour)}},
+		} {
+			view(t, db, c.who, func(v *store.View) {
+				got, err := v.Activity("", time.Time{}, 50)
+				same(t, name, got, err, c.want)
+			})
+		}
+	})
+}
+
+// A feed of the last hour does not read what failed in the month before.
+func TestAFeedOfAShortTimeReadsNoOldLines(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		ada, bob := newTenant(t, db, "ada@example.com"), newTenant(t, db, "bob@example.com")
+		e, other := endpointIn(t, db, ada.first), endpointIn(t, db, bob.first)
+		line := func(of hookglass.Endpoint, age time.Duration) hookglass.Activity {
+			return hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: now.Add(-age), EndpointID: of.ID, Data: map[string]any{"age": age.String()}}
+		}
+		const old = 500
+		lines := []hookglass.Activity{}
+		for i := range old {
+			lines = append(lines, line(e, time.Duration(2*old-i)*time.Hour), line(other, 0))
+		}
+		// The clock may have been off by hours.
+		late, fresh := line(e, 10*time.Minute), line(e, 20*time.Minute)
+		lines = append(lines, late, line(e, 20*time.Hour), fresh, line(e, 5*time.Hour))
+		writing(t, db, func(tx *store.Tx) error {
+			for _, l := range lines {
+				if err := tx.AddActivity(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		view(t, db, ada.everywhere, func(v *store.View) {
+			above := int64(0)
+			v.Record(func(text string, args []any) {
+				if strings.Contains(text, "a.id > ") {
+					for _, arg := range args {
+						if n, ok := arg.(int64); ok && n < 4*old {
+							above = max(above, n)
+						}
+					}
+				}
+			})
+			got, err := v.Activity("", now.Add(-time.Hour), 50)
+			same(t, "the last hour", got, err, []hookglass.Activity{late, fresh})
+			if above < 2*old-2 {
+				t.Errorf("the feed reads lines from the %d. on, behind %d old ones", above, 2*old)
+			}
+			got, err = v.Activity(hookglass.ActivityForwardingFailed, time.Time{}, 3*old)
+			if err != nil || len(got) != old+4 {
+				t.Errorf("%d lines since ever, %v", len(got), err)
+			}
 		})
 	})
 }
