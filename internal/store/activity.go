@@ -183,7 +183,7 @@ func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, e
 		`SELECT account, cutoff FROM (
 			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts
 			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)
-		) AS c WHERE (SELECT occurred_at FROM activities WHERE account_id = account ORDER BY account_id, id LIMIT 1) < cutoff ORDER BY account LIMIT $3`,
+		) AS c WHERE (SELECT occurred_at FROM activities WHERE account_id = c.account ORDER BY account_id, id LIMIT 1) < cutoff ORDER BY account LIMIT $3`,
 		at.UnixMicro(), retention.Microseconds(), activityRows)
 	if err != nil {
 		return false, err

@@ -111,3 +111,32 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 	}
 	return nil
 }
+
+// A purge comes every minute, and what it finds is a small part of what there is.
+func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		newEndpoint(t, db)
+		var seen []statement
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+			_, attempts := tx.PurgeAttempts(tx.Now, time.Hour)
+			_, replays := tx.PurgeReplays(time.Hour)
+			_, activity := tx.PurgeActivity(tx.Now, time.Hour)
+			return errors.Join(attempts, replays, activity)
+		})
+		if err != nil || len(seen) != 4 {
+			t.Fatal(len(seen), err)
+		}
+		byAge, all := regexp.MustCompile(`SEARCH x .*\(endpoint=\? AND (at|finished_at>\? AND finished_at)<\?\)|SEARCH activities .*\(account_id=\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
+		if db.Postgres() {
+			byAge = regexp.MustCompile(`Index Cond: .*endpoint = e.num\) AND .*(at|finished_at) <|Index Cond: \(account_id = c.account\)`)
+			all = regexp.MustCompile(`Seq Scan on (script_positions|replay_|activities)|(Merge|Hash) Join`)
+		}
+		for _, s := range seen {
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			if text := strings.Join(plan, "\n"); err != nil || !byAge.MatchString(text) || all.MatchString(text) {
+				t.Errorf("%v %s:\n%s", err, s.text, text)
+			}
+		}
+	})
+}

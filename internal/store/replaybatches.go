@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -274,16 +275,19 @@ const (
 // the retention of their account, or the given one where it sets none, and reports whether there may be more. A run is
 // kept for a day at least, and a case's last one as long as the case. Replays go with their events.
 func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
-	const kept = "coalesce((SELECT CASE WHEN c.retention > 0 THEN c.retention END FROM endpoints e JOIN accounts c ON c.id = e.account_id WHERE e.num = x.endpoint), cast($2 AS bigint))"
-	runs, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.picked("num", `SELECT x.num FROM replay_case_runs x
-		WHERE x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - cast($4 AS bigint) AND x.finished_at < cast($1 AS bigint) - `+kept+`
+	// Of each endpoint an index knows which are old, by one bound: of two SQLite would go by either.
+	ended := func(table string, least time.Duration) string {
+		of := fmt.Sprintf("CASE WHEN c.retention > %[1]d THEN c.retention WHEN c.retention > 0 OR cast($2 AS bigint) < %[1]d THEN %[1]d ELSE cast($2 AS bigint) END", least.Microseconds())
+		return "SELECT x.num FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id" +
+			tx.dialect.each(table, "x.endpoint = e.num AND x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - "+of)
+	}
+	runs, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.picked("num", ended("replay_case_runs", keepRuns)+`
 		AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR NOT EXISTS (SELECT 1 FROM replay_cases n WHERE n.num = x.case_num))
-		LIMIT $3`), tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns, keepRuns.Microseconds())
+		LIMIT $3`), tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns)
 	if err != nil {
 		return false, err
 	}
-	due, err := queryAll(&tx.View, scanNum, "SELECT x.num FROM replay_batches x WHERE x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - "+kept+" ORDER BY x.num LIMIT $3",
-		tx.Now.UnixMicro(), retention.Microseconds(), purgeBatches)
+	due, err := queryAll(&tx.View, scanNum, ended("replay_batches", 0)+" ORDER BY x.num LIMIT $3", tx.Now.UnixMicro(), retention.Microseconds(), purgeBatches)
 	if err != nil || len(due) == 0 {
 		return runs == purgeRuns, err
 	}
