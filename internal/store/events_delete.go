@@ -116,11 +116,21 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	high, err := tx.nthAbove(log, log.floor, deleteRows)
+	// What a wrong clock put before them, into a time to come, keeps no others. It is not the first that is old which
+	// is looked for: there may be none among all events.
+	upTo := max(d.Cutoff.UnixMicro(), tx.Now.UnixMicro())
+	a := &args{}
+	first, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE "+tx.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+
+		" AND received_at <= "+a.add(upTo)+oldestFirst+" LIMIT 1", a.values...)
+	if err != nil || len(first) == 0 {
+		return 0, false, err
+	}
+	above := first[0] - 1
+	high, err := tx.nthAbove(log, above, deleteRows)
 	if err != nil {
 		return 0, false, err
 	}
-	seqs, reached, err := tx.toDelete(d.EndpointNum, log.floor, high, query.Between(time.Time{}, d.Cutoff))
+	seqs, reached, err := tx.toDelete(d.EndpointNum, above, high, query.Between(time.Time{}, d.Cutoff))
 	if err != nil {
 		return 0, false, err
 	}
@@ -145,7 +155,7 @@ type PurgeDue struct {
 
 // PurgesDue lists the endpoints whose oldest event is older than the retention of their account, or than the
 // installation's where the account has none, the one that is furthest past it first. It looks at one event of each
-// endpoint.
+// endpoint, but for those that a wrong clock received in a time that is still to come.
 func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, error) {
 	type row struct {
 		PurgeDue
@@ -159,7 +169,7 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 	}
 	rows, err := queryAll(v, scan, `SELECT num, cutoff, cutoff - oldest, cutoff <= cast($1 AS bigint) - `+longestRetention("$2")+` FROM (
 			SELECT e.num, cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END AS cutoff,
-				(SELECT received_at FROM events WHERE `+v.dialect.between("e.num", "s.floor_seq", "cast($3 AS bigint)")+oldestFirst+` LIMIT 1) AS oldest
+				(SELECT received_at FROM events WHERE `+v.dialect.between("e.num", "s.floor_seq", "cast($3 AS bigint)")+" AND received_at <= cast($1 AS bigint)"+oldestFirst+` LIMIT 1) AS oldest
 			FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num LEFT JOIN accounts c ON c.id = e.account_id
 			WHERE e.deleted_at IS NULL AND s.event_count > 0
 		) AS d WHERE oldest < cutoff ORDER BY num`, at.UnixMicro(), retention.Microseconds(), int64(math.MaxInt64))

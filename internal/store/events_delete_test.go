@@ -475,3 +475,59 @@ func TestAllAreDeletedInTheMidstOfAnotherDeletion(t *testing.T) {
 		})
 	}
 }
+
+// A machine's clock may have been years ahead for a while. What it stamped then stays until that time; all else goes.
+func TestRetentionPassesOverWhatAWrongClockReceived(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		at := func(age time.Duration) *hookglass.Event {
+			event := newEvent(e, "x")
+			event.ReceivedAt = now.Add(-age)
+			return event
+		}
+		const year = 365 * 24 * time.Hour
+		var ahead, kept []hookglass.EventID
+		for range 600 { // more than one transaction looks at
+			event := at(-year)
+			capture(t, db, event)
+			ahead = append(ahead, event.ID)
+		}
+		for i := range 700 {
+			event := at(2 * time.Hour)
+			if i%100 == 99 {
+				event = at(time.Minute)
+				kept = append(kept, event.ID)
+			}
+			capture(t, db, event)
+		}
+		purge := func(now time.Time) (deleted int64) {
+			t.Helper()
+			var due []store.PurgeDue
+			reading(t, db, func(v *store.View) (err error) {
+				due, err = v.PurgesDue(now, time.Hour)
+				return err
+			})
+			for _, d := range due {
+				for more := true; more; {
+					writing(t, db, func(tx *store.Tx) (err error) {
+						var n int64
+						n, more, err = tx.PurgeEvents(d)
+						deleted += n
+						return err
+					})
+				}
+			}
+			return deleted
+		}
+		if n := purge(now); n != 693 {
+			t.Errorf("%d of 693 were deleted", n)
+		}
+		if counter, rows := counted(t, db, e); counter != 607 || rows != 607 {
+			t.Errorf("%d and %d are left, want %d", counter, rows, len(ahead)+len(kept))
+		}
+		if n := purge(now.Add(2 * year)); n != 607 {
+			t.Errorf("%d of 607 were deleted when their time had come", n)
+		}
+	})
+}

@@ -233,8 +233,10 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 		}
 		more = more || n == rollPurge
 	}
-	// Their numbers are nearly in the order of their times, so only the oldest are looked at.
-	n, err := tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes ORDER BY num LIMIT $1")+" AND rolled = 1 AND at < $2", rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro())
+	// Their numbers are nearly in the order of their times, so only the oldest are looked at. Those of a time to come
+	// are of a wrong clock, and would keep the others.
+	n, err := tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes ORDER BY num LIMIT $1")+" AND rolled = 1 AND (at < $2 OR at > $3)",
+		rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro(), tx.Now.Add(keepOutcomes).UnixMicro())
 	return more || n == rollPurge, err
 }
 
