@@ -205,6 +205,19 @@ func pushed(id string, line hookglass.Activity) hookglass.Message {
 // ChannelDue is a channel that something waits for.
 type ChannelDue struct{ Num, AccountID int64 }
 
+// channelWait is longer than a channel is ever put off or held: what is later than that was stored before the clock
+// went back.
+const channelWait = 2 * time.Hour
+
+// channelFree is the condition that a channel may be sent to at a time, in microseconds, as far as those before and the
+// failures it met allow. One that met none waits for nothing.
+func channelFree(at string) string {
+	passed := func(column string) string {
+		return fmt.Sprintf("(%s <= %s OR %s > %s + %d)", column, at, column, at, channelWait.Microseconds())
+	}
+	return "enabled = 1 AND disabled_at IS NULL AND (failures = 0 OR " + passed("due_at") + ") AND " + passed("leased_until")
+}
+
 // ChannelsDue lists channels with something to send at a time, that nobody has: the first of each account, then the
 // second of each, and so on. Those of one account come in the order of how long ago they had their turn, also where
 // nothing was to be sent: all that follow captures are looked at when something is captured anywhere.
@@ -218,7 +231,7 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 		return d, err
 	}, `SELECT num, account_id FROM (
 			SELECT c.num, w.account_id, c.due_at, row_number() OVER (PARTITION BY w.account_id ORDER BY c.due_at, c.num) AS place`+channelTables+`
-			WHERE c.enabled = 1 AND c.disabled_at IS NULL AND c.due_at <= $1 AND c.leased_until <= $1
+			WHERE `+channelFree("cast($1 AS bigint)")+`
 				AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
 		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), newest, limit)
 }
@@ -235,7 +248,7 @@ type HeldChannel struct {
 // sent.
 func (tx *Tx) HoldChannel(num int64, at time.Time, lease time.Duration) (h HeldChannel, err error) {
 	err = tx.queryRow("notification channel", `UPDATE notification_channels SET leased_until = $3, claim = claim + 1
-		WHERE num = $1 AND enabled = 1 AND disabled_at IS NULL AND due_at <= $2 AND leased_until <= $2 RETURNING claim, cursor, tries`,
+		WHERE num = $1 AND `+channelFree("cast($2 AS bigint)")+` RETURNING claim, cursor, tries`,
 		[]any{num, at.UnixMicro(), at.Add(lease).UnixMicro()}, &h.Claim, &h.Cursor, &h.Tries)
 	if err != nil {
 		return h, err

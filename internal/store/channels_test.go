@@ -142,3 +142,55 @@ func TestAChannelReadsNothingButWhatItFollows(t *testing.T) {
 		})
 	})
 }
+
+// A channel has its turn, fails or is held by a clock that is put right afterwards, which was hours ahead.
+func TestChannelsGoOnWhenTheClockWentBack(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		tenant := newTenant(t, db, "ada@example.com")
+		const ahead = 3 * time.Hour
+		for name, c := range map[string]struct {
+			off  time.Duration // of the clock while the channel was held
+			make func(*store.ChannelProgress, time.Time)
+			lost bool // nobody released it
+			want bool
+		}{
+			"it was sent to": {off: ahead, want: true, make: func(p *store.ChannelProgress, now time.Time) { p.DeliveredAt = now }},
+			"nothing to do":  {off: ahead, want: true},
+			"it failed":      {off: ahead, want: true, make: func(p *store.ChannelProgress, now time.Time) { p.Failures, p.DueAt = 1, now.Add(time.Hour) }},
+			"it was lost":    {off: ahead, want: true, lost: true},
+			"it fails":       {make: func(p *store.ChannelProgress, now time.Time) { p.Failures, p.DueAt = 1, now.Add(time.Hour) }},
+			"it is held":     {lost: true},
+		} {
+			channel := newChannel(t, db, tenant.first, name)
+			writing(t, db, func(tx *store.Tx) error {
+				tx.Now = tx.Now.Add(c.off)
+				if err := tx.Notify(channel.Num, "", hookglass.Message{ID: "msg_" + name, Type: hookglass.MessageTest, At: tx.Now}); err != nil {
+					return err
+				}
+				held, err := tx.HoldChannel(channel.Num, tx.Now, time.Minute)
+				if err != nil || c.lost {
+					return err
+				}
+				p := store.ChannelProgress{Cursor: held.Cursor}
+				if c.make != nil {
+					c.make(&p, tx.Now)
+				}
+				_, err = tx.ReleaseChannel(held, p)
+				return err
+			})
+			var due []store.ChannelDue
+			reading(t, db, func(v *store.View) (err error) {
+				due, err = v.ChannelsDue(v.Now, 100)
+				return err
+			})
+			found := slices.ContainsFunc(due, func(d store.ChannelDue) bool { return d.Num == channel.Num })
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				_, err := tx.HoldChannel(channel.Num, tx.Now, time.Minute)
+				return err
+			})
+			if held := err == nil; found != c.want || held != c.want {
+				t.Errorf("%s: due %v, held %v (%v), want %v", name, found, held, err, c.want)
+			}
+		}
+	})
+}
