@@ -212,13 +212,19 @@ func (w ledgerWindow) actions(l *hookglass.Ledger) error {
 // with.
 func (w ledgerWindow) actionTasks(p ledgerPiece) (waiting int64, begun []tally, err error) {
 	a := &args{}
-	tasks := " FROM event_tasks k JOIN " + w.table(a, p) + " ON w.seq = k.event"
-	own := " WHERE k.kind = 'actions' AND k.endpoint = " + a.add(w.log.endpoint.Num)
-	if err := w.v.queryRow("task", "SELECT count(*)"+tasks+own, a.values, &waiting); err != nil || waiting == 0 {
+	count := "sum(CASE WHEN w.seq IN (" + w.tasked(a, TaskActions) + ") THEN 1 ELSE 0 END)"
+	from := " FROM " + w.table(a, p)
+	if err := w.v.queryRow("task", "SELECT coalesce("+count+", 0)"+from, a.values, &waiting); err != nil || waiting == 0 {
 		return 0, nil, err
 	}
-	begun, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', count(*), 0"+tasks+" JOIN action_runs r ON r.event = k.event AND r.rerun = 0"+own+" GROUP BY r.action", a.values...)
+	begun, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', "+count+", 0"+from+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action", a.values...)
 	return waiting, begun, err
+}
+
+// tasked selects the events of the endpoint that have a task of a kind, all of them at once: no index leads from an
+// event to its tasks, and while many wait each look for one would go through all.
+func (w ledgerWindow) tasked(a *args, kind TaskKind) string {
+	return "SELECT k.event FROM event_tasks k WHERE k.kind = " + a.add(string(kind)) + " AND k.endpoint = " + a.add(w.log.endpoint.Num)
 }
 
 // has reports whether there is a row of the endpoint, which is $1.
@@ -234,7 +240,7 @@ func (w ledgerWindow) runs(p ledgerPiece) ([]tally, error) {
 		return nil, err
 	}
 	a := &args{}
-	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND NOT EXISTS (SELECT 1 FROM event_tasks k WHERE k.kind = 'actions' AND k.endpoint = r.endpoint AND k.event = r.event) THEN 1 ELSE 0 END) FROM "+
+	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND r.event NOT IN ("+w.tasked(a, TaskActions)+") THEN 1 ELSE 0 END) FROM "+
 		w.table(a, p)+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
 }
 
@@ -282,7 +288,7 @@ func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
 		from := w.table(a, p)
 		var delivered, pending int64
 		err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN w.spf IS NOT NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN w.spf IS NULL AND "+
-			"EXISTS (SELECT 1 FROM event_tasks k WHERE k.kind = 'verdict' AND k.endpoint = "+a.add(w.log.endpoint.Num)+" AND k.event = w.seq) THEN 1 ELSE 0 END), 0) FROM "+from,
+			"w.seq IN ("+w.tasked(a, TaskVerdict)+") THEN 1 ELSE 0 END), 0) FROM "+from,
 			a.values, &delivered, &pending)
 		if err != nil {
 			return err

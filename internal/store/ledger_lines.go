@@ -106,7 +106,7 @@ func (v *View) lineTasks(w ledgerWindow, at map[int64]*hookglass.LedgerLine, seq
 		kind  TaskKind
 	}
 	tasks, err := queryAll(v, func(scan func(...any) error) (t task, err error) { return t, scan(&t.event, &t.kind) },
-		"SELECT event, kind FROM event_tasks WHERE endpoint = $2 AND "+v.dialect.among("event", "$1"), seqs, w.log.endpoint.Num)
+		"SELECT event, kind FROM event_tasks WHERE kind IN ('actions', 'verdict') AND endpoint = $2 AND "+v.dialect.among("event", "$1"), seqs, w.log.endpoint.Num)
 	for _, line := range at {
 		if e := line.Event; e.Type == hookglass.EventEmail {
 			if line.Verdict = hookglass.StateFailed; e.Authentication.SPF != hookglass.AuthPending {

@@ -140,3 +140,63 @@ func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 		}
 	})
 }
+
+// No index leads from an event to its tasks. While many wait nothing may look for those of each event.
+func TestTheLedgerDoesNotLookForTheTasksOfEachEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		hook, box := newEndpoint(t, db), hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "box", Kind: hookglass.KindEmail, EmailLocalPart: "box", Enabled: true}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateEndpoint(&box, nil) })
+		for range 20 {
+			if err := db.CaptureWith(t.Context(), 0, newEvent(hook, "x"), store.Work{Tasks: []store.TaskKind{store.TaskActions}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.CaptureWith(t.Context(), 0, mailEvent(box), store.Work{Tasks: []store.TaskKind{store.TaskVerdict}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run := store.HeldRun{ActionRun: hookglass.ActionRun{ID: "arun_1", EndpointNum: hook.Num, ActionNum: 1, ActionID: "act_1", EventSeq: 1, EventID: "req_1", Status: hookglass.ActionRunRunning}}
+		writing(t, db, func(tx *store.Tx) error {
+			stored, err := tx.InsertActionRun(&run, time.Minute)
+			if !stored {
+				t.Error("the run was not stored")
+			}
+			return err
+		})
+		var seen []statement
+		reading(t, db, func(v *store.View) error {
+			v.Record(func(text string, args []any) {
+				if strings.Contains(text, "event_tasks") && strings.Contains(text, "FROM events") {
+					seen = append(seen, statement{text, args})
+				}
+			})
+			from, to := v.Now.Add(-time.Hour).Truncate(time.Minute), v.Now.Add(time.Hour).Truncate(time.Minute)
+			for _, e := range []hookglass.Endpoint{hook, box} {
+				l, err := v.Ledger(string(e.ID), from, to)
+				if err != nil {
+					return err
+				}
+				var pending int64
+				for _, c := range l.Consumers {
+					pending += c.Pending
+				}
+				if want := map[bool]int64{true: 20, false: 1}[e.Num == box.Num]; pending != want {
+					t.Errorf("%d are pending, want %d: %+v", pending, want, l.Consumers)
+				}
+			}
+			return nil
+		})
+		if len(seen) != 4 {
+			t.Fatalf("%d statements on tasks and events", len(seen))
+		}
+		each := regexp.MustCompile(`CORRELATED|SEARCH k .*\n.*SEARCH events`)
+		if db.Postgres() {
+			each = regexp.MustCompile(`Filter: .*event = `)
+		}
+		for _, s := range seen {
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			if text := strings.Join(plan, "\n"); err != nil || each.MatchString(text) {
+				t.Errorf("%v %s:\n%s", err, s.text, text)
+			}
+		}
+	})
+}
