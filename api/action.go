@@ -49,7 +49,7 @@ type ActionStep struct {
 type ActionStepCondition struct {
 	_        struct{}        `additionalProperties:"false"`
 	Source   string          `json:"source" doc:"request, provider, email, endpoint or steps.<reference_key>." example:"request"`
-	Path     string          `json:"path" doc:"An RFC 6901 pointer into the source." example:"/body/action"`
+	Path     *string         `json:"path,omitzero" required:"true" doc:"An RFC 6901 pointer into the source." example:"/body/action"`
 	Operator string          `json:"operator" enum:"equals,not_equals,contains,not_contains,matches,exists,not_exists" example:"equals"`
 	Value    json.RawMessage `json:"value,omitempty" doc:"A string, a number, true, false or null; none with exists and not_exists." example:"\"opened\""`
 }
@@ -115,7 +115,7 @@ func FromAction(a hookglass.Action) Action {
 			FailurePolicy: nonzero(string(st.FailurePolicy)), Config: st.Config, Conditions: make([]ActionStepCondition, len(st.Conditions)),
 		}
 		for j, c := range st.Conditions {
-			out.Steps[i].Conditions[j] = ActionStepCondition{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: c.Value}
+			out.Steps[i].Conditions[j] = ActionStepCondition{Source: c.Source, Path: &c.Path, Operator: c.Operator, Value: c.Value}
 		}
 	}
 	return out

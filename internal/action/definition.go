@@ -46,7 +46,7 @@ type StepDraft struct {
 // StepConditionDraft is a condition of a step as it was sent.
 type StepConditionDraft struct {
 	Source   string
-	Path     string
+	Path     *string // nil: none was sent
 	Operator string
 	Value    []byte // JSON; nil: none was sent
 }
@@ -279,8 +279,13 @@ func deriveKey(name, kind string, taken map[string]bool) string {
 
 func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hookglass.StepCondition {
 	var made []hookglass.StepCondition
-	for _, c := range readable(sent) {
-		condition := hookglass.StepCondition{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: bytes.TrimSpace(c.Value)}
+	for i, c := range readable(sent) {
+		condition := hookglass.StepCondition{Source: c.Source, Operator: c.Operator, Value: bytes.TrimSpace(c.Value)}
+		if c.Path == nil { // "" is a pointer, to the whole source
+			d.fault(fmt.Sprintf("%sconditions.%d.path", at, i), "is required")
+		} else {
+			condition.Path = *c.Path
+		}
 		if takesNoValue(c.Operator) && string(condition.Value) == "null" || len(condition.Value) == 0 {
 			condition.Value = nil
 		}

@@ -127,6 +127,8 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"exists with a value":          {one("tag", `{"tag":"t"}`, on("request", "/body", "exists", `"x"`)), "steps.0.conditions.0.value"},
 			"exists with null":             {one("tag", `{"tag":"t"}`, on("request", "/body", "exists", "null")), ""},
 			"a condition's object":         {one("tag", `{"tag":"t"}`, on("request", "/body", "equals", "{}")), "steps.0.conditions.0.value"},
+			"a condition without a path":   {one("tag", `{"tag":"t"}`, action.StepConditionDraft{Source: "request", Operator: "exists"}), "steps.0.conditions.0.path"},
+			"a condition on all of it":     {one("tag", `{"tag":"t"}`, on("request", "", "exists", "")), ""},
 			"more than 10 step conditions": {one("tag", `{"tag":"t"}`, slices.Repeat([]action.StepConditionDraft{on("request", "", "exists", "")}, 11)...), "steps.0.conditions"},
 		} {
 			a, err := b.actions.Create(t.Context(), b.who, string(b.ep.ID), draft("Checked", c.steps...))

@@ -127,7 +127,7 @@ func stopping(d action.StepDraft) action.StepDraft {
 }
 
 func on(source, path, operator, value string) action.StepConditionDraft {
-	c := action.StepConditionDraft{Source: source, Path: path, Operator: operator}
+	c := action.StepConditionDraft{Source: source, Path: &path, Operator: operator}
 	if value != "" {
 		c.Value = []byte(value)
 	}

@@ -674,7 +674,7 @@ func TestStepsThatThePlanNoLongerAllowsDoNotRun(t *testing.T) {
 func TestStepsThatLookAtEarlierOnesNeedBusiness(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		mark := step("tag", "Mark", `{"tag":"t"}`)
-		after := step("tag", "After", `{"tag":"u"}`, action.StepConditionDraft{Source: "steps.mark", Path: "/status", Operator: "equals", Value: []byte(`"completed"`)})
+		after := step("tag", "After", `{"tag":"u"}`, action.StepConditionDraft{Source: "steps.mark", Path: new("/status"), Operator: "equals", Value: []byte(`"completed"`)})
 		a := b.create(draft("Composed", mark, after))
 		wantOutcome(t, b.ran(a, body), "completed mark=completed after=completed")
 		b.plan(hookglass.PlanTeam, hookglass.SubscriptionActive)
@@ -692,7 +692,7 @@ func TestStepsThatLookAtEarlierOnesNeedBusiness(t *testing.T) {
 		if _, err := b.actions.Create(t.Context(), b.who, ref, draft("Another", mark, after)); !hookglass.Is(err, hookglass.CodePlanRequired) {
 			t.Errorf("made: %v", err)
 		}
-		own := step("tag", "Own", `{"tag":"v"}`, action.StepConditionDraft{Source: "request", Path: "/method", Operator: "exists"})
+		own := step("tag", "Own", `{"tag":"v"}`, action.StepConditionDraft{Source: "request", Path: new("/method"), Operator: "exists"})
 		b.create(draft("Of the event", mark, own))
 	})
 }

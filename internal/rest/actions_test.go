@@ -78,6 +78,8 @@ func TestFieldsOfActionsHaveOneName(t *testing.T) {
 			{`"conditions":[{"field":"provider","operator":"equals","value":""}]`, "conditions.0.value"},
 			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"conditions":[{"source":"request","path":1,"operator":"exists"}]}]`, "steps.0.conditions.0.path"},
 			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"conditions":[{"source":"request","path":"a","operator":"exists"}]}]`, "steps.0.conditions.0.path"},
+			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"conditions":[{"source":"request","path":null,"operator":"exists"}]}]`, "steps.0.conditions.0.path"},
+			{`"steps":[{"step_type":"tag","config":{"tag":"a"},"conditions":[{"source":"request","operator":"exists"}]}]`, "steps.0.conditions.0.path"},
 			{`"steps":[{"step_type":"transform","config":{"source":"request","operations":[{"op":"wrap"}]}}]`, "steps.0.config.operations.0.key"},
 		} {
 			var refused api.Error

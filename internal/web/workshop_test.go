@@ -267,7 +267,7 @@ func (w *workshop) makeTricky() hookglass.Action {
 	for _, s := range sent {
 		d := action.StepDraft{ReferenceKey: &s.ReferenceKey, Type: s.Type, Name: &s.Name, FailurePolicy: s.FailurePolicy, Config: s.Config}
 		for _, c := range s.Conditions {
-			d.Conditions = append(d.Conditions, action.StepConditionDraft{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: c.Value})
+			d.Conditions = append(d.Conditions, action.StepConditionDraft{Source: c.Source, Path: &c.Path, Operator: c.Operator, Value: c.Value})
 		}
 		steps = append(steps, d)
 	}

@@ -285,7 +285,7 @@ func (f Form) Draft() action.Draft {
 			d.FailurePolicy = &s.FailurePolicy
 		}
 		for _, c := range s.Conditions {
-			condition := action.StepConditionDraft{Source: strings.TrimSpace(c.Source), Path: c.Path, Operator: c.Operator}
+			condition := action.StepConditionDraft{Source: strings.TrimSpace(c.Source), Path: &c.Path, Operator: c.Operator}
 			if !valueless(c.Operator) && c.Value != "" {
 				condition.Value = literal(c.Value)
 			}
