@@ -96,26 +96,15 @@ func capture(e *hookglass.Event) hookglass.Activity {
 }
 
 // activityBefore returns an id behind which all lines of an account are that happened since a time. There is no index
-// on times, and lines are nearly in the order of theirs: a binary search finds the place, give or take clockError.
+// on times, and lines are nearly in the order of theirs: a search by halves finds the place, give or take clockError.
 func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
 	newest, err := queryAll(v, scanNum, "SELECT id FROM activities WHERE account_id = $1 ORDER BY account_id DESC, id DESC LIMIT 1", account)
 	if err != nil || len(newest) == 0 {
 		return 0, err
 	}
-	low, high, at := int64(0), newest[0], since.Add(-clockError).UnixMicro()
-	for low < high {
-		middle := low + (high-low)/2
-		found, err := queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE account_id = $1 AND id > $2 ORDER BY account_id, id LIMIT 1", account, middle)
-		if err != nil {
-			return 0, err
-		}
-		if len(found) == 0 || found[0] >= at {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low, nil
+	return placeOf(since.Add(-clockError).UnixMicro(), 0, newest[0], func(above, _ int64) ([]int64, error) {
+		return queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE account_id = $1 AND id > $2 ORDER BY account_id, id LIMIT 1", account, above)
+	})
 }
 
 // recorded reads what AddActivity wrote.

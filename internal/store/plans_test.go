@@ -112,7 +112,7 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 	return nil
 }
 
-// A purge comes every minute, and what it finds is a small part of what there is.
+// A purge comes twice a minute, and what it finds is a small part of what there is.
 func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		newEndpoint(t, db)
