@@ -198,7 +198,7 @@ func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", t.address())
+	raw, err := dial(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +213,27 @@ func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 	}
 	head := &headBound{from: conn, left: -1}
 	return &link{Conn: conn, raw: raw, in: bufio.NewReader(head), head: head, to: key}, nil
+}
+
+// dial connects to a target. A name of this machine means both of its addresses: a handler may listen on one of them
+// alone, and where the name is looked up it may lead to the other, or nowhere.
+func dial(ctx context.Context, t Target) (net.Conn, error) {
+	d := new(net.Dialer)
+	conn, err := d.DialContext(ctx, "tcp", t.address())
+	if err == nil || !t.thisMachine() {
+		return conn, err
+	}
+	_, port, _ := net.SplitHostPort(t.address())
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		conn, other := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+		if other == nil {
+			return conn, nil
+		}
+		if unknown := new(net.DNSError); host == "127.0.0.1" && errors.As(err, &unknown) {
+			err = other // the name is known: it is this machine's
+		}
+	}
+	return nil, err
 }
 
 // errTLS marks what went wrong between connecting and the request.

@@ -726,6 +726,51 @@ func TestWhyNoAnswerCame(t *testing.T) {
 	}
 }
 
+// The names of this machine lead to a handler on either of its addresses, whatever its resolver makes of them.
+func TestNamesOfThisMachineMeanBothOfItsAddresses(t *testing.T) {
+	on := func(address string) (port string, ok bool) {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return "", false
+		}
+		h := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+		t.Cleanup(func() { h.Close() })
+		go func() { _ = h.Serve(l) }()
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		return port, true
+	}
+	four, ok := on("127.0.0.1:0")
+	if !ok {
+		t.Fatal("no address of this machine can be listened on")
+	}
+	targets := []string{"http://localhost:" + four, "http://App.localhost:" + four}
+	if six, ok := on("[::1]:0"); ok { // a machine may have none
+		targets = append(targets, "http://localhost:"+six, "http://app.localhost:"+six)
+	}
+	for _, to := range targets {
+		s := newServer(t)
+		l := start(t, s, to, nil)
+		id := s.arrive(api.TunnelRequest{})
+		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
+		if !get(s, func() bool { return s.delivered(id) }) {
+			t.Errorf("%s: %+v", to, told[listen.Delivered](l))
+		}
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	_, port, _ := net.SplitHostPort(closed.Addr().String())
+	s := newServer(t)
+	start(t, s, "http://app.localhost:"+port, nil)
+	id := s.arrive(api.TunnelRequest{})
+	eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
+	if r := get(s, func() api.DeliveryReport { return s.reports[id][0] }); r.FailureCategory != api.FailureConnectionRefused {
+		t.Errorf("nothing there: %+v", r)
+	}
+}
+
 func TestCertificatesOfTargetsAreCheckedUnlessToldOtherwise(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		s := newServer(t)

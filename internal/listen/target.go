@@ -81,6 +81,12 @@ func (t Target) hostname() string {
 	return u.Hostname()
 }
 
+// thisMachine reports whether the host is a name that always means the machine itself (RFC 6761, section 6.3).
+func (t Target) thisMachine() bool {
+	name := strings.TrimSuffix(strings.ToLower(t.hostname()), ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 // requestTarget puts an event's path and query behind the target's own. What was captured stays as it was spelled; "/"
 // is what an event has when nothing followed the endpoint in its path, and adds nothing to a target that has a path.
 func (t Target) requestTarget(path, query string) string {
