@@ -109,9 +109,12 @@ type Listener struct {
 	online   bool            // it has been, so that the next time is a reconnection
 	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
 	from     time.Time       // and by the server's clock
+	opened   time.Time       // when the first connection that came about was begun; zero: none did
+	began    time.Time       // and by the server's clock; zero: that is not known
 	gone     map[string]bool // endpoints that the server does not give
 	outage   *outage         // what is known of it; nil: none is being caught up on
 	gaps     *memory         // that were seen
+	declined map[string]bool // gaps whose events a person did not want
 	commands *memory         // replays that were done
 
 	work  sync.WaitGroup // deliveries, replays and recoveries under way
@@ -125,7 +128,7 @@ func New(cfg Config) *Listener {
 	}
 	l := &Listener{
 		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),
-		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), commands: newMemory(rememberFor), gaps: newMemory(rememberFor),
+		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), declined: make(map[string]bool), commands: newMemory(rememberFor), gaps: newMemory(rememberFor),
 		evidence: 64 << 10, enough: func() {}, ended: make(chan struct{}),
 	}
 	if cfg.Chaos != nil {

@@ -24,6 +24,9 @@ func (l *Listener) recover(ctx context.Context) {
 	lost := l.lost
 	if l.from.IsZero() && !lost.IsZero() {
 		l.from = l.lastSign(lost).Add(-overlap)
+		if l.from.Before(l.began) {
+			l.from = l.began // what came before was never on its way to this listener
+		}
 	}
 	from, o := l.from, l.outage
 	if o == nil && !lost.IsZero() {
@@ -52,7 +55,9 @@ func (l *Listener) recover(ctx context.Context) {
 	o.found(gaps, fresh)
 	if l.cfg.Recover != RecoverNone {
 		for _, g := range gaps {
-			o.leave(g, l.recoverGap(ctx, g, l.oldest(), o).left)
+			if !l.refused(g) {
+				o.leave(g, l.recoverGap(ctx, g, l.oldest(), o).left)
+			}
 		}
 		// What was on its way when the connection broke fell into no gap, if the server thought that it had arrived.
 		l.since(ctx, from, o)
@@ -94,6 +99,11 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 		missed += int(g.Counts.Pending)
 	}
 	if l.cfg.Recover == RecoverAsk && missed > 0 && (l.cfg.Ask == nil || !l.cfg.Ask(ctx, missed)) {
+		l.mu.Lock()
+		for _, g := range gaps {
+			l.declined[g.ID] = true
+		}
+		l.mu.Unlock()
 		for _, g := range gaps {
 			if ctx.Err() == nil && g.Counts.Pending > 0 {
 				_, _ = l.cfg.Client.RecoverGap(ctx, g.ID, api.RecoverGap{Outcome: "skipped"}) // a note for others to read, nothing more
@@ -114,6 +124,13 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.missed(), Delivered: got.succeeded, Failed: got.failed, Shown: got.shown})
 		}
 	}
+}
+
+// refused reports whether a person did not want the events of a gap.
+func (l *Listener) refused(g api.Gap) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.declined[g.ID]
 }
 
 // recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a

@@ -1,6 +1,7 @@
 package listen_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"testing"
@@ -106,6 +107,7 @@ func TestTheServerKnowsHowLongAnOutageWas(t *testing.T) {
 func TestALookBackBehindWhatIsKeptFindsTheRest(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)
+	s.behind = time.Minute // so long ago the listener begins
 	l := start(t, s, h.URL, nil)
 	live := s.arrive(api.TunnelRequest{})
 	eventually(t, "the live one", func() bool { return get(s, func() bool { return s.delivered(live) }) })
@@ -116,6 +118,7 @@ func TestALookBackBehindWhatIsKeptFindsTheRest(t *testing.T) {
 		})
 	}
 	s.set(func() {
+		s.behind = 0
 		s.retained = lost.Add(-15 * time.Second)
 		quiet("req_gone", lost.Add(-20*time.Second))
 		for i := range 120 {
@@ -132,5 +135,40 @@ func TestALookBackBehindWhatIsKeptFindsTheRest(t *testing.T) {
 	}
 	if n := get(s, func() int { return s.pages }); n > 40 {
 		t.Errorf("it asked %d times", n)
+	}
+}
+
+// What nobody was sent before a listener began, and what its person did not want, is not delivered because a connection
+// broke later.
+func TestALaterOutageBringsNothingOfTheTimeBefore(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_declined", endpoint: "ep_a", from: 0, to: -1, at: time.Now().Add(-time.Minute), state: "open"}}
+	s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	s.gaps[0].to, s.gaps[0].state = 1, "reconnected"
+	for i := range s.events {
+		s.events[i].RequestedAt.Time = time.Now().Add(-10 * time.Second)
+	}
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		c.Recover = listen.RecoverAsk
+		c.Ask = func(context.Context, int) bool { return false }
+	})
+	live := s.arrive(api.TunnelRequest{})
+	eventually(t, "the live one", func() bool { return slices.Contains(h.ids(), live) })
+	eventually(t, "what was declined", func() bool { return get(s, func() bool { return len(s.said) == 1 }) })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool {
+		return len(told[listen.Disconnected](l)) > 0 && get(s, func() bool { return len(s.gaps) == 2 })
+	})
+	missed := s.arrive(api.TunnelRequest{})
+	s.set(func() { s.down = false })
+	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
+	if off := told[listen.Offline](l)[0]; off.Missed != 1 || off.Delivered != 1 {
+		t.Errorf("it tells %+v", off)
+	}
+	if ids := h.ids(); !slices.Equal(ids, []string{live, missed}) {
+		t.Errorf("delivered %q, want %q and %q", ids, live, missed)
 	}
 }

@@ -26,6 +26,7 @@ var takeover = []time.Duration{15 * time.Second, 30 * time.Second, 65 * time.Sec
 type session struct {
 	l           *Listener
 	socket      *client.Cable
+	opened      time.Time // when it was begun
 	ticket      api.TunnelTicket
 	identifiers map[string]string // of the subscription, by endpoint
 	endpoints   map[string]string // the other way round
@@ -102,7 +103,7 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 
 // open opens a socket.
 func (l *Listener) open(ctx context.Context) (s *session, err error) {
-	s = &session{l: l, identifiers: make(map[string]string), endpoints: make(map[string]string), catching: make(chan struct{}, 1)}
+	s = &session{l: l, opened: time.Now(), identifiers: make(map[string]string), endpoints: make(map[string]string), catching: make(chan struct{}, 1)}
 	if s.ticket, err = l.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -146,7 +147,10 @@ func (s *session) ready(recovery context.Context) {
 	l.online = true
 	if again {
 		l.summary.Reconnects++
+	} else {
+		l.opened = s.opened
 	}
+	l.reckon()
 	l.mu.Unlock()
 	l.tell(Connected{again})
 	s.catch(func() { l.recover(recovery) })
@@ -226,6 +230,7 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 			l.mu.Lock()
 			l.ping = time.Unix(seconds, 0)
 			l.pinged = time.Now()
+			l.reckon()
 			l.mu.Unlock()
 		}
 	case "confirm_subscription":
@@ -249,6 +254,14 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 		}
 	}
 	return false, nil
+}
+
+// reckon finds out when this listener began, by the server's clock. It does so once, as soon as it can: clocks may be
+// set, and machines sleep. The caller holds the lock.
+func (l *Listener) reckon() {
+	if l.began.IsZero() && !l.opened.IsZero() && !l.ping.IsZero() {
+		l.began = l.ping.Add(l.opened.Sub(l.pinged))
+	}
 }
 
 // message works on what came for a subscription.
