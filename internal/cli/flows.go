@@ -125,8 +125,14 @@ func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 		return nil, err
 	}
 	var plan map[string]any
+	var document yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(&plan); err != nil && !errors.Is(err, io.EOF) {
+	err = dec.Decode(&document)
+	if err == nil {
+		datesAreTexts(&document)
+		err = document.Decode(&plan)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", r.File, err)
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would never be expected
@@ -149,6 +155,16 @@ func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 		return nil, fmt.Errorf("%s: %w", r.File, err)
 	}
 	return raw, nil
+}
+
+// datesAreTexts has YAML's dates be what they are in the JSON of events: texts, as they are spelled.
+func datesAreTexts(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
+	for _, inner := range n.Content {
+		datesAreTexts(inner)
+	}
 }
 
 // tellSteps prints the steps that have moved on since they were told.

@@ -154,3 +154,20 @@ func TestAFileOfSeveralDocumentsIsRefused(t *testing.T) {
 	}
 	fails(t, 2, "more than one document", "listen", "--config", path, "--server", "http://127.0.0.1:1", "--token", "hg_x")
 }
+
+// A date without quotation marks is the text that it is in JSON, and not a time that YAML makes of it.
+func TestDatesOfAFlowAreTexts(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	ep := member(t, object(t, "", "endpoints", "create", "Payments"), "data", "id").(string)
+	res, err := http.Post(a.server+"/hooks/"+ep, "application/json", strings.NewReader(`{"day":"2026-01-31","at":"2026-01-31 08:00:00"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	flow := "steps: [{endpoint_id: " + ep + ", where: {/day: &day 2026-01-31, /at: 2026-01-31 08:00:00}}]"
+	if r := run(t, flow, "flow", "run", "-", "--since", "1m", "--timeout", "5s"); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+}
