@@ -16,14 +16,14 @@ import (
 // ApplyCmd is `hookglass apply`.
 type ApplyCmd struct {
 	remote
-	File   string `short:"f" required:"" type:"path" placeholder:"FILE" help:"The endpoints file."`
+	File   string `short:"f" required:"" type:"path" placeholder:"FILE" help:"The endpoints file; - is standard input."`
 	DryRun bool   `help:"Say what would change, and change nothing."`
 	Prune  bool   `help:"Delete what the file declared before and no longer does, as if it said prune: true."`
 }
 
 // Run implements the command.
 func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
-	file, err := server.ReadEndpointsFile(c.File)
+	file, err := c.read(t)
 	if err != nil {
 		return err
 	}
@@ -50,6 +50,19 @@ func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return err
 	}
 	return c.print(t, api.One[api.Declared]{Data: declared}, func(w io.Writer) error { return printDeclared(w, declared) })
+}
+
+// read reads the file. Standard input has no place of its own: files with secrets are named from the working directory
+// on.
+func (c *ApplyCmd) read(t *server.Terminal) (*endpointsfile.File, error) {
+	if c.File != "-" {
+		return server.ReadEndpointsFile(c.File)
+	}
+	text, err := readInput(t, c.File, endpointsfile.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	return server.ParseEndpointsFile("standard input", text, ".")
 }
 
 // printDeclared prints changes as a diff.

@@ -41,13 +41,21 @@ endpoints:
 		t.Errorf("again: %+v", r)
 	}
 
+	text := "endpoints:\n- {custom_id: pay, name: Pay}\n- custom_id: spare\n"
+	if r := run(t, text, "apply", "-f", "-", "--dry-run"); r.code != 0 || !strings.Contains(r.out, "0 to change") {
+		t.Errorf("standard input: %+v", r)
+	}
+	if r := run(t, "colour: red\n", "apply", "-f", "-"); r.code != 1 || !strings.Contains(r.err, "standard input:1: colour is not a known key") {
+		t.Errorf("standard input that is not valid: %+v", r)
+	}
+
 	exported := filepath.Join(dir, "exported.yaml")
 	if r := run(t, "", "endpoints", "export", "pay", "spare", "-o", exported); r.code != 0 {
 		t.Fatalf("export: %+v", r)
 	}
-	text, err := os.ReadFile(exported)
-	if err != nil || strings.Contains(string(text), "hush") || !strings.Contains(string(text), "# secret: {env: PAY_STRIPE_SECRET}") {
-		t.Errorf("exported: %s %v", text, err)
+	written, err := os.ReadFile(exported)
+	if err != nil || strings.Contains(string(written), "hush") || !strings.Contains(string(written), "# secret: {env: PAY_STRIPE_SECRET}") {
+		t.Errorf("exported: %s %v", written, err)
 	}
 	if r := run(t, "", "apply", "-f", exported, "--dry-run"); r.code != 0 || !strings.Contains(r.out, "0 to change") {
 		t.Errorf("what was exported differs from what there is: %+v", r)

@@ -36,7 +36,12 @@ func ReadEndpointsFile(path string) (*endpointsfile.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("endpoints file: %w", err)
 	}
-	return endpointsfile.Parse(path, text, machineSecrets{filepath.Dir(path)})
+	return ParseEndpointsFile(path, text, filepath.Dir(path))
+}
+
+// ParseEndpointsFile is [ReadEndpointsFile] for a text that was read already. Files are named from dir on.
+func ParseEndpointsFile(name string, text []byte, dir string) (*endpointsfile.File, error) {
+	return endpointsfile.Parse(name, text, machineSecrets{dir})
 }
 
 func readBounded(path string, most int64) ([]byte, error) {
