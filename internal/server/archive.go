@@ -262,13 +262,24 @@ func readArchive(r io.Reader, sink store.Sink) (*archive, error) {
 			return nil, err
 		}
 	}
-	if _, err := io.Copy(io.Discard, zip); err != nil { // as far as gzip's own checksum
+	if _, err := io.Copy(padding{}, zip); err != nil { // as far as gzip's own checksum
 		return nil, fmt.Errorf("the backup is damaged: %w", err)
 	}
 	if !reader.complete {
 		return nil, errors.New("the backup is damaged: its end is missing")
 	}
 	return &reader.archive, nil
+}
+
+// padding takes what may stand behind the end of a tar: zeros, to fill a block. Another backup behind it may be the one
+// that was meant.
+type padding struct{}
+
+func (padding) Write(p []byte) (int, error) {
+	if len(bytes.Trim(p, "\x00")) > 0 {
+		return 0, errors.New("something follows its end")
+	}
+	return len(p), nil
 }
 
 type archiveReader struct {

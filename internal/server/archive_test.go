@@ -116,6 +116,9 @@ func TestABackupThatWasChangedIsRefused(t *testing.T) {
 	if _, err := server.ReadArchive(bytes.NewReader(fewer)); err == nil {
 		t.Error("with a row less: accepted")
 	}
+	if _, err := server.ReadArchive(bytes.NewReader(append(bytes.Clone(good), good...))); err == nil || !strings.Contains(err.Error(), "something follows its end") {
+		t.Errorf("with another behind it: %v", err)
+	}
 	newer := rewritten(t, good, func(name string, c []byte) (bool, []byte) {
 		return true, bytes.Replace(c, []byte(`"format":1`), []byte(`"format":2`), 1)
 	})
