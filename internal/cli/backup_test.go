@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"hookglass"
@@ -383,6 +385,37 @@ func TestABackupTakesThePlaceOfFilesAlone(t *testing.T) {
 	fails(t, 1, "is no file", s.args("backup", device)...)
 	if there, err := os.Stat(device); err != nil || there.Mode().IsRegular() {
 		t.Errorf("the device is %v, %v", there, err)
+	}
+}
+
+func TestWhatAKilledBackupLeftGoesWithTheNext(t *testing.T) {
+	s := install(t, freshSQLite(t)).storage
+	dir := t.TempDir()
+	file := filepath.Join(dir, "backup.tgz")
+	for _, name := range []string{".backup.tgz.unfinished-1", ".backup.tgz.unfinished-2", ".backup.tgz-3", ".other.tgz.unfinished-4"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := os.Open(filepath.Join(dir, ".backup.tgz.unfinished-2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil { // as a backup that is being written
+		t.Fatal(err)
+	}
+	object(t, "", s.args("backup", file)...)
+	var left []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{".backup.tgz-3", ".backup.tgz.unfinished-2", ".other.tgz.unfinished-4", "backup.tgz"}; !slices.Equal(left, want) {
+		t.Errorf("there are %q, want %q", left, want)
 	}
 }
 

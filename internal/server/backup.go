@@ -45,12 +45,14 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 		return err
 	}
 	defer db.Close()
-	out, err := os.CreateTemp(filepath.Dir(c.File), "."+filepath.Base(c.File)+"-*") // mode 0600
+	c.sweep()
+	out, err := os.CreateTemp(filepath.Dir(c.File), c.unfinished()+"*") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(out.Name())
 	defer out.Close()
+	_ = holdFile(out) // where it can not be held it is written all the same
 	rows, keys, err := c.write(ctx, db, out)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -71,6 +73,31 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys},
 		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, note))
+}
+
+// unfinished is how the name of a backup that is being written begins.
+func (c *BackupCmd) unfinished() string { return "." + filepath.Base(c.File) + ".unfinished-" }
+
+// sweep removes what backups into this file that were killed have left. Each is as large as a backup, and nobody looks
+// for it. One that another process holds is being written; one that it has not come to hold yet can not take the file's
+// place any more, and says so.
+func (c *BackupCmd) sweep() {
+	entries, _ := os.ReadDir(filepath.Dir(c.File)) // without them the backup says what is wrong
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), c.unfinished()) || !e.Type().IsRegular() {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(c.File), e.Name())
+		left, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		free := holdFile(left) == nil
+		left.Close()
+		if free {
+			os.Remove(path)
+		}
+	}
 }
 
 // write writes the backup and reports how many rows it has and whether the keyset is in it.

@@ -20,7 +20,7 @@ func lockData(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := holdFile(f); err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errInUse
@@ -29,3 +29,6 @@ func lockData(dir string) (release func(), err error) {
 	}
 	return func() { f.Close() }, nil
 }
+
+// holdFile holds a file for this process until it is closed. It fails where another does.
+func holdFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
