@@ -17,6 +17,7 @@ type flow struct {
 	sent, confirmed int // events
 	bytes, arrived  int // of messages
 	pinged          time.Time
+	turn            int  // of the subscriptions, whose it is first
 	pinging         bool // one ping at a time is under way
 	beat            time.Time
 }
@@ -209,8 +210,12 @@ func (x *Session) sendAll(f *flow) (busy bool, err error) {
 			return false, err
 		}
 	}
-	for _, sub := range x.list() {
+	subs := x.list()
+	for i, first := 0, f.turn; i < len(subs); i++ {
+		at := (first + i) % len(subs)
+		sub := subs[at]
 		if f.full() {
+			f.turn = at       // else one that always has something would fill the window each time
 			return false, nil // the answer to a ping wakes the pump
 		}
 		if !sub.pending.Swap(false) {

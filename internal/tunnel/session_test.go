@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,6 +233,26 @@ func TestASocketThatStandsStillHoldsUpNobody(t *testing.T) {
 		thaw()
 		if got := slow.got(1500); !slices.Equal(got, want) {
 			t.Error("after it moved again, it did not get all in order")
+		}
+	})
+}
+
+// What one endpoint has waiting, more than a client takes at once, does not hold up the events of another.
+func TestEndpointsOfOneSocketTakeTurns(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.connect(b.node(0, 0), b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		quiet := b.endpoint("Quiet")
+		c.subscribe(quiet)
+		thaw := c.freeze()
+		large := strings.Repeat("x", 4<<20) // as much as is under way at most
+		for range 8 {
+			must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, event(b.ep, large)))
+		}
+		id := b.capture(0, quiet, 1)[0]
+		thaw()
+		if at := slices.Index(c.got(9), id); at < 0 || at > 3 {
+			t.Errorf("it came behind %d of 8 large ones of another endpoint", at)
 		}
 	})
 }
