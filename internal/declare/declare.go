@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/action"
@@ -406,10 +408,17 @@ func differences(before, after any) ([]hookglass.FieldChange, error) {
 	return fields, nil
 }
 
+// members are those of a thing, as JSON in one spelling: what people configured is kept as they wrote it, and texts can
+// be written in many ways.
 func members(v any) (m map[string]json.RawMessage, err error) {
 	text, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(text, &m)
+	if err != nil {
+		return nil, err
 	}
+	value := jsontext.Value(text)
+	if err := value.Format(); err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(value, &m)
 	return m, err
 }

@@ -35,6 +35,7 @@ type yard struct {
 	endpoints *endpoint.Service
 	made      account.Registered
 	who       hookglass.Principal
+	actions   *action.Service
 	svc       *declare.Service
 }
 
@@ -56,7 +57,8 @@ func each(t *testing.T, test func(t *testing.T, y *yard)) {
 func (y *yard) node() *declare.Service {
 	out := outbound.New(outbound.Config{})
 	y.endpoints = endpoint.New(y.db, y.keys).Through(out)
-	return declare.New(y.db, y.endpoints, action.New(y.db, action.Config{Client: out, Sealer: y.keys, Log: slog.New(slog.DiscardHandler)}),
+	y.actions = action.New(y.db, action.Config{Client: out, Sealer: y.keys, Log: slog.New(slog.DiscardHandler)})
+	return declare.New(y.db, y.endpoints, y.actions,
 		alert.New(y.db, alert.Config{Client: out, Sealer: y.keys, Log: slog.New(slog.DiscardHandler)}))
 }
 
@@ -322,6 +324,46 @@ endpoints:
 		if err == nil || !strings.Contains(err.Error(), "twice") {
 			t.Errorf("two of one name: %v", err)
 		}
+	})
+}
+
+// Clients write texts in JSON with more escapes than files do.
+func TestATextIsTheSameHoweverItIsSpelled(t *testing.T) {
+	const file = `
+endpoints:
+  - custom_id: hooks
+    actions:
+      - name: Tag it
+        steps:
+          - step_type: tag
+            name: Tag
+            config: {tag: café}
+            conditions:
+              - {source: request, path: /body/place, operator: equals, value: café <1>}
+              - {source: request, path: /body/n, operator: equals, value: 1.0}
+`
+	each(t, func(t *testing.T, y *yard) {
+		y.apply(file)
+		place := []byte(`"caf\u00e9 \u003c1\u003e"`)
+		set := func(number string) {
+			t.Helper()
+			var a hookglass.Action
+			must(t, y.db.View(t.Context(), y.who, func(v *store.View) error {
+				all, err := v.Actions("hooks", 0, 0)
+				a = all[0]
+				return err
+			}))
+			step := action.StepDraft{ReferenceKey: &a.Steps[0].ReferenceKey, Type: string(a.Steps[0].Type), Name: &a.Steps[0].Name, Config: []byte(`{"tag": "caf\u00e9"}`),
+				Conditions: []action.StepConditionDraft{
+					{Source: "request", Path: new("/body/place"), Operator: "equals", Value: place}, {Source: "request", Path: new("/body/n"), Operator: "equals", Value: []byte(number)},
+				}}
+			_, err := y.actions.Update(t.Context(), y.who, "hooks", a.ID, action.Draft{Steps: &[]action.StepDraft{step}})
+			must(t, err)
+		}
+		set("1.0")
+		y.wants(y.apply(file), "unchanged endpoint hooks", "unchanged action hooks Tag it")
+		set("1.00")
+		y.wants(y.apply(file), "unchanged endpoint hooks", "update action hooks Tag it steps")
 	})
 }
 
