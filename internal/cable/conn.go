@@ -127,8 +127,8 @@ func identified(key string, room int) []byte {
 }
 
 // Beat implements tunnel.Conn.
-func (c *conn) Beat(ctx context.Context) error {
-	return c.write(ctx, append(strconv.AppendInt([]byte(`{"type":"ping","message":`), time.Now().Unix(), 10), '}'))
+func (c *conn) Beat(ctx context.Context, now time.Time) error {
+	return c.write(ctx, append(strconv.AppendInt([]byte(`{"type":"ping","message":`), now.Unix(), 10), '}'))
 }
 
 // Ping implements tunnel.Conn. While a large message is on its way an answer can not be expected.

@@ -127,6 +127,7 @@ type socket struct {
 	commands []api.TunnelReplayCommand
 	words    []string // confirm, reject and disconnect with what they say
 	beats    int
+	clock    time.Time // by the last of them
 	changed  chan struct{}
 	hold     chan struct{} // while it is set, nothing is taken and no ping answered
 	gone     chan struct{}
@@ -165,8 +166,11 @@ func (c *socket) word(format string, args ...any) error {
 
 func (c *socket) Confirm(_ context.Context, key string) error { return c.word("confirm %s", key) }
 func (c *socket) Reject(_ context.Context, key string) error  { return c.word("reject %s", key) }
-func (c *socket) Beat(context.Context) error                  { return c.note(func() { c.beats++ }) }
 func (c *socket) Ping(context.Context) error                  { return c.note(func() {}) }
+
+func (c *socket) Beat(_ context.Context, now time.Time) error {
+	return c.note(func() { c.beats, c.clock = c.beats+1, now })
+}
 
 func (c *socket) Deliver(_ context.Context, key string, message []byte) error {
 	var m api.TunnelRequest

@@ -121,7 +121,7 @@ func (x *Session) round(now time.Time) (busy bool, err error) {
 		return false, err
 	}
 	if now.Sub(f.beat) >= beatEvery {
-		if err := x.conn.Beat(x.ctx); err != nil {
+		if err := x.conn.Beat(x.ctx, x.s.db.Now()); err != nil {
 			return false, err
 		}
 		f.beat = now
@@ -149,7 +149,7 @@ func (x *Session) stayAlive(f *flow) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	due := time.AfterFunc(time.Until(f.beat.Add(beatEvery)), func() {
 		defer close(ended)
-		for x.conn.Beat(x.ctx) == nil { // else the next round's fails
+		for x.conn.Beat(x.ctx, x.s.db.Now()) == nil { // else the next round's fails
 			f.beat = time.Now()
 			select {
 			case <-over:

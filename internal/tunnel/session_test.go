@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -288,6 +289,19 @@ func TestASocketIsShownThatTheServerIsThereWhileTheStorageHangs(t *testing.T) {
 	must(t, lock.Rollback())
 	b.capture(0, b.ep, 1)
 	c.got(2)
+}
+
+// A client that comes back asks for what came since a sign of life: its time is that of events, not the machine's.
+func TestASignOfLifeTellsTheTimeOfEvents(t *testing.T) {
+	ahead := func() time.Time { return time.Now().Add(time.Hour) }
+	db := storetest.Open(t, store.Config{Path: filepath.Join(t.TempDir(), "hookglass.db"), Clock: ahead})
+	b := newBench(t, db, db)
+	c := b.connect(b.node(0, 0), b.who, string(b.ep.ID), hookglass.TunnelClient{})
+	c.subscribe(b.ep)
+	c.await("a sign of life", func() bool { return c.beats > 0 })
+	if off := time.Until(c.clock); off < 59*time.Minute {
+		t.Errorf("it tells a time %v ahead, where events are stored an hour ahead", off)
+	}
 }
 
 func TestAServerThatStopsTellsItsClientsToComeBack(t *testing.T) {

@@ -73,8 +73,8 @@ type Conn interface {
 	Reject(ctx context.Context, key string) error
 	// Deliver sends a message on a subscription.
 	Deliver(ctx context.Context, key string, message []byte) error
-	// Beat shows that the server is there.
-	Beat(ctx context.Context) error
+	// Beat shows that the server is there, and what its clock shows.
+	Beat(ctx context.Context, now time.Time) error
 	// Ping returns when the other side has received what was sent before; it fails when that takes too long.
 	Ping(ctx context.Context) error
 	// Disconnect says why the socket ends, and ends it. It does not wait.
