@@ -277,6 +277,15 @@ func TestEachKindOfChannelIsSpokenToInItsWay(t *testing.T) {
 		if sent.Delivered || sent.Failure == nil || sent.Failure.Code != "unavailable" || svc.Problem(kind) == "" {
 			t.Errorf("mail without a relay: %+v", sent)
 		}
+		addr, _ := relay(t)
+		svc.Mailer = alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: new(net.Dialer).DialContext})
+		some, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("some"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com", "gone@example.com"}}})
+		must(t, err)
+		sent, err = svc.TestChannel(t.Context(), y.who, some.ID)
+		must(t, err)
+		if !sent.Delivered || sent.Failure == nil || !strings.Contains(sent.Failure.Message, "1 of 2") {
+			t.Errorf("mail that one of two gets: %+v, %+v", sent, sent.Failure)
+		}
 	})
 }
 

@@ -21,6 +21,9 @@ func (m *Mailer) Send(ctx context.Context, to []string, msg hookglass.Message) e
 	return m.send(ctx, to, msg)
 }
 
+// MailFailure says what went wrong with a mail.
+func MailFailure(err error) *hookglass.Failure { return mailFailure(err) }
+
 // ReadForNoTime has each round read for one alert alone.
 func (s *Service) ReadForNoTime() { s.readTime = 0 }
 

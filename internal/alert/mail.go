@@ -38,13 +38,57 @@ func NewMailer(r Relay) *Mailer { return &Mailer{r} }
 // implicitTLS is the port of submission under TLS (RFC 8314, section 3.3).
 const implicitTLS = 465
 
+// partly is the failure of mail that some of its recipients were sent all the same.
+type partly struct{ refused, of, code int }
+
+func (p partly) Error() string {
+	return fmt.Sprintf("the mail relay refused %d of %d addresses", p.refused, p.of)
+}
+
+// send sends a message to all, or, where the relay refuses some for good, to each of the others; it says so by partly.
 func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) error {
+	client, err := m.client()
+	if err != nil {
+		return err
+	}
+	mail, err := m.compose(to, msg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
+	defer cancel()
+	err = client.DialAndSendWithContext(ctx, mail)
+	var refused *gomail.SendError
+	if !errors.As(err, &refused) || refused.Reason != gomail.ErrSMTPRcptTo || refused.IsTemp() || len(to) < 2 {
+		return err
+	}
+	each := make([]*gomail.Msg, len(to))
+	for i := range to {
+		if each[i], err = m.compose(to[i:i+1], msg); err != nil {
+			return err
+		}
+	}
+	err = client.DialAndSendWithContext(ctx, each...)
+	some := partly{of: len(to), code: refused.ErrorCode()}
+	for _, mail := range each {
+		if !mail.IsDelivered() {
+			some.refused++
+		}
+	}
+	if some.refused > 0 && some.refused < some.of {
+		return some
+	}
+	return err
+}
+
+// compose makes the mail of a message.
+func (m *Mailer) compose(to []string, msg hookglass.Message) (*gomail.Msg, error) {
 	mail := gomail.NewMsg()
 	if err := mail.From(m.relay.From); err != nil {
-		return errors.New("the sender's address can not be used")
+		return nil, errors.New("the sender's address can not be used")
 	}
 	if err := mail.To(to...); err != nil {
-		return errors.New("a recipient's address can not be used")
+		return nil, errors.New("a recipient's address can not be used")
 	}
 	subject := msg.Title
 	if subject == "" {
@@ -55,7 +99,11 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) e
 	mail.SetMessageIDWithValue(msg.ID + "@" + domainOf(m.relay.From))
 	mail.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834, so that nobody's vacation answers
 	mail.SetBodyString(gomail.TypeTextPlain, mailText(msg))
+	return mail, nil
+}
 
+// client is a client of the relay.
+func (m *Mailer) client() (*gomail.Client, error) {
 	tlsConfig := &tls.Config{ServerName: m.relay.Host, MinVersion: tls.VersionTLS12}
 	dial := m.relay.Dial
 	if m.relay.Port == implicitTLS {
@@ -96,16 +144,18 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) e
 	}
 	client, err := gomail.NewClient(m.relay.Host, options...)
 	if err != nil {
-		return errors.New("the mail relay is not set up rightly")
+		return nil, errors.New("the mail relay is not set up rightly")
 	}
-	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
-	defer cancel()
-	return client.DialAndSendWithContext(ctx, mail)
+	return client, nil
 }
 
 // mailFailure says what went wrong without what the relay said, which may hold anything.
 func mailFailure(err error) *hookglass.Failure {
 	f := &hookglass.Failure{Code: "smtp_error", Message: "The mail relay could not be reached, or did not take the message."}
+	var some partly
+	if errors.As(err, &some) {
+		f.Message = fmt.Sprintf("The mail relay refused %d of %d addresses, with %d. The others were sent the message.", some.refused, some.of, some.code)
+	}
 	var sent *gomail.SendError
 	if errors.As(err, &sent) && sent.ErrorCode() != 0 {
 		f.Message = fmt.Sprintf("The mail relay answered %d.", sent.ErrorCode())

@@ -257,7 +257,8 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 		}
 		if err := s.Mailer.send(ctx, config.To, m); err != nil {
 			sent.Failure = mailFailure(err)
-			if ctx.Err() != nil {
+			sent.Delivered = errors.As(err, new(partly)) // again would be twice for those who have it
+			if ctx.Err() != nil && !sent.Delivered {
 				sent.Failure.Code = string(outbound.CodeCanceled)
 			}
 			return sent, nil

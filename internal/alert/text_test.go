@@ -156,39 +156,81 @@ func relay(t *testing.T) (addr *net.TCPAddr, told <-chan string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
-	out := make(chan string, 1)
+	out := make(chan string, 4)
 	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		fmt.Fprint(conn, "220 relay\r\n")
-		var all strings.Builder
-		for in, data := bufio.NewScanner(conn), false; in.Scan(); {
-			line := in.Text()
-			all.WriteString(line + "\n")
-			verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
-			switch {
-			case data && line != ".":
-			case line == "." && data:
-				data = false
-				fmt.Fprint(conn, "250 taken\r\n")
-			case verb == "EHLO":
-				fmt.Fprint(conn, "250-relay\r\n250 8BITMIME\r\n")
-			case verb == "DATA":
-				data = true
-				fmt.Fprint(conn, "354 go on\r\n")
-			case verb == "QUIT":
-				fmt.Fprint(conn, "221 bye\r\n")
-				out <- all.String()
+		for {
+			conn, err := l.Accept()
+			if err != nil {
 				return
-			default:
-				fmt.Fprint(conn, "250 ok\r\n")
 			}
+			out <- converse(conn)
 		}
 	}()
 	return l.Addr().(*net.TCPAddr), out
+}
+
+func converse(conn net.Conn) (told string) {
+	defer conn.Close()
+	fmt.Fprint(conn, "220 relay\r\n")
+	var all strings.Builder
+	for in, data := bufio.NewScanner(conn), false; in.Scan(); {
+		line := in.Text()
+		all.WriteString(line + "\n")
+		verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
+		switch {
+		case data && line != ".":
+		case line == "." && data:
+			data = false
+			fmt.Fprint(conn, "250 taken\r\n")
+		case verb == "EHLO":
+			fmt.Fprint(conn, "250-relay\r\n250 8BITMIME\r\n")
+		case verb == "RCPT" && strings.Contains(line, "<gone"):
+			fmt.Fprint(conn, "550 nobody of that name\r\n")
+		case verb == "RCPT" && strings.Contains(line, "<later"):
+			fmt.Fprint(conn, "451 not now\r\n")
+		case verb == "DATA":
+			data = true
+			fmt.Fprint(conn, "354 go on\r\n")
+		case verb == "QUIT":
+			fmt.Fprint(conn, "221 bye\r\n")
+			return all.String()
+		default:
+			fmt.Fprint(conn, "250 ok\r\n")
+		}
+	}
+	return all.String()
+}
+
+// An address that the relay refuses for good keeps the message from nobody else. Where one is refused for now, nobody is
+// sent it twice.
+func TestAnAddressThatIsRefusedHoldsNobodyUp(t *testing.T) {
+	for _, c := range []struct {
+		to      []string
+		data    int // messages that the relay took
+		talks   int
+		problem string
+	}{
+		{[]string{"ada@example.org", "gone@example.org", "bob@example.org"}, 2, 2, "The mail relay refused 1 of 3 addresses, with 550. The others were sent the message."},
+		{[]string{"gone@example.org", "gone2@example.org"}, 0, 2, "The mail relay answered 550."},
+		{[]string{"gone@example.org"}, 0, 1, "The mail relay answered 550."},
+		{[]string{"ada@example.org", "later@example.org"}, 0, 1, "The mail relay answered 451."},
+	} {
+		addr, told := relay(t)
+		var d net.Dialer
+		m := alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: d.DialContext})
+		err := m.Send(t.Context(), c.to, hookglass.Message{ID: "msg_1", Title: "Alert", Text: "It is down."})
+		if err == nil || alert.MailFailure(err).Message != c.problem {
+			t.Errorf("%q: %v", c.to, err)
+		}
+		data := 0
+		for range c.talks {
+			got := <-told
+			data += strings.Count(got, "\nDATA\n")
+		}
+		if data != c.data {
+			t.Errorf("%q: %d messages were taken, want %d", c.to, data, c.data)
+		}
+	}
 }
 
 func TestMailGoesThroughTheRelay(t *testing.T) {

@@ -135,7 +135,7 @@ func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *Channe
 	}
 	err = c.print(t, api.One[api.ChannelTest]{Data: sent}, func(w io.Writer) error {
 		if sent.Delivered {
-			fmt.Fprintln(w, "The message was taken.")
+			fmt.Fprintln(w, strings.TrimSpace("The message was taken. "+trouble))
 		}
 		return nil
 	})
