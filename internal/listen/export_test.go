@@ -23,6 +23,13 @@ func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, 
 // Remember bounds the events that are known to have been seen.
 func (l *Listener) Remember(n int) { l.seen = newMemory(n) }
 
+// Open has the listener have begun at another time.
+func (l *Listener) Open(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opened = at
+}
+
 // Away is how long a listener was without a connection.
 func Away(lost time.Time, gaps []api.Gap) time.Duration { return away(lost, gaps) }
 

@@ -110,7 +110,6 @@ type Listener struct {
 	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
 	from     time.Time       // and by the server's clock
 	opened   time.Time       // when the first connection that came about was begun; zero: none did
-	began    time.Time       // and by the server's clock; zero: that is not known
 	gone     map[string]bool // endpoints that the server does not give
 	outage   *outage         // what is known of it; nil: none is being caught up on
 	gaps     *memory         // that were seen

@@ -34,6 +34,7 @@ type local struct {
 	ended chan struct{}
 	sum   listen.Summary
 	err   error
+	*listen.Listener
 }
 
 // start runs a listener on the endpoint ep_a until the test ends, and returns when it is connected or has ended.
@@ -62,9 +63,9 @@ func start(t *testing.T, s *server, to string, change func(*listen.Config)) *loc
 		l.notes = append(l.notes, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	l.stop = cancel
+	l.stop, l.Listener = cancel, listen.New(cfg)
 	go func() {
-		l.sum, l.err = listen.New(cfg).Run(ctx)
+		l.sum, l.err = l.Run(ctx)
 		close(l.ended)
 	}()
 	t.Cleanup(func() { cancel(); <-l.ended })

@@ -23,10 +23,8 @@ func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	lost := l.lost
 	if l.from.IsZero() && !lost.IsZero() {
-		l.from = l.lastSign(lost).Add(-overlap)
-		if l.from.Before(l.began) {
-			l.from = l.began // what came before was never on its way to this listener
-		}
+		// What came before this listener began was never on its way to it.
+		l.from = l.lastSign(lost).Add(-min(overlap, between(l.opened, lost)))
 	}
 	from, o := l.from, l.outage
 	if o == nil && !lost.IsZero() {
@@ -76,7 +74,7 @@ func (l *Listener) recover(ctx context.Context) {
 // sleeps, and the wall clock may be set back; what the network had kept is read after that. So the longest counts, of
 // both and of the server's word on the gaps that have ended now.
 func away(lost time.Time, gaps []api.Gap) time.Duration {
-	away := max(time.Since(lost), time.Now().Round(0).Sub(lost.Round(0)))
+	away := between(lost, time.Now())
 	var from, to time.Time
 	for _, g := range gaps {
 		if g.ReconnectedAt == nil {
@@ -90,6 +88,11 @@ func away(lost time.Time, gaps []api.Gap) time.Duration {
 		}
 	}
 	return max(away, to.Sub(from), 0)
+}
+
+// between is the time between two times of this machine, by the one of its clocks that shows more.
+func between(a, b time.Time) time.Duration {
+	return max(b.Sub(a), b.Round(0).Sub(a.Round(0)), 0)
 }
 
 // recoverEarlier sees to outages before this listener began.

@@ -107,18 +107,17 @@ func TestTheServerKnowsHowLongAnOutageWas(t *testing.T) {
 func TestALookBackBehindWhatIsKeptFindsTheRest(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)
-	s.behind = time.Minute // so long ago the listener begins
 	l := start(t, s, h.URL, nil)
 	live := s.arrive(api.TunnelRequest{})
 	eventually(t, "the live one", func() bool { return get(s, func() bool { return s.delivered(live) }) })
 	lost := time.Now()
+	l.Open(lost.Add(-time.Minute))
 	quiet := func(id string, at time.Time) { // the server thinks that it sent it
 		s.events = append(s.events, api.TunnelRequest{
 			ID: id, EndpointID: "ep_a", Method: "POST", Path: "/", RequestedAt: api.Time{Time: at}, Type: api.TunnelWebhookRequest, BodyEncoding: "base64",
 		})
 	}
 	s.set(func() {
-		s.behind = 0
 		s.retained = lost.Add(-15 * time.Second)
 		quiet("req_gone", lost.Add(-20*time.Second))
 		for i := range 120 {

@@ -44,12 +44,11 @@ type server struct {
 	said     []api.RecoverGap
 	results  []api.TunnelReplayResult
 	beats    int
-	left     int           // unsubscribes
-	listed   int           // lists of gaps
-	pages    int           // of what was not delivered
-	stalled  bool          // those are not answered
-	behind   time.Duration // of its clock
-	retained time.Time     // what was captured before is deleted; zero: nothing is
+	left     int       // unsubscribes
+	listed   int       // lists of gaps
+	pages    int       // of what was not delivered
+	stalled  bool      // those are not answered
+	retained time.Time // what was captured before is deleted; zero: nothing is
 	closed   []websocket.StatusCode
 }
 
@@ -165,23 +164,16 @@ func (s *server) cable(w http.ResponseWriter, r *http.Request) {
 	defer s.gone(c)
 	c.send(`{"type":"welcome"}`)
 	ctx := r.Context()
-	ping := func() error {
-		s.mu.Lock()
-		now := time.Now().Add(-s.behind)
-		s.mu.Unlock()
-		return c.send(fmt.Sprintf(`{"type":"ping","message":%d}`, now.Unix()))
-	}
-	_ = ping() // of a socket that is gone the reader knows
 	go func() {
 		tick := time.NewTicker(3 * time.Second)
 		defer tick.Stop()
 		for {
+			if c.send(fmt.Sprintf(`{"type":"ping","message":%d}`, time.Now().Unix())) != nil {
+				return
+			}
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
-				return
-			}
-			if ping() != nil {
 				return
 			}
 		}

@@ -150,7 +150,6 @@ func (s *session) ready(recovery context.Context) {
 	} else {
 		l.opened = s.opened
 	}
-	l.reckon()
 	l.mu.Unlock()
 	l.tell(Connected{again})
 	s.catch(func() { l.recover(recovery) })
@@ -230,7 +229,6 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 			l.mu.Lock()
 			l.ping = time.Unix(seconds, 0)
 			l.pinged = time.Now()
-			l.reckon()
 			l.mu.Unlock()
 		}
 	case "confirm_subscription":
@@ -254,14 +252,6 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 		}
 	}
 	return false, nil
-}
-
-// reckon finds out when this listener began, by the server's clock. It does so once, as soon as it can: clocks may be
-// set, and machines sleep. The caller holds the lock.
-func (l *Listener) reckon() {
-	if l.began.IsZero() && !l.opened.IsZero() && !l.ping.IsZero() {
-		l.began = l.ping.Add(l.opened.Sub(l.pinged))
-	}
 }
 
 // message works on what came for a subscription.
