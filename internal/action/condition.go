@@ -2,12 +2,12 @@ package action
 
 import (
 	"fmt"
-	"net/mail"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/email"
 	"hookglass/internal/jsondoc"
 )
 
@@ -146,11 +146,9 @@ func senders(from string) []string {
 		return nil
 	}
 	values := []string{from}
-	if list, err := mail.ParseAddressList(from); err == nil {
-		for _, a := range list {
-			if a.Address != from {
-				values = append(values, a.Address)
-			}
+	for _, a := range email.Addresses(from) {
+		if a.Address != from {
+			values = append(values, a.Address)
 		}
 	}
 	return values

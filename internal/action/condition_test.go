@@ -17,6 +17,7 @@ func TestTriggerConditions(t *testing.T) {
 	web := arrival(`{}`)
 	web.Tags = []string{"urgent", "billing-eu"}
 	mail := &hookglass.Event{ID: "eml_1", Type: hookglass.EventEmail, Method: "EMAIL", Path: "box@localhost", From: "Ann <ann@example.com>", Subject: "Invoice 7", Provider: hookglass.UnknownProvider}
+	cron := &hookglass.Event{ID: "eml_2", Type: hookglass.EventEmail, From: "Cron Daemon <root>, Bee <b..ee.@example.com>"}
 	bare := &hookglass.Event{ID: "req_2", Type: hookglass.EventWebhook}
 	for _, c := range []struct {
 		field   string
@@ -49,6 +50,8 @@ func TestTriggerConditions(t *testing.T) {
 		{"sender", mail, "@example.com", "n y y n y y n", false, ""},
 		{"sender", mail, "ann@example.com", "y n y n y y n", false, "the bare address"},
 		{"sender", mail, "Ann <ann@example.com>", "y n y n y y n", false, "as it is written"},
+		{"sender", cron, "root", "y n y n y y n", false, "an address without a domain"},
+		{"sender", cron, `^b\.\.ee\.@example\.com$`, "n y n y y y n", false, "an address that is none by the rules, but in use"},
 		{"sender", web, "@example.com", "n y n y n n y", true, "a webhook has no sender"},
 		{"email_subject", mail, "Invoice 7", "y n y n y y n", false, ""},
 		{"email_subject", mail, `(?i)^INVOICE \d+$`, "n y n y y y n", false, ""},

@@ -35,6 +35,9 @@ func (a Address) domain() string {
 	return ""
 }
 
+// Addresses are those of a Message's From, To, Cc or ReplyTo.
+func Addresses(list string) []Address { return parseAddresses(list, func(Fault) {}) }
+
 // parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be.
 // Structure is read before RFC 2047 words are decoded, so that a decoded name can not pose as an address.
 func parseAddresses(s string, fault func(Fault)) []Address {
