@@ -184,7 +184,10 @@ func link(s string) (string, bool) {
 		return "", false
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" {
+	if err != nil { // a percent sign that begins no escape stands for itself, as browsers have it
+		u, err = url.Parse(strings.ReplaceAll(s, "%", "%25"))
+	}
+	if err != nil || u.Host == "" || strings.ContainsRune(u.Host, '%') {
 		return "", false
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {

@@ -152,6 +152,8 @@ func TestLinks(t *testing.T) {
 			[]string{"https://example.com/a", "https://example.com/b", "https://example.com/c", "https://example.com/d_"}},
 		{"ftp://example.com/ file:///etc/passwd ://x http:// https://", "", []string{}},
 		{"", `<a href=" https://example.com/my file.pdf?a=b c ">`, []string{"https://example.com/my%20file.pdf?a=b%20c"}}, // as browsers open it
+		{"Half: https://example.com/50%-off.", `<a href="https://example.com/100%?a=%zz">`, []string{"https://example.com/50%-off", "https://example.com/100%?a=%zz"}},
+		{"https://%-off.example.com/", "", []string{}},
 		{"日本語https://example.jp/道。続き", "", []string{"https://example.jp/道"}},
 	} {
 		e := email.Extract(&email.Message{Text: c.text, HTML: c.html})
