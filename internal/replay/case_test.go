@@ -71,6 +71,33 @@ func TestACaseOutlivesItsSource(t *testing.T) {
 	})
 }
 
+// A case of a mail that is made before the mail was authenticated tells the verdict once there is one.
+func TestACaseOfAMailTellsTheVerdictThatCameLater(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		mail := b.prepared("EMAIL", "Subject: Hi\r\n", "Subject: Hi\r\n\r\nx")
+		mail.Type, mail.ID = hookglass.EventEmail, hookglass.NewEventID(hookglass.EventEmail, mail.ReceivedAt)
+		mail.Reply, mail.Envelope = nil, &hookglass.Envelope{From: "ada@example.com"}
+		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, mail))
+		c := b.newCase(mail, nil)
+		told := func(key, want string) {
+			t.Helper()
+			if r := b.run(c, key); r.State != hookglass.RunPassed {
+				t.Errorf("%+v", r)
+			}
+			if _, body := b.sink.last(); !strings.Contains(body, `"authentication":`+want) {
+				t.Errorf("%s: %s, want %s", key, body, want)
+			}
+		}
+		told("at once", `{"spf":"pending","dkim":"pending","dmarc":"pending"}`)
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			return tx.SetVerdicts([]store.Verdict{{EndpointNum: mail.EndpointNum, EventSeq: mail.Seq, Results: hookglass.Authentication{SPF: "pass", DKIM: "fail", DMARC: "none"}, Details: []byte("{}")}})
+		}))
+		told("later", `{"spf":"pass","dkim":"fail","dmarc":"none"}`)
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEvent(string(b.ep.ID), string(mail.ID)) }))
+		told("without the mail", `{"spf":"pending","dkim":"pending","dmarc":"pending"}`)
+	})
+}
+
 // A run outlives the event, whose credentials its target may answer with.
 func TestARunKeepsNoCredentialOfItsEvent(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

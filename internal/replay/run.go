@@ -176,6 +176,9 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 		return r, src, nil, unreadable(err)
 	}
 	src.event, src.assertions, src.target = snap.event(src.endpoint), c.Assertions, c.TargetURL
+	if err := s.judged(ctx, src.endpoint, src.event); err != nil {
+		return r, src, nil, err
+	}
 	if err := c.Options.Permitted(src.entitlements); err != nil {
 		return r, src, nil, err
 	}
@@ -187,6 +190,23 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 	}
 	request, err := delivery.Build(s.order(src.source, c.TargetURL, c.Options, s.db.Now()))
 	return r, src, &request, err
+}
+
+// judged gives a mail of which a case was made before it was authenticated the verdict that there is by now, as long as
+// the mail is kept.
+func (s *Service) judged(ctx context.Context, e hookglass.Endpoint, mail *hookglass.Event) error {
+	if mail.Type != hookglass.EventEmail || mail.Authentication.SPF != hookglass.AuthPending {
+		return nil
+	}
+	return s.db.View(ctx, hookglass.System, func(v *store.View) error {
+		kept, err := v.EventOf(e, string(mail.ID))
+		if err == nil {
+			mail.Authentication = kept.Authentication
+		} else if hookglass.Is(err, hookglass.CodeNotFound) {
+			return nil
+		}
+		return err
+	})
 }
 
 // unreadable is a case that no key of the keyset opens: it will not open later either.
