@@ -100,6 +100,7 @@ func TestTimeIsInProportion(t *testing.T) {
 		"words of no encoding":         "Subject: " + strings.Repeat("=?utf-8?x?a", 20_000) + "?=",
 		"comments that do not end":     "Content-Type: text/plain" + strings.Repeat("(", 240_000),
 		"quotes in parameters":         "Content-Type: text/plain" + strings.Repeat(";\"", 120_000),
+		"quotes that open each other":  "Content-Type: text/plain; " + strings.Repeat("a=\"\\\";", 40_000),
 		"parentheses in a bare value":  "Content-Type: text/plain; a=" + strings.Repeat("(", 240_000),
 		"space that leads to no dot":   "To: a@b" + strings.Repeat(" ", 240_000),
 		"angles that are never closed": "To: " + strings.Repeat("<", 240_000),
@@ -109,6 +110,16 @@ func TestTimeIsInProportion(t *testing.T) {
 		email.Parse([]byte(header + "\r\n\r\n"))
 		if took := time.Since(start); took > bound {
 			t.Errorf("%s: %s, where %s is bearable", name, took, bound)
+		}
+	}
+}
+
+// However many quotes are never closed, what stands behind them is read.
+func TestAParameterBehindOpenQuotesIsRead(t *testing.T) {
+	for _, quotes := range []int{1, 7, 8, 9, 10_000} {
+		raw := "Content-Type: text/plain\r\nContent-Disposition: attachment; " + strings.Repeat("a=\"\\\";", quotes) + " b; filename=report.txt\r\n\r\nx"
+		if m := email.Parse([]byte(raw)); len(m.Attachments) != 1 || m.Attachments[0].Filename != "report.txt" {
+			t.Errorf("%d quotes: %+v", quotes, m.Attachments)
 		}
 	}
 }

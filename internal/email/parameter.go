@@ -14,16 +14,19 @@ import (
 // case.
 func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
 	s = withSemicolon(withoutComments(s))
-	value, rest := cutParameter(s)
+	value, rest, _ := cutParameter(s, true)
 	value = strings.ToLower(strings.Trim(stripComment(value), " \t"))
 	if name, _, ok := strings.Cut(value, "="); ok && isToken(strings.TrimRight(name, " \t")) { // the value itself was lost
 		value, rest = "", s
 	}
 	extended := map[string][]segment{}
 	params = map[string]string{}
-	for rest != "" {
+	for lost := 0; rest != ""; {
 		var p string
-		p, rest = cutParameter(rest)
+		var unclosed bool
+		if p, rest, unclosed = cutParameter(rest, lost < maxUnclosed); unclosed {
+			lost++
+		}
 		name, v, ok := strings.Cut(p, "=")
 		if !ok {
 			continue
@@ -145,8 +148,16 @@ func withSemicolon(s string) string {
 	return value + ";" + rest
 }
 
-// cutParameter cuts at the first semicolon outside quotes.
-func cutParameter(s string) (first, rest string) {
+// maxUnclosed are the quotes in one field that are looked for the end of in vain: each is looked for to the end of the
+// field. Those behind them are characters.
+const maxUnclosed = 8
+
+// cutParameter cuts at the first semicolon outside quotes, where these count, and reports whether one was never closed.
+func cutParameter(s string, quotes bool) (first, rest string, unclosed bool) {
+	if !quotes {
+		first, rest, _ = strings.Cut(s, ";")
+		return first, rest, false
+	}
 	quoted := false
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -158,16 +169,15 @@ func cutParameter(s string) (first, rest string) {
 			quoted = !quoted
 		case ';':
 			if !quoted {
-				return s[:i], s[i+1:]
+				return s[:i], s[i+1:], false
 			}
 		}
 	}
 	if quoted { // the quote was never closed: it is a character
-		if first, rest, ok := strings.Cut(s, ";"); ok {
-			return first, rest
-		}
+		first, rest, _ = strings.Cut(s, ";")
+		return first, rest, true
 	}
-	return s, ""
+	return s, "", false
 }
 
 // unquote takes a quoted string's text. Backslashes are kept before anything but a quote and a backslash: senders write
