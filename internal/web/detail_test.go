@@ -609,7 +609,7 @@ a note
 	b := s.signedIn()
 	a := b.want(200, "GET", base+"/html", nil)
 	a.holds(t, "Hello")
-	for header, want := range map[string]string{"Content-Security-Policy": "sandbox; default-src 'none'", "Content-Type": "text/html"} {
+	for header, want := range map[string]string{"Content-Security-Policy": "sandbox; default-src 'none'", "Content-Type": "text/html", "X-DNS-Prefetch-Control": "off"} {
 		if !strings.HasPrefix(a.Header.Get(header), want) {
 			t.Errorf("%s: %s", header, a.Header.Get(header))
 		}

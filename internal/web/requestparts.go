@@ -27,10 +27,12 @@ func (a *app) mailHTML(w http.ResponseWriter, r *http.Request) error {
 	}
 	remote := ""
 	loads := r.FormValue("remote") == "1"
+	h := w.Header()
 	if loads {
 		remote = " https: http:"
+	} else {
+		h.Set("X-Dns-Prefetch-Control", "off") // browsers look up the hosts of links on pages without TLS: a name may say who reads
 	}
-	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; script-src 'none'; style-src 'unsafe-inline'"+remote+"; img-src data:"+remote+
 		"; font-src data:"+remote+"; form-action 'none'; base-uri 'none'; frame-ancestors 'self'")
