@@ -143,6 +143,16 @@ func eventGridValidation(in *input) (Answer, bool) {
 func zoomValidation(in *input, configs []Config) (Answer, bool) {
 	token := in.at([]string{"payload", "plainToken"}).text()
 	secret := secretOf("zoom", configs)
+	// While a secret is exchanged the sender may still use the one before: it expects the answer by that which it
+	// signed with.
+	if v := Verify(in.Request, Detection{Provider: "zoom"}, configs); v.Status == hookglass.SignatureVerified {
+		for _, c := range configs {
+			if c.Provider == "zoom" && c.ID == v.ConfigID && v.SecretIndex < len(c.Secrets) {
+				secret = c.Secrets[v.SecretIndex]
+				break
+			}
+		}
+	}
 	if token == "" || secret == "" || len(token) > maxChallenge {
 		return Answer{}, false
 	}

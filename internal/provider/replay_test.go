@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -419,5 +420,21 @@ func TestHandshake(t *testing.T) {
 				t.Errorf("not JSON: %s", got.Body)
 			}
 		})
+	}
+}
+
+// Zoom validates addresses again and again, with the secret that it has: while one is exchanged that is the old one.
+func TestZoomIsAnsweredWithTheSecretThatItSignedWith(t *testing.T) {
+	const body = `{"event":"endpoint.url_validation","payload":{"plainToken":"p"}}`
+	configs := []provider.Config{{ID: 7, Provider: "zoom", Secrets: []string{"new", "old"}}}
+	for _, key := range []string{"new", "old"} {
+		ts := fmt.Sprint(stamp)
+		r := &provider.Request{Method: "POST", Body: []byte(body), ReceivedAt: received, Headers: fields("x-zm-request-timestamp: " + ts +
+			"\nx-zm-signature: v0=" + hex.EncodeToString(mac(sha256.New, []byte(key), "v0:", ts, ":", body)))}
+		answer, ok := provider.Handshake(r, provider.Detect(r), configs)
+		want := hex.EncodeToString(mac(sha256.New, []byte(key), "p"))
+		if !ok || !strings.Contains(string(answer.Body), want) {
+			t.Errorf("signed with the %s secret: %v %s, want %s", key, ok, answer.Body, want)
+		}
 	}
 }
