@@ -102,3 +102,6 @@ func NewGate(draining <-chan struct{}) (http.Handler, func(http.Handler)) {
 }
 
 var WritePrivate = writePrivate
+
+// Connections is connections.
+var Connections = connections

@@ -119,8 +119,9 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	s.mail = s.newMail()
 	s.public = s.publicAddress()
+	conns, _, _ := connections(fileLimit())
 	s.front = ingest.New(ingest.Config{
-		MaxBodyBytes: c.MaxBodyBytes, TrustedProxies: c.proxies, PublicURL: s.public, OwnTLS: c.secure(),
+		MaxBodyBytes: c.MaxBodyBytes, TrustedProxies: c.proxies, PublicURL: s.public, OwnTLS: c.secure(), MaxConns: conns,
 	}, s.gate, log.With("part", "ingest"))
 	config, challenges := s.newTLS()
 	root := s.fromBelow(s.root())

@@ -1,0 +1,21 @@
+package server
+
+// How many connections are taken where the process may have enough files open: of HTTP, and of mail.
+const (
+	mostConns     = 1 << 14
+	mostMailConns = 1 << 10
+)
+
+// sparedFiles are left to storage, targets, mail and what else the process opens; of a small limit it is half.
+const sparedFiles = 2048
+
+// connections shares out the files that the process may have open. Senders must not get all of them: storage fails
+// without, and who can not even be accepted is not told 503. Without a limit that is known, ok is false.
+func connections(limit uint64, err error) (http, mail int, ok bool) {
+	if err != nil {
+		return 0, 0, false
+	}
+	http = int(min(mostConns, limit-min(limit/2, sparedFiles)))
+	mail = int(min(mostMailConns, limit/8))
+	return max(http, 1), max(mail, 1), true
+}

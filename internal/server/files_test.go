@@ -1,0 +1,35 @@
+package server_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"hookglass/internal/server"
+)
+
+// Half of few files, and more of many, go to connections: the rest is for storage, targets and what else is opened.
+func TestFilesAreSharedOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limit      uint64
+		http, mail int
+	}{
+		{limit: 1, http: 1, mail: 1},
+		{limit: 64, http: 32, mail: 8},
+		{limit: 1024, http: 512, mail: 128},
+		{limit: 4096, http: 2048, mail: 512},
+		{limit: 8192, http: 6144, mail: 1024},
+		{limit: 20_000, http: 16_384, mail: 1024},
+		{limit: 65_536, http: 16_384, mail: 1024},
+		{limit: math.MaxUint64, http: 16_384, mail: 1024}, // no limit
+	} {
+		http, mail, ok := server.Connections(c.limit, nil)
+		if !ok || http != c.http || mail != c.mail {
+			t.Errorf("of %d files %d go to HTTP and %d to mail (%t); want %d and %d", c.limit, http, mail, ok, c.http, c.mail)
+		}
+	}
+	if http, mail, ok := server.Connections(0, errors.ErrUnsupported); ok {
+		t.Errorf("without a limit that is known, %d and %d connections are taken", http, mail)
+	}
+}
