@@ -383,6 +383,30 @@ func TestConnectionsAreBounded(t *testing.T) {
 	c.want(200)
 }
 
+// A sender that is told so while it sends gets to read it: a connection that is closed at once fails its next write.
+func TestConnectionsTooManyAreNotInterrupted(t *testing.T) {
+	sv := start(t, ingest.Config{MaxConns: 1}, new(stub), nil)
+	a := sv.dial()
+	a.send(get(hook("")))
+	a.want(200)
+	for left := 5; ; left-- { // a slow machine may take longer than a sender is given
+		c := sv.dial()
+		c.want(503)
+		var err error
+		for _, piece := range []string{"POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n", "he", "llo"} {
+			if err == nil {
+				_, err = c.nc.Write([]byte(piece))
+			}
+		}
+		if err == nil {
+			return
+		}
+		if left == 0 {
+			t.Fatalf("the sender was interrupted: %v", err)
+		}
+	}
+}
+
 // TestManyClientsMixEverything lets clients that keep their connections send both kinds in random order, and
 // give up on some: every answer that comes is the one to its request.
 func TestManyClientsMixEverything(t *testing.T) {

@@ -41,6 +41,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -133,6 +134,7 @@ type Front struct {
 
 	draining atomic.Bool
 	held     atomic.Int64  // senders that are left without an answer
+	turned   chan struct{} // holds one for each connection too many that is left a moment
 	drain    chan struct{} // closed when draining starts
 
 	mu      sync.Mutex
@@ -187,6 +189,7 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 		log:      log,
 		budget:   intake.NewBudget(cfg.InFlightBytes, cfg.MaxBodyBytes),
 		drain:    make(chan struct{}),
+		turned:   make(chan struct{}, max(1, min(mostTurned, cfg.MaxConns/8))),
 		conns:    make(map[*conn]struct{}),
 		drained:  make(chan struct{}),
 	}
@@ -277,15 +280,43 @@ func (f *Front) accept(s *serving) error {
 	}
 }
 
+// What connections too many cost: so many are left so long, until so much was sent on them.
+const (
+	mostTurned = 64
+	leaveTime  = time.Second
+	leaveBytes = 1 << 20
+)
+
 // turnAway tells a sender that there are too many connections. It must not block the accept loop; the
 // answer fits in the socket's empty buffer. Under TLS, a handshake would cost what is lacking, so nothing is said.
 func (f *Front) turnAway(s *serving, nc net.Conn) {
+	if s.tls != nil {
+		nc.Close()
+		return
+	}
 	nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	r := refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "There are too many connections.").reply()
-	if s.tls == nil {
-		nc.Write(appendReply(nil, r, replyForm{minor: 1, close: true, date: f.clock.date(time.Now())}))
+	nc.Write(appendReply(nil, r, replyForm{minor: 1, close: true, date: f.clock.date(time.Now())}))
+	select {
+	case f.turned <- struct{}{}:
+		go func() {
+			leave(nc)
+			<-f.turned
+		}()
+	default: // it may get to read it all the same
+		nc.Close()
 	}
-	nc.Close()
+}
+
+// leave closes a connection when its sender has ended it, or has had a moment to read what it was told: one that still
+// sends is not interrupted.
+func leave(nc net.Conn) {
+	defer nc.Close()
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+	nc.SetReadDeadline(time.Now().Add(leaveTime))
+	io.CopyN(io.Discard, nc, leaveBytes) // what it sent is of no interest
 }
 
 func (f *Front) admitConn(c *conn) bool {
