@@ -54,7 +54,7 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 		if !ok {
 			return "tags IS NOT NULL", false
 		}
-		return d.lower("tags") + " LIKE " + a.add("%"+likeEscaper.Replace(encodeTag(tag))+"%") + ` ESCAPE '\'`, true
+		return like(d.lower("tags"), "%"+likeEscaper.Replace(encodeTag(tag))+"%", a)
 	}
 	column, ok := columns[t.Field]
 	if !ok {
@@ -66,7 +66,13 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 	if text, ok := t.Pattern.Exact(); ok {
 		return column + " = " + a.add(encodeText(text)), true
 	}
-	return column + " LIKE " + a.add(encodeText(t.Pattern.Like())) + ` ESCAPE '\'`, true
+	return like(column, encodeText(t.Pattern.Like()), a)
+}
+
+// like is the condition that a column is like a pattern, and whether that is all there is to say: to SQLite's LIKE the
+// last two characters of plane 0 and the replacement character are the same.
+func like(column, pattern string, a *args) (condition string, exact bool) {
+	return column + " LIKE " + a.add(pattern) + ` ESCAPE '\'`, !strings.ContainsAny(pattern, "\ufffd\ufffe\uffff")
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)

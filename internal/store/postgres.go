@@ -140,7 +140,12 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 	var text strings.Builder
 	for _, s := range [][2]string{
-		{"synchronous_commit", "on"}, // over what role and database say
+		// Over what role and database say. Another encoding has no place for some of what senders write, another
+		// meaning of backslashes takes the end of our statements away, and a stricter isolation fails those that meet.
+		{"synchronous_commit", "on"},
+		{"client_encoding", "'UTF8'"},
+		{"standard_conforming_strings", "on"},
+		{"default_transaction_isolation", "'read committed'"},
 		{"statement_timeout", strconv.FormatInt(statement.Milliseconds(), 10)},
 		{"lock_timeout", strconv.FormatInt(lock.Milliseconds(), 10)},
 		{"idle_in_transaction_session_timeout", strconv.FormatInt(idle.Milliseconds(), 10)},

@@ -1,0 +1,61 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// A database takes some characters for one another; a search does not.
+func TestASearchTellsRareCharactersApart(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		rare := []string{"\ufffd", "\ufffe", "\uffff", "\U0010ffff", "\ue000"}
+		for _, c := range rare {
+			ev := newEvent(e, "{}")
+			ev.Path = "/a" + c + "b"
+			if err := db.Capture(t.Context(), 0, ev); err != nil {
+				t.Fatal(err)
+			}
+			if c != "\ufffd" { // no tag can have the others
+				continue
+			}
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				_, err := tx.TagEvent(string(e.ID), string(ev.ID), "t"+c)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range rare {
+			for _, q := range []string{"path:/*" + c + "*", "path:/a" + c, "tag:t" + c, "tag:*" + c} {
+				parsed, err := query.Parse(q, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var listed []string
+				reading(t, db, func(v *store.View) error {
+					page, err := v.Events(string(e.ID), store.EventList{Query: parsed, Limit: 10})
+					for _, found := range page.Events {
+						listed = append(listed, found.Path)
+					}
+					return err
+				})
+				want := []string{"/a" + c + "b"}
+				if c != "\ufffd" && strings.HasPrefix(q, "tag:") {
+					want = nil
+				}
+				if !slices.Equal(listed, want) {
+					t.Errorf("%+q: %+q, want %+q", q, listed, want)
+				}
+			}
+		}
+	})
+}
