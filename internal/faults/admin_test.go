@@ -75,6 +75,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledgedBefore(t *testing.T) {
 		l := n.endpoint()
 		under := load{to: []*node{n}, ledger: l, conns: 8, rate: 300}.start()
 		<-time.After(pick(500*time.Millisecond, 20*time.Second))
+		eventually(t, time.Minute, "something is acknowledged", func() bool { return l.count(http.StatusOK) > 0 })
 		began := time.Now()
 		file := filepath.Join(t.TempDir(), "backup")
 		s.command(nil, "", append([]string{"backup", file, "--json"}, s.storage(0)...)...)
