@@ -10,12 +10,12 @@ const (
 const sparedFiles = 2048
 
 // connections shares out the files that the process may have open. Senders must not get all of them: storage fails
-// without, and who can not even be accepted is not told 503. Without a limit that is known, ok is false.
-func connections(limit uint64, err error) (http, mail int, ok bool) {
+// without, and who can not even be accepted is not told 503. Where no limit is known both are 0, the defaults.
+func connections(limit uint64, err error) (http, mail int) {
 	if err != nil {
-		return 0, 0, false
+		return 0, 0
 	}
 	http = int(min(mostConns, limit-min(limit/2, sparedFiles)))
 	mail = int(min(mostMailConns, limit/8))
-	return max(http, 1), max(mail, 1), true
+	return max(http, 1), max(mail, 1)
 }

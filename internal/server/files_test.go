@@ -24,12 +24,11 @@ func TestFilesAreSharedOut(t *testing.T) {
 		{limit: 65_536, http: 16_384, mail: 1024},
 		{limit: math.MaxUint64, http: 16_384, mail: 1024}, // no limit
 	} {
-		http, mail, ok := server.Connections(c.limit, nil)
-		if !ok || http != c.http || mail != c.mail {
-			t.Errorf("of %d files %d go to HTTP and %d to mail (%t); want %d and %d", c.limit, http, mail, ok, c.http, c.mail)
+		if http, mail := server.Connections(c.limit, nil); http != c.http || mail != c.mail {
+			t.Errorf("of %d files %d go to HTTP and %d to mail; want %d and %d", c.limit, http, mail, c.http, c.mail)
 		}
 	}
-	if http, mail, ok := server.Connections(0, errors.ErrUnsupported); ok {
-		t.Errorf("without a limit that is known, %d and %d connections are taken", http, mail)
+	if http, mail := server.Connections(0, errors.ErrUnsupported); http != 0 || mail != 0 {
+		t.Errorf("without a limit that is known, %d and %d connections are taken; want the defaults", http, mail)
 	}
 }

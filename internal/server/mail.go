@@ -113,7 +113,7 @@ func (s *Server) smtpPlace() string {
 }
 
 func (s *Server) newMail() *smtpd.Server {
-	_, conns, _ := connections(fileLimit())
+	_, conns := connections(fileLimit())
 	cfg := smtpd.Config{
 		Domain: s.cfg.MailDomain, TrustedProxies: s.cfg.proxies, MaxMessageBytes: s.cfg.MaxBodyBytes, MaxConns: conns,
 		Refused: func(reason string) { s.metrics.mailRefused.WithLabelValues(reason).Inc() },

@@ -119,7 +119,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	s.mail = s.newMail()
 	s.public = s.publicAddress()
-	conns, _, _ := connections(fileLimit())
+	conns, _ := connections(fileLimit())
 	s.front = ingest.New(ingest.Config{
 		MaxBodyBytes: c.MaxBodyBytes, TrustedProxies: c.proxies, PublicURL: s.public, OwnTLS: c.secure(), MaxConns: conns,
 	}, s.gate, log.With("part", "ingest"))
