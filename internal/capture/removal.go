@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -170,12 +171,13 @@ func (s *Service) purge(ctx context.Context, due []store.PurgeDue, until time.Ti
 	return failed
 }
 
-// erasePieces is how many transactions an erase job takes before others have their turn.
-const erasePieces = 20
+// eraseFor is for how long an erase job takes transactions before others have their turn.
+const eraseFor = 5 * time.Second
 
 // Erase removes from the disk a part of what was deleted, and reports whether that was the last.
 func (s *Service) Erase(ctx context.Context, endpointNum int64) (done bool, err error) {
-	for range erasePieces {
+	for until := time.Now().Add(eraseFor); time.Now().Before(until); {
+		began := time.Now()
 		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 			done, err = tx.EraseEvents(endpointNum)
 			return err
@@ -183,6 +185,7 @@ func (s *Service) Erase(ctx context.Context, endpointNum int64) (done bool, err 
 		if done || err != nil {
 			return done, err
 		}
+		fair.Rest(ctx, began)
 	}
 	return false, nil
 }

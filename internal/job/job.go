@@ -37,6 +37,11 @@ const (
 	alertEvery = 10 * time.Second
 )
 
+// fetchEvery is how often a queue is looked into that nobody announced a job of: for those that were put off, and
+// announcements that were lost. Each look writes, and with the embedded database keeps captures waiting. A variable for
+// tests.
+var fetchEvery = time.Second
+
 // Captures is what the jobs of captured events need.
 type Captures interface {
 	// Purge deletes events past their retention and endpoints past their life.
@@ -143,10 +148,6 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 		return inTurn(db, err)
 	}))
 	river.AddWorker(workers, &rerun{db: db, actions: actions})
-	poll := time.Second
-	if !db.Postgres() {
-		poll = 200 * time.Millisecond // nothing notifies on SQLite
-	}
 	w, err := db.NewWorkers(&river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}, hookglass.ActionQueue: {MaxWorkers: actionWorkers}},
 		Workers:              workers,
@@ -154,7 +155,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 		JobTimeout:           jobTimeout,
 		RescueStuckJobsAfter: 24 * time.Hour, // in vain, see rescue: the queue's own goes by the clock of one node
 		RetryPolicy:          retries{db},
-		FetchPollInterval:    poll,
+		FetchPollInterval:    fetchEvery,
 		FetchCooldown:        100 * time.Millisecond,
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(purgeEvery), func() (river.JobArgs, *river.InsertOpts) {

@@ -135,3 +135,41 @@ func TestATagThatIsRenamedTwiceHasOneName(t *testing.T) {
 		settle("renamed and deleted", map[string]int{})
 	})
 }
+
+// TestAJobBeginsWhenItIsEnqueued is about announcements: nobody looks for jobs in the time of this test.
+func TestAJobBeginsWhenItIsEnqueued(t *testing.T) {
+	job.FetchEvery(t, time.Hour)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		told := notes(make(chan hookglass.NoteJob))
+		w, err := job.New(db, idle{}, told, idle{}, idle{}, idle{}, idle{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		for range 3 { // the first may be found when the workers begin
+			if err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				tx.Enqueue(hookglass.NoteJob{})
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-told:
+			case <-time.After(20 * time.Second):
+				t.Fatal("the job does not begin")
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// notes are told of notes.
+type notes chan hookglass.NoteJob
+
+func (notes) Purge(context.Context) error                      { return nil }
+func (n notes) Tell(_ context.Context, note hookglass.NoteJob) { n <- note }

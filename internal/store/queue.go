@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +38,7 @@ type Workers interface {
 // NewWorkers returns workers on this database's queue. Only internal/job calls it.
 func (db *DB) NewWorkers(cfg *river.Config) (Workers, error) { return db.queue.newWorkers(cfg) }
 
-func sqliteQueue(db *sql.DB) (*queue, error) {
+func sqliteQueue(db *sql.DB, announced *hub) (*queue, error) {
 	driver := riversqlite.New(db)
 	client, err := river.NewClient(driver, &river.Config{})
 	if err != nil {
@@ -49,7 +51,7 @@ func sqliteQueue(db *sql.DB) (*queue, error) {
 		},
 		migrate: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
 		newWorkers: func(cfg *river.Config) (Workers, error) {
-			return river.NewClient(driver, cfg)
+			return river.NewClient(announcedDriver{Driver: driver, hub: announced, queues: slices.Sorted(maps.Keys(cfg.Queues))}, cfg)
 		},
 	}, nil
 }

@@ -96,7 +96,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	}
 	copies.SetMaxOpenConns(1)
 	db.dialect, db.read, db.write, db.ahead = sqliteDialect, read, write, ahead
-	if db.queue, err = sqliteQueue(write); err != nil {
+	if db.queue, err = sqliteQueue(write, db.hub); err != nil {
 		return errors.Join(err, copies.Close(), ahead.Close(), read.Close(), write.Close())
 	}
 	e := &sqliteEngine{
