@@ -58,16 +58,6 @@ type Reply struct {
 // Unanswered reports whether the sender is given no answer at all: its connection is reset when the delay is over.
 func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCustom }
 
-// Sent is the header of the answer to a method with what is written to every answer that has a length: 204 and 304 have
-// none (RFC 9110, sections 15.3.5 and 15.4.5), and HEAD is told none where the body that GET would have had is not
-// there (section 8.6).
-func (r *Reply) Sent(method string) Headers {
-	if r.Status == 204 || r.Status == 304 || r.Unanswered() || method == "HEAD" && len(r.Body) == 0 {
-		return r.Headers
-	}
-	return append(r.Headers[:len(r.Headers):len(r.Headers)], Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
-}
-
 // TimeLayout is how times in UTC are written wherever others read them (decisions, section 3).
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
@@ -103,6 +93,24 @@ type Event struct {
 	Authentication  Authentication // mail
 
 	*Payload // nil in the list form
+}
+
+// Sent is the header of the answer to a webhook as it was written: behind the fields of the reply stand the length,
+// where the answer has one, and what the sender asked for its connection. 204 and 304 have no length (RFC 9110,
+// sections 15.3.5 and 15.4.5), and HEAD is told none where the body that GET would have had is not there (section 8.6).
+func (e *Event) Sent() Headers {
+	r := e.Reply
+	sent := r.Headers[:len(r.Headers):len(r.Headers)]
+	if r.Unanswered() {
+		return sent
+	}
+	if r.Status != 204 && r.Status != 304 && !(e.Method == "HEAD" && len(r.Body) == 0) {
+		sent = append(sent, Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
+	}
+	if option := Persistence(e.Proto, e.Headers.Values("Connection")); option != "" {
+		sent = append(sent, Header{Name: "Connection", Value: option})
+	}
+	return sent
 }
 
 // Pairs yields the names and values of a query string or a form in their order, decoded. Only an ampersand separates
@@ -172,6 +180,32 @@ func (h Headers) Values(name string) []string {
 		}
 	}
 	return values
+}
+
+// Persistence is what the answer to a request says of its connection, given the values of the request's Connection
+// fields (RFC 9112, section 9.3); "" where it says nothing: HTTP/1.1 goes on by itself, and HTTP/2 has no such field.
+func Persistence(proto string, asked []string) string {
+	old := proto == "HTTP/1.0"
+	if !old && proto != "HTTP/1.1" {
+		return ""
+	}
+	keep := !old
+	for _, value := range asked {
+		for option := range strings.SplitSeq(value, ",") {
+			option = strings.Trim(option, " \t")
+			if strings.EqualFold(option, "close") {
+				return "close"
+			}
+			keep = keep || strings.EqualFold(option, "keep-alive")
+		}
+	}
+	switch {
+	case !keep:
+		return "close"
+	case old:
+		return "keep-alive"
+	}
+	return ""
 }
 
 // AppendWire appends the fields in the form of HTTP/1.1 ("Name: value" CRLF). It is how headers are

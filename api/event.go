@@ -62,7 +62,7 @@ type EventDetail struct {
 	Flavour       string  `json:"flavour,omitempty" doc:"The variant of detected_provider, or the envelope of its delivery, where there are several." example:"forgejo"`
 
 	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"Webhooks only, as what follows: the answer that the sender was given." example:"200"`
-	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire; Connection, which belongs to the connection, is left out." example:"{\"Content-Type\":\"application/json\"}"`
+	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire." example:"{\"Content-Type\":\"application/json\"}"`
 	ResponseHeaderList       [][2]string       `json:"response_header_list,omitempty" example:"[[\"Content-Type\",\"application/json\"]]"`
 	ResponseBodySent         *string           `json:"response_body_sent,omitempty" doc:"In base64 where it is not UTF-8; see response_body_encoding." example:"{\"received\":true}"`
 	ResponseBodySentEncoding string            `json:"response_body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
@@ -153,7 +153,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		delay := r.Delay.Milliseconds()
 		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
 	} else if r != nil {
-		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(r.Sent(e.Method))
+		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(e.Sent())
 		body, encoding := bodyOf(r.Body)
 		delay := r.Delay.Milliseconds()
 		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay

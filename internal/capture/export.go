@@ -269,7 +269,7 @@ func harEntryOf(e *hookglass.Event) harEntry {
 	if r := e.Reply; r != nil {
 		wait := float64(r.Delay) / float64(time.Millisecond)
 		entry.Time, entry.Timings.Wait = wait, wait
-		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(r.Sent(e.Method))
+		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(e.Sent())
 		entry.Response.Redirect, entry.Response.BodySize = api.Text(r.Headers.Get("Location")), len(r.Body)
 		entry.Response.Content = harContent{Size: len(r.Body), MediaType: api.Text(r.Headers.Get("Content-Type"))}
 		entry.Response.Content.Text, entry.Response.Content.Encoding = bodyText(r.Body)

@@ -75,6 +75,9 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 	if date := reply.Headers.Get("Date"); len(date) == len(http.TimeFormat) {
 		header.Set("Date", date)
 	}
+	if option := hookglass.Persistence(r.Proto, r.Header["Connection"]); option != "" {
+		header.Set("Connection", option) // net/http leaves it out for some, and it is on record
+	}
 	if header["Content-Type"] == nil {
 		header["Content-Type"] = nil // net/http would guess one
 	}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/textproto"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +86,54 @@ func TestFallbackRepliesTheSame(t *testing.T) {
 	a.Header.Del("Date")
 	if got := fmt.Sprint(a.Header); got != "map[Content-Length:[6] X-A:[1 2]]" || a.body != "<html>" {
 		t.Errorf("got %s %q", got, a.body)
+	}
+}
+
+// The record of an answer (hookglass.Event.Sent) has every field that its sender was sent, and no other.
+func TestTheRecordIsWhatIsOnTheWire(t *testing.T) {
+	date := hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(http.TimeFormat)}
+	var reply *hookglass.Reply
+	s := new(stub)
+	s.capture = func(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.arrivals = []*capture.Arrival{a}
+		return reply, nil
+	}
+	sv := start(t, ingest.Config{}, s, nil)
+	for _, path := range []string{hook(""), "/%68ooks/" + knownRef} { // the second is served by net/http
+		for _, method := range []string{"POST", "HEAD"} {
+			for _, status := range []int{200, 204, 304, 404} {
+				for _, head := range []string{
+					" HTTP/1.1\r\nHost: x\r\n", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", " HTTP/1.1\r\nHost: x\r\nConnection: X-A,\tClose\r\n",
+					" HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n", " HTTP/1.1\r\nHost: x\r\nConnection: X-A\r\nconnection: close\r\n",
+					" HTTP/1.0\r\n", " HTTP/1.0\r\nConnection: Keep-Alive\r\n", " HTTP/1.0\r\nConnection: keep-alive, close\r\n",
+				} {
+					reply = &hookglass.Reply{Status: status, Headers: hookglass.Headers{{Name: "X-A", Value: "1"}, date}}
+					if method != "HEAD" && status != 204 && status != 304 {
+						reply.Body = []byte("body")
+					}
+					c := sv.dial()
+					c.send(method + " " + path + head + "\r\n")
+					lines := textproto.NewReader(c.r) // http.ReadResponse would drop Connection
+					if _, err := lines.ReadLine(); err != nil {
+						t.Fatal(err)
+					}
+					wire, err := lines.ReadMIMEHeader()
+					if err != nil {
+						t.Fatal(err)
+					}
+					record := make(textproto.MIMEHeader)
+					a := s.one(t)
+					for _, h := range (&hookglass.Event{Method: a.Method, Proto: a.Proto, Payload: &hookglass.Payload{Headers: a.Headers, Reply: reply}}).Sent() {
+						record.Add(h.Name, h.Value)
+					}
+					if !maps.EqualFunc(wire, record, slices.Equal) {
+						t.Errorf("%s %s%q, %d: on the wire %v, on record %v", method, path, head, status, wire, record)
+					}
+				}
+			}
+		}
 	}
 }
 
