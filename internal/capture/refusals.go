@@ -57,10 +57,10 @@ func (r *refusals) take() map[refusal]int64 {
 }
 
 // writeRefusals writes down what was counted. What can not be written now is kept for the next time.
-func (s *Service) writeRefusals(ctx context.Context) {
+func (s *Service) writeRefusals(ctx context.Context) error {
 	counts := s.refused.take()
 	if len(counts) == 0 {
-		return
+		return nil
 	}
 	rows := make([]store.Refused, 0, len(counts))
 	for k, n := range counts {
@@ -69,6 +69,6 @@ func (s *Service) writeRefusals(ctx context.Context) {
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CountRefused(rows) })
 	if err != nil {
 		s.refused.put(counts)
-		s.log.Warn("counts of refused requests could not be written down yet", "error", err)
 	}
+	return err
 }

@@ -50,3 +50,27 @@ func TestRefusalsAreCountedByTheirCode(t *testing.T) {
 		}
 	})
 }
+
+// Who is told that a body is too large finds the refusal counted, at once and by any node.
+func TestARefusalForSizeIsOnRecordWhenItIsTold(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		target, err := b.captures.Admit(t.Context(), string(b.ep.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want := range int64(5) {
+			b.captures.Refuse(t.Context(), target)
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				e, err := v.Endpoint(string(b.ep.ID))
+				if err == nil && e.RefusedCount != want+1 {
+					t.Errorf("%d refused, %d are on record", want+1, e.RefusedCount)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -19,6 +19,9 @@ import (
 // back, so that a flood of one endpoint can not fill the queue that all share.
 const perEndpoint = 1024
 
+// refusalWait is how long a refusal waits to be written down.
+const refusalWait = time.Second
+
 // Service is the capability. Without [Service.Run] it does not count refusals. Safe for concurrent use.
 type Service struct {
 	db       *store.DB
@@ -26,6 +29,7 @@ type Service struct {
 	log      *slog.Logger
 	targets  *targets
 	refused  refusals
+	record   chan chan<- struct{} // who waits until refusals are written down
 	outage   outage
 	verdicts verdicts
 	keys     *keyring
@@ -52,7 +56,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), verdicts: verdicts{room: fair.NewRoom(largeMails)}, purgeTime: purgeFor}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), verdicts: verdicts{room: fair.NewRoom(largeMails)}, purgeTime: purgeFor}
 }
 
 // Run writes counts of refusals down until ctx ends.
@@ -62,7 +66,12 @@ func (s *Service) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-flush.C:
-			s.writeRefusals(ctx)
+			if err := s.writeRefusals(ctx); err != nil {
+				s.log.Warn("counts of refused requests could not be written down yet", "error", err)
+			}
+		case written := <-s.record:
+			s.writeRefusals(ctx) // what fails is kept, and the next tick tells of it
+			close(written)
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
@@ -138,9 +147,22 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	return ev, nil
 }
 
-// Refuse counts an arrival that was refused for its size.
-func (s *Service) Refuse(_ context.Context, t Target) {
+// Refuse counts an arrival that was refused for its size. The count is written down when this returns, so that whom the
+// refusal is told finds it; a storage that is slow is not waited for, and has it later.
+func (s *Service) Refuse(ctx context.Context, t Target) {
 	s.refused.add(t.Endpoint.Num, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body is too large."))
+	ctx, cancel := context.WithTimeout(ctx, refusalWait)
+	defer cancel()
+	written := make(chan struct{})
+	select {
+	case s.record <- written:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-written:
+	case <-ctx.Done():
+	}
 }
 
 func tooMany() error {
