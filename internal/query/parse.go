@@ -65,6 +65,9 @@ func (p *parser) term() (Term, error) {
 	begin := p.at
 	name, arg, ok := p.fieldName()
 	if !ok {
+		if word, ok := p.quoting(); ok {
+			return Term{Field: Text, Not: not, Pattern: literal(word)}, nil
+		}
 		value, err := p.value()
 		if err != nil {
 			return Term{}, err
@@ -118,6 +121,29 @@ func (p *parser) fieldName() (name, arg string, ok bool) {
 	}
 	p.at += n + 1
 	return name, arg, true
+}
+
+// quoting reads a word that goes on behind its closing quote, as a piece of JSON does ("id":"evt_1"): it is text as it
+// stands, quotes included.
+func (p *parser) quoting() (word string, ok bool) {
+	if p.in[p.at] != '"' {
+		return "", false
+	}
+	end := p.at + 1
+	for end < len(p.in) && p.in[end] != '"' {
+		if p.in[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end++; end >= len(p.in) || isSpace(p.in[end]) {
+		return "", false
+	}
+	for end < len(p.in) && !isSpace(p.in[end]) {
+		end++
+	}
+	word, p.at = p.in[p.at:end], end
+	return word, true
 }
 
 // value reads a word or a quoted text.
