@@ -120,15 +120,20 @@ func (k *Keys) Open(sealed []byte, where string) ([]byte, error) {
 func (k *Keys) Rotate() error {
 	// The new file is the lock as well: of two rotations at once, one would lose the other's key.
 	name := k.path + ".new"
-	fresh, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	release, err := hold(name)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("seal: a rotation is under way; if none is, one was cut off: remove %s", name)
 	}
 	if err != nil {
 		return fmt.Errorf("seal: rotate: %w", err)
 	}
+	defer release()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	fresh, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
 	if err := k.addKey(fresh); err != nil {
 		fresh.Close()
 		os.Remove(name) // before the rename it is ours; after it, the name may be another rotation's

@@ -1,0 +1,45 @@
+//go:build unix
+
+package seal_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A process that is killed while it rotates leaves its new file behind, whole or not. The next rotation needs nobody to
+// clean up; one that is really under way keeps others out.
+func TestARotationThatWasCutOffDoesNotStopTheNext(t *testing.T) {
+	path := file(t)
+	k := keys(t, path)
+	s := sealed(t, k, "secret", "row")
+	for i, left := range []string{"", `{"primaryKeyId":1,"key":[{"keyData":`, strings.Repeat("x", 4096)} {
+		if err := os.WriteFile(path+".new", []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Rotate(); err != nil {
+			t.Fatal(err)
+		}
+		if n := keys(t, path).Count(); n != i+2 {
+			t.Errorf("%d keys after %d rotations", n, i+1)
+		}
+	}
+	opens(t, keys(t, path), s, "row", "secret")
+
+	other, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Rotate(); err == nil || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("beside another rotation: %v", err)
+	}
+	other.Close()
+	if err := k.Rotate(); err != nil {
+		t.Error(err)
+	}
+}
