@@ -40,6 +40,7 @@ type answer struct {
 	declared int64  // Content-Length; -1: none
 	whole    bool   // body holds all of it
 	cut      string // why it does not
+	lost     error  // what ended the body before its end; the status counts for a delivery all the same
 	took     time.Duration
 
 	failure string // category, where no answer came
@@ -176,7 +177,7 @@ func read(conn *link, method string, keep int) (a answer, reusable bool, err err
 		a.observed += more
 	}
 	if err != nil {
-		a.cut = "connection_lost" // the status counts all the same
+		a.cut, a.lost = "connection_lost", err
 		return a, false, nil
 	}
 	a.whole = a.cut == ""
@@ -318,7 +319,7 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure, a.problem = api.FailureConnectionRefused, "connection refused"
 	case errors.As(err, &network) && network.Timeout():
 		a.failure, a.problem = api.FailureTimeout, "no connection in time"
-	case sent && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+	case sent && closed(err):
 		a.failure, a.problem = api.FailureHTTP, "the connection was closed before an answer came"
 	case errors.Is(err, errHead):
 		a.failure, a.problem = api.FailureHTTP, fmt.Sprintf("the head of the answer is longer than %d bytes", maxHead)
@@ -328,6 +329,24 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure, a.problem = api.FailureHTTP, "the answer is not HTTP"
 	}
 	return a
+}
+
+// closed reports whether the other end broke a connection off.
+func closed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// entire is the answer as one to a replay, for which only a complete one counts (decisions, section 13).
+func (a answer) entire(ctx context.Context) answer {
+	if a.lost == nil {
+		return a
+	}
+	broken := failed(ctx, a.lost, true)
+	if broken.failure == api.FailureHTTP && closed(a.lost) {
+		broken.problem = "the connection was closed before the answer was complete"
+	}
+	broken.took = a.took
+	return broken
 }
 
 // plain is the text of an error without the addresses that net puts before it.

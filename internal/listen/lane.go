@@ -419,8 +419,9 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 			keep = min(c.EvidenceBodyLimit, 16<<20)
 		}
 		got = l.carrier.send(sending, out, keep, func() {})
-		cancel()
 		l.noticed(out.to, got)
+		got = got.entire(sending)
+		cancel()
 	}
 	took = got.took.Milliseconds()
 	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(api.Text(got.reason), hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure

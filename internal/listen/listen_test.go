@@ -924,6 +924,35 @@ func TestChaosMeetsWhatIsCaughtUpOnToo(t *testing.T) {
 	}
 }
 
+// A replay is delivered when a complete answer came (decisions, section 13), whichever way it takes to its target.
+func TestAnAnswerThatBreaksOffIsNoneToAReplay(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		switch _, _ = io.WriteString(w, "beginning"); r.URL.Path {
+		case "/closed":
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		case "/late":
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	start(t, s, h.URL, nil)
+	for i, c := range []struct{ path, category string }{{"/closed", api.FailureHTTP}, {"/late", api.FailureTimeout}} {
+		s.set(func() {
+			s.push("ep_a", api.TunnelReplayCommand{
+				Type: api.TunnelReplay, CommandID: c.path, ResultToken: "token", Method: "POST", URL: c.path, TimeoutMS: 500,
+				ExpiresAt: api.Time{Time: time.Now().Add(time.Minute)},
+			})
+		})
+		eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) > i }) })
+		r := get(s, func() api.TunnelReplayResult { return s.results[i] })
+		if r.StatusCode.Value != 0 || r.FailureCategory != c.category || r.Error == "" || !*r.RequestMayHaveBeenSent || r.Body != "" {
+			t.Errorf("%s: %+v", c.path, r)
+		}
+	}
+}
+
 func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
