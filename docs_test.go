@@ -15,6 +15,8 @@ var (
 	testPattern   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	rowPattern    = regexp.MustCompile(`(?m)^\| (\d+) \|[^|]+\| (.+) \|$`)
 	namedPattern  = regexp.MustCompile("`[a-z]+` `(?:Test|Fuzz)\\w+`")
+	flagPattern   = regexp.MustCompile(`--[a-z][a-z-]*`)
+	envPattern    = regexp.MustCompile(`env:"HOOKGLASS_([A-Z_]+)"`)
 	targetPattern = regexp.MustCompile(`(?m)^([a-z]+):.*## `)
 )
 
@@ -48,6 +50,31 @@ func TestDocumentsNameTargetsThatTheMakefileHas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// `hookglass serve --help` says of each flag what it is, in a line; how it is used belongs to a page.
+func TestEveryFlagOfTheServerStandsInADocument(t *testing.T) {
+	config, err := os.ReadFile("internal/server/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]bool{}
+	for _, m := range envPattern.FindAllStringSubmatch(string(config), -1) {
+		flags["--"+strings.ToLower(strings.ReplaceAll(m[1], "_", "-"))] = true
+	}
+	if len(flags) < 30 {
+		t.Fatalf("config.go has %d flags", len(flags))
+	}
+	eachDocument(t, func(file, text string) {
+		for _, name := range flagPattern.FindAllString(text, -1) {
+			if file != "CHANGELOG.md" {
+				delete(flags, name)
+			}
+		}
+	})
+	for name := range flags {
+		t.Errorf("no document says how %s is used", name)
+	}
 }
 
 // docs/reliability.md says for each row which tests try it, or why none does: the tests must be there.
