@@ -38,6 +38,19 @@ func (r *run) execute(ctx context.Context, st *step) outcome {
 // tenant is whose requests are bounded together.
 func (sc *scene) tenant() string { return fmt.Sprintf("actions of account %d", sc.endpoint.AccountID) }
 
+// turn waits for the turn of a request: those of an account are bounded together, and an endpoint whose targets do not
+// answer leaves turns to the others. It is none where nobody had one, or the process stops.
+func (r *run) turn(ctx context.Context) (turn *outbound.Turn, ok bool) {
+	r.s.saver.away(func() {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		var err error
+		turn, err = r.s.Client.Turn(ctx, r.tenant(), r.endpoint.Num)
+		ok = err == nil
+	})
+	return turn, ok
+}
+
 // left is how much of a time the run's deadline leaves.
 func (r *run) left(most time.Duration) time.Duration {
 	return max(time.Second, min(most, r.held.StartedAt.Add(hookglass.ActionDeadline).Sub(r.s.db.Now())))
@@ -172,10 +185,15 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	if failure != nil {
 		return failed(failure.Code, failure.Message)
 	}
-	timeout := r.left(time.Duration(st.forward.TimeoutSeconds) * time.Second)
 	if err := r.s.settled(ctx, r.scene, nil); err != nil {
 		return outcome{err: err}
 	}
+	turn, ok := r.turn(ctx)
+	if !ok {
+		return outcome{wait: again}
+	}
+	defer turn.End()
+	timeout := r.left(time.Duration(st.forward.TimeoutSeconds) * time.Second)
 	if r.stored {
 		if err := r.save(ctx, timeout+holdSlack); err != nil {
 			return outcome{err: err}
@@ -186,7 +204,7 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	var made bool
 	redact := func(answer string) string { return r.echoes().Body(answer) }
 	r.s.saver.away(func() {
-		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), timeout, r.event, target, r.s.Proxied, redact, r.s.db.Now)
+		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), turn, timeout, r.event, target, r.s.Proxied, redact, r.s.db.Now)
 	})
 	if !made {
 		return outcome{wait: again}
@@ -316,6 +334,11 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	if err := r.s.settled(ctx, r.scene, nil); err != nil {
 		return outcome{err: err}
 	}
+	var ok bool
+	if message.Turn, ok = r.turn(ctx); !ok {
+		return outcome{wait: again}
+	}
+	defer message.Turn.End()
 	timeout := r.left(time.Duration(st.request.TimeoutSeconds) * time.Second)
 	r.sent = true
 	if err := r.save(ctx, timeout+holdSlack); err != nil {

@@ -70,6 +70,7 @@ type network struct {
 	mu      sync.Mutex
 	seen    []outbound.Request
 	respond func(n int, r outbound.Request) (*outbound.Response, error) // n counts from 1
+	turn    func(line int64) error
 }
 
 func (n *network) Check(field, rawURL string) error {
@@ -85,6 +86,13 @@ func (n *network) Do(_ context.Context, r outbound.Request) (*outbound.Response,
 		return answer(200, `{"ok":true}`), nil
 	}
 	return respond(count, r)
+}
+
+func (n *network) Turn(_ context.Context, _ string, line int64) (*outbound.Turn, error) {
+	if n.turn == nil {
+		return nil, nil
+	}
+	return nil, n.turn(line)
 }
 
 func (n *network) requests() []outbound.Request {

@@ -80,6 +80,9 @@ var errElsewhere = errors.New("the run is somebody else's")
 const (
 	// holdSlack is how long a held run may take beyond the time of its step.
 	holdSlack = 25 * time.Second
+	// patience is how long a step waits for its turn to send, while the run is held for holdSlack at least. Its target
+	// has all of the step's time from then on.
+	patience = 15 * time.Second
 	// again is when a step is tried again that nobody had a turn for.
 	again = time.Second
 )

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -472,6 +473,37 @@ func TestARequestThatMayHaveBeenSentIsNotSentAgain(t *testing.T) {
 		wantOutcome(t, b.runs(a)[0], want)
 		if n := len(b.runs(a)); n != 1 {
 			t.Errorf("there are %d runs", n)
+		}
+	})
+}
+
+// While a step waits for its turn to send nothing is sent or said to be, and its target has all of its time afterwards.
+func TestAStepWaitsForItsTurnToSend(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Wait", step("http_request", "Send", `{"url":"https://a.example.com/","timeout_seconds":3}`), step("forward", "On", `{"url":"https://b.example.com/","timeout_seconds":7}`)))
+		var asked []int64
+		none := true
+		b.net.turn = func(line int64) error {
+			asked = append(asked, line)
+			if none {
+				return &outbound.Failure{Code: outbound.CodeBusy, Message: "Nobody ends.", Sent: outbound.NotSent}
+			}
+			return nil
+		}
+		e := b.capture(body)
+		if err := b.actions.Work(t.Context(), task(e, 1)); !hookglass.Is(err, hookglass.CodeRateLimited) {
+			t.Fatal(err)
+		}
+		// The node dies, and another takes over: what was never sent is no request that may have been.
+		none = false
+		must(t, b.node(b.net).Work(t.Context(), task(e, 2)))
+		wantOutcome(t, b.runs(a)[0], "completed send=completed on=completed")
+		sent := b.net.requests()
+		if len(sent) != 2 || sent[0].Timeout != 3*time.Second || sent[1].Timeout != 7*time.Second {
+			t.Errorf("sent %+v", sent)
+		}
+		if want := []int64{b.ep.Num, b.ep.Num, b.ep.Num}; !slices.Equal(asked, want) {
+			t.Errorf("turns of the lines %v were asked for, not %v", asked, want)
 		}
 	})
 }

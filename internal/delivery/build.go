@@ -68,6 +68,7 @@ type Request struct {
 	TimeChanges   []hookglass.TimeChange
 	Warnings      []string // sentences for a person
 	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
+	Turn          *outbound.Turn
 
 	signedChanged bool // a new identity or body changed what a captured signature is over
 }

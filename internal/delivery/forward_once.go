@@ -13,13 +13,14 @@ const shownBody = 16 << 10
 
 // ForwardOnce makes one attempt to forward an event to a URL, and tells how long the target asks to be left alone. What
 // is kept of an answer goes through redact first; now is the clock that its time is told by. It reports false where it
-// was none: nobody had a turn for it, or the context ended; then it counts for nothing.
-func ForwardOnce(ctx context.Context, c Client, key string, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
+// was none: nobody had a turn for it, or the context ended; then it counts for nothing. turn is of the key; nil: it is
+// waited for within the timeout.
+func ForwardOnce(ctx context.Context, c Client, key string, turn *outbound.Turn, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
 	r, failure := buildForward(e, url, proxied, now())
 	if failure != nil {
 		return hookglass.ForwardAttempt{At: now().UTC(), Failure: failure}, 0, true
 	}
-	a.At = now().UTC()
+	a.At, r.Turn = now().UTC(), turn
 	out := Send(ctx, c, key, timeout, r)
 	a.Duration = out.Duration
 	if out.Failure != nil {

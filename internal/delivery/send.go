@@ -41,7 +41,8 @@ func (o Outcome) Withheld() bool {
 	return o.Failure != nil && !o.MaySent && outbound.Code(o.Failure.Code).Withheld()
 }
 
-// Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together.
+// Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together; without
+// the request's Turn, timeout is for the wait for one too.
 func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Request) Outcome {
 	return send(ctx, c, key, timeout, r, false)
 }
@@ -50,7 +51,8 @@ func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 func send(ctx context.Context, c Client, key string, timeout time.Duration, r Request, keep bool) Outcome {
 	began := time.Now()
 	res, err := c.Do(ctx, outbound.Request{
-		Method: r.Method, URL: r.URL, Headers: r.Headers, Body: r.Body, Timeout: timeout, Key: key, MaxResponseBytes: r.MaxResponse, Keep: keep,
+		Method: r.Method, URL: r.URL, Headers: r.Headers, Body: r.Body, Timeout: timeout, Key: key, Turn: r.Turn,
+		MaxResponseBytes: r.MaxResponse, Keep: keep,
 	})
 	if err == nil {
 		return Outcome{

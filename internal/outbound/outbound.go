@@ -47,6 +47,7 @@ type Request struct {
 	Timeout          time.Duration // for everything, from the call of Do to the last byte of the answer; 0: DefaultTimeout
 	MaxResponseBytes int64         // of the body, which is cut there; 0: DefaultMaxResponseBytes
 	Key              string        // the tenant, whose requests at the same time are bounded
+	Turn             *Turn         // of that Key, taken before; nil: Do waits for one, and Timeout is for that too
 	// Keep lets the connection serve further requests of this Key to the same target that have it set. It is for what
 	// may arrive more than once: a target that closes a connection in the moment in which a request comes may have
 	// worked it, and the request fails, as any may. It is never sent again.
@@ -122,13 +123,13 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 		return nil, refuse(invalid)
 	}
 	defer m.release()
-	if err := c.turns.take(ctx, r.Key); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, failed(CodeBusy, "Too many requests are under way, and none ended in the time allowed.")
+	if r.Turn == nil {
+		turn, failure := c.turn(ctx, r.Key, 0)
+		if failure != nil {
+			return nil, failure
 		}
-		return nil, interrupted(ctx)
+		defer turn.End()
 	}
-	defer c.turns.give(r.Key)
 	began := time.Now()
 	key := t.lineKey(r.Key)
 	var l *line
@@ -145,6 +146,37 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 		}
 	}
 	return c.exchange(ctx, began, l, m)
+}
+
+// Turn is the right to have one request under way.
+type Turn struct{ end func() }
+
+// End gives the turn back, once. A nil Turn may be ended.
+func (t *Turn) End() {
+	if t != nil {
+		t.end()
+	}
+}
+
+// Turn waits for a turn of a key until ctx is done, for who must do something between that and the request, or whose
+// target is to have all of the request's time. line is one of the lines that share what the key has, such as an
+// endpoint of a tenant: one whose targets never answer leaves turns to the others. Its error is always a *Failure.
+func (c *Client) Turn(ctx context.Context, key string, line int64) (*Turn, error) {
+	turn, failure := c.turn(ctx, key, line)
+	if failure != nil {
+		return nil, failure
+	}
+	return turn, nil
+}
+
+func (c *Client) turn(ctx context.Context, key string, line int64) (*Turn, *Failure) {
+	switch err := c.turns.take(ctx, key, line); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, failed(CodeBusy, "Too many requests are under way, and none ended in the time allowed.")
+	case err != nil:
+		return nil, interrupted(ctx)
+	}
+	return &Turn{func() { c.turns.give(key, line) }}, nil
 }
 
 // DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is

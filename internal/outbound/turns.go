@@ -6,7 +6,11 @@ import (
 )
 
 // turns bounds how many requests are under way, in all and for one key. Who waits is served in the order of arrival
-// within a key and in rotation between keys, so that a tenant whose targets never answer delays only itself.
+// within a line of a key, and in rotation between lines and between keys, so that a tenant whose targets never answer
+// delays only itself.
+//
+// A line of a key, such as an endpoint of a tenant, may take another turn as long as it holds fewer than the key has
+// left, so that one that never lets go leaves half to the others. Line 0 is no line: it takes all that the key has.
 type turns struct {
 	total, perKey int
 
@@ -18,7 +22,15 @@ type turns struct {
 
 // queue is what one key holds and waits for. It exists while it does either.
 type queue struct {
-	key     string
+	key   string
+	taken int
+	lines map[int64]*file
+	ring  []*file // those with someone waiting, the next to be served first
+}
+
+// file is what one line of a key holds and waits for. It exists while it does either.
+type file struct {
+	line    int64
 	taken   int
 	waiting []*waiter
 }
@@ -30,22 +42,28 @@ func newTurns(total, perKey int) *turns {
 }
 
 // take waits for a turn until ctx is done. Who took one gives it back.
-func (t *turns) take(ctx context.Context, key string) error {
+func (t *turns) take(ctx context.Context, key string, line int64) error {
 	t.mu.Lock()
 	q := t.keys[key]
 	if q == nil {
-		q = &queue{key: key}
+		q = &queue{key: key, lines: map[int64]*file{}}
 		t.keys[key] = q
 	}
-	if len(q.waiting) == 0 && q.taken < t.perKey && t.taken < t.total {
-		q.taken++
-		t.taken++
+	f := q.lines[line]
+	if f == nil {
+		f = &file{line: line}
+		q.lines[line] = f
+	}
+	if len(f.waiting) == 0 && t.free(q, f) {
+		t.grant(q, f)
 		t.mu.Unlock()
 		return nil
 	}
 	w := &waiter{make(chan struct{})}
-	if q.waiting = append(q.waiting, w); len(q.waiting) == 1 {
-		t.ring = append(t.ring, q)
+	if f.waiting = append(f.waiting, w); len(f.waiting) == 1 {
+		if q.ring = append(q.ring, f); len(q.ring) == 1 {
+			t.ring = append(t.ring, q)
+		}
 	}
 	t.mu.Unlock()
 
@@ -58,52 +76,83 @@ func (t *turns) take(ctx context.Context, key string) error {
 	defer t.mu.Unlock()
 	select {
 	case <-w.granted: // at the same moment; the turn is passed on
-		t.release(q)
+		t.release(q, f)
 	default:
-		q.waiting = remove(q.waiting, w)
-		if len(q.waiting) == 0 {
-			t.ring = remove(t.ring, q)
+		if f.waiting = remove(f.waiting, w); len(f.waiting) == 0 {
+			if q.ring = remove(q.ring, f); len(q.ring) == 0 {
+				t.ring = remove(t.ring, q)
+			}
 		}
-		t.forget(q)
+		t.forget(q, f)
 	}
 	return ctx.Err()
 }
 
 // give returns a turn.
-func (t *turns) give(key string) {
+func (t *turns) give(key string, line int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.release(t.keys[key])
+	q := t.keys[key]
+	t.release(q, q.lines[line])
 }
 
-func (t *turns) release(q *queue) {
-	q.taken--
+// free reports whether there is a turn for a line.
+func (t *turns) free(q *queue, f *file) bool {
+	left := t.perKey - q.taken
+	return t.taken < t.total && left > 0 && (f.line == 0 || f.taken < left)
+}
+
+func (t *turns) grant(q *queue, f *file) {
+	t.taken++
+	q.taken++
+	f.taken++
+}
+
+func (t *turns) release(q *queue, f *file) {
 	t.taken--
+	q.taken--
+	f.taken--
 	t.serve()
-	t.forget(q)
+	t.forget(q, f)
 }
 
 // serve grants the turns that are free.
 func (t *turns) serve() {
 	for i := 0; i < len(t.ring) && t.taken < t.total; {
 		q := t.ring[i]
-		if q.taken >= t.perKey {
+		f := t.next(q)
+		if f == nil {
 			i++
 			continue
 		}
-		close(q.waiting[0].granted)
-		q.waiting = q.waiting[1:]
-		q.taken++
-		t.taken++
+		close(f.waiting[0].granted)
+		f.waiting = f.waiting[1:]
+		t.grant(q, f)
+		if q.ring = remove(q.ring, f); len(f.waiting) > 0 {
+			q.ring = append(q.ring, f)
+		}
 		t.ring = append(t.ring[:i], t.ring[i+1:]...)
-		if len(q.waiting) > 0 {
+		if len(q.ring) > 0 {
 			t.ring = append(t.ring, q)
 		}
 	}
 }
 
-func (t *turns) forget(q *queue) {
-	if q.taken == 0 && len(q.waiting) == 0 {
+// next is the line of a key that is served next, nil where there is no turn for any that waits.
+func (t *turns) next(q *queue) *file {
+	for _, f := range q.ring {
+		if t.free(q, f) {
+			return f
+		}
+	}
+	return nil
+}
+
+func (t *turns) forget(q *queue, f *file) {
+	if f.taken == 0 && len(f.waiting) == 0 {
+		delete(q.lines, f.line)
+	}
+	if len(q.lines) == 0 {
 		delete(t.keys, q.key)
 	}
 }

@@ -128,6 +128,95 @@ func TestKeysDoNotDelayOneAnother(t *testing.T) {
 	})
 }
 
+// One line of a key whose targets never answer leaves turns to the others of the key.
+func TestLinesOfAKeyDoNotDelayOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 10, 4)
+		took := make(chan int64, 10)
+		take := func(line int64) (cancel func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				if turn, err := c.Turn(ctx, "a", line); err == nil {
+					took <- line
+					<-ctx.Done()
+					turn.End()
+				}
+			}()
+			synctest.Wait()
+			return cancel
+		}
+		taken := func(want ...int64) {
+			t.Helper()
+			var got []int64
+			for len(took) > 0 {
+				got = append(got, <-took)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("took %v, want %v", got, want)
+			}
+		}
+		var hole []func()
+		for range 5 {
+			hole = append(hole, take(1))
+		}
+		taken(1, 1) // of 4: a third would be more than are left
+		other := take(2)
+		taken(2)
+		last := take(2) // what is left is for a line that has none
+		take(3)
+		taken(3)
+		other()
+		synctest.Wait()
+		taken(2) // whoever waits first of the lines that may: that of 1 may not
+		for _, cancel := range append(hole, last) {
+			cancel()
+		}
+		synctest.Wait()
+		taken()
+		c.send(t.Context(), "a", 8001) // which is of no line, as is what Do waits for
+		c.send(t.Context(), "a", 8002)
+		c.send(t.Context(), "a", 8003)
+		if !slices.Equal(c.started(), []string{"8001", "8002", "8003"}) {
+			t.Error(c.started())
+		}
+		c.finish(8001, 8002, 8003)
+	})
+}
+
+// A request with a turn has all of its time, however long it was waited for.
+func TestATurnIsNotPartOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 1)
+		go c.Do(t.Context(), outbound.Request{Method: "GET", URL: "http://8.8.8.8:8001/", Timeout: 50 * time.Second})
+		synctest.Wait()
+		turn, err := c.Turn(t.Context(), "", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan error)
+		go func() {
+			_, err := c.Do(t.Context(), outbound.Request{Method: "GET", URL: "http://8.8.8.8:8002/", Timeout: 30 * time.Second, Turn: turn})
+			answered <- err
+		}()
+		time.Sleep(29 * time.Second)
+		c.finish(8002)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Turn(ctx, "", 7); err == nil {
+			t.Error("two turns of one")
+		} else if f := failure(t, err); f.Code != outbound.CodeBusy || f.Sent != outbound.NotSent {
+			t.Error(f.Code)
+		}
+		turn.End()
+		if taken, keys := c.InFlight(); taken != 0 || keys != 0 {
+			t.Errorf("left: %d, %d", taken, keys)
+		}
+	})
+}
+
 func TestWaitingForATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10, 1)

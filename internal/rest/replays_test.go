@@ -23,6 +23,8 @@ func (network) Check(field, rawURL string) error {
 	return outbound.New(outbound.Config{}).Check(field, rawURL)
 }
 
+func (network) Turn(context.Context, string, int64) (*outbound.Turn, error) { return nil, nil }
+
 func (network) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
 	return &outbound.Response{
 		Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-A", Value: "1"}, {Name: "x-a", Value: "2"}},

@@ -34,6 +34,8 @@ func (chats) Check(field, rawURL string) error {
 	return outbound.New(outbound.Config{}).Check(field, rawURL)
 }
 
+func (chats) Turn(context.Context, string, int64) (*outbound.Turn, error) { return nil, nil }
+
 func (chats) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
 	if strings.HasSuffix(r.URL, "/broken") {
 		return &outbound.Response{Status: 500}, nil

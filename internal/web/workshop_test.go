@@ -40,6 +40,8 @@ func (t *target) Check(field, rawURL string) error {
 	return outbound.New(outbound.Config{}).Check(field, rawURL)
 }
 
+func (t *target) Turn(context.Context, string, int64) (*outbound.Turn, error) { return nil, nil }
+
 func (t *target) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
