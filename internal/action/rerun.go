@@ -84,12 +84,15 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 }
 
 // ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It
-// answers rate_limited where a step waits to be tried again. Calling again is safe.
+// answers rate_limited where a step waits to be tried again and where there is no room for a large event. Calling again
+// is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	var h store.HeldRun
 	var p plan
 	var event *hookglass.Event
 	var current *hookglass.Action
+	give := func() {}
+	defer func() { give() }()
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		if h, err = v.HeldActionRun(runID); err != nil || h.Status.Final() {
 			return err
@@ -104,6 +107,17 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 			} else if !hookglass.Is(err, hookglass.CodeNotFound) {
 				return err
 			}
+		}
+		light, err := v.EventsBySeq([]int64{h.EventSeq}, smallBody)
+		if err != nil {
+			return err
+		}
+		if e := light[h.EventSeq]; e != nil {
+			room, err := s.large.take(p.endpoint, e.Size)
+			if err != nil {
+				return err
+			}
+			give = room
 		}
 		event, err = v.Event(string(p.endpoint.ID), string(h.EventID))
 		return err

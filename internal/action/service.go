@@ -9,6 +9,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/delivery"
+	"hookglass/internal/fair"
 	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
@@ -43,6 +44,7 @@ type Service struct {
 	vaults *vaults
 	saver  *saver
 	totals totals
+	large  large
 
 	orphans int64 // the sweep has looked at runs up to here
 
@@ -55,7 +57,7 @@ func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db)}
+	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), large: large{room: fair.NewRoom(largeBytes)}}
 }
 
 const (

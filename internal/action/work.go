@@ -11,18 +11,19 @@ import (
 )
 
 // Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there
-// are: those that ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again and
-// where a mail's verdict is waited for, not_found where the event is gone.
+// are: those that ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again,
+// where a mail's verdict is waited for and where there is no room for a large event, not_found where the event is gone.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
 	if t.Event != nil {
 		if wait := t.Event.VerdictWait(s.db.Now()); wait > 0 {
 			return later(wait)
 		}
 	}
-	sc, held, err := s.stage(ctx, t)
+	sc, held, give, err := s.stage(ctx, t)
 	if err != nil {
 		return err
 	}
+	defer give()
 	s.saver.enter()
 	defer s.saver.leave()
 	if err := s.play(ctx, sc, held); err != nil {
@@ -46,17 +47,23 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 	return nil
 }
 
-// stage makes ready what the runs on a task's event need, and finds those that are held.
-func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []store.HeldRun, err error) {
+// stage makes ready what the runs on a task's event need, and finds those that are held. give is to be called when the
+// event is no longer needed.
+func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []store.HeldRun, give func(), err error) {
 	p, err := s.plans.find(ctx, t.EndpointNum)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	secrets, err := s.vaults.find(ctx, p.endpoint.WorkspaceID)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	event := t.Event
+	event, give := t.Event, func() {}
+	if event != nil {
+		if give, err = s.large.take(p.endpoint, event.Size); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	if t.Claim > 1 || event == nil || event.Payload == nil {
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			if t.Claim > 1 {
@@ -68,12 +75,13 @@ func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []st
 			return err
 		})
 		if err != nil {
-			return nil, nil, err
+			give()
+			return nil, nil, nil, err
 		}
 	}
 	sc = p.scene(event)
 	sc.secrets = secrets
-	return sc, held, nil
+	return sc, held, give, nil
 }
 
 // play goes on with the runs that are held and has the other actions run.
