@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
@@ -59,9 +60,10 @@ type memory struct {
 
 func (m *memory) Row(values []any) error { m.rows = append(m.rows, values); return nil }
 
-// Certificate is what a TLS listener uses of two files at a time.
-func Certificate(certFile, keyFile string) (at func(time.Time) (*tls.Certificate, error), err error) {
+// Certificate is what a TLS listener uses of two files at a time, and says of them in a log.
+func Certificate(certFile, keyFile string, log *slog.Logger) (at func(time.Time) (*tls.Certificate, error), err error) {
 	c, err := loadCertificate(certFile, keyFile)
+	c.log = log
 	return c.at, err
 }
 

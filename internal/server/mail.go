@@ -119,6 +119,7 @@ func (s *Server) newMail() *smtpd.Server {
 		Refused: func(reason string) { s.metrics.mailRefused.WithLabelValues(reason).Inc() },
 	}
 	if s.cfg.certificate != nil {
+		s.cfg.certificate.log = s.log.With("part", "smtp")
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.certificate.get}
 	}
 	return smtpd.New(cfg, s.gate, s.log.With("part", "smtp"))

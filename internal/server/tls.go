@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -31,13 +32,19 @@ type certificate struct {
 	current *tls.Certificate
 	changed [2]time.Time // of the files when they were read
 	looked  time.Time
+	unfit   time.Time // since when what the files hold can not be used; zero: it can
+	told    bool      // that it can not
+	log     *slog.Logger
 }
 
 // certificateGrain is how often the files are looked at.
 const certificateGrain = time.Second
 
+// renewalTime is longer than two files are half renewed: what can not be used for so long is nobody's renewal any more.
+const renewalTime = 10 * time.Second
+
 func loadCertificate(certFile, keyFile string) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile}
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: slog.New(slog.DiscardHandler)}
 	return c, c.load(time.Now())
 }
 
@@ -69,9 +76,23 @@ func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Sub(c.looked) >= certificateGrain {
-		_ = c.load(now)
+		c.note(now, c.load(now))
 	}
 	return c.current, nil
+}
+
+// note says once of files that can not be used that they can not: what was read before is shown on, and nobody would
+// notice until it ends.
+func (c *certificate) note(now time.Time, err error) {
+	switch {
+	case err == nil:
+		c.unfit, c.told = time.Time{}, false
+	case c.unfit.IsZero():
+		c.unfit = now
+	case !c.told && now.Sub(c.unfit) >= renewalTime:
+		c.told = true
+		c.log.Warn("a certificate that was changed can not be used; the one before is shown on", "file", c.certFile, "error", err)
+	}
 }
 
 // secure reports whether --listen speaks TLS.
@@ -85,6 +106,7 @@ func (s *Server) newTLS() (config *tls.Config, challenges func(http.Handler) htt
 	case !s.cfg.secure():
 		return nil, challenges
 	case s.cfg.pair != nil:
+		s.cfg.pair.log = s.log.With("part", "tls")
 		config.GetCertificate = s.cfg.pair.get
 	default:
 		manager := s.newACME()

@@ -188,7 +188,7 @@ func TestACertificateThatIsRenewedIsUsedWithoutARestart(t *testing.T) {
 		return leaf.SerialNumber.Int64()
 	}
 	certFile, keyFile := ca.write(t, dir, 1, "hooks.example", time.Now().Add(time.Hour))
-	at, err := server.Certificate(certFile, keyFile)
+	at, err := server.Certificate(certFile, keyFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,6 +245,55 @@ func TestACertificateThatIsRenewedIsUsedWithoutARestart(t *testing.T) {
 	}
 	if got, err := at(now.Add(4 * time.Second)); err != nil || serial(got) != 4 {
 		t.Errorf("renewed with an older time: %v, %d", err, serial(got))
+	}
+}
+
+// What was read before is shown on, so nobody would notice before it ends.
+func TestTheLogSaysOfARenewedCertificateThatItCanNotBeUsed(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	certFile, keyFile := ca.write(t, dir, 1, "hooks.example", time.Now().Add(time.Hour))
+	var log strings.Builder
+	at, err := server.Certificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	lines := func(after time.Duration) int {
+		t.Helper()
+		if got, err := at(now.Add(after)); err != nil || got == nil {
+			t.Fatalf("after %v: there is no certificate: %v", after, err)
+		}
+		return strings.Count(log.String(), "can not be used")
+	}
+	set := func(content []byte) {
+		t.Helper()
+		if err := os.WriteFile(keyFile, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Hour) // of the file, and of what follows
+		if err := os.Chtimes(keyFile, now, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		set([]byte("half a key"))
+		if got := lines(time.Second) + lines(9*time.Second); got != 2*round {
+			t.Errorf("round %d: a renewal may take some seconds: %s", round, log.String())
+		}
+		if got := lines(12*time.Second) + lines(time.Minute) + lines(10*time.Minute); got != 3*(round+1) {
+			t.Errorf("round %d: it is told once: %s", round, log.String())
+		}
+		set(key)
+		if got := lines(time.Second); got != round+1 {
+			t.Errorf("round %d: mended: %s", round, log.String())
+		}
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), certFile) {
+		t.Errorf("the log: %s", log.String())
 	}
 }
 
