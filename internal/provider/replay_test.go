@@ -61,6 +61,10 @@ func TestRegenerate(t *testing.T) {
 		{name: "hubspot, integers", provider: "hubspot", body: `[{"eventId":7,"objectId":1}]`, wantBody: `[{"eventId":74821,"objectId":1}]`, changed: []string{"body:/0/eventId"}},
 		{name: "telegram", provider: "telegram", body: `{"update_id":10000,"message":{"message_id":1}}`, wantBody: `{"update_id":100004821,"message":{"message_id":1}}`, changed: []string{"body:/update_id"}},
 		{name: "sendgrid", provider: "sendgrid", body: `[{"sg_event_id":"e","sg_message_id":"m"}]`, wantBody: `[{"sg_event_id":"e_rpl_7f3a9c1e5b20","sg_message_id":"m"}]`, changed: []string{"body:/0/sg_event_id"}},
+		{name: "xero, where elements have one", provider: "xero", body: `{"events":[{"eventId":"e","resourceId":"r","tenantId":"t"},{"resourceId":"r"}],"entropy":"S"}`,
+			wantBody: `{"events":[{"eventId":"e_rpl_7f3a9c1e5b20","resourceId":"r","tenantId":"t"},{"resourceId":"r"}],"entropy":"S"}`, changed: []string{"body:/events/0/eventId"}},
+		{name: "adyen's platforms", provider: "adyen", body: `{"type":"t","id":"i","data":{"id":"d"}}`, wantBody: `{"type":"t","id":"i_rpl_7f3a9c1e5b20","data":{"id":"d"}}`, changed: []string{"body:/id"}},
+		{name: "adyen's payments", provider: "adyen", body: `{"live":"false","notificationItems":[{"NotificationRequestItem":{"pspReference":"p"}}]}`},
 		// N: nothing is safe.
 		{name: "zoom", provider: "zoom", body: `{"id":"x","event":"y"}`},
 		// Unknown senders.
