@@ -10,7 +10,6 @@ import (
 	"hookglass"
 	"hookglass/internal/delivery"
 	"hookglass/internal/fair"
-	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
 
@@ -20,16 +19,9 @@ type Sealer interface {
 	Open(sealed []byte, where string) ([]byte, error)
 }
 
-// Client is the way out: outbound.Client, or a network that a test makes up.
-type Client interface {
-	delivery.Client
-	// Turn waits for the turn of a request. Its error is a *outbound.Failure.
-	Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error)
-}
-
 // Config is what a Service is made of.
 type Config struct {
-	Client  Client
+	Client  delivery.Client
 	Sealer  Sealer
 	Proxied bool // webhooks come through proxies of this installation
 	Log     *slog.Logger

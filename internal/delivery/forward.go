@@ -24,6 +24,8 @@ const (
 	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is
 	// over another node takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
 	leaseSlack = 30 * time.Second
+	// turnPatience is how much of that a delivery waits for its turn. Its target has all of its time from then on.
+	turnPatience = 10 * time.Second
 	// lookEvery is how often a node looks without being told: for leases that ended and for announcements that were
 	// lost.
 	lookEvery = time.Second
@@ -394,6 +396,15 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
 		return
 	}
+	waiting, cancel := context.WithTimeout(ctx, turnPatience)
+	var err error
+	r.Turn, err = f.Client.Turn(waiting, key, 0) // its targets share the tenant's places already
+	cancel()
+	if err != nil {
+		f.later(s, 0)
+		return
+	}
+	defer r.Turn.End()
 	// A connection for each would wear out the ports between two machines, at some 470 a second. One that others used
 	// before may end with the request on it, so only an attempt that another can follow shares one, and that other does
 	// not.

@@ -30,7 +30,7 @@ type yard struct {
 	db        *store.DB
 	accounts  *account.Service
 	endpoints *endpoint.Service
-	client    *outbound.Client
+	client    delivery.Client
 	owner     account.Registered
 	ep        hookglass.Endpoint
 	clock     *clock

@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/delivery"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -687,6 +690,42 @@ func TestABlackHoleDelaysNobodyElse(t *testing.T) {
 		}
 		hole.CloseClientConnections()
 		stop()
+	})
+}
+
+// crowded is a way out on which the first turn never comes.
+type crowded struct {
+	delivery.Client
+	turns atomic.Int64
+	sent  chan outbound.Request
+}
+
+func (c *crowded) Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error) {
+	if c.turns.Add(1) == 1 {
+		return nil, &outbound.Failure{Code: outbound.CodeBusy, Message: "Nobody ends."}
+	}
+	return c.Client.Turn(ctx, key, line)
+}
+
+func (c *crowded) Do(ctx context.Context, r outbound.Request) (*outbound.Response, error) {
+	c.sent <- r
+	return c.Client.Do(ctx, r)
+}
+
+// A delivery that found no turn is no attempt, and the wait for one is no part of the time that its target has.
+func TestADeliveryHasItsTurnBeforeItsTime(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		c := &crowded{Client: y.client, sent: make(chan outbound.Request, 10)}
+		y.client = c
+		s := newSink(t, always(200))
+		target := y.target(y.ep, s.URL, 0)
+		stop := y.start(y.db)
+		y.capture(y.ep, "", "x")
+		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		stop()
+		if r := <-c.sent; r.Turn == nil || r.Timeout != target.Timeout || len(c.sent) != 0 {
+			t.Errorf("sent with the turn %v and the timeout %v, and %d more", r.Turn, r.Timeout, len(c.sent))
+		}
 	})
 }
 

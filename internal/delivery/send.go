@@ -24,6 +24,9 @@ type Client interface {
 	Check(field, rawURL string) error
 	// Do sends a request once. Its error is a *outbound.Failure.
 	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
+	// Turn waits for the turn of a request that is to have all of its time from then on. Its error is a
+	// *outbound.Failure.
+	Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error)
 }
 
 // Outcome is what became of a request. Exactly one of Response and Failure is set.

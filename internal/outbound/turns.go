@@ -9,8 +9,9 @@ import (
 // within a line of a key, and in rotation between lines and between keys, so that a tenant whose targets never answer
 // delays only itself.
 //
-// A line of a key, such as an endpoint of a tenant, may take another turn as long as it holds fewer than the key has
-// left, so that one that never lets go leaves half to the others. Line 0 is no line: it takes all that the key has.
+// A key may take another turn as long as it holds fewer than are free, and a line of a key, such as an endpoint of a
+// tenant, as long as it holds fewer than the key has left, as in package fair. So those that never let go leave some to
+// the others. Line 0 is no line: it takes all that the key has.
 type turns struct {
 	total, perKey int
 
@@ -98,8 +99,8 @@ func (t *turns) give(key string, line int64) {
 
 // free reports whether there is a turn for a line.
 func (t *turns) free(q *queue, f *file) bool {
-	left := t.perKey - q.taken
-	return t.taken < t.total && left > 0 && (f.line == 0 || f.taken < left)
+	free, left := t.total-t.taken, t.perKey-q.taken
+	return q.taken < free && left > 0 && (f.line == 0 || f.taken < left)
 }
 
 func (t *turns) grant(q *queue, f *file) {

@@ -128,6 +128,36 @@ func TestKeysDoNotDelayOneAnother(t *testing.T) {
 	})
 }
 
+// Tenants whose targets never answer leave turns to those who come later, however many they are.
+func TestKeysThatHoldOnLeaveSomeToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 16, 8)
+		want := []string{}
+		for i, most := range []int{8, 4, 2, 1} {
+			for p := range 10 {
+				c.send(t.Context(), fmt.Sprint("black hole ", i), 8100+100*i+p)
+				if p < most {
+					want = append(want, fmt.Sprint(8100+100*i+p))
+				}
+			}
+		}
+		c.send(t.Context(), "other", 9001)
+		if want = append(want, "9001"); !slices.Equal(c.started(), want) {
+			t.Errorf("%v, want %v", c.started(), want)
+		}
+		c.finish(9001)
+		c.send(t.Context(), "other", 9002)
+		if want = append(want, "9002"); !slices.Equal(c.started(), want) {
+			t.Errorf("%v, want %v", c.started(), want)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if taken, keys := c.InFlight(); taken != 0 || keys != 0 {
+			t.Errorf("left: %d, %d", taken, keys)
+		}
+	})
+}
+
 // One line of a key whose targets never answer leaves turns to the others of the key.
 func TestLinesOfAKeyDoNotDelayOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,6 +32,8 @@ func (echo) Check(field, rawURL string) error {
 	return outbound.New(outbound.Config{}).Check(field, rawURL)
 }
 
+func (echo) Turn(context.Context, string, int64) (*outbound.Turn, error) { return nil, nil }
+
 func (echo) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
 	status := 200
 	if strings.HasSuffix(r.URL, "/broken") {
