@@ -172,8 +172,11 @@ func spfReason(r Result, err error) string {
 }
 
 // isDomain reports a name of at least two labels that can be asked for.
-func isDomain(name string) bool {
-	if _, err := asciiName(name); err != nil || !strings.Contains(name, ".") {
+func isDomain(name string) bool { return strings.Contains(name, ".") && isName(name) }
+
+// isName reports whether the DNS could hold a name, which may be that of a host on its own network ("localhost").
+func isName(name string) bool {
+	if _, err := asciiName(name); err != nil {
 		return false
 	}
 	for _, label := range strings.Split(name, ".") {

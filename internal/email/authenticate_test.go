@@ -332,6 +332,8 @@ func TestDMARC(t *testing.T) {
 		{"an international domain", "ada@bücher.example", "ada@bücher.example", "192.0.2.1", "", email.Pass, "spf", "reject", ""},
 		{"no From", "", "", "192.0.2.1", "", email.PermError, "", "", "no_from"},
 		{"From without a domain", "ada", "", "192.0.2.1", "", email.PermError, "", "", "no_from"},
+		{"From of a host by its own name", "root@host", "", "192.0.2.1", "", email.None, "", "", "no_domain"},
+		{"From of an address", "root@[192.0.2.1]", "", "192.0.2.1", "", email.PermError, "", "", "no_from"},
 		{"From of two domains", "ada@example.com, eve@elsewhere.example", "ada@example.com", "192.0.2.1", "", email.PermError, "", "", "multiple_from"},
 		{"From of two people of one domain", "ada@example.com, bob@example.com", "ada@example.com", "192.0.2.1", "", email.Pass, "spf", "reject", ""},
 		{"two From fields", "ada@example.com\r\nFrom: ada@example.com", "ada@example.com", "192.0.2.1", "", email.PermError, "", "", "multiple_from"},

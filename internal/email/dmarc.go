@@ -12,6 +12,9 @@ import (
 func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 	m := DMARC{Result: PermError}
 	if m.Domain, m.Reason = fromDomain(h); m.Domain == "" {
+		if m.Reason == "no_domain" {
+			m.Result = None
+		}
 		return m
 	}
 	ascii, _ := asciiName(m.Domain) // it is one
@@ -65,8 +68,10 @@ func fromDomain(h block) (domain, reason string) {
 	switch {
 	case fields > 1: // RFC 7489, section 6.6.1: whose policy should hold?
 		return "", "multiple_from"
-	case !isDomain(domain):
+	case !isName(domain):
 		return "", "no_from"
+	case !isDomain(domain): // mail of a machine by its own name, root@host: nobody can publish a policy for that
+		return "", "no_domain"
 	}
 	return domain, ""
 }
