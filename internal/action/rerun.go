@@ -108,12 +108,12 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 				return err
 			}
 		}
-		light, err := v.EventsBySeq([]int64{h.EventSeq}, smallBody)
+		light, err := v.EventsBySeq([]int64{h.EventSeq}, 0)
 		if err != nil {
 			return err
 		}
 		if e := light[h.EventSeq]; e != nil {
-			room, err := s.large.take(p.endpoint, e.Size)
+			room, err := s.hold(p.endpoint, e.Size)
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ type Service struct {
 	vaults *vaults
 	saver  *saver
 	totals totals
-	large  large
+	bodies *fair.Bodies
 
 	orphans int64 // the sweep has looked at runs up to here
 
@@ -49,7 +49,7 @@ func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), large: large{room: fair.NewRoom(largeBytes)}}
+	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes)}
 }
 
 const (

@@ -60,7 +60,7 @@ func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []st
 	}
 	event, give := t.Event, func() {}
 	if event != nil {
-		if give, err = s.large.take(p.endpoint, event.Size); err != nil {
+		if give, err = s.hold(p.endpoint, event.Size); err != nil {
 			return nil, nil, nil, err
 		}
 	}

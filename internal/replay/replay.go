@@ -18,6 +18,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/delivery"
+	"hookglass/internal/fair"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
 	"hookglass/internal/timeshift"
@@ -59,7 +60,10 @@ type Service struct {
 	mu    sync.Mutex
 	turns map[string]int // runs and bulk replays under way in this process, by tenant
 
+	bodies *fair.Bodies
+
 	recordTime time.Duration // recordTimeout; a test has less patience
+	roomTime   time.Duration // roomTime; likewise
 }
 
 // perTenant is how many runs and bulk replays of one tenant a process works at a time, so that targets of one that do
@@ -83,9 +87,19 @@ func (s *Service) turn(key string) (give func(), err error) {
 	}, nil
 }
 
+const (
+	// largeBytes bounds the large bodies that replays and runs hold at a time, each for as long as its target takes.
+	largeBytes = 64 << 20
+	// roomTime is how long who asks for a replay waits for room.
+	roomTime = 15 * time.Second
+)
+
+// errNoRoom is told where the bodies of other replays leave no room in time.
+var errNoRoom = &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many replays of large requests are under way.", RetryAfter: 2 * time.Second}
+
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
 func New(db *store.DB, cfg Config) *Service {
-	return &Service{Config: cfg, db: db, turns: make(map[string]int), recordTime: recordTimeout}
+	return &Service{Config: cfg, db: db, turns: make(map[string]int), bodies: fair.NewBodies(largeBytes), recordTime: recordTimeout, roomTime: roomTime}
 }
 
 // Request says what a one-off replay shall do.
@@ -107,8 +121,8 @@ type source struct {
 }
 
 // Replay delivers an event once, waits for the answer and remembers the attempt. It answers not_found,
-// payment_method_required, validation_failed and target_not_allowed; a target that does not answer is an attempt whose
-// Failure says why.
+// payment_method_required, validation_failed, target_not_allowed and, where there is no room for a large event,
+// rate_limited; a target that does not answer is an attempt whose Failure says why.
 func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, eventID string, r Request) (*hookglass.Replay, error) {
 	if err := maySend(who); err != nil {
 		return nil, err
@@ -127,10 +141,23 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	var src source
 	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips
 	// more.
+	var size int64
 	err := s.db.Glance(ctx, who, func(v *store.View) (err error) {
 		if src.endpoint, err = v.Endpoint(ref); err != nil {
 			return err
 		}
+		size, err = v.EventSize(src.endpoint, eventID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	give, ok := s.bodies.Await(ctx, src.key(), size, s.roomTime)
+	if !ok {
+		return nil, errNoRoom
+	}
+	defer give()
+	err = s.db.Glance(ctx, who, func(v *store.View) (err error) {
 		if !options.Plain() || !shift.IsZero() { // what most replays do is everybody's
 			if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
 				return err

@@ -21,13 +21,16 @@ const slack = 10 * time.Second
 // ExecuteRun sends a queued run once and judges the answer. A run that is not queued any more is left alone: whoever
 // began it, or the sweep, finishes it. Its error is one of the storage, and calling again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
-	r, src, out, err := s.prepare(ctx, runID)
+	r, src, out, give, err := s.prepare(ctx, runID)
+	defer give()
 	var blocked *hookglass.Error
 	switch {
 	case err == nil && out == nil:
 		return nil
 	case hookglass.Is(err, hookglass.CodeUnavailable):
 		return err
+	case errors.Is(err, errNoRoom):
+		return s.postpone(ctx, r, err)
 	case errors.As(err, &blocked):
 		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
 		return s.finish(ctx, r)
@@ -36,12 +39,11 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
 		return s.finish(ctx, r)
 	}
-	give, err := s.turn(src.key())
+	end, err := s.turn(src.key())
 	if err != nil {
-		// It waits by its own will: the sweep need not look for its job.
-		return errors.Join(err, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayRun(r.Num) }))
+		return s.postpone(ctx, r, err)
 	}
-	defer give()
+	defer end()
 	request := keepRequest(out.SentRequest, delivery.Secrets(src.configs, out.Headers))
 	request.Body = nil // the case has it
 	r.Request = &request
@@ -135,9 +137,16 @@ type runSource struct {
 	assertions hookglass.Assertions
 }
 
-// prepare reads a run and makes its request. A coded error is what blocks the run; no request and no error is a run
-// that is not queued any more.
-func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.ReplayCaseRun, src runSource, out *delivery.Request, err error) {
+// postpone has a run wait by its own will: the sweep need not look for its job.
+func (s *Service) postpone(ctx context.Context, r hookglass.ReplayCaseRun, why error) error {
+	return errors.Join(why, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayRun(r.Num) }))
+}
+
+// prepare reads a run and makes its request. A coded error is what blocks the run, except errNoRoom; no request and no
+// error is a run that is not queued any more. give is to be called, whatever comes of it, when the request is no longer
+// needed.
+func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.ReplayCaseRun, src runSource, out *delivery.Request, give func(), err error) {
+	give = func() {}
 	var snap snapshot
 	var sealed []byte
 	var queued, connected bool
@@ -154,6 +163,15 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 			return err
 		}
 		connected = src.endpoint.TunnelActive
+		if size, err := v.CaseSnapshotSize(r.CaseNum); err == nil {
+			room, ok := s.bodies.Take(src.key(), size)
+			if !ok {
+				return errNoRoom
+			}
+			give = room
+		} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
 		var version int64
 		switch sealed, version, err = v.CaseSnapshot(r.CaseNum); {
 		case hookglass.Is(err, hookglass.CodeNotFound):
@@ -166,30 +184,30 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 		return s.fill(v, &src.source)
 	})
 	if err != nil || !queued {
-		return r, src, nil, err
+		return r, src, nil, give, err
 	}
 	var c hookglass.ReplayCaseConfig
 	if err := s.open(r.Sealed, configIn(r.ID), &c); err != nil {
-		return r, src, nil, unreadable(err)
+		return r, src, nil, give, unreadable(err)
 	}
 	if err := s.open(sealed, snapshotIn(r.CaseID), &snap); err != nil {
-		return r, src, nil, unreadable(err)
+		return r, src, nil, give, unreadable(err)
 	}
 	src.event, src.assertions, src.target = snap.event(src.endpoint), c.Assertions, c.TargetURL
 	if err := s.judged(ctx, src.endpoint, src.event); err != nil {
-		return r, src, nil, err
+		return r, src, nil, give, err
 	}
 	if err := c.Options.Permitted(src.entitlements); err != nil {
-		return r, src, nil, err
+		return r, src, nil, give, err
 	}
 	if c.TargetURL == hookglass.TunnelTarget && !connected {
-		return r, src, nil, &hookglass.Error{Code: hookglass.Code(noTunnel.Code), Message: noTunnel.Message}
+		return r, src, nil, give, &hookglass.Error{Code: hookglass.Code(noTunnel.Code), Message: noTunnel.Message}
 	}
 	if err := s.checkTarget("target_url", c.TargetURL); err != nil {
-		return r, src, nil, err
+		return r, src, nil, give, err
 	}
 	request, err := delivery.Build(s.order(src.source, c.TargetURL, c.Options, s.db.Now()))
-	return r, src, &request, err
+	return r, src, &request, give, err
 }
 
 // judged gives a mail of which a case was made before it was authenticated the verdict that there is by now, as long as

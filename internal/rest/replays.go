@@ -47,7 +47,8 @@ func (s *service) replays(t *table) {
 	handleBody(t, operation{
 		id: "replay-request", method: http.MethodPost, path: base + "/replay", tag: tag, summary: "Replay a captured event", access: write,
 		text: "Sends it at once and waits up to 30 seconds. Webhooks go with their method, headers and body; mail goes as JSON by POST. A target that " +
-			"does not answer is a result with delivered: false; one that outbound protection forbids is 422.",
+			"does not answer is a result with delivered: false; one that outbound protection forbids is 422. 429 is told where the bodies of other replays leave no room for a large one.",
+		errors: []int{http.StatusTooManyRequests},
 	}, s.replay)
 	handle(t, operation{
 		id: "list-replays", method: http.MethodGet, path: base + "/replays", tag: tag, summary: "List the replays of an event", access: read,

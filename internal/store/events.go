@@ -124,6 +124,17 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	return found[0], nil
 }
 
+// EventSize returns how many bytes an event has, for who would know before it is loaded. It answers not_found.
+func (v *View) EventSize(endpoint hookglass.Endpoint, id string) (size int64, err error) {
+	eventID, err := hookglass.ParseEventID(id)
+	if err != nil {
+		return 0, err
+	}
+	err = v.queryRow("request", "SELECT size FROM events WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)",
+		[]any{string(eventID), endpoint.Num}, &size)
+	return size, err
+}
+
 // EventHeaders returns the headers that an event was received with, without all else of it. It answers not_found.
 func (v *View) EventHeaders(id hookglass.EventID) (hookglass.Headers, error) {
 	var headers []byte

@@ -94,6 +94,13 @@ func (v *View) CaseSnapshot(caseNum int64) (sealed []byte, version int64, err er
 	return sealed, version, err
 }
 
+// CaseSnapshotSize returns how many bytes the sealed snapshot of a case has, for who would know before it is loaded. It
+// answers not_found.
+func (v *View) CaseSnapshotSize(caseNum int64) (size int64, err error) {
+	err = v.queryRow("replay case", "SELECT octet_length(snapshot) FROM replay_cases WHERE num = $1", []any{caseNum}, &size)
+	return size, err
+}
+
 // CreateReplayCase stores a new case and sets its Num, versions and times.
 func (tx *Tx) CreateReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 	c.LockVersion, c.SnapshotVersion, c.SourceAvailable = 1, 1, true
