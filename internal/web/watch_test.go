@@ -317,6 +317,8 @@ func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	old := s.hook(sent{target: "/old", ago: 2 * time.Hour})
 	page := b.want(200, "GET", "/activity", nil)
 	page.holds(t, "POST /&lt;b&gt;orders", "/requests/"+string(event), "/requests/"+string(old), "default")
+	s.hook(sent{target: "/" + strings.Repeat("a", 5000)})
+	b.want(200, "GET", "/activity", nil).lacks(t, strings.Repeat("a", 250)) // one request does not fill the page
 	b.want(200, "GET", "/activity?since=1h", nil).lacks(t, string(old))
 	b.want(200, "GET", "/activity?limit=1", nil).holds(t, "These are the newest 1")
 	b.want(200, "GET", "/activity?type=email.received", nil).holds(t, "Nothing happened")

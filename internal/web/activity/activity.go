@@ -89,14 +89,14 @@ func tells(a hookglass.Activity) string {
 	text := func(name string) string { return words(a.Data[name]) }
 	switch a.Type {
 	case hookglass.ActivityWebhookReceived:
-		return show.Line(text("method") + " " + text("path"))
+		return show.Line(text("method") + " " + short(text("path")))
 	case hookglass.ActivityEmailReceived:
-		subject := text("subject")
+		subject := short(text("subject"))
 		if subject == "" {
 			subject = "(no subject)"
 		}
 		if from := text("from"); from != "" { // a bounce has none
-			subject += " from " + from
+			subject += " from " + short(from)
 		}
 		return show.Line(subject)
 	case hookglass.ActivityForwardingFailed:
@@ -109,6 +109,16 @@ func tells(a hookglass.Activity) string {
 		return show.Line(text("name") + ": " + text("summary"))
 	}
 	return ""
+}
+
+// short is as much of a sender's text as tells one request from another. A line that fills the page hides those around
+// it.
+func short(text string) string {
+	text, cut := show.Cut(text, 200)
+	if cut {
+		text += "…"
+	}
+	return text
 }
 
 func attempts(n string) string {
