@@ -566,3 +566,23 @@ func TestAKeyThatCanNotBeLookedUpIsNotTakenForNone(t *testing.T) {
 		}
 	}
 }
+
+// A name is written by another member of the account, or came from a file. What would reorder the text beside it is shown.
+func TestANameReordersNothingOnAnyPage(t *testing.T) {
+	s := newWatched(t)
+	b := s.signedIn()
+	const name = "pay\u202eecivni"
+	b.want(303, "POST", s.page("/settings"), url.Values{"name": {name}, "enabled": {"true"}})
+	b.want(303, "POST", "/account/workspaces", url.Values{"name": {name}})
+	s.hook(sent{})
+	fields := regexp.MustCompile(` value="[^"]*"`) // what is edited stays what it is
+	for _, address := range []string{
+		s.page(""), s.page("/cases"), s.page("/actions"), s.page("/alerts"), s.page("/tunnel"), s.page("/metrics"), s.page("/settings"),
+		"/endpoints", "/endpoint-names?text=pay", "/activity", "/secrets", "/channels", "/tags", "/setup", "/account/workspaces", "/account/tokens",
+	} {
+		page := fields.ReplaceAllString(b.want(200, "GET", address, nil).body, "")
+		if strings.Contains(page, "\u202e") || !strings.Contains(page, "pay⟨U+202E⟩ecivni") {
+			t.Errorf("%s shows the name as it is, or not at all", address)
+		}
+	}
+}
