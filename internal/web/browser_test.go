@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,6 +61,122 @@ func TestRequestsArriveLiveAndTheFirstOpensItself(t *testing.T) {
 		t.Errorf("the address is %s", got)
 	}
 	c.silent()
+}
+
+// Actions mark what came a moment before, and people delete in another tab.
+func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
+	s := newSite(t)
+	endpoint := string(s.endpoint.ID)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tag := func(id hookglass.EventID) {
+		t.Helper()
+		_, err := s.captures.Tag(t.Context(), s.who, endpoint, string(id), "urgent")
+		must(err)
+	}
+	var old []hookglass.EventID
+	for range 60 { // more than are loaded at first
+		old = append(old, s.hook(sent{target: "/old"}))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	search := c.tab()
+	search.open(s.page("?q=tag:urgent"))
+	search.until(isLive)
+	if !eval[bool](search, `document.querySelector("#none").checkVisibility()`) {
+		t.Error("the search finds what is not there")
+	}
+
+	noise, marked := s.hook(sent{target: "/noise"}), s.hook(sent{target: "/marked"})
+	tag(marked)
+	tag(old[58])
+	must(s.captures.Ignore(t.Context(), s.who, endpoint, string(noise), "noise"))
+	for _, id := range []hookglass.EventID{marked, old[58]} {
+		c.until(lists(id) + `.textContent.includes("urgent")`)
+		search.until(lists(id))
+	}
+	c.until(`!` + lists(noise))
+	if eval[bool](search, `document.querySelector("#none").checkVisibility() || document.querySelector("#rows a.row").parentElement.id !== "`+string(marked)+`"`) {
+		t.Error("the search says that it found nothing, or has the newest not first")
+	}
+	must(s.captures.Unignore(t.Context(), s.who, endpoint, string(noise)))
+	c.until(lists(noise) + `.parentElement.nextElementSibling.id === "` + string(old[59]) + `"`)
+
+	// What is read stays until something else is.
+	c.click("#" + string(noise) + " a")
+	c.until(shows(noise))
+	must(s.captures.Delete(t.Context(), s.who, endpoint, string(noise)))
+	must(s.captures.Delete(t.Context(), s.who, endpoint, string(old[59])))
+	c.until(`!` + lists(old[59]) + ` && document.querySelector("#count").textContent === "60"`)
+	if !eval[bool](c, shows(noise)+` && `+lists(noise)+`.ariaCurrent === "true"`) {
+		t.Error("what was read is gone")
+	}
+	c.click("#" + string(marked) + " a")
+	c.until(`!` + lists(noise))
+
+	// What waits while the list is paused comes as it is by then.
+	c.click("#live")
+	waits := s.hook(sent{target: "/waits"})
+	c.until(`document.querySelector("#new").textContent === "1 new"`)
+	tag(waits)
+	search.until(lists(waits))
+	if eval[bool](c, `Boolean(`+lists(waits)+`)`) {
+		t.Error("a list that is paused got something new")
+	}
+	c.click("#live")
+	c.until(lists(waits) + `.textContent.includes("urgent")`)
+
+	if _, err := s.captures.DeleteRange(t.Context(), s.who, endpoint, time.Time{}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	c.until(`document.querySelectorAll("#rows > li").length === 1 && document.querySelector("#count").textContent === "0"`)
+	c.press("\u001b")
+	c.until(`document.querySelector("#waiting").checkVisibility() && document.querySelector("#rows").childElementCount === 0`)
+	search.until(`document.querySelector("#none").checkVisibility()`)
+	again := s.hook(sent{target: "/again"})
+	c.until(lists(again) + ` && !document.querySelector("#waiting").checkVisibility()`)
+	c.silent()
+}
+
+// What is deleted among the newest makes room for older ones, and those that were loaded stay, marked as they are by now.
+func TestAListOfWhichTheNewestAreDeletedGoesOn(t *testing.T) {
+	s := newSite(t)
+	var all []hookglass.EventID
+	for range 130 {
+		all = append(all, s.hook(sent{}))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.until(`(document.querySelector("[data-more]")?.scrollIntoView(), document.querySelectorAll("#rows > li").length === 130)`)
+	if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(all[2]), "urgent"); err != nil {
+		t.Fatal(err)
+	}
+	c.until(lists(all[2]) + `.textContent.includes("urgent")`)
+	for _, id := range all[60:] {
+		if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.until(`(document.querySelector("[data-more]")?.scrollIntoView(), document.querySelectorAll("#rows > li").length === 60)`)
+	if got := eval[string](c, `[...document.querySelectorAll("#rows > li")].map((item) => item.id).join()`); got != joined(all[:60]) {
+		t.Errorf("the list is %s", got)
+	}
+	c.silent()
+}
+
+// joined are ids from the last to the first.
+func joined(ids []hookglass.EventID) string {
+	var texts []string
+	for _, id := range slices.Backward(ids) {
+		texts = append(texts, string(id))
+	}
+	return strings.Join(texts, ",")
 }
 
 func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {

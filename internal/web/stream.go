@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -22,6 +23,7 @@ const (
 	batch = 100              // events that are read at once
 	most  = 1000             // events that a browser which missed more is told of, as many as its list holds
 	look  = 3 * time.Second  // between looks, on the way through what is stored, whether the browser may still see it
+	calm  = time.Second      // after news, until a look at what they changed of requests that were sent: actions soon mark what came
 )
 
 // errStreamEnds ends a stream that is on its way through what is stored.
@@ -30,7 +32,7 @@ var errStreamEnds = errors.New("web: the stream ends")
 // stream sends the rows of new requests as they are captured (Server-Sent Events). It goes on after the
 // Last-Event-ID of a connection before, or after the place that the page was rendered at, so that none is missed.
 func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
-	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w)}
+	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w), came: true}
 	after := r.Header.Get("Last-Event-ID")
 	if after == "" {
 		after = r.FormValue("after")
@@ -40,6 +42,9 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.filter, err = (query.Filter{Q: r.FormValue("q")}).Parse(a.DB.Now()); err != nil {
+		return err
+	}
+	if s.all, err = (query.Filter{Ignored: "any"}).Parse(a.DB.Now()); err != nil {
 		return err
 	}
 	v, e, err := a.open(r)
@@ -67,24 +72,34 @@ type stream struct {
 	endpoint hookglass.Endpoint
 	who      hookglass.Principal
 	filter   query.Query
+	all      query.Query
 	access   *store.Subscription
-	looked   time.Time // when it was last found that the browser may see the endpoint
-	at       int64     // events up to here were sent
-	failed   error     // of a write; the browser is gone
+	looked   time.Time        // when it was last found that the browser may see the endpoint
+	at       int64            // events up to here were sent
+	marks    map[int64]string // what the newest of them bore when they were last looked at
+	came     bool             // something was captured since, or nothing was looked at yet
+	passed   bool             // more was captured between looks than is looked at
+	seen     int64            // what at was at the last look
+	failed   error            // of a write; the browser is gone
 }
 
 // run ends when the browser goes, the session or endpoint ends, or the server stops.
 func (s *stream) run(ctx context.Context) {
 	news := s.DB.Listen(store.TopicEvents(s.endpoint.Num))
 	defer news.Close()
-	s.access, s.looked = s.DB.Listen(store.TopicTokens), time.Now()
+	s.access, s.looked, s.marks = s.DB.Listen(store.TopicTokens), time.Now(), make(map[int64]string)
 	defer s.access.Close()
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	_, s.failed = io.WriteString(s.w, "retry: 1000\n") // milliseconds before a browser connects again
 	s.event("hello", "", nil)
+	var due <-chan time.Time // when what was sent is looked at again
 	for current := false; s.failed == nil; {
-		if err := s.catchUp(ctx); err != nil {
+		err := s.catchUp(ctx)
+		if err == nil && !current {
+			err = s.lookAgain(ctx)
+		}
+		if err != nil {
 			switch {
 			case hookglass.Is(err, hookglass.CodeNotFound):
 				s.event("end", "", nil)
@@ -99,6 +114,17 @@ func (s *stream) run(ctx context.Context) {
 		}
 		select {
 		case <-news.C:
+			if due == nil {
+				due = time.After(calm)
+			}
+		case <-due:
+			if err := s.lookAgain(ctx); err != nil {
+				httpd.BrokeOff(ctx, err)
+				return
+			}
+			if due = nil; s.passed {
+				due = time.After(calm)
+			}
 		case <-tick.C:
 			s.event("beat", "", nil)
 			if !s.allowed() {
@@ -164,10 +190,62 @@ func (s *stream) catchUp(ctx context.Context) error {
 		if !s.onTheWay() {
 			return errStreamEnds
 		}
-		s.at = n.upTo
+		s.at, s.came = n.upTo, true
 		s.event("count", cursor(s.at), fmt.Append(nil, n.total))
 	}
 	return nil
+}
+
+// lookAgain tells the browser that events which were sent were deleted or marked since the last look: the newest of
+// them, or some that are further back, where there was news of nothing else, or where a flood that is over went by.
+func (s *stream) lookAgain(ctx context.Context) error {
+	var page store.EventPage
+	var total int64
+	err := s.DB.View(ctx, s.who, func(view *store.View) (err error) {
+		ref := string(s.endpoint.ID)
+		if page, err = view.Events(ref, store.EventList{Query: s.all, Limit: batch, Before: s.at + 1}); err != nil {
+			return err
+		}
+		e, err := view.Endpoint(ref)
+		total = e.EventCount
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return nil // catchUp says that the endpoint is gone
+	}
+	if err != nil {
+		return err
+	}
+	was := s.marks
+	s.marks = make(map[int64]string, len(page.Events))
+	from := int64(0) // what is behind it is in the page, or deleted
+	for _, e := range page.Events {
+		s.marks[e.Seq] = marksOf(e)
+		if page.Next != 0 {
+			from = e.Seq
+		}
+	}
+	changed := false
+	for seq, bore := range was {
+		bears, kept := s.marks[seq]
+		changed = changed || seq >= from && (!kept || bears != bore)
+	}
+	s.passed = s.passed || s.seen != 0 && from > s.seen
+	s.seen = s.at
+	switch {
+	case !s.came && (s.passed || !changed):
+		s.event("changed", "", fmt.Append(nil, total, " all"))
+		s.passed = false
+	case changed:
+		s.event("changed", "", fmt.Append(nil, total, " new"))
+	}
+	s.came = false
+	return nil
+}
+
+// marksOf is what can change of an event in the list.
+func marksOf(e *hookglass.Event) string {
+	return e.Ignored + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
 }
 
 // news is what is sent at once.
@@ -186,6 +264,9 @@ func (s *stream) missed(ctx context.Context) (n news, err error) {
 		events, err := view.EventsAfter(ref, s.at, batch)
 		if err != nil || len(events) == 0 {
 			return err
+		}
+		for _, e := range events {
+			s.marks[e.Seq] = marksOf(e)
 		}
 		far := len(events) == batch
 		if far {
@@ -222,6 +303,9 @@ func (s *stream) newest(view *store.View, ref string, n *news) (err error) {
 		if e.Seq > s.at {
 			n.wanted = append(n.wanted, e)
 		}
+	}
+	for _, e := range page.Events {
+		s.marks[e.Seq] = marksOf(e)
 	}
 	if page.Next > s.at+1 {
 		n.skipped = page.Next

@@ -223,6 +223,39 @@ func TestTheStreamHoldsWhatTheQueryMeans(t *testing.T) {
 	b.want(422, "GET", s.page("/stream?after=rubbish"), nil)
 }
 
+func TestTheStreamTellsThatRequestsWereMarkedOrDeleted(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	old := s.hook(sent{})
+	l := b.listen(streamOf(t, s, b.want(200, "GET", s.page(""), nil)))
+	l.want("current")
+	fresh := s.hook(sent{})
+	l.want("row") // as it came
+	if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(fresh), "urgent"); err != nil {
+		t.Fatal(err)
+	}
+	if m := l.want("changed"); m.data != "2 new" {
+		t.Errorf("a tag: the count is %q", m.data)
+	}
+	if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(old)); err != nil {
+		t.Fatal(err)
+	}
+	if m := l.want("changed"); m.data != "1 new" {
+		t.Errorf("a deletion: the count is %q", m.data)
+	}
+
+	// What is marked while many more come is no longer among those that are looked at.
+	for range 120 {
+		s.hook(sent{})
+	}
+	if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(fresh), "billing"); err != nil {
+		t.Fatal(err)
+	}
+	if m := l.want("changed"); m.data != "121 all" {
+		t.Errorf("a tag further back: the count is %q", m.data)
+	}
+}
+
 func TestTheStreamEndsWithTheSession(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()

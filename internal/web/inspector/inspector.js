@@ -26,6 +26,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
     const answer = await fetch(`${base}/requests/${id}/panel${location.search}`, { signal: loading.signal });
     if (answer.redirected || answer.status === 401) return location.reload();
     if (answer.ok || answer.status === 404) html = await answer.text();
+    if (answer.status === 404) document.getElementById(id)?.setAttribute("data-gone", "");
   } catch {}
   if (turn !== opening) return; // another was opened meanwhile
   lost = html === undefined ? id : null;
@@ -59,11 +60,14 @@ function close({ push = true } = {}) {
   if (blank !== null) detail.innerHTML = blank;
   title(null);
   if (push) history.pushState({}, "", base + location.search);
-  was?.focus({ preventScroll: false });
+  (was?.isConnected ? was : rows.querySelector("a.row"))?.focus({ preventScroll: false });
 }
 
 function mark(id) {
-  rows.querySelector("[aria-current]")?.removeAttribute("aria-current");
+  const was = rows.querySelector("[aria-current]");
+  was?.removeAttribute("aria-current");
+  const item = was?.closest("li[data-gone]");
+  if (item && item.id !== id) drop(item);
   document.getElementById(id)?.querySelector(".row")?.setAttribute("aria-current", "true");
 }
 
@@ -330,6 +334,105 @@ function cut(items, place) {
   link.dataset.more = `${base}/rows?${query}`;
 }
 
+// ---- What became of requests that are listed: marked by an action, or deleted elsewhere
+
+let renewing = false;
+let outdated = null; // what is to be read: "new" until something is met that is listed, "all" as far as the list goes
+
+// renew reads requests again. One reading at a time: a flood of changes is seen in the pace of the server.
+async function renew(reach = "new") {
+  outdated = outdated === "all" ? "all" : reach;
+  if (renewing) return;
+  renewing = true;
+  while (outdated) {
+    const far = outdated === "all";
+    outdated = null;
+    try {
+      await read(far);
+    } catch {
+      break; // the next change, or the stream that comes back, reads again
+    }
+  }
+  renewing = false;
+}
+
+async function read(far) {
+  const before = new Set([...rows.children].map((item) => item.id));
+  const now = new Map();
+  let more = { dataset: { more: `${base}/rows${location.search}` } };
+  for (let left = maxRows; more && left > 0 && !meets(now, far);) {
+    const answer = await fetch((more.querySelector?.("a") ?? more).dataset.more);
+    if (!answer.ok || answer.redirected) return;
+    const part = document.createElement("template");
+    part.innerHTML = await answer.text(); // rendered by this server, which escapes everything
+    more = part.content.querySelector(".more");
+    for (const item of part.content.querySelectorAll("li[id]")) now.set(item.id, item);
+    left -= Math.max(part.content.childElementCount, 1);
+  }
+  merge(now, more, before);
+}
+
+// meets reports whether what was read reaches what is listed: its beginning, or its end.
+function meets(now, far) {
+  const listed = [...rows.querySelectorAll(":scope > li[id]")];
+  return far ? now.has(listed.at(-1)?.id) : listed.some((item) => now.has(item.id));
+}
+
+// merge makes the beginning of the list what it is by now. Behind it, older requests stay as they were loaded. A list
+// that is paused gets nothing new. What was listed before the reading began is gone when it is not in what came.
+function merge(now, more, before) {
+  const listed = [...rows.querySelectorAll(":scope > li[id]")];
+  const shared = listed.findLastIndex((item) => now.has(item.id));
+  const whole = !more || shared < 0; // nothing that is listed is behind what came
+  for (const item of listed.slice(0, whole ? listed.length : shared + 1)) if (before.has(item.id) && !now.has(item.id)) gone(item);
+  let next; // where a request goes that is not listed yet; undefined: behind what is listed, from where it is loaded
+  if (whole) {
+    rows.querySelector(".more")?.remove();
+    if (more) rows.append(more);
+    next = more;
+  }
+  for (const item of [...now.values()].toReversed()) {
+    const has = document.getElementById(item.id);
+    if (has) {
+      const [shown, known] = [has, item].map((one) => one.querySelector(".row-sub"));
+      if (shown.innerHTML !== known.innerHTML) shown.replaceWith(known);
+      delete has.dataset.gone;
+      next = has;
+    } else if (next !== undefined && held === null) {
+      rows.insertBefore(item, next);
+      next = item;
+    }
+  }
+  unread();
+  trim();
+  watch();
+  empty();
+}
+
+// gone takes a request away that was deleted, or that the search does not mean any more. One that is read stays until
+// another is opened.
+function gone(item) {
+  if (!item.querySelector("[aria-current]")) return drop(item);
+  item.dataset.gone = "";
+}
+
+function drop(item) {
+  const at = item.contains(document.activeElement);
+  const beside = at && (item.nextElementSibling ?? item.previousElementSibling)?.querySelector("a");
+  item.remove();
+  if (at) (beside || detail).focus({ preventScroll: true });
+  count();
+  empty();
+}
+
+// empty says why no request is listed.
+function empty() {
+  const none = rows.childElementCount === 0;
+  const note = document.getElementById("waiting") ?? document.getElementById("none");
+  note.hidden = !none;
+  if (!none) document.getElementById("none").hidden = true;
+}
+
 // ---- The stream
 
 const live = document.getElementById("live");
@@ -338,6 +441,7 @@ const fresh = document.getElementById("new");
 let held = null; // rows that came while paused, as many as the list holds; null: not paused
 let passed = 0; // rows that came while paused and were more
 let gap = false; // those are missing below the rows that waited
+let stale = false; // what waits may be marked or deleted by now
 let skipped = null; // where the list goes on behind the rows that wait, when the stream has left out requests before them
 
 function state(name) {
@@ -372,6 +476,8 @@ function release() {
   gap ||= passed > 0;
   passed = 0;
   for (const html of waiting) arrive(html);
+  if (stale) renew();
+  stale = false;
 }
 
 // While paused the stream goes on, so that nothing is missed, and what comes waits.
@@ -404,8 +510,10 @@ function follow(address) {
     watch = setTimeout(connect, 40000); // more than two beats
     wait = 1000;
     if (live.dataset.state === "live" || live.dataset.state === "paused") return;
+    const again = live.dataset.state === "retry";
     state("live");
     if (lost) open(lost, { history: "keep" });
+    if (again) renew();
   };
   const heard = (event) => {
     if (event.lastEventId) last = event.lastEventId;
@@ -413,6 +521,7 @@ function follow(address) {
   };
 
   const ended = () => live.dataset.state === "ended";
+  const told = (total) => document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
 
   // With all that it missed it goes on where there is a place, and else looks again and again.
   async function settle() {
@@ -461,7 +570,14 @@ function follow(address) {
     });
     source.addEventListener("count", (event) => {
       heard(event);
-      document.getElementById("count").textContent = Number(event.data).toLocaleString("en-US");
+      told(event.data);
+    });
+    source.addEventListener("changed", (event) => {
+      const [total, reach] = event.data.split(" ");
+      alive();
+      told(total);
+      stale ||= held !== null;
+      renew(reach);
     });
     source.addEventListener("end", () => {
       source.close();
@@ -481,7 +597,10 @@ function follow(address) {
   connect();
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || source.readyState === EventSource.OPEN) settle();
-    else if (!ended()) connect();
+    else if (!ended()) {
+      connect();
+      renew();
+    }
   });
   addEventListener("pagehide", leave);
   addEventListener("online", connect);
