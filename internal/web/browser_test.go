@@ -392,6 +392,7 @@ func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.until(`(navigator.locks.query().then((all) => window.held = all.held.length), document.querySelector("#live").dataset.state === "ended" && window.held === 0)`)
+	c.until(`document.querySelector("#trouble").checkVisibility() && document.querySelector("#trouble").textContent.startsWith("This page is no longer live")`)
 	eval[bool](c, `window.made = 0, window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.made++; } }, true`)
 	c.show()
 	c.hide()

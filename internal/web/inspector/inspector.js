@@ -584,7 +584,7 @@ function follow(address) {
       clearTimeout(watch);
       leave();
       state("ended");
-      say("This page is no longer live: the endpoint is gone or you were signed out.");
+      document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: "This page is no longer live: the endpoint was deleted, or you were signed out. Reload it to see which." }));
     });
     source.addEventListener("error", () => {
       state("retry");
