@@ -88,6 +88,34 @@ func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
 	c.silent()
 }
 
+// The detail is loaded again when a form of it was sent, and a button is disabled meanwhile; who works by keys goes on
+// from where the form was opened.
+func TestTheFocusComesBackFromTheFormsOfAnInspector(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(isLive)
+	eval[any](c, `document.querySelector("[data-replay]").focus()`)
+	c.press("\r")
+	c.until(`document.querySelector("#replay-form").open && document.activeElement.name === "target_url"`)
+	c.press("https://app.example.com/hook\r")
+	c.until(`document.querySelector("#part-replays[data-shown] .outcome") && document.activeElement.matches("[data-replay]")`)
+
+	eval[any](c, `document.querySelector("[popovertarget=more-actions]").focus()`)
+	c.press("\r")
+	c.until(`document.querySelector("#more-actions").matches(":popover-open")`)
+	eval[any](c, `document.querySelector("#more-actions [name=tag]").focus()`)
+	c.press("billing\r")
+	c.until(`document.querySelector(".facts .tag") && document.activeElement.matches("[popovertarget=more-actions]")`)
+
+	eval[any](c, `document.querySelector("[data-test] button").focus()`)
+	c.press("\r")
+	c.until(`document.querySelectorAll("#rows a.row").length === 2 && document.activeElement.matches("[data-test] button")`)
+	c.silent()
+}
+
 func TestARowThatIsShownAgainStaysSelectedAndFocused(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

@@ -632,6 +632,13 @@ async function takePlace(where) {
 
 if (root.dataset.stream) follow(root.dataset.stream);
 
+// A button that is disabled while something is sent loses the focus.
+function enable(button) {
+  if (!button) return;
+  button.disabled = false;
+  if (document.activeElement === document.body) button.focus({ preventScroll: true });
+}
+
 // ---- A test request: the stream shows it, so the page stays
 
 root.addEventListener("submit", async (event) => {
@@ -646,7 +653,7 @@ root.addEventListener("submit", async (event) => {
   } catch {
     form.submit(); // the page that comes says what is wrong
   } finally {
-    button.disabled = false;
+    enable(button);
   }
 });
 
@@ -655,6 +662,14 @@ root.addEventListener("submit", async (event) => {
 async function refusal(answer) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   return page.querySelector("[data-problem]")?.textContent.trim() || "That did not work.";
+}
+
+// Where the keyboard stops in the detail, in order. A menu closes with its form, so its button stands for what is in it.
+const stops = () => [...detail.querySelectorAll("a[href], button, summary, input, select, textarea")];
+function stopped() {
+  const active = document.activeElement;
+  const menu = active?.closest("#detail [popover]");
+  return stops().indexOf(menu ? detail.querySelector(`[popovertarget="${menu.id}"]`) : active);
 }
 
 root.addEventListener("submit", async (event) => {
@@ -667,23 +682,27 @@ root.addEventListener("submit", async (event) => {
   const word = button?.textContent;
   const turn = opening;
   fault.hidden = true;
+  let stop = stopped();
   if (button) button.disabled = true;
   if (form.dataset.part === "replays" && button) button.textContent = "Sending…";
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
     if (answer.type !== "opaqueredirect") throw new Error(await refusal(answer));
-    form.closest("dialog[open]")?.close();
-    if (turn === opening) await open(id, { history: "keep", tab: form.dataset.part || undefined }); // who went on stays there
+    const dialog = form.closest("dialog[open]");
+    dialog?.close(); // which gives the focus back to where it was opened
+    if (dialog) stop = stopped();
+    if (turn === opening) {
+      await open(id, { history: "keep", tab: form.dataset.part || undefined });
+      if (document.activeElement === document.body) stops()[stop]?.focus({ preventScroll: true });
+    } // else someone went on, and stays there
     row(id);
     say(form.dataset.part === "replays" ? "Replayed" : "Done");
   } catch (e) {
     fault.textContent = e instanceof TypeError ? "The server could not be reached. Try again." : e.message;
     fault.hidden = false;
   } finally {
-    if (button) {
-      button.disabled = false;
-      button.textContent = word;
-    }
+    if (button) button.textContent = word;
+    enable(button);
   }
 });
 

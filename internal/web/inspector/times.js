@@ -17,5 +17,6 @@ document.getElementById("detail").addEventListener("click", async (event) => {
     place.textContent = "The server could not be reached. Try again.";
   } finally {
     button.disabled = false;
+    if (document.activeElement === document.body) button.focus({ preventScroll: true }); // lost while it was disabled
   }
 });
