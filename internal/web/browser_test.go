@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -424,6 +425,22 @@ func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {
 			t.Errorf("at %d pixels the page is %s", width, got)
 		}
 	}
+}
+
+func TestWhoMustSignInAgainComesBackToWhatWasToBeOpened(t *testing.T) {
+	s := newSite(t)
+	wanted, shown := s.hook(sent{target: "/wanted"}), s.hook(sent{target: "/shown"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(shown) + " a")
+	c.until(shows(shown))
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
+		return err
+	}))
+	c.click("#" + string(wanted) + " a")
+	c.until(`location.pathname === "/sign-in" && new URLSearchParams(location.search).get("next").endsWith("/requests/` + string(wanted) + `")`)
 }
 
 func TestKeysMoveThroughRequests(t *testing.T) {

@@ -24,7 +24,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   let html;
   try {
     const answer = await fetch(`${base}/requests/${id}/panel${location.search}`, { signal: loading.signal });
-    if (answer.redirected || answer.status === 401) return location.reload();
+    if (answer.redirected || answer.status === 401) return location.assign(`${base}/requests/${id}${location.search}`); // which asks to sign in
     if (answer.ok || answer.status === 404) html = await answer.text();
     if (answer.status === 404) document.getElementById(id)?.setAttribute("data-gone", "");
   } catch {}
