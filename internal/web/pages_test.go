@@ -574,6 +574,7 @@ func TestANameReordersNothingOnAnyPage(t *testing.T) {
 	const name = "pay\u202eecivni"
 	b.want(303, "POST", s.page("/settings"), url.Values{"name": {name}, "enabled": {"true"}})
 	b.want(303, "POST", "/account/workspaces", url.Values{"name": {name}})
+	b.want(303, "POST", s.page("/searches"), url.Values{"name": {name}, "q": {"path:/a"}})
 	s.hook(sent{})
 	fields := regexp.MustCompile(` value="[^"]*"`) // what is edited stays what it is
 	for _, address := range []string{
