@@ -151,7 +151,7 @@ func (s *Service) FollowLink(ctx context.Context, secret string) (Session, error
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		s.failed(ctx, "a link that was used, has expired or never was", 0)
-		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "This link was used already or has expired.")
+		return Session{}, hookglass.Errorf(hookglass.CodeUnauthorized, "This link was used already or has expired. hookglass dev prints a new one each time that it starts.")
 	}
 	s.signedIn(ctx, err, user)
 	return session, err

@@ -183,7 +183,7 @@ func TestALinkSignsInOnce(t *testing.T) {
 	if got := first.want(303, "GET", "/", nil).Header.Get("Location"); got != "/endpoints/"+string(s.endpoint.ID) {
 		t.Errorf("the start is %s", got)
 	}
-	second.want(401, "GET", link, nil).holds(t, "This link was used already or has expired.")
+	second.want(401, "GET", link, nil).holds(t, "This link was used already or has expired.", "hookglass dev prints a new one")
 	first.want(303, "GET", link, nil) // who is signed in by now is just let in
 }
 
