@@ -28,7 +28,7 @@ func TestSchemasAndTheirBaseline(t *testing.T) {
 	base := "/endpoints/" + string(s.endpoint.ID) + "/schemas"
 	b.want(200, "GET", base, nil).holds(t, "No JSON body arrived yet.")
 	s.hook(json(`{"order":1,"<b>":"x"}`))
-	b.want(200, "GET", base, nil).holds(t, "inferred from the newest 1 request", base+"/unknown/-")
+	b.want(200, "GET", base, nil).holds(t, "inferred from the newest 1 request", base+"/unknown/-", ">without an event type</a>")
 	b.want(200, "GET", base+"/unknown/-", nil).holds(t, "/order", "integer", "/&lt;b&gt;", "No baseline was accepted", "export interface")
 	b.want(409, "POST", base+"/unknown/-/accept", url.Values{}).holds(t, "Switch tracking on first")
 	b.want(303, "POST", base, url.Values{"tracking": {"true"}})

@@ -13,6 +13,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
 )
 
 // Files is the style.
@@ -53,6 +54,14 @@ func name(s api.SchemaSummary) string {
 		return "-"
 	}
 	return *s.EventType
+}
+
+// title is an event type to people.
+func title(s api.SchemaSummary) string {
+	if s.EventType == nil {
+		return "without an event type"
+	}
+	return show.Line(*s.EventType)
 }
 
 func kinds(f api.SchemaField) string {
