@@ -142,12 +142,14 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips
 	// more.
 	var size int64
-	err := s.db.Glance(ctx, who, func(v *store.View) (err error) {
-		if src.endpoint, err = v.Endpoint(ref); err != nil {
+	err := s.db.Glance(ctx, who, func(v *store.View) error {
+		return v.Both(func(v *store.View) (err error) {
+			src.endpoint, err = v.Endpoint(ref)
 			return err
-		}
-		size, err = v.EventSize(src.endpoint, eventID)
-		return err
+		}, func(v *store.View) (err error) {
+			size, err = v.EventSize(eventID)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
