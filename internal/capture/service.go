@@ -32,6 +32,7 @@ type Service struct {
 	record   chan chan<- struct{} // who waits until refusals are written down
 	outage   outage
 	verdicts verdicts
+	mails    *fair.Bodies // that are loaded to be authenticated
 	keys     *keyring
 
 	purgeTime time.Duration // purgeFor; a test has less
@@ -56,7 +57,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), verdicts: verdicts{room: fair.NewRoom(largeMails)}, purgeTime: purgeFor}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), mails: fair.NewBodies(largeMails), purgeTime: purgeFor}
 }
 
 // Run writes counts of refusals down until ctx ends.

@@ -12,7 +12,6 @@ import (
 
 	"hookglass"
 	"hookglass/internal/email"
-	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -22,28 +21,16 @@ const notSent = "composed"
 // largeMails bounds the bytes of those mails that are loaded one by one, to be authenticated.
 const largeMails = 64 << 20
 
-func (v *verdicts) takeRoom(endpoint, size int64) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.room.Take(strconv.FormatInt(endpoint, 10), size)
-}
-
-func (v *verdicts) giveRoom(endpoint, size int64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.room.Give(strconv.FormatInt(endpoint, 10), size)
-}
-
 // Authenticate finds out whether the mail of a task is from whom it says, and stores that. It asks the DNS, for ten
 // seconds at most.
 func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 	ev := t.Event
 	if ev.Payload == nil { // a large one
-		size := ev.Size
-		if !s.verdicts.takeRoom(t.EndpointNum, size) {
+		give, ok := s.mails.Take(strconv.FormatInt(t.EndpointNum, 10), ev.Size)
+		if !ok {
 			return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many large mails are looked at.", RetryAfter: time.Second}
 		}
-		defer s.verdicts.giveRoom(t.EndpointNum, size)
+		defer give()
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
 			events, err := v.EventsBySeq([]int64{t.EventSeq}, math.MaxInt64)
 			ev = events[t.EventSeq]
@@ -86,7 +73,6 @@ type verdicts struct {
 	mu      sync.Mutex
 	waiting []*keptVerdict
 	writing bool
-	room    *fair.Room // of largeMails
 }
 
 type keptVerdict struct {

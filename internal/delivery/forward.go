@@ -19,7 +19,8 @@ const (
 	// time and 64 of one tenant; what is left is for people's replays.
 	forwardsAtOnce   = 192
 	forwardsOfTenant = 64
-	// largeBytes bounds the bodies over smallBody that are in memory at a time.
+	// largeBytes bounds the large bodies that are in memory at a time. Others are loaded together, before it is known
+	// when they will be sent.
 	largeBytes = 96 << 20
 	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is
 	// over another node takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
@@ -31,8 +32,6 @@ const (
 	lookEvery = time.Second
 	// maxLost is how many processes may die with a delivery in hand before it is given up: it may be what kills them.
 	maxLost = 5
-	// smallBody is a body that is loaded with others, before it is known when it will be sent.
-	smallBody = 64 << 10
 	// softStop is for deliveries under way when the node stops. What takes longer is handed back.
 	softStop = 5 * time.Second
 	// handBack is how soon a delivery is due again for which there was no room.
@@ -76,10 +75,10 @@ type Forwarder struct {
 	recalled time.Time
 
 	handed *fair.Inbox[*settled] // deliveries that captures handed over
+	bodies *fair.Bodies
 
 	mu      sync.Mutex
 	shares  *fair.Places
-	room    *fair.Room
 	starved bool                // a target has deliveries due and no place
 	direct  *fair.Direct        // deliveries of endpoints that are handed over
 	begun   map[int64]time.Time // when the last delivery to a target began, unless that is long ago
@@ -98,7 +97,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	}
 	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan *settled, unwritten),
 		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time),
-		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), room: fair.NewRoom(largeBytes)}
+		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), bodies: fair.NewBodies(largeBytes)}
 }
 
 // Run delivers until ctx ends, then lets what is under way end for a while and hands back the rest.
@@ -299,7 +298,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 	if len(seqs) == 0 {
 		return
 	}
-	events, err := f.load(sends, seqs, smallBody)
+	events, err := f.load(sends, seqs, fair.SmallBody)
 	for i := range due {
 		for _, c := range claimed[due[i].TargetID] {
 			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true}
@@ -370,9 +369,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	key := tenant(&s.queue)
 	if s.event.Payload == nil {
 		size := s.event.Size
-		f.mu.Lock()
-		fits := f.room.Take(key, size)
-		f.mu.Unlock()
+		give, fits := f.bodies.Take(key, size)
 		if !fits {
 			f.later(s, handBack)
 			return
@@ -380,9 +377,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		light := s.event // which deliveries to other targets have as well
 		defer func() {
 			s.event = light
-			f.mu.Lock()
-			f.room.Give(key, size)
-			f.mu.Unlock()
+			give()
 		}()
 		full, err := f.load(ctx, []int64{s.EventSeq}, size)
 		if err != nil || full[s.EventSeq] == nil || full[s.EventSeq].Payload == nil {

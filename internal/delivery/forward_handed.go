@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -17,7 +18,7 @@ type forwardDesk struct{ f *Forwarder }
 // Offer takes a place for the endpoint, because its targets are not known here.
 func (d forwardDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 	f := d.f
-	if ev.Size > smallBody {
+	if ev.Size > fair.SmallBody {
 		return until
 	}
 	f.mu.Lock()

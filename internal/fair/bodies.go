@@ -9,17 +9,20 @@ import (
 // SmallBody is a body that counts for nothing.
 const SmallBody = 64 << 10
 
-// Bodies is Room for bodies that are in memory while a target takes its time, safe for concurrent use. Bodies of up to
-// SmallBody take none.
+// Bodies divides bytes as Places does places, for large bodies that are in memory while something takes its time. What
+// is larger than all of it goes alone; bodies of up to SmallBody take none. Safe for concurrent use.
 type Bodies struct {
-	mu    sync.Mutex
-	room  *Room
-	freed chan struct{} // closed when room is given back
+	total int64
+
+	mu      sync.Mutex
+	taken   int64
+	tenants map[string]int64
+	freed   chan struct{} // closed when bytes are given back
 }
 
 // NewBodies returns room for so many bytes.
 func NewBodies(total int64) *Bodies {
-	return &Bodies{room: NewRoom(total), freed: make(chan struct{})}
+	return &Bodies{total: total, tenants: make(map[string]int64), freed: make(chan struct{})}
 }
 
 // Take takes room for a tenant's body and reports whether there was any. give is to be called once.
@@ -53,14 +56,21 @@ func (b *Bodies) take(of string, n int64) (give func(), freed <-chan struct{}, o
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.room.Take(of, n) {
+	if b.taken > 0 && b.tenants[of]+n > b.total-b.taken {
 		return nil, b.freed, false
 	}
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.room.Give(of, n)
-		close(b.freed)
-		b.freed = make(chan struct{})
-	}, nil, true
+	b.taken += n
+	b.tenants[of] += n
+	return func() { b.give(of, n) }, nil, true
+}
+
+func (b *Bodies) give(of string, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken -= n
+	if b.tenants[of] -= n; b.tenants[of] == 0 {
+		delete(b.tenants, of)
+	}
+	close(b.freed)
+	b.freed = make(chan struct{})
 }

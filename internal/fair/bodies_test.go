@@ -57,3 +57,32 @@ func TestBodies(t *testing.T) {
 		whole()
 	})
 }
+
+func TestBytesAreSharedToo(t *testing.T) {
+	const mb = 1 << 20
+	b := fair.NewBodies(96 * mb)
+	take := func(of string, n int64) (give func()) {
+		t.Helper()
+		give, ok := b.Take(of, n)
+		if !ok {
+			t.Fatalf("no room for %d bytes of %s", n, of)
+		}
+		return give
+	}
+	full := func(of string, n int64, why string) {
+		t.Helper()
+		if _, ok := b.Take(of, n); ok {
+			t.Error(why)
+		}
+	}
+	alone := take("a", 200*mb)
+	full("b", mb, "what is larger than all goes alone")
+	alone()
+	all := []func(){take("a", 25*mb), take("a", 10*mb)}
+	full("a", 27*mb, "a tenant has up to what is left free")
+	all = append(all, take("b", 25*mb)) // something is left for another
+	for _, give := range all {
+		give()
+	}
+	take("a", 96*mb)() // nothing of what was given back is gone
+}

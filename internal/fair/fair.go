@@ -2,8 +2,8 @@
 // hold up the others: whoever comes finds something free.
 //
 // A tenant may take another part as long as it holds fewer than are free (dynamic thresholds: Choudhury and Hahne,
-// 1998). So one that never lets go gets half, the next a quarter, and so on. The types are not safe for concurrent use:
-// their owner locks.
+// 1998). So one that never lets go gets half, the next a quarter, and so on. Types that do not say
+// so are not safe for concurrent use: their owner locks.
 package fair
 
 // Places divides places. Within a tenant each line, such as a target or an endpoint, may take another as long as it
@@ -84,33 +84,5 @@ func (p *Places) Give(of string, line int64) {
 	}
 	if t.taken == 0 {
 		delete(p.tenants, of)
-	}
-}
-
-// Room divides bytes as Places does places; what is larger than all of it goes alone.
-type Room struct {
-	total   int64
-	taken   int64
-	tenants map[string]int64
-}
-
-// NewRoom returns room for so many bytes.
-func NewRoom(total int64) *Room { return &Room{total: total, tenants: make(map[string]int64)} }
-
-// Take takes bytes for a tenant and reports whether there was room.
-func (r *Room) Take(of string, n int64) bool {
-	if r.taken > 0 && r.tenants[of]+n > r.total-r.taken {
-		return false
-	}
-	r.taken += n
-	r.tenants[of] += n
-	return true
-}
-
-// Give returns bytes.
-func (r *Room) Give(of string, n int64) {
-	r.taken -= n
-	if r.tenants[of] -= n; r.tenants[of] == 0 {
-		delete(r.tenants, of)
 	}
 }

@@ -82,27 +82,6 @@ func TestPlacesThatAreGivenBackLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestBytesAreSharedToo(t *testing.T) {
-	const mb = 1 << 20
-	r := fair.NewRoom(96 * mb)
-	if !r.Take("a", 200*mb) || r.Take("b", 1) {
-		t.Error("what is larger than all goes alone")
-	}
-	r.Give("a", 200*mb)
-	if !r.Take("a", 25*mb) || !r.Take("a", 10*mb) || r.Take("a", 27*mb) {
-		t.Error("a tenant has up to what is left free")
-	}
-	if !r.Take("b", 25*mb) {
-		t.Error("nothing is left for another")
-	}
-	r.Give("a", 25*mb)
-	r.Give("a", 10*mb)
-	r.Give("b", 25*mb)
-	if !r.Take("a", 96*mb) {
-		t.Error("what was given back is gone")
-	}
-}
-
 func TestTenantsHaveTheirTurns(t *testing.T) {
 	lines := []fair.Line{{Tenant: "a", Num: 1}, {Tenant: "a", Num: 2}, {Tenant: "a", Num: 3}, {Tenant: "a", Num: 4}, {Tenant: "b", Num: 5}, {Tenant: "c", Num: 6}, {Tenant: "c", Num: 7}}
 	var turns fair.Turns
