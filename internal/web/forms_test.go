@@ -201,3 +201,27 @@ func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
 		b.want(303, "POST", form.address, typed("third", ""))
 	}
 }
+
+// What can not be taken back is asked about first.
+func TestTokensAndSessionsEndAfterAQuestion(t *testing.T) {
+	for _, width := range []int64{1280, 390} {
+		s := newSite(t)
+		s.signedIn().want(201, "POST", "/account/tokens", url.Values{"name": {"CI"}, "scopes": {"read"}, "level": {"account"}})
+		s.signedIn()
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		for _, of := range []struct{ page, press, question string }{
+			{"tokens", `td > button`, "Revoke the token CI?"},
+			{"sessions", `td > button`, "End the session of"},
+			{"sessions", `[popovertarget="end-others"]`, "End all other sessions?"},
+		} {
+			c.open(s.url + "/account/" + of.page)
+			eval[any](c, `document.querySelector('main `+of.press+`').click() ?? true`)
+			c.until(`document.querySelector("main .confirm:popover-open").innerText.includes("` + of.question + `") && document.activeElement.textContent === "Cancel" && !location.search`)
+			c.picture(of.page + strconv.FormatInt(width, 10))
+			c.click("main .confirm:popover-open .solid")
+			c.until(`location.search.startsWith("?done=") && document.readyState === "complete"`)
+		}
+		c.silent()
+	}
+}
