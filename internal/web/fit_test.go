@@ -1,6 +1,10 @@
 package web_test
 
-import "testing"
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
 
 // Whatever does not scroll by a wheel or a bar must not be cut: who has a mouse would not come to it.
 func TestEveryPartOfARequestIsInSight(t *testing.T) {
@@ -17,6 +21,29 @@ func TestEveryPartOfARequestIsInSight(t *testing.T) {
 		}).map((tab) => tab.textContent).join(", ")`); cut != "" {
 			t.Errorf("at %d pixels these are cut: %s", width, cut)
 		}
+		c.silent()
+	}
+}
+
+// What a sender makes long does not push away what else is known of the request.
+func TestALongURLLeavesTheTabsInSight(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/" + strings.Repeat("long/", 1800), body: `{}`})
+	for _, width := range []int64{1280, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page("/requests/" + string(event)))
+		c.until(shows(event))
+		if at := eval[float64](c, `document.querySelector("[role=tab]").getBoundingClientRect().top`); at > 850 {
+			t.Errorf("at %d pixels the tabs are %v pixels below", width, at)
+		}
+		if !eval[bool](c, `(() => {
+			const url = document.querySelector(".facts code[tabindex]");
+			return url.textContent.length > 9000 && url.scrollHeight > url.clientHeight && getComputedStyle(url).overflowY === "auto";
+		})()`) {
+			t.Errorf("at %d pixels the URL is not there whole", width)
+		}
+		c.picture("url" + strconv.FormatInt(width, 10))
 		c.silent()
 	}
 }
