@@ -348,7 +348,8 @@ func TestTheQueryLanguageFindsRequests(t *testing.T) {
 	if regexp.MustCompile(`<input[^>]*id="q"[^>]*maxlength`).MatchString(a.body) {
 		t.Error("the field cuts what is pasted")
 	}
-	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "Nothing matches yet.")
+	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "Nothing matches yet.", "in all")
+	b.want(200, "GET", s.page(""), nil).lacks(t, "in all")
 }
 
 func TestTheBodyIsADownloadOfTheBytesSent(t *testing.T) {
