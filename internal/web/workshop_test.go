@@ -160,7 +160,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(200, "GET", base+"/new?event="+string(event), nil).holds(t, "POST /orders", "There is no answer to try them on yet")
 	b.want(303, "GET", base+"/new", nil)
 
-	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "What is asserted must hold at least one")
+	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "What is asserted must hold at least one of status and JSON that the answer must contain.")
 	b.want(422, "POST", base, caseForm(event, "json_subset", "{\n\"a\": }")).holds(t, "The JSON is not JSON: ", "in line 2", "Orders are taken")
 	b.want(422, "POST", base, caseForm(event, "json_subset", "{")).holds(t, "The JSON is not JSON: ")
 	b.want(422, "POST", base, caseForm(event, "status_code", "9000")).holds(t, "The status code must be from 100 to 599.")

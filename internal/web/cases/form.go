@@ -164,7 +164,7 @@ func sentence(f hookglass.FieldError) string {
 	if name == "" {
 		name = field
 	}
-	return name + " " + f.Message + "."
+	return name + " " + strings.ReplaceAll(f.Message, "json_subset", "JSON that the answer must contain") + "."
 }
 
 // fault says what is wrong with a field.
