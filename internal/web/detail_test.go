@@ -394,6 +394,19 @@ func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 		eval[any](c, `document.querySelectorAll(".pick")[`+strconv.Itoa(n)+`].click()`)
 		c.until(`document.querySelector("#bulk [value=compare]").disabled === ` + strconv.FormatBool(!can))
 	}
+	c.click("#bulk-none")
+	eval[any](c, `document.querySelectorAll(".pick").forEach((box, n) => n > 0 && box.click()) ?? true`)
+	const chosen = `[...document.querySelectorAll(".pick")].map((box) => box.checked).join() === "false,true,true"`
+	c.until(chosen)
+	for _, back := range []string{`history.back()`, `document.querySelector(".crumb").click()`} {
+		c.click("#bulk [value=compare]")
+		c.until(`location.pathname.endsWith("/compare") && document.readyState === "complete"`)
+		eval[any](c, `setTimeout(() => `+back+`) && true`)
+		c.until(isLive + ` && ` + chosen + ` && document.querySelector("#bulk-count").textContent === "2 selected" && !location.hash`)
+	}
+	c.open(s.page(""))
+	c.until(isLive + ` && !document.querySelector(".pick:checked")`)
+	eval[any](c, `(window.same = true, document.querySelectorAll(".pick").forEach((box) => box.click()) ?? true)`)
 	c.click("#bulk [value=tag]") // without one
 	c.until(`document.activeElement.name === "tag"`)
 	c.clickText("Replay selected")

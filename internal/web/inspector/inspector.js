@@ -780,9 +780,16 @@ bulk.addEventListener("submit", (event) => {
     event.preventDefault();
     event.stopPropagation();
   }
+  if (event.submitter?.value === "compare") history.replaceState({ ...history.state, picked: picked().map((box) => box.value) }, "");
   // A file that is downloaded leaves the page, and its form, where they are.
   if (event.submitter?.value === "export") setTimeout(() => delete bulk.dataset.sent, 500);
 });
+// Who goes back from a comparison finds selected what was compared.
+const compared = location.hash.match(/^#picked=(.+)/)?.[1].split(",") ?? history.state?.picked;
+if (compared) {
+  for (const box of bulk.querySelectorAll(".pick")) box.checked = compared.includes(box.value);
+  history.replaceState({ ...history.state, picked: null }, "", location.href.replace(/#picked=.*/, ""));
+}
 count();
 
 function pick() {
