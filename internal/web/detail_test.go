@@ -293,6 +293,7 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"delete"}, "id": {string(gone)}})
 	b.want(303, "POST", s.page("/bulk"), do("delete"))
 	b.want(404, "GET", s.page("/requests/"+string(first)), nil)
+	b.want(404, "GET", s.page("/requests/"+string(first)+"/share"), nil).holds(t, "Back to the requests", `href="/endpoints/`+string(s.endpoint.ID)+`"`)
 	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
 }
 

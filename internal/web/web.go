@@ -219,9 +219,28 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 			m.SignIn += "?next=" + escape(r.URL.RequestURI())
 		}
 	}
+	if f.Status == http.StatusNotFound && r.PathValue("endpoint") != "" {
+		if _, e, err := a.open(r); err == nil {
+			m.Back, m.List = listOf(r, e)
+		}
+	}
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	}
+}
+
+// listOf is the list of an endpoint that would have what a path names, and what is in it.
+func listOf(r *http.Request, e hookglass.Endpoint) (path, name string) {
+	path = "/endpoints/" + string(e.ID)
+	switch {
+	case r.PathValue("case") != "":
+		return path + "/cases", "replay cases"
+	case r.PathValue("action") != "":
+		return path + "/actions", "actions"
+	case r.PathValue("alert") != "":
+		return path + "/alerts", "alerts"
+	}
+	return path, "requests"
 }
 
 func redirect(w http.ResponseWriter, r *http.Request, to string) {

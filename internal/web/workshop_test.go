@@ -206,7 +206,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 		eve.want(404, "POST", path, caseForm(event, "lock_version", "2"))
 	}
 	b.want(303, "POST", one+"/delete", url.Values{})
-	b.want(404, "GET", one, nil)
+	b.want(404, "GET", one, nil).holds(t, "Back to the replay cases", `href="`+base+`"`)
 }
 
 func TestACaseIsRunAndJudgedLive(t *testing.T) {
@@ -362,7 +362,7 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 		eve.want(404, "POST", path, url.Values{"name": {"x"}, "to": {"1"}, "do": {"save"}, "event": {string(event)}})
 	}
 	b.want(303, "POST", one+"/delete", url.Values{})
-	b.want(404, "GET", one, nil)
+	b.want(404, "GET", one, nil).holds(t, "Back to the actions", `href="`+base+`"`)
 	b.want(200, "GET", base, nil).holds(t, "a deleted action")
 }
 

@@ -9,5 +9,7 @@ type Model struct {
 	Status  int
 	Message string
 	SignIn  string // where to sign in and come back; empty: that would not help
+	Back    string // the list of what was looked for; empty: there is none
+	List    string // what is in it
 	Sent    bool   // a form was sent, which goes on where it was sent
 }
