@@ -163,7 +163,8 @@ func (v *View) gap(id, lock string) (hookglass.Gap, error) {
 	return g, v.countGap(&g)
 }
 
-// RecoverGap notes the outcome that a client claims and moves the gap to what its events show. It answers not_found.
+// RecoverGap notes the outcome that a client claims, where one does, and moves the gap to what its events show. It
+// answers not_found.
 func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
 	// The row is locked before the events are counted, so that an erasure is either in its counters or not in the
 	// events.
@@ -171,8 +172,11 @@ func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
 	if err != nil {
 		return g, err
 	}
-	g.State, g.Outcome = g.AfterRecovery(), outcome
-	_, err = tx.exec("UPDATE tunnel_gaps SET state = $2, outcome = $3 WHERE num = $1", g.Num, string(g.State), outcome)
+	g.State = g.AfterRecovery()
+	if outcome != "" {
+		g.Outcome = outcome
+	}
+	_, err = tx.exec("UPDATE tunnel_gaps SET state = $2, outcome = $3 WHERE num = $1", g.Num, string(g.State), nullString(g.Outcome))
 	return g, err
 }
 

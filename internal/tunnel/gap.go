@@ -231,8 +231,18 @@ func (s *Service) Recover(ctx context.Context, who hookglass.Principal, gapID st
 	if len(f) > 0 {
 		return g, hookglass.InvalidFields(f)
 	}
+	return s.recovered(ctx, who, gapID, r.Outcome)
+}
+
+// Recount finds out what the reports say of an outage by now. What the client said of its recovery stays. It answers
+// not_found.
+func (s *Service) Recount(ctx context.Context, who hookglass.Principal, gapID string) (hookglass.Gap, error) {
+	return s.recovered(ctx, who, gapID, "")
+}
+
+func (s *Service) recovered(ctx context.Context, who hookglass.Principal, gapID, outcome string) (g hookglass.Gap, err error) {
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		g, err = tx.RecoverGap(gapID, r.Outcome)
+		g, err = tx.RecoverGap(gapID, outcome)
 		return err
 	})
 	return g, err

@@ -41,9 +41,17 @@ func TestAnOutageIsAGapUntilItsEventsAreDelivered(t *testing.T) {
 			must(t, err)
 			return g
 		}
+		recount := func(said string) {
+			t.Helper()
+			if g, err := other.Recount(t.Context(), b.who, id); err != nil || g.State != hookglass.GapOpen || g.Outcome != said || b.gaps(n, b.ep)[0].Outcome != said {
+				t.Errorf("counted again: %+v, %v; the client said %q", g, err, said)
+			}
+		}
+		recount("")
 		if g := recover(); g.State != hookglass.GapOpen || g.Outcome != "completed" {
 			t.Errorf("a recovery while no session is back: %+v", g)
 		}
+		recount("completed")
 		back := b.connect(other, b.who, string(b.ep.ID), hookglass.TunnelClient{})
 		back.subscribe(b.ep)
 		later := b.capture(0, b.ep, 1)

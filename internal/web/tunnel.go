@@ -6,7 +6,6 @@ import (
 
 	"hookglass"
 	"hookglass/internal/store"
-	"hookglass/internal/tunnel"
 	"hookglass/internal/web/cases"
 	"hookglass/internal/web/fresh"
 	"hookglass/internal/web/layout"
@@ -87,7 +86,7 @@ func (a *app) recountGap(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.Tunnels.Recover(r.Context(), v.who, r.PathValue("gap"), tunnel.Recovery{Outcome: "completed"}); err != nil {
+	if _, err := a.Tunnels.Recount(r.Context(), v.who, r.PathValue("gap")); err != nil {
 		return err
 	}
 	redirect(w, r, "/endpoints/"+string(e.ID)+"/tunnel?checked")

@@ -61,6 +61,7 @@ type workshop struct {
 	target  *target
 	replays *replay.Service
 	actions *action.Service
+	tunnels *tunnel.Service
 }
 
 func newWorkshop(t *testing.T) *workshop {
@@ -75,7 +76,8 @@ func newWorkshop(t *testing.T) *workshop {
 		w.replays = replay.New(d.DB, replay.Config{Client: w.target, Verifiers: d.Endpoints, Sealer: keys, Log: log, Retention: time.Hour})
 		w.actions = action.New(d.DB, action.Config{Client: w.target, Sealer: keys, Log: log})
 		d.Replays, d.Actions = w.replays, w.actions
-		d.Tunnels = tunnel.New(d.DB, tunnel.Config{Mail: delivery.MailJSON, Retention: time.Hour, Draining: d.Draining, Log: log})
+		w.tunnels = tunnel.New(d.DB, tunnel.Config{Mail: delivery.MailJSON, Retention: time.Hour, Draining: d.Draining, Log: log})
+		d.Tunnels = w.tunnels
 	})
 	return w
 }
@@ -509,7 +511,14 @@ func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 	w.connected()
 	b.want(200, "GET", base, nil).holds(t, "reconnected", "Check again")
 	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
-	b.want(200, "GET", base+"?checked", nil).holds(t, "counted again", "partial")
+	page = b.want(200, "GET", base+"?checked", nil)
+	page.holds(t, "counted again", "partial")
+	page.lacks(t, "the client said")
+	if _, err := w.tunnels.Recover(t.Context(), w.who, gap, tunnel.Recovery{Outcome: "interrupted"}); err != nil {
+		t.Fatal(err)
+	}
+	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
+	b.want(200, "GET", base, nil).holds(t, "the client said: interrupted")
 
 	eve := w.stranger()
 	eve.want(404, "GET", base, nil)
