@@ -26,7 +26,7 @@ func connectTCP(ctx context.Context, d *net.Dialer, to netip.AddrPort) (net.Conn
 // dial resolves a host once and connects to the first of its permitted addresses that accepts. The family is 4, 6 or 0
 // for both.
 func (d *dialer) dial(ctx context.Context, h host, port uint16, family int, anyPort bool) (net.Conn, *Failure) {
-	addrs, failure := d.addresses(ctx, h)
+	addrs, failure := addresses(ctx, d.resolver, h)
 	if failure != nil {
 		return nil, failure
 	}
@@ -35,6 +35,11 @@ func (d *dialer) dial(ctx context.Context, h host, port uint16, family int, anyP
 		a = a.Unmap()
 		if to := netip.AddrPortFrom(a, port); d.permits(to, anyPort) && (family == 0 || a.Is4() == (family == 4)) {
 			permitted = append(permitted, to)
+		}
+	}
+	if len(permitted) > 0 {
+		if permitted, failure = d.withoutOwn(ctx, port, permitted); failure != nil {
+			return nil, failure
 		}
 	}
 	if len(permitted) == 0 {
@@ -81,7 +86,7 @@ func (d *dialer) attempt(ctx context.Context, to netip.AddrPort, n int, anyPort 
 }
 
 // addresses are the answers for a host, good and bad.
-func (d *dialer) addresses(ctx context.Context, h host) ([]netip.Addr, *Failure) {
+func addresses(ctx context.Context, resolver Resolver, h host) ([]netip.Addr, *Failure) {
 	if h.addr.IsValid() {
 		return []netip.Addr{h.addr}, nil
 	}
@@ -90,7 +95,7 @@ func (d *dialer) addresses(ctx context.Context, h host) ([]netip.Addr, *Failure)
 	}
 	bounded, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
-	addrs, err := d.resolver.LookupNetIP(bounded, "ip", h.name)
+	addrs, err := resolver.LookupNetIP(bounded, "ip", h.name)
 	if f := interrupted(ctx); f != nil {
 		return nil, f
 	}

@@ -10,6 +10,8 @@ import (
 type guard struct {
 	allow []Rule
 	own   []netip.AddrPort
+	hosts []netip.AddrPort // of Config.OwnHosts, those that are addresses
+	names []*ownName       // and those that are names
 }
 
 // permits reports whether a connection may be made to an address. With anyPort the port policy is left out, for other
@@ -41,7 +43,15 @@ func (g *guard) isOwn(at netip.AddrPort) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(g.hosts, func(own netip.AddrPort) bool {
+		return own.Port() == at.Port() && leadsTo(own.Addr(), at.Addr())
+	})
+}
+
+// leadsTo reports whether what is at one of our own addresses may be reached at another: what of this machine it listens
+// on beside the one that we were told is not known.
+func leadsTo(own, a netip.Addr) bool {
+	return own == a || onThisMachine(own) && onThisMachine(a)
 }
 
 func onThisMachine(a netip.Addr) bool {

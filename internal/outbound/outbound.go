@@ -30,7 +30,8 @@ type Resolver interface {
 // Config is what a Client is made of. The zero value reaches public addresses alone.
 type Config struct {
 	Allow    []Rule           // opens addresses that are not public; never those of cloud metadata
-	Own      []netip.AddrPort // shut whatever Allow says: the listeners and the database of this installation; an unspecified address means every address of this machine
+	Own      []netip.AddrPort // shut whatever Allow says: the listeners of this installation; an unspecified address means every address of this machine
+	OwnHosts []string         // host:port, shut likewise: its database; one on this machine is at all of its addresses, and where a name leads is looked up when its port is about to be dialled
 	Resolver Resolver         // nil: the system's, read by Go itself
 	RootCAs  *x509.CertPool   // nil: the system's
 
@@ -75,11 +76,14 @@ type Client struct {
 
 // New makes a client.
 func New(cfg Config) *Client {
+	theirs := cfg.Resolver // what is our own is looked up as it is by those who connect to it
 	if cfg.Resolver == nil {
 		cfg.Resolver = &net.Resolver{PreferGo: true} // whatever GODEBUG says, and with our bounds
+		theirs = net.DefaultResolver
 	}
+	hosts, names := readOwn(cfg.OwnHosts, theirs)
 	return &Client{
-		dialer: dialer{guard{cfg.Allow, cfg.Own}, cfg.Resolver, connectTCP},
+		dialer: dialer{guard{cfg.Allow, cfg.Own, hosts, names}, cfg.Resolver, connectTCP},
 		turns:  newTurns(cmp.Or(cfg.MaxInFlight, 256), cmp.Or(cfg.MaxInFlightPerKey, 64)),
 		kept:   kept{lines: make(map[lineKey][]*line)},
 		roots:  cfg.RootCAs,

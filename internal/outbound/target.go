@@ -95,7 +95,7 @@ func (g *guard) forbids(h host, port uint16) bool {
 			}
 		}
 		return true
-	case metadataNames[name]:
+	case metadataNames[name], g.isOwnName(name, port):
 		return true
 	}
 	if !shutPorts[port] {

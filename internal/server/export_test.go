@@ -94,9 +94,6 @@ var (
 // Unequal is what a move ends with.
 var Unequal = unequal
 
-// DatabaseAddresses is where a PostgreSQL URL leads.
-var DatabaseAddresses = databaseAddresses
-
 // NewGate is a gate, and what opens it.
 func NewGate(draining <-chan struct{}) (http.Handler, func(http.Handler)) {
 	g := newGate(draining)

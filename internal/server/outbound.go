@@ -3,11 +3,9 @@ package server
 import (
 	"net"
 	"net/netip"
-	"net/url"
-	"strconv"
-	"strings"
 
 	"hookglass/internal/outbound"
+	"hookglass/internal/store"
 )
 
 // outbound is the way out. What belongs to this installation and is not for the public stays shut, whatever is allowed:
@@ -29,51 +27,5 @@ func (c *checked) outbound(private net.Addr) *outbound.Client {
 		}
 		own = append(own, netip.AddrPortFrom(at, uint16(tcp.Port)))
 	}
-	own = append(own, databaseAddresses(c.DatabaseURL)...)
-	return outbound.New(outbound.Config{Allow: c.allow, Own: own})
-}
-
-// databaseAddresses is where a PostgreSQL URL leads, as far as it names addresses: in its place for hosts, or as
-// parameters, several with commas between them (PostgreSQL, "Connection URIs").
-func databaseAddresses(database string) []netip.AddrPort {
-	_, rest, _ := strings.Cut(database, "://")
-	authority, query := rest, ""
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		authority = rest[:i]
-		_, query, _ = strings.Cut(rest[i:], "?")
-	}
-	hosts := strings.Split(authority[strings.LastIndexByte(authority, '@')+1:], ",")
-	var ports []string
-	if parameters, err := url.ParseQuery(query); err == nil {
-		if h := parameters.Get("host"); h != "" {
-			hosts = strings.Split(h, ",")
-		}
-		if p := parameters.Get("port"); p != "" {
-			ports = strings.Split(p, ",")
-		}
-	}
-	var all []netip.AddrPort
-	for i, host := range hosts {
-		port := "5432"
-		if len(ports) > 0 {
-			port = ports[min(i, len(ports)-1)]
-		}
-		if h, p, err := net.SplitHostPort(host); err == nil {
-			host, port = h, p
-		}
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil {
-			continue
-		}
-		addresses := []string{strings.Trim(host, "[]")}
-		if host == "localhost" {
-			addresses = []string{"127.0.0.1", "::1"}
-		}
-		for _, address := range addresses {
-			if a, err := netip.ParseAddr(address); err == nil {
-				all = append(all, netip.AddrPortFrom(a, uint16(n)))
-			}
-		}
-	}
-	return all
+	return outbound.New(outbound.Config{Allow: c.allow, Own: own, OwnHosts: store.PostgresHosts(c.DatabaseURL)})
 }

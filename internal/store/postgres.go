@@ -110,6 +110,29 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	return nil
 }
 
+// PostgresHosts is where a database URL leads over the network: host:port of each of its hosts, read as it is when they
+// are connected to, with what the environment adds. It is none without a URL, and for one that can not be read.
+func PostgresHosts(url string) []string {
+	if url == "" {
+		return nil
+	}
+	cfg, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return nil
+	}
+	var hosts []string
+	add := func(host string, port uint16) {
+		if network, address := pgconn.NetworkAddress(host, port); network == "tcp" && !slices.Contains(hosts, address) {
+			hosts = append(hosts, address)
+		}
+	}
+	add(cfg.Host, cfg.Port)
+	for _, other := range cfg.Fallbacks { // the other hosts, and each once more without TLS
+		add(other.Host, other.Port)
+	}
+	return hosts
+}
+
 func newPool(ctx context.Context, url string, size int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -1,0 +1,120 @@
+package outbound
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	ownFresh = time.Second // how long where a name of our own leads is taken to be known
+	ownKept  = time.Hour   // how long an address stays shut that it led to: a name may give its addresses by turns
+)
+
+// ownName is a name at which something of this installation is.
+type ownName struct {
+	host     host
+	port     uint16
+	resolver Resolver
+
+	mu    sync.Mutex
+	asked time.Time // when the last answer came
+	seen  map[netip.Addr]time.Time
+}
+
+// readOwn tells the hosts that are addresses from those that are names. What can not be read is left out: nothing can
+// be there.
+func readOwn(hosts []string, resolver Resolver) (addrs []netip.AddrPort, names []*ownName) {
+	for _, written := range hosts {
+		name, digits, err := net.SplitHostPort(written)
+		port, perr := parsePort(digits)
+		if err != nil || perr != nil || name == "" {
+			continue
+		}
+		bracketed := name
+		if strings.Contains(name, ":") {
+			bracketed = "[" + name + "]"
+		}
+		h, fault := readHost(bracketed)
+		switch {
+		case h.addr.IsValid():
+			addrs = append(addrs, netip.AddrPortFrom(h.addr, port))
+			continue
+		case isLocalhost(h.name):
+			for _, a := range loopbacks {
+				addrs = append(addrs, netip.AddrPortFrom(a, port))
+			}
+			continue
+		case fault != "":
+			h.name = name // others may resolve it
+		}
+		names = append(names, &ownName{host: h, port: port, resolver: resolver, seen: make(map[netip.Addr]time.Time)})
+	}
+	return addrs, names
+}
+
+// isOwnName reports whether something of this installation is at the very name.
+func (g *guard) isOwnName(name string, port uint16) bool {
+	return slices.ContainsFunc(g.names, func(n *ownName) bool {
+		return n.port == port && strings.TrimSuffix(n.host.name, ".") == name
+	})
+}
+
+// withoutOwn leaves out the addresses to which names of our own lead now. Nobody waits for a name whose port is
+// another. Where a name is not resolved, and never was, it can not be said what may be dialled, and nothing is.
+func (g *guard) withoutOwn(ctx context.Context, port uint16, list []netip.AddrPort) ([]netip.AddrPort, *Failure) {
+	for _, n := range g.names {
+		if n.port != port {
+			continue
+		}
+		own, failure := n.addresses(ctx)
+		if failure != nil {
+			return nil, failure
+		}
+		list = slices.DeleteFunc(list, func(at netip.AddrPort) bool {
+			return slices.ContainsFunc(own, func(a netip.Addr) bool { return leadsTo(a, at.Addr()) })
+		})
+	}
+	return list, nil
+}
+
+// addresses are where the name leads, and led of late.
+func (n *ownName) addresses(ctx context.Context) ([]netip.Addr, *Failure) {
+	n.mu.Lock()
+	fresh := !n.asked.IsZero() && time.Since(n.asked) < ownFresh
+	n.mu.Unlock()
+	var found []netip.Addr
+	var failure *Failure
+	if !fresh {
+		found, failure = addresses(ctx, n.resolver, n.host)
+		if f := interrupted(ctx); f != nil {
+			return nil, f
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if !fresh && failure == nil {
+		n.asked = now
+		for a, at := range n.seen {
+			if now.Sub(at) > ownKept {
+				delete(n.seen, a)
+			}
+		}
+		for _, a := range found {
+			n.seen[a.Unmap()] = now
+		}
+	}
+	if failure != nil && len(n.seen) == 0 {
+		return nil, failed(CodeDNSError, "Whether the target may be reached could not be found out: a name was not resolved.")
+	}
+	own := make([]netip.Addr, 0, len(n.seen))
+	for a := range n.seen {
+		own = append(own, a)
+	}
+	return own, nil
+}
