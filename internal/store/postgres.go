@@ -110,8 +110,10 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	return nil
 }
 
-// PostgresHosts is where a database URL leads over the network: host:port of each of its hosts, read as it is when they
-// are connected to, with what the environment adds. It is none without a URL, and for one that can not be read.
+// PostgresHosts is where the database of a URL is to be found over the network: host:port of each of its hosts, read as
+// it is when they are connected to, with what the environment adds. One that is connected to by its socket is on this
+// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that can not be
+// read.
 func PostgresHosts(url string) []string {
 	if url == "" {
 		return nil
@@ -122,7 +124,11 @@ func PostgresHosts(url string) []string {
 	}
 	var hosts []string
 	add := func(host string, port uint16) {
-		if network, address := pgconn.NetworkAddress(host, port); network == "tcp" && !slices.Contains(hosts, address) {
+		network, address := pgconn.NetworkAddress(host, port)
+		if network == "unix" {
+			_, address = pgconn.NetworkAddress("localhost", port)
+		}
+		if !slices.Contains(hosts, address) {
 			hosts = append(hosts, address)
 		}
 	}

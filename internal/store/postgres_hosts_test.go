@@ -23,7 +23,7 @@ func TestPostgresHosts(t *testing.T) {
 		"postgres:///db?host=127.0.0.1":          "[127.0.0.1:5432]",
 		"postgres://u@/db?host=127.0.0.1,%3A%3A1&port=6000,6001": "[127.0.0.1:6000 [::1]:6001]",
 		"postgres:///db?host=127.0.0.1,127.0.0.2&port=6000":      "[127.0.0.1:6000 127.0.0.2:6000]",
-		"postgres:///db?host=/var/run/postgresql":                "[]",
+		"postgres:///db?host=/var/run/postgresql&port=6000":      "[localhost:6000]",
 		"postgres://a.internal:6000,b.internal:6001/db":          "[a.internal:6000 b.internal:6001]",
 		"postgres://127.0.0.1:many/db":                           "[]",
 	} {
