@@ -278,7 +278,7 @@ func (tx *Tx) recount(events ...changed) error {
 }
 
 // figureErased counts events whose rows are gone, and first those that the figures had not come to yet: figures are of
-// what arrived.
+// what arrived. The outcomes of those that were ignored go with them.
 func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 	if len(rows) == 0 {
 		return nil
@@ -288,9 +288,13 @@ func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 		return err
 	}
 	c := changes{}
+	var ignored []int64
 	for _, r := range rows {
 		if r.seq > cursor {
 			c.event(r.event, 1)
+		}
+		if r.event.Ignored != "" {
+			ignored = append(ignored, r.seq)
 		}
 		for i, f := range c.at(r.event.EndpointNum, r.event.ReceivedAt) {
 			if f.Erased++; expired[r.seq] {
@@ -299,6 +303,13 @@ func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 			if i == 0 && tx.Now.Sub(r.event.ReceivedAt) > keepMinutes {
 				c.forgetMinute(r.event.EndpointNum, r.event.ReceivedAt) // nobody asks for it, and it would only be purged again
 			}
+		}
+	}
+	if len(ignored) > 0 {
+		// Nothing tells any more that they count nowhere: left behind they would count in figures to come and in
+		// alerts.
+		if _, err := tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(ignored)); err != nil {
+			return err
 		}
 	}
 	return tx.addFigures(c)

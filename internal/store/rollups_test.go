@@ -126,6 +126,55 @@ func TestFiguresAreExactWhenRolledUpOrNot(t *testing.T) {
 	})
 }
 
+// An ignored event counts in no figure of deliveries and in no alert, also once it is gone, whether its deliveries had
+// been rolled up by then or not.
+func TestWhatWasIgnoredCountsNowhereOnceItIsErased(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		for i, rolled := range []bool{false, true, false} {
+			event := newEvent(e, "12345")
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+			update(t, db, func(tx *store.Tx) error {
+				return tx.AddOutcomes(hookglass.Outcome{EndpointNum: e.Num, EventSeq: event.Seq, Source: hookglass.OutcomeTarget, At: event.ReceivedAt,
+					StatusCode: 500, Final: hookglass.OutcomeFailed})
+			})
+			if rolled {
+				rollUp(t, db)
+			}
+			if i == 2 {
+				continue // the last is not ignored: it counts, gone or not
+			}
+			update(t, db, func(tx *store.Tx) error { return tx.SetIgnored(string(e.ID), string(event.ID), "noise") })
+		}
+		want := func(when string) {
+			t.Helper()
+			if d := week(t, db, e).Deliveries[string(hookglass.OutcomeTarget)]; d.Failed != 1 || d.Bad != 1 {
+				t.Errorf("%s, figures: %+v", when, d)
+			}
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				n, err := v.BadDeliveries(e.Num, time.Now().Add(-time.Hour), 10)
+				if n != 1 {
+					t.Errorf("%s, alerts count %d", when, n)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		want("all are there")
+		update(t, db, func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(string(e.ID)); return err })
+		for done := false; !done; {
+			update(t, db, func(tx *store.Tx) (err error) { done, err = tx.EraseEvents(e.Num); return err })
+		}
+		want("all are gone")
+		rollUp(t, db)
+		want("all are gone, and rolled up")
+	})
+}
+
 // Two nodes that roll up at the same time count everything once.
 // What a sender was answered is known for some events only when they are in the figures already: a local machine took
 // its time.
