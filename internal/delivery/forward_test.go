@@ -617,6 +617,27 @@ func TestWhatWaitsForADisabledTargetIsSkipped(t *testing.T) {
 	})
 }
 
+// Whoever enables a target again at once need not know how far the background has come.
+func TestWhatWaitedForADisabledTargetIsNotSentOnceItIsEnabled(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		s := newSink(t, always(200))
+		target, no, yes := y.target(y.ep, s.URL, 0), false, true
+		y.capture(y.ep, "", "before")
+		y.change(target, endpoint.TargetDraft{Enabled: &no})
+		y.change(target, endpoint.TargetDraft{Enabled: &yes})
+		y.capture(y.ep, "", "after")
+		y.change(target, endpoint.TargetDraft{Enabled: &yes}) // it is: nothing changes
+		y.start(y.db)
+		until(t, "the end", func() bool {
+			d := y.deliveries(target)
+			return len(d) == 2 && d[0].State == hookglass.ForwardDelivered && d[1].State == hookglass.ForwardSkipped
+		})
+		if got := s.got(); len(got) != 1 || string(got[0].body) != "after" {
+			t.Errorf("%d were sent", len(got))
+		}
+	})
+}
+
 func TestWithoutASubscriptionNothingIsForwarded(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, always(200))

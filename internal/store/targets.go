@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"math"
 	"time"
 
 	"hookglass"
@@ -71,14 +72,22 @@ func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro()}, &t.ID)
 }
 
-// ChangeForwardingTarget lets change set what people set on a target, and stores it. It answers not_found.
+// ChangeForwardingTarget lets change set what people set on a target, and stores it. Deliveries that
+// have waited since before it was disabled are over once it is enabled. It answers not_found.
 func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookglass.ForwardingTarget) error) (t hookglass.ForwardingTarget, err error) {
 	// The row is locked: what people set and what deliveries count must not undo one another.
 	if t, err = tx.forwardingTarget(endpointNum, id, tx.dialect.forUpdateOf("t")); err != nil {
 		return t, err
 	}
+	disabled := !t.Enabled
 	if err := change(&t); err != nil {
 		return t, err
+	}
+	if disabled && t.Enabled {
+		// What waited when it was disabled is skipped in the background; what that has not come to may not be sent.
+		if _, err := tx.SkipForwards(id, tx.Now, math.MaxInt32); err != nil {
+			return t, err
+		}
 	}
 	t.UpdatedAt = tx.Now
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
