@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/smtp"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,9 @@ func (n *node) emailEndpoint() (id, address string) {
 	return made.Data.ID, made.Data.EmailAddress
 }
 
+// afterWait finds where a wait ended, from which another goes on.
+var afterWait = regexp.MustCompile(`\\?"after\\?":\\?"([^"\\]+)`)
+
 // Whatever comes in at one node is seen at once at all others, whatever way they show it; what one gives out the others
 // take; and what one takes back is gone at all (issues 7 and 10; reliability, rows 80, 84, 91, 110).
 func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
@@ -159,12 +163,16 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 			t.Fatalf("node %d did not take the ticket of node %d", on.n, from.n)
 		}
 		eventually(t, 5*time.Second, "the subscription", func() bool { return socket.saw("confirm_subscription") })
+		text, err := beside.tool("wait_for_request", `{"endpoint_id":"`+l.endpoint+`","timeout_seconds":1}`)
+		now := afterWait.FindStringSubmatch(text)
+		if err != nil || now == nil {
+			t.Fatalf("a wait for nothing: %s, %v", tail(text, 500), err)
+		}
 		waited := make(chan string, 1)
 		go func() {
-			text, err := beside.tool("wait_for_request", `{"endpoint_id":"`+l.endpoint+`","timeout_seconds":10}`)
+			text, err := beside.tool("wait_for_request", `{"endpoint_id":"`+l.endpoint+`","timeout_seconds":10,"after":"`+now[1]+`"}`)
 			waited <- fmt.Sprint(text, err)
 		}()
-		<-time.After(100 * time.Millisecond) // the wait counts what comes from now on
 		id := from.event(l.endpoint)
 		took := eventually(t, time.Second, "a capture is seen on a socket and a stream of other nodes", func() bool { return socket.saw(id) && len(stream.seen()) == 1 })
 		if text := <-waited; !strings.Contains(text, id) {

@@ -48,8 +48,8 @@ func (g *guard) isOwn(at netip.AddrPort) bool {
 	})
 }
 
-// leadsTo reports whether what is at one of our own addresses may be reached at another: what of this machine it listens
-// on beside the one that we were told is not known.
+// leadsTo reports whether what is at one of our own addresses may be reached at another: what of this machine it
+// listens on beside the one that we were told is not known.
 func leadsTo(own, a netip.Addr) bool {
 	return own == a || onThisMachine(own) && onThisMachine(a)
 }

@@ -112,8 +112,8 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 
 // PostgresHosts is where the database of a URL is to be found over the network: host:port of each of its hosts, read as
 // it is when they are connected to, with what the environment adds. One that is connected to by its socket is on this
-// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that can not be
-// read.
+// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that can not
+// be read.
 func PostgresHosts(url string) []string {
 	if url == "" {
 		return nil
