@@ -81,12 +81,17 @@ func (y *yard) capture(e hookglass.Endpoint, kind, body string) *hookglass.Event
 
 func (y *yard) captureAt(now time.Time, e hookglass.Endpoint, kind, body string) *hookglass.Event {
 	y.t.Helper()
+	return y.captureWith(now, e, kind, body, store.Work{})
+}
+
+func (y *yard) captureWith(now time.Time, e hookglass.Endpoint, kind, body string, work store.Work) *hookglass.Event {
+	y.t.Helper()
 	ev := &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, now), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: now,
 		Method: "POST", Path: "/orders", URL: "http://example.com/", Proto: "HTTP/1.1", Size: int64(len(body)), Provider: "unknown", EventType: kind,
 		SignatureStatus: hookglass.SignatureUnchecked, Payload: &hookglass.Payload{Body: []byte(body), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
 	}
-	must(y.t, y.db.Capture(y.t.Context(), y.who.Account, ev))
+	must(y.t, y.db.CaptureWith(y.t.Context(), y.who.Account, ev, work))
 	return ev
 }
 
@@ -141,6 +146,63 @@ func TestAFlowIsJudgedFromWhatIsCaptured(t *testing.T) {
 		if f = y.wait(f); f.State != hookglass.FlowPassed || f.Progress.Steps[1].Matched[0].EventID != second.ID || f.Progress.Steps[1].Count != 1 {
 			t.Errorf("it ended as %+v", f)
 		}
+	})
+}
+
+// Tags come from actions, and those run after an event was stored. A flow that names a tag takes nothing before it has
+// what it may get, not from another endpoint either, and its time is not over before that.
+func TestAFlowThatNamesATagWaitsForActions(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		svc, at := flow.New(y.db, slog.New(slog.DiscardHandler)), y.db.Now()
+		round := func(what string, f *hookglass.Flow, want hookglass.FlowState) {
+			t.Helper()
+			at = at.Add(150 * time.Millisecond) // it looks again in less
+			must(t, svc.Round(t.Context(), func() time.Time { return at }))
+			must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+				*f, err = v.Flow(f.ID)
+				return err
+			}))
+			if f.State != want {
+				t.Errorf("%s: it is %s (%s), want %s", what, f.State, f.Progress.Message, want)
+			}
+		}
+		tagged := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{
+			step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" }), step(y.b, nil),
+		}})
+		untagged := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "-tag:noise" })}})
+		short := y.begin(flow.Draft{Timeout: 100 * time.Millisecond, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" })}})
+		indifferent := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}})
+		at = y.db.Now()
+		waits := y.captureWith(at, y.a, "order", "{}", store.Work{Tasks: []store.TaskKind{store.TaskActions}})
+		y.capture(y.b, "receipt", "{}")
+		round("actions are to run", &indifferent, hookglass.FlowPassed)
+		var running []store.Task
+		must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+			running, err = tx.ClaimTasks(store.TaskActions, y.a.Num, 1, time.Minute)
+			return err
+		}))
+		at = at.Add(5 * time.Second)
+		for _, f := range []*hookglass.Flow{&tagged, &untagged, &short} {
+			round("actions are running", f, hookglass.FlowPending)
+		}
+		must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for _, tag := range []string{"paid", "noise"} {
+				if _, err := tx.TagEvent(string(y.a.ID), string(waits.ID), tag); err != nil {
+					return err
+				}
+			}
+			return tx.EndTasks(running)
+		}))
+		round("it has its tags", &tagged, hookglass.FlowPassed)
+		round("it has its tags", &short, hookglass.FlowPassed)
+		round("it has its tags", &untagged, hookglass.FlowPending)
+		if n := untagged.Progress.Steps[0].NearMiss; n != nil {
+			t.Errorf("it came near with %+v", n)
+		}
+		y.captureWith(at.Add(-2*time.Minute), y.a, "order", "{}", store.Work{Tasks: []store.TaskKind{store.TaskActions}})
+		y.captureAt(at, y.a, "order", "{}")
+		round("one is behind it", &untagged, hookglass.FlowPending)
+		round("actions that take longer than a minute are not waited for", &untagged, hookglass.FlowPassed)
 	})
 }
 

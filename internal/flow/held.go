@@ -26,6 +26,15 @@ type held struct {
 	subs    []*store.Subscription
 	saved   int64         // the cursor that is stored
 	late    time.Duration // for how long it was judged since its time was over
+	again   time.Time     // when to look whether the event that is next has had its actions; zero: it waits for none
+}
+
+// due is when the flow is to be judged, whatever comes; zero: never.
+func (h *held) due() time.Time {
+	if !h.again.IsZero() { // before that time nothing is decided
+		return h.again
+	}
+	return h.machine.due()
 }
 
 func (h *held) close() {

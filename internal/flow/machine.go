@@ -370,6 +370,20 @@ func (m *machine) due() (at time.Time) {
 	return at
 }
 
+// acted reports whether a step goes on at an endpoint for which it matters what actions do to an event.
+func (m *machine) acted(endpointNum int64) bool {
+	for i, s := range m.steps {
+		if !s.marked || m.flow.Plan.Steps[i].EndpointNum != endpointNum {
+			continue
+		}
+		switch m.flow.Progress.Steps[i].State {
+		case hookglass.FlowStepWaiting, hookglass.FlowStepWatching, hookglass.FlowStepHolding:
+			return true
+		}
+	}
+	return false
+}
+
 // values are what the steps have taken so far.
 func (m *machine) values() func(key, name string) (string, bool) {
 	return func(key, name string) (string, bool) {

@@ -19,6 +19,8 @@ const (
 	renewEvery = 5 * time.Second
 	// lookEvery backs up announcements that were lost.
 	lookEvery = 2 * time.Second
+	// actsEvery is how often a flow looks whether actions have run that it waits for.
+	actsEvery = 100 * time.Millisecond
 	// pause is the least time between two looks: under a flood, events are read in larger pieces.
 	pause = 10 * time.Millisecond
 
@@ -163,7 +165,7 @@ func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 			return 0, err
 		}
 		now := s.now()
-		due := h.machine.due()
+		due := h.due()
 		if h.dirty.Swap(false) || !now.Before(due) {
 			s.turns.Took(lines[i])
 			e := s.judge(ctx, h, batches)
@@ -177,23 +179,24 @@ func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 		if h.dirty.Load() {
 			next = 0
 		}
-		if due := h.machine.due(); !due.IsZero() {
+		if due := h.due(); !due.IsZero() {
 			next = min(next, max(due.Sub(s.now())+time.Millisecond, 0))
 		}
 	}
 	return next, err
 }
 
-// batchKey is what flows that watch the same endpoint from the same place have in common: the events are read once for
-// all.
-type batchKey struct{ endpoint, after int64 }
+// batchKey is what flows that watch the same endpoint from the same place in the same way have in common: the events
+// are read once for all.
+type batchKey struct {
+	endpoint, after int64
+	acted           bool // up to the first event whose actions are still to run
+}
 
-// batch is what was read of one endpoint.
+// batch is what was read of one endpoint. All that was there at a time is in it.
 type batch struct {
-	at     time.Time // before the view that it was read in: what was there at that time is in it
-	events []*hookglass.Event
-	upTo   int64
-	gone   bool
+	at time.Time
+	store.FlowEvents
 }
 
 // judge takes a flow as far as there are events, a piece at a time, and lets time decide.
@@ -280,22 +283,23 @@ func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch
 // that were read, which may have been for another flow, a while ago.
 func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (events []*hookglass.Event, upTo int64, more bool, asOf time.Time, err error) {
 	began := s.now() // a view shows what was there when the first of it was read
-	upTo, asOf = -1, began
+	upTo, asOf, h.again = -1, began, time.Time{}
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		for _, num := range endpointsOf(&h.Flow) {
-			key := batchKey{num, h.Cursor}
+			key := batchKey{num, h.Cursor, h.machine.acted(num)}
 			b := batches[key]
 			if b == nil {
 				b = &batch{at: began}
-				var gone []int64
 				var err error
-				if b.events, b.upTo, gone, err = v.FlowEvents([]int64{num}, h.Cursor, readAtOnce); err != nil {
+				if b.FlowEvents, err = v.FlowEvents(num, h.Cursor, readAtOnce, key.acted); err != nil {
 					return err
 				}
-				b.gone = len(gone) > 0
+				if !b.Awaits.IsZero() && b.Awaits.Before(b.at) {
+					b.at = b.Awaits
+				}
 				batches[key] = b
 			}
-			if b.gone {
+			if b.Gone {
 				if h.machine.lose(num, s.now()); h.State.Final() {
 					events = nil
 					return nil
@@ -305,11 +309,14 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			if b.at.Before(asOf) {
 				asOf = b.at
 			}
-			if upTo < 0 || b.upTo < upTo {
-				upTo = b.upTo
+			if upTo < 0 || b.UpTo < upTo {
+				upTo = b.UpTo
 			}
-			more = more || len(b.events) == readAtOnce
-			events = append(events, b.events...)
+			if !b.Awaits.IsZero() {
+				h.again = began.Add(actsEvery)
+			}
+			more = more || len(b.Events) == readAtOnce
+			events = append(events, b.Events...)
 		}
 		return nil
 	})

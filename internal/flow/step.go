@@ -21,6 +21,7 @@ type step struct {
 	wheres     []where
 	extracts   []extract
 	refers     []int // the steps whose values it compares with
+	marked     bool  // what actions do to an event decides about it
 }
 
 type condition struct {
@@ -129,6 +130,7 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 			return err
 		}
 		c := condition{name: g.name, expected: g.value, q: q, actual: g.actual}
+		s.marked = s.marked || q.Marked()
 		if headers, body := q.Reads(); headers || body {
 			c.deep = true
 			deep = append(deep, c)

@@ -76,6 +76,10 @@ func (q Query) Reads() (headers, body bool) {
 	return headers, body
 }
 
+// Marked reports whether what may be done to an event after it was stored decides about it: its tags, and whether it is
+// ignored.
+func (q Query) Marked() bool { return q.mentions(Tag) || q.mentions(Ignored) }
+
 func (q Query) mentions(f Field) bool {
 	for _, t := range q.terms {
 		if t.Field == f {

@@ -349,8 +349,23 @@ func (v *View) BadDeliveries(endpointNum int64, since time.Time, most int64) (n 
 	return n, err
 }
 
-// settling is how long an event may wait for its actions, which may ignore it, before an alert reads it all the same.
+// settling is how long an event may wait for its actions, which may ignore and tag it, before an alert or a flow reads
+// it all the same.
 const settling = time.Minute
+
+// unsettled reports whether an event may still wait for its actions.
+func (v *View) unsettled(e *hookglass.Event) bool { return v.Now.Sub(e.ReceivedAt) < settling }
+
+// awaitingActions is the Seq of the first event of an endpoint behind a Seq whose actions are still to run,
+// math.MaxInt64 where there is none. An event that is not [View.unsettled] is not meant.
+func (v *View) awaitingActions(endpointNum, after int64) (seq int64, err error) {
+	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind
+	// it. None is due before its event arrived, so that few are looked at where many wait; and those of what was read
+	// before, which may be tried again for days, hold up nothing.
+	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3 AND event > $5",
+		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64), after}, &seq)
+	return seq, err
+}
 
 // Unread returns the next events of an endpoint behind a seq, oldest first, that are not ignored, with their payloads,
 // and the seq up to which it has looked. Events whose actions are still to run are left for later.
@@ -363,12 +378,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	if err != nil {
 		return nil, 0, err
 	}
-	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind
-	// it. None is due before its event arrived, so that few are looked at where many wait; and those of what was read
-	// before, which may be tried again for days, hold up nothing.
-	var waiting int64
-	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3 AND event > $5",
-		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64), after}, &waiting)
+	waiting, err := v.awaitingActions(endpointNum, after)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -380,7 +390,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	}
 	upTo = after
 	for _, e := range found {
-		if e.Seq >= waiting && v.Now.Sub(e.ReceivedAt) < settling {
+		if e.Seq >= waiting && v.unsettled(e) {
 			break
 		}
 		if upTo = e.Seq; e.Ignored == "" {

@@ -200,41 +200,59 @@ func (tx *Tx) PurgeFlows(before time.Time, limit int) (more bool, err error) {
 	return n == int64(limit), err
 }
 
-// FlowEvents returns events of several endpoints in the list form behind a Seq, in the order of their capture, and the
-// Seq up to which it has looked: none comes up to there any more. gone lists those of the endpoints that were deleted.
-// The view is a system's.
-func (v *View) FlowEvents(endpointNums []int64, after int64, limit int) (events []*hookglass.Event, upTo int64, gone []int64, err error) {
-	if upTo, err = v.NewestOfAll(); err != nil {
-		return nil, 0, nil, err
+// FlowEvents is what was read of an endpoint for flows.
+type FlowEvents struct {
+	Events []*hookglass.Event // in the list form, in the order of their capture
+	UpTo   int64              // the Seq up to which all were read: none comes up to there any more
+	Gone   bool               // the endpoint was deleted, and nothing was read
+	// Awaits is when the event behind UpTo was received whose actions are still to run; zero: there is none.
+	Awaits time.Time
+}
+
+// FlowEvents reads the next events of an endpoint behind a Seq. Where acted is set it ends before the first event whose
+// actions are still to run, for which that waits a minute at most. The view is a system's.
+func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read FlowEvents, err error) {
+	if read.UpTo, err = v.NewestOfAll(); err != nil {
+		return read, err
 	}
-	upTo = max(upTo, after)
-	for _, num := range endpointNums {
-		e, err := v.EndpointByNum(num)
-		if hookglass.Is(err, hookglass.CodeNotFound) {
-			gone = append(gone, num)
-			continue
-		}
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		log, err := v.eventLogOf(e)
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		a := &args{}
-		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, num, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
-		found, err := queryAll(v, log.scan, query, a.values...)
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		if len(found) == limit {
-			upTo = min(upTo, found[limit-1].Seq)
-		}
-		events = append(events, found...)
+	read.UpTo = max(read.UpTo, after)
+	e, err := v.EndpointByNum(endpointNum)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		read.Gone = true
+		return read, nil
 	}
-	slices.SortFunc(events, func(a, b *hookglass.Event) int { return int(a.Seq - b.Seq) })
-	events = slices.DeleteFunc(events, func(e *hookglass.Event) bool { return e.Seq > upTo })
-	return events, upTo, gone, nil
+	if err != nil {
+		return read, err
+	}
+	log, err := v.eventLogOf(e)
+	if err != nil {
+		return read, err
+	}
+	waiting := int64(math.MaxInt64)
+	if acted {
+		if waiting, err = v.awaitingActions(endpointNum, after); err != nil {
+			return read, err
+		}
+	}
+	a := &args{}
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
+	if read.Events, err = queryAll(v, log.scan, query, a.values...); err != nil {
+		return read, err
+	}
+	if len(read.Events) == limit {
+		read.UpTo = min(read.UpTo, read.Events[limit-1].Seq)
+	}
+	for i, e := range read.Events {
+		if e.Seq > read.UpTo { // stored since the newest was asked for
+			read.Events = read.Events[:i]
+			break
+		}
+		if e.Seq >= waiting && v.unsettled(e) {
+			read.Events, read.UpTo, read.Awaits = read.Events[:i], e.Seq-1, e.ReceivedAt
+			break
+		}
+	}
+	return read, nil
 }
 
 // LoadPayload gives an event in the list form its payload. It answers not_found.
