@@ -105,6 +105,18 @@ func TestCommandsBehindSTARTTLSAreDropped(t *testing.T) {
 	c.says("QUIT", 221)
 }
 
+func TestHelpNamesSTARTTLSWhereItIsOffered(t *testing.T) {
+	cfg, _ := selfSigned(t)
+	for _, tls := range []*tls.Config{nil, cfg} {
+		_, addr := start(t, smtpd.Config{TLS: tls}, &ledger{})
+		c := greeted(t, addr)
+		c.send("HELP\r\n")
+		if _, lines := c.reply(); strings.Contains(lines[0], "STARTTLS") != (tls != nil) {
+			t.Errorf("%q, and a certificate: %t", lines, tls != nil)
+		}
+	}
+}
+
 func TestLMTPAnswersForEachRecipient(t *testing.T) {
 	unavailable := &hookglass.Error{Code: hookglass.CodeUnavailable}
 	l := &ledger{keep: func(e int64) error { return map[int64]error{second: unavailable}[e] }}

@@ -50,7 +50,11 @@ func (c *conn) command(line string) error {
 	case "VRFY":
 		c.say(reply{252, "2.5.0", "Send a mail and see"})
 	case "HELP":
-		c.say(reply{214, "2.0.0", "EHLO HELO MAIL RCPT DATA BDAT RSET NOOP VRFY STARTTLS QUIT"})
+		commands := "EHLO HELO MAIL RCPT DATA BDAT RSET NOOP VRFY QUIT"
+		if c.offersTLS() {
+			commands += " STARTTLS"
+		}
+		c.say(reply{214, "2.0.0", commands})
 	case "QUIT":
 		c.say(replyBye)
 		return errEnd
@@ -96,7 +100,7 @@ func (c *conn) greet(verb, name string) error {
 		c.server.cfg.Domain, "PIPELINING", "SIZE " + strconv.FormatInt(c.server.cfg.MaxMessageBytes, 10), "8BITMIME", "SMTPUTF8", "CHUNKING",
 		"LIMITS RCPTMAX=" + strconv.Itoa(c.server.cfg.MaxRecipients),
 	}
-	if c.server.cfg.TLS != nil && !c.secure {
+	if c.offersTLS() {
 		lines = append(lines, "STARTTLS")
 	}
 	for _, l := range append(lines, "ENHANCEDSTATUSCODES") {
@@ -108,6 +112,9 @@ func (c *conn) greet(verb, name string) error {
 	}
 	return nil
 }
+
+// offersTLS reports whether STARTTLS is for the taking.
+func (c *conn) offersTLS() bool { return c.server.cfg.TLS != nil && !c.secure }
 
 // protocol names how the message comes (RFC 3848).
 func (c *conn) protocol() string {
