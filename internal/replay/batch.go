@@ -294,10 +294,11 @@ func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait
 	return st, wait, err
 }
 
-// sendItem replays the event that is in hand.
+// sendItem replays the event that is in hand, when there is room for its body.
 func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, err error) {
 	b := &st.batch
 	var src source
+	var size int64
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		if src.endpoint, err = v.EndpointByNum(b.EndpointNum); err != nil {
 			return err
@@ -305,6 +306,19 @@ func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, 
 		if err := s.fill(v, &src); err != nil {
 			return err
 		}
+		size, err = v.EventSize(string(st.item.EventID))
+		return err
+	})
+	if err != nil {
+		return made, err
+	}
+	// While it waits the event counts as under way, so that is for less than slack.
+	give, ok := s.bodies.Await(ctx, src.key(), size, min(s.roomTime, slack/2))
+	if !ok {
+		return attempted{withheld: true}, nil
+	}
+	defer give()
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		src.event, err = v.Event(string(src.endpoint.ID), string(st.item.EventID))
 		return err
 	})

@@ -1,15 +1,18 @@
 package replay_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/replay"
 )
 
 // Each replay and each run holds its body for as long as its target takes. What does not fit into memory waits for it:
-// a run in its queue, and who asks for a replay is told so.
+// a run in its queue, a bulk replay before its next event, and who asks for a replay is told so.
 func TestReplaysHoldFewLargeEventsAtATime(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		large := strings.Repeat("x", 20<<20)
@@ -35,6 +38,15 @@ func TestReplaysHoldFewLargeEventsAtATime(t *testing.T) {
 		if r := b.readRun(q.ID); r.State != hookglass.RunQueued {
 			t.Errorf("a run for which there is no room: %+v", r)
 		}
+		bulk := b.newBatch(func(r *replay.BatchRequest) { r.Rate = replay.MaxRate })
+		stopped, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer stop()
+		if done, err := b.replays.WorkBatch(stopped, bulk.ID); done || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a bulk replay for which there is no room: done %t, %v", done, err)
+		}
+		if now, _ := b.readBatch(bulk.ID); now.Passed+now.Failed > 0 || now.State != hookglass.BatchRunning {
+			t.Errorf("a bulk replay for which there is no room: %+v", now)
+		}
 		small := b.capture("POST", "", "small")
 		go func() { ended <- again(small) }()
 		<-b.sink.got // goes on beside them
@@ -46,9 +58,13 @@ func TestReplaysHoldFewLargeEventsAtATime(t *testing.T) {
 		if r := b.readRun(q.ID); r.State != hookglass.RunPassed {
 			t.Errorf("the run: %+v", r)
 		}
+		b.work(bulk.ID)
+		if now, _ := b.readBatch(bulk.ID); now.Passed != 1 || now.State != hookglass.BatchCompleted {
+			t.Errorf("the bulk replay: %+v", now)
+		}
 		b.sink.mu.Lock()
 		defer b.sink.mu.Unlock()
-		if len(b.sink.bodies) != 4 {
+		if len(b.sink.bodies) != 5 {
 			t.Fatalf("%d requests were sent", len(b.sink.bodies))
 		}
 		for i, body := range b.sink.bodies {
