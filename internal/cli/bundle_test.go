@@ -223,7 +223,7 @@ func TestReplayMovesTimes(t *testing.T) {
 	send(t, hook, "application/json", `{"created":1700000000}`)
 	id := member(t, member(t, object(t, "", "requests", "list", "-e", endpoint), "data").([]any)[0], "id").(string)
 	r := run(t, "", "replay", id, "-e", endpoint, "--to", "https://app.example.com/", "--time-shift", "+3h", "--dry-run")
-	if r.code != 0 || !strings.Contains(r.out, "would send POST https://app.example.com/") || !strings.Contains(r.out, "/created 1700000000 -> 1700010800") {
+	if r.code != 0 || !strings.Contains(r.out, "would send POST https://app.example.com/") || !strings.Contains(r.out, "\n  X-Service-Replay: true\n") || !strings.Contains(r.out, "/created 1700000000 -> 1700010800") {
 		t.Errorf("%d %s%s", r.code, r.out, r.err)
 	}
 }

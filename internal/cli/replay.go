@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"hookglass/api"
@@ -102,6 +104,9 @@ func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 		}
 		if r.DryRun {
 			fmt.Fprintf(w, "would send %s %s (signature: %s)\n", r.Method, visible(r.TargetURL), r.SignatureMode)
+			for _, name := range slices.Sorted(maps.Keys(r.RequestHeadersSent)) {
+				fmt.Fprintf(w, "  %s: %s\n", visible(name), visible(r.RequestHeadersSent[name]))
+			}
 		}
 		for _, c := range r.TimeChanges {
 			where := c.Pointer
