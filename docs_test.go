@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"hookglass/internal/provider"
 )
 
 var (
@@ -50,6 +52,28 @@ func TestDocumentsNameTargetsThatTheMakefileHas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who looks whether a sender is known looks there.
+func TestTheReceivingPageNamesEverySender(t *testing.T) {
+	page, err := os.ReadFile("docs/receiving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, others, parted := strings.Cut(string(page), "\nThese are recognised, ")
+	all := provider.Providers()
+	if !parted || len(all) < 100 {
+		t.Fatalf("parted %t, %d senders", parted, len(all))
+	}
+	for _, p := range all {
+		text := others
+		if p.Verifiable && p.ID != provider.GenericHMAC {
+			text = checked
+		}
+		if !strings.Contains(text, "`"+p.ID+"`") {
+			t.Errorf("the page does not name %s where it belongs; it can be checked: %t", p.ID, p.Verifiable)
+		}
+	}
 }
 
 // `hookglass serve --help` says of each flag what it is, in a line; how it is used belongs to a page.
