@@ -271,7 +271,27 @@ func (e *postgresEngine) health(ctx context.Context) (map[string]string, error) 
 	return facts, classify(err)
 }
 
-func (e *postgresEngine) update(ctx context.Context, fn change) error {
+// updateTries is how often an update is done that the server ends because it and another wait for each other, as who
+// deletes an event and who stores a run on it may. The server has waited for its deadlock_timeout (1 s) before that,
+// and the other goes on by then.
+const updateTries = 4
+
+func (e *postgresEngine) update(ctx context.Context, fn change) (err error) {
+	for range updateTries {
+		if err = e.updateOnce(ctx, fn); !deadlocked(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// deadlocked reports whether the server ended a transaction for the sake of another (deadlock_detected).
+func deadlocked(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "40P01"
+}
+
+func (e *postgresEngine) updateOnce(ctx context.Context, fn change) error {
 	tx, err := e.db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return unavailable("begin update", err)

@@ -168,7 +168,9 @@ func (db *DB) view(ctx context.Context, pool *sql.DB, who hookglass.Principal, f
 }
 
 // Update runs fn in a transaction and commits it durably. When fn returns an error nothing of it is
-// kept. fn must be quick and must not wait for anything: other writers stand behind it.
+// kept. fn must be quick and must not wait for anything: other writers stand behind it. It may be called again, when
+// the commit of others has failed or the server has ended it so that others could go on: what it sets outside it sets
+// anew.
 func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
 	return db.updateBy(ctx, who, fn, db.engine.update)
 }
@@ -193,6 +195,10 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 				err = fmt.Errorf("store: panic in update: %v", r)
 			}
 		}()
+		if others != nil { // the commit of the last call failed
+			others.forget()
+			others = nil
+		}
 		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who, Now: db.Now()}, sqlTx: sqlTx, queue: db.queue}
 		if err := fn(tx); err != nil {
 			return false, err
