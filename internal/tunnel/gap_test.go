@@ -161,6 +161,36 @@ func TestWhatWasOnItsWayIsInTheGap(t *testing.T) {
 	})
 }
 
+// Somebody comes while a client takes nothing any more, and the socket of that one ends before it is given up for
+// silent: what was on its way to it went to nobody.
+func TestWhatWasOnItsWayWhenAnotherCameIsInAGap(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n, other := b.node(0, 0), b.node(1, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		thaw := c.freeze()
+		missed := b.capture(0, b.ep, 2)
+		back := b.connect(other, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		back.subscribe(b.ep)
+		third := b.connect(other, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		third.subscribe(b.ep)
+		b.capture(0, b.ep, 1)
+		back.got(1)
+		c.close(false)
+		thaw()
+		third.close(false) // whatever it had, another has
+		g := b.gaps(n, b.ep)
+		if len(g) != 1 || g[0].State != hookglass.GapReconnected || g[0].Counts != (hookglass.GapCounts{Total: 2, Retained: 2, Pending: 2}) || g[0].StartedAt.After(g[0].ReconnectedAt) {
+			t.Fatalf("%+v", g)
+		}
+		page, err := other.InGap(t.Context(), b.who, nil, g[0].ID, 0, 10)
+		must(t, err)
+		if len(page.Events) != 2 || string(page.Events[0].ID) != missed[0] || string(page.Events[1].ID) != missed[1] {
+			t.Errorf("the gap has %d events, want %v", len(page.Events), missed)
+		}
+	})
+}
+
 // A node that dies says nothing: the others find out by its lease.
 func TestTheSessionsOfADeadNodeAreEndedByAnother(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
