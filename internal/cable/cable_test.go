@@ -158,7 +158,7 @@ func TestTheSocketSpeaksActionCable(t *testing.T) {
 		t.Errorf("the subprotocol is %q", c.ws.Subprotocol())
 	}
 	c.want(`{"type":"welcome"}`)
-	key := `{ "endpoint_id":"` + string(s.ep.ID) + `",  "channel":"TunnelChannel", "client_metadata":{"hostname":7}, "é":"\u00e9", "target_url":"http://localhost:3000"}`
+	key := `{ "endpoint_id":"` + string(s.ep.ID) + `",  "channel":"TunnelChannel", "client_id":7, "client_metadata":{"hostname":7}, "é":"\u00e9", "target_url":"http://localhost:3000"}`
 	c.send(`{"command":"subscribe","identifier":` + quote(key) + `}`)
 	c.want(`{"identifier":` + quote(key) + `,"type":"confirm_subscription"}`)
 	for _, bad := range []string{`{"channel":"OtherChannel","endpoint_id":"` + string(s.ep.ID) + `"}`, `{"channel":"TunnelChannel"}`, `no JSON`, ``, `{"channel":"TunnelChannel","endpoint_id":7}`} {
