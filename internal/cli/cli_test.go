@@ -198,6 +198,15 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 			t.Errorf("completion %s: %+v", shell, r)
 		}
 	}
+	// zsh runs the script that a package installs as the function of its name, at the first Tab, and has the answer from that run alone.
+	if r := run(t, "", "completion", "zsh"); !strings.Contains(r.out, `if [[ "${funcstack[1]}" = _hookglass ]]; then _hookglass "$@"; else`) {
+		t.Errorf("the first Tab of zsh is not answered: %s", r.out)
+	}
+	for shell, files := range map[string]string{"bash": "compopt -o default", "zsh": "_files", "fish": "__fish_complete_path"} {
+		if r := run(t, "", "completion", shell); !strings.Contains(r.out, files) {
+			t.Errorf("%s is offered no files: %s", shell, r.out)
+		}
+	}
 	for line, want := range map[string][]string{
 		"ba":                                {"backup"},
 		"admin ":                            {"account", "keys", "token", "user", "workspace"},

@@ -15,7 +15,9 @@ type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts ask the program itself, so that they never know less than it does.
+// The scripts ask the program itself, so that they never know less than it does; where it knows nothing, names of files
+// are offered. A package installs that of zsh where the shell loads it at the first Tab: it runs as the function that
+// it defines, and answers that Tab.
 var completionScripts = map[string]string{
 	"bash": `# Load with: source <(hookglass completion bash)
 _hookglass() {
@@ -32,10 +34,18 @@ _hookglass() {
     found=("${(@f)$(hookglass __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
     if [[ -n "${found[*]}" ]]; then compadd -a found; else _files; fi
 }
-compdef _hookglass hookglass
+if [[ "${funcstack[1]}" = _hookglass ]]; then _hookglass "$@"; else compdef _hookglass hookglass; fi
 `,
 	"fish": `# Load with: hookglass completion fish | source
-complete -c hookglass -f -a '(hookglass __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+function __hookglass_complete
+    set -l found (hookglass __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+    if set -q found[1]
+        string join \n -- $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c hookglass -f -a '(__hookglass_complete)'
 `,
 }
 
