@@ -13,3 +13,6 @@ func hold(name string) (release func(), err error) {
 	}
 	return func() {}, f.Close()
 }
+
+// giveToOwner does nothing where files have no owner of this kind.
+func giveToOwner(*os.File, string) error { return nil }

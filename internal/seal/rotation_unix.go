@@ -44,3 +44,21 @@ func hold(name string) (release func(), err error) {
 		f.Close() // it has become the keyset between the two
 	}
 }
+
+// giveToOwner gives a file to whom the one belongs that it is to replace: root may rotate where the service is another
+// user, who could not read the keyset any more, neither now nor when it starts the next time.
+func giveToOwner(f *os.File, replaced string) error {
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	theirs, err := os.Stat(replaced)
+	if err != nil {
+		return err
+	}
+	owner := theirs.Sys().(*syscall.Stat_t)
+	if owner.Uid == own.Sys().(*syscall.Stat_t).Uid {
+		return nil
+	}
+	return f.Chown(int(owner.Uid), int(owner.Gid))
+}

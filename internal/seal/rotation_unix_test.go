@@ -43,3 +43,26 @@ func TestARotationThatWasCutOffDoesNotStopTheNext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Administration runs as root where the service has a user of its own, who must still be able to read the keyset.
+func TestARotationLeavesTheKeysetToItsOwner(t *testing.T) {
+	path := file(t)
+	k := keys(t, path)
+	owner := os.Getuid()
+	if owner == 0 { // who alone can give files away
+		owner = 1
+		if err := os.Chown(path, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Sys().(*syscall.Stat_t); int(got.Uid) != owner || info.Mode().Perm() != 0o600 {
+		t.Errorf("the keyset is user %d's, mode %v; it was user %d's", got.Uid, info.Mode(), owner)
+	}
+}

@@ -153,6 +153,9 @@ func (k *Keys) addKey(to *os.File) error {
 	if err := k.read(); err != nil {
 		return err
 	}
+	if err := giveToOwner(to, k.path); err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
 	manager := keyset.NewManagerFromHandle(k.handle)
 	id, err := manager.Add(aead.XAES256GCM192BitNonceKeyTemplate())
 	if err != nil {
