@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,9 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			must(t, os.RemoveAll(filepath.Join(dir, "lock")))
 			must(t, os.Mkdir(filepath.Join(dir, "lock"), 0o700)) // which root may not open either, as others may not root's file
 		}, "data directory"},
+		"the log of the database can not be written": {func(t *testing.T, dir string) {
+			must(t, os.Mkdir(filepath.Join(dir, "hookglass.db-wal"), 0o700))
+		}, "data directory"},
 		"the database is no database": {func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "hookglass.db"), []byte(strings.Repeat("junk", 4096)), 0o600))
 		}, "database"},
@@ -88,6 +92,27 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 				t.Errorf("exit code %d, found %v; want %s to be wrong", code, found, c.what)
 			}
 		})
+	}
+}
+
+// Each finding goes on to say what there is to do.
+func TestDoctorSaysWhatThereIsToDoAboutADamagedDatabase(t *testing.T) {
+	for name, harm := range map[string]func(*os.File) error{
+		"no database": func(f *os.File) error { _, err := f.WriteAt([]byte(strings.Repeat("junk", 1024)), 0); return err },
+		"cut off":     func(f *os.File) error { return f.Truncate(100_000) },
+	} {
+		i := install(t, freshSQLite(t))
+		f, err := os.OpenFile(filepath.Join(i.dir, "hookglass.db"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(harm(f), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, "", i.args("doctor")...); r.code != 1 || !strings.Contains(r.out, "hookglass restore --force") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		fails(t, 1, "hookglass restore --force", i.args("admin", "account", "list")...)
 	}
 }
 

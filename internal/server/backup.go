@@ -179,7 +179,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 		return err
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return fmt.Errorf("data directory: %w", err)
+		return remedied(fmt.Errorf("data directory: %w", err))
 	}
 	if c.DatabaseURL == "" {
 		release, err := lockData(c.Data)
@@ -327,7 +327,7 @@ func (c *RestoreCmd) intoPostgres(ctx context.Context, a *archive, newKeys []byt
 func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load func(store.Sink) error) (err error) {
 	db, err := store.Open(ctx, cfg)
 	if err != nil {
-		return err
+		return remedied(err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	have, need, err := db.SchemaVersion(ctx)

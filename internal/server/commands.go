@@ -108,13 +108,14 @@ func (s Storage) open(ctx context.Context) (*store.DB, error) {
 	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
 		return nil, UsageError{errors.New("--database-url must begin with postgres://")} // the value may hold a password
 	}
-	return store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL})
+	db, err := store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL})
+	return db, remedied(err)
 }
 
 // prepare opens the database with its schema up to date, creating what is missing.
 func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, remedied(fmt.Errorf("data directory: %w", err))
 	}
 	db, err := s.open(ctx)
 	if err != nil {

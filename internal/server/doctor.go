@@ -141,13 +141,13 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 		f.ok(name, "there is none; the database is elsewhere")
 		return
 	case errors.Is(err, fs.ErrNotExist):
-		f.wrong(name, "%s does not exist", c.Data)
+		f.wrong(name, "%s does not exist: start the service, which makes it, or name the right one by --data", c.Data)
 		return
 	case err != nil:
-		f.wrong(name, "%v", err)
+		f.wrong(name, "%v", remedied(err))
 		return
 	case !info.IsDir():
-		f.wrong(name, "%s is not a directory", c.Data)
+		f.wrong(name, "%s is not a directory: name one by --data", c.Data)
 		return
 	}
 	faults := len(*f)
@@ -156,7 +156,7 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	}
 	entries, err := os.ReadDir(c.Data)
 	if err != nil {
-		f.wrong(name, "%v", err)
+		f.wrong(name, "%v", remedied(err))
 		return
 	}
 	for _, e := range entries {
@@ -167,13 +167,17 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 		}
 	}
 	if err := writable(c.Data); err != nil {
-		f.wrong(name, "it can not be written to: %v", err)
+		f.wrong(name, "it can not be written to: %v", remedied(err))
 	}
 	// What a command that ran as root left behind is in the way of the service's user.
-	if lock, err := os.OpenFile(filepath.Join(c.Data, lockFile), os.O_RDWR, 0); err == nil {
-		lock.Close()
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		f.wrong(name, "its lock can not be taken: %v", err)
+	for _, one := range []struct{ file, trouble string }{
+		{lockFile, "its lock can not be taken"}, {databaseFile + "-wal", "the log of the database can not be written"}, {databaseFile + "-shm", "the index of that log can not be written"},
+	} {
+		if there, err := os.OpenFile(filepath.Join(c.Data, one.file), os.O_RDWR, 0); err == nil {
+			there.Close()
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			f.wrong(name, "%s: %v", one.trouble, remedied(err))
+		}
 	}
 	if len(*f) == faults {
 		f.ok(name, "%s, private and writable", c.Data)
@@ -183,13 +187,16 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	case err != nil:
 		f.wrong("disk space", "%v", err)
 	case free < lowDisk:
-		f.wrong("disk space", "%d MiB are free", free>>20)
+		f.wrong("disk space", "%d MiB are free: "+moreRoom, free>>20)
 	case free < scarceDisk:
-		f.warn("disk space", "%d MiB are free", free>>20)
+		f.warn("disk space", "%d MiB are free: "+moreRoom, free>>20)
 	default:
 		f.ok("disk space", "%d GiB are free", free>>30)
 	}
 }
+
+// moreRoom is what there is to do where the disk fills up.
+const moreRoom = "make room, give the disk more, or keep events for less long (--retention)"
 
 // writable makes a file and removes it.
 func writable(dir string) error {
@@ -209,7 +216,7 @@ func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings
 	case have < need:
 		f.wrong("schema", "version %d, and this program needs %d: run hookglass migrate", have, need)
 	case have > need:
-		f.wrong("schema", "version %d was made by a newer program than this one, which knows %d", have, need)
+		f.wrong("schema", "version %d was made by a newer program than this one, which knows %d: take that program, or restore a backup of before the upgrade", have, need)
 	default:
 		f.ok("schema", "version %d", have)
 		return true
@@ -246,7 +253,7 @@ func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *finding
 	case ctx.Err() != nil:
 		f.warn("integrity", "not all of the file was read in %v", verifyFor)
 	case err != nil:
-		f.wrong("integrity", "%v", err)
+		f.wrong("integrity", "%v", remedied(err))
 	default:
 		f.ok("integrity", "no damage was found")
 	}
@@ -259,9 +266,9 @@ func (c *DoctorCmd) examineClock(ctx context.Context, db *store.DB, f *findings)
 	case err != nil:
 		f.wrong("clock", "%v", err)
 	case skew.Abs() > maxSkew:
-		f.wrong("clock", "this machine's differs from the database's by %v", skew.Round(time.Second))
+		f.wrong("clock", "this machine's differs from the database's by %v: have both set by NTP", skew.Round(time.Second))
 	case newest.Sub(here) > maxBehind:
-		f.wrong("clock", "it is %v behind the newest event", newest.Sub(here).Round(time.Second))
+		f.wrong("clock", "it is %v behind the newest event: have it set by NTP", newest.Sub(here).Round(time.Second))
 	default:
 		f.ok("clock", "%s", here.UTC().Format(time.RFC3339))
 	}
@@ -277,7 +284,7 @@ func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
 		f.ok("keyset", "there is none yet; the service makes it")
 		return
 	case err != nil:
-		f.wrong("keyset", "%v", err)
+		f.wrong("keyset", "%v", remedied(err))
 		return
 	}
 	if n := foreign(keys, sealed); n > 0 {

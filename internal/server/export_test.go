@@ -104,3 +104,6 @@ var WritePrivate = writePrivate
 
 // Connections is connections.
 var Connections = connections
+
+// Remedied is remedied.
+var Remedied = remedied

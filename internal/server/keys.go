@@ -21,7 +21,7 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 	keys, err := seal.Load(s.KeyFile())
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
-		return nil, err
+		return nil, remedied(err)
 	}
 	var sealed []store.SealedSecret
 	if err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {

@@ -102,7 +102,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	s.requests, s.cutOff = context.WithCancel(context.Background())
 	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, remedied(fmt.Errorf("data directory: %w", err))
 	}
 	if c.DatabaseURL == "" {
 		if s.release, err = lockData(c.Data); err != nil {
@@ -343,7 +343,7 @@ func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		db, err := store.Open(ctx, cfg)
 		if err == nil || !hookglass.Is(err, hookglass.CodeUnavailable) {
-			return db, err
+			return db, remedied(err)
 		}
 		s.log.Warn("waiting for the database", "error", err, "retry_in", wait)
 		select {

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Verify reads an embedded database from end to end and answers what is damaged in it. PostgreSQL checks its
@@ -20,9 +23,20 @@ func (db *DB) Verify(ctx context.Context) error {
 		return classify(err)
 	}
 	if found != "ok" {
-		return fmt.Errorf("store: the database file is damaged: %s", found)
+		return fmt.Errorf("store: %w: %s", errDamaged, found)
 	}
 	return nil
+}
+
+// errDamaged is what Verify found.
+var errDamaged = errors.New("the database file is damaged")
+
+// Damaged reports whether the file of an embedded database is, or is none.
+func Damaged(err error) bool {
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
+		return lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB
+	}
+	return errors.Is(err, errDamaged)
 }
 
 // Clock is the time by the database, and the time at which its newest event came, zero when there is none.

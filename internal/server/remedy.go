@@ -1,0 +1,26 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"hookglass/internal/store"
+)
+
+// remedied says behind an error about what an installation consists of what can be done about it, where that is known.
+func remedied(err error) error {
+	var what string
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		what = "mount the file system for writing"
+	case errors.Is(err, fs.ErrPermission):
+		what = "run this as the user whose files these are (with a package, by hookglass-service), or give them to this one"
+	case store.Damaged(err):
+		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, what)
+}
