@@ -163,6 +163,24 @@ func TestWhatAdminCanNotDoItSays(t *testing.T) {
 	}
 }
 
+// A directory that was misspelt is told, and no installation is begun there, but with its first user.
+func TestAdminMakesNoDatabaseWhereItFindsNone(t *testing.T) {
+	s := freshSQLite(t)
+	for _, args := range [][]string{
+		{"account", "list"}, {"account", "set", "--account", "1", "--plan", "pro"}, {"user", "list"}, {"user", "password", "--email", "ada@example.com", "--password-stdin"},
+		{"token", "create", "--email", "ada@example.com"}, {"token", "list", "--email", "ada@example.com"}, {"token", "revoke", "--id", "1"},
+		{"workspace", "list", "--account", "1"}, {"workspace", "create", "--account", "1", "--name", "W"}, {"keys", "rotate"},
+	} {
+		if r := run(t, "a long password\n", s.args(append([]string{"admin"}, args...)...)...); r.code != 1 || r.out != "" || !strings.Contains(r.err, "there is no database in "+s.dir) {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+		t.Errorf("the directory was made: %v", err)
+	}
+	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
+}
+
 func TestTheEnvironmentSaysWhereTheDataIs(t *testing.T) {
 	s := freshSQLite(t)
 	t.Setenv("HOOKGLASS_DATA", s.dir)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,8 +29,16 @@ type AdminCmd struct {
 	Keys      KeysCmd      `cmd:"" help:"The keyset that encrypts secrets."`
 }
 
-// with runs fn on the database.
+// with runs fn on the database that is there.
 func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
+	if !a.exists() {
+		return a.missing()
+	}
+	return a.begin(ctx, fn)
+}
+
+// begin runs fn on the database, which is made where there is none: the first user may be there before the service.
+func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
 	db, err := a.prepare(ctx)
 	if err != nil {
 		return err
@@ -116,7 +125,7 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 			return err
 		}
 	}
-	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.begin(ctx, func(_ *store.DB, s *account.Service) error {
 		made, err := s.Register(ctx, r)
 		if err != nil {
 			return err
@@ -297,7 +306,11 @@ type KeysRotateCmd struct{}
 
 // Run implements the command.
 func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(db *store.DB, s *account.Service) error {
+	run := a.with
+	if _, err := os.Stat(a.KeyFile()); err == nil {
+		run = a.begin // a copy of a keyset may be rotated where its database is not
+	}
+	return run(ctx, func(db *store.DB, s *account.Service) error {
 		keys, err := a.openKeys(ctx, db)
 		if err != nil {
 			return err

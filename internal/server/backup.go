@@ -34,7 +34,7 @@ const (
 // Run implements the command.
 func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if !c.exists() {
-		return fmt.Errorf("there is no database in %s", c.Data)
+		return c.missing()
 	}
 	// The backup takes the place of what is there, which no device, pipe or directory is there for.
 	if there, err := os.Stat(c.File); err == nil && !there.Mode().IsRegular() {

@@ -103,6 +103,11 @@ func (s Storage) exists() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// missing is said where there is no database to work on.
+func (s Storage) missing() error {
+	return fmt.Errorf("there is no database in %s: name the one of the service by --data or --database-url", s.Data)
+}
+
 // open opens the database as it is.
 func (s Storage) open(ctx context.Context) (*store.DB, error) {
 	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {

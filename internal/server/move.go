@@ -30,7 +30,7 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 		return UsageError{errors.New("--to must begin with postgres://")} // the value may hold a password
 	}
 	if !c.exists() {
-		return fmt.Errorf("there is no database in %s", c.Data)
+		return fmt.Errorf("there is no database in %s: name the directory of the service by --data", c.Data)
 	}
 	release, err := lockData(c.Data)
 	if errors.Is(err, errInUse) {
