@@ -62,7 +62,9 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.LogLevel == "info" {
 		level = slog.LevelWarn // the terminal is for what a person looks for
 	}
-	s, err := New(c.Config, newLogger(stderr, c.LogFormat, level))
+	log, closeLog := newLogger(stderr, c.LogFormat, level)
+	defer closeLog()
+	s, err := New(c.Config, log)
 	if err != nil {
 		return err
 	}

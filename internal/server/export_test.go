@@ -107,3 +107,6 @@ var Connections = connections
 
 // Remedied is remedied.
 var Remedied = remedied
+
+// NewLogger is newLogger.
+var NewLogger = newLogger

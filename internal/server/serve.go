@@ -17,7 +17,9 @@ func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := New(c.Config, newLogger(stderr, c.LogFormat, checked.level))
+	log, closeLog := newLogger(stderr, c.LogFormat, checked.level)
+	defer closeLog()
+	s, err := New(c.Config, log)
 	if err != nil {
 		return err
 	}

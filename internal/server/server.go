@@ -424,12 +424,16 @@ func reachable(addr net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// newLogger writes to w in the configured form. What it is given never holds a secret: types that do have no
-// text of it.
-func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if strings.EqualFold(format, "json") {
-		return slog.New(slog.NewJSONHandler(w, options))
+// newLogger writes to w in the configured form until it is closed. What it is given never holds a secret: types that do
+// have no text of it.
+func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, closeLog func()) {
+	form := func(w io.Writer) *slog.Logger {
+		options := &slog.HandlerOptions{Level: level}
+		if strings.EqualFold(format, "json") {
+			return slog.New(slog.NewJSONHandler(w, options))
+		}
+		return slog.New(slog.NewTextHandler(w, options))
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	lines := newLogWriter(w, func(lost int64) { form(w).Warn("lines of the log were lost: its reader stood still", "lost", lost) })
+	return form(lines), lines.close
 }
