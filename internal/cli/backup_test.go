@@ -383,6 +383,7 @@ func TestABackupTakesThePlaceOfFilesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, 1, "is no file", s.args("backup", device)...)
+	fails(t, 2, "name one", s.args("backup", "-")...) // which stands for standard output elsewhere
 	if there, err := os.Stat(device); err != nil || there.Mode().IsRegular() {
 		t.Errorf("the device is %v, %v", there, err)
 	}

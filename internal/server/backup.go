@@ -33,6 +33,9 @@ const (
 
 // Run implements the command.
 func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
+	if c.File == "-" { // elsewhere it stands for standard output, and a file of that name would surprise
+		return UsageError{errors.New("a backup is a file that takes its name once it is complete: name one")}
+	}
 	if !c.exists() {
 		return c.missing()
 	}
