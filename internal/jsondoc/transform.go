@@ -190,8 +190,10 @@ func ParseTransform(config Value) (Transform, []hookglass.FieldError) {
 	}
 	operations, ok := config.Member("operations")
 	switch {
-	case !ok || operations.kind != Array || operations.Len() == 0:
-		c.fault("operations", "must be an array of at least one operation")
+	case ok && operations.kind != Array:
+		c.fault("operations", "must be an array of operations")
+	case !ok || operations.Len() == 0:
+		c.fault("operations", "must hold at least one operation")
 	case operations.Len() > MaxOperations:
 		c.fault("operations", fmt.Sprintf("may hold %d operations at most", MaxOperations))
 	default:

@@ -70,6 +70,9 @@ func TestARequestIsReplayedAndEditedFromItsPage(t *testing.T) {
 	c.forget() // of the refusal
 }
 
+	if got := eval[string](c, `document.querySelector("#replay-form .fault").textContent`); got != "The target URL must begin with http:// or https://." {
+		t.Errorf("the form is refused with %q", got)
+	}
 func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

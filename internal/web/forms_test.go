@@ -17,9 +17,9 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
 	typed := url.Values{"name": {"Typed"}, "url": {"nowhere"}, "timeout_seconds": {"7"}, "retry_count": {"1"}}
-	kept := []string{`value="Typed"`, `value="nowhere"`, `value="7"`, `value="1"`, "The url must begin with"}
+	kept := []string{`value="Typed"`, `value="nowhere"`, `value="7"`, `value="1"`, "The URL must begin with"}
 	b.want(422, "POST", s.page("/targets"), typed).holds(t, append(kept, `aria-describedby="forwarding-url-fault"`)...)
-	b.want(422, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"http://127.0.0.1/"}}).holds(t, "The url is not a public address")
+	b.want(422, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"http://127.0.0.1/"}}).holds(t, "The URL is not a public address")
 
 	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
 	page := b.want(200, "GET", s.page("/settings"), nil)
@@ -43,6 +43,17 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	config := page.found(t, `action="([^"]+/signatures/\d+)/delete"`)
 	id = regexp.MustCompile(`\d+$`).FindString(config)
 	b.want(422, "POST", config+"/secret", url.Values{"secret": {""}}).holds(t, `aria-describedby="config-`+id+`-fault"`, "<details open>")
+}
+
+// A form without a page of its own is refused in the words of pages, and for all that is wrong with it.
+func TestWhatIsWrongWithAFormIsToldInWords(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	request := s.page("/requests/" + string(s.hook(json(`{}`))))
+	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"localhost:3000"}, "identity_mode": {"odd"}}).
+		holds(t, "The target URL must begin with http:// or https://.", "The identity mode must be ")
+	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"https://app.example.com/"}, "method": {"ODD"}}).holds(t, "The method must be one of ")
+	b.want(422, "POST", request+"/tags", url.Values{"tag": {""}}).holds(t, "The tag must have 1 to 64 printable characters")
 }
 
 func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {

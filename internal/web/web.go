@@ -30,6 +30,7 @@ import (
 	"hookglass/internal/tunnel"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/problem"
+	"hookglass/internal/web/show"
 )
 
 // Deps is what the web app stands on.
@@ -205,8 +206,8 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", retry)
 	}
 	message := f.Body.Message
-	if len(f.Body.Details) > 0 && message == "" {
-		message = f.Body.Details[0].Message
+	if len(f.Body.Details) > 0 {
+		message = wrong(f.Body.Details)
 	}
 	var v visitor
 	if f.Status != http.StatusServiceUnavailable { // a storage that lets everyone wait would do so once more
@@ -227,6 +228,15 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	}
+}
+
+// wrong says what is wrong with the fields of a form that does not say it itself.
+func wrong(fields []api.FieldError) string {
+	sentences := make([]string, 0, len(fields))
+	for _, f := range fields {
+		sentences = append(sentences, "The "+show.Field(f.Field)+" "+f.Message+".")
+	}
+	return strings.Join(sentences, " ")
 }
 
 // listOf is the list of an endpoint that would have what a path names, and what is in it.

@@ -14,6 +14,7 @@ import (
 	"hookglass/internal/provider"
 	"hookglass/internal/web/layout"
 )
+	"hookglass/internal/web/show"
 
 // Files is the style.
 //
@@ -152,7 +153,7 @@ func (m Model) fault(form, field string) string {
 	}
 	for _, f := range m.Faults {
 		if f.Field == field || strings.HasSuffix(f.Field, "."+field) {
-			return "The " + strings.ReplaceAll(field, "_", " ") + " " + f.Message + "."
+			return "The " + show.Field(field) + " " + f.Message + "."
 		}
 	}
 	return ""
@@ -170,7 +171,7 @@ func (m Model) rest(form string, fields ...string) string {
 		}
 		if !known {
 			name := f.Field[strings.LastIndexByte(f.Field, '.')+1:]
-			return "The " + strings.ReplaceAll(name, "_", " ") + " " + f.Message + "."
+			return "The " + show.Field(name) + " " + f.Message + "."
 		}
 	}
 	return ""

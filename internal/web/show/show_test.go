@@ -101,3 +101,11 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestFieldsAreNamedInWords(t *testing.T) {
+	for wire, want := range map[string]string{"target_url": "target URL", "overrides.method": "method", "url": "URL", "timeout_seconds": "timeout seconds", "q": "search"} {
+		if got := show.Field(wire); got != want {
+			t.Errorf("%s is called %q, want %q", wire, got, want)
+		}
+	}
+}
