@@ -53,6 +53,9 @@ func TestARequestIsReplayedAndEditedFromItsPage(t *testing.T) {
 		t.Helper()
 		c.press("r")
 		c.until(`document.querySelector("#replay-form").open && document.activeElement.name === "target_url"`)
+		if !eval[bool](c, `document.activeElement.selectionStart === 0 && document.activeElement.selectionEnd === document.activeElement.value.length`) {
+			t.Error("what is typed does not take the place of the target that is offered")
+		}
 		eval[any](c, `document.activeElement.value = "`+target+`"; `+edit)
 		c.click("#replay-form [type=submit]")
 	}

@@ -743,7 +743,9 @@ function showReplay() {
   const dialog = document.getElementById("replay-form");
   if (!dialog || dialog.open) return;
   dialog.showModal();
-  dialog.querySelector("[name=target_url]").focus();
+  const target = dialog.querySelector("[name=target_url]");
+  target.focus();
+  target.select(); // what is typed takes the place of the last target
 }
 
 // ---- Several at once
