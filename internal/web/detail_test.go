@@ -70,12 +70,43 @@ func TestARequestIsReplayedAndEditedFromItsPage(t *testing.T) {
 	}
 	again("ftp://nowhere", "0")
 	c.until(`document.querySelector("#replay-form .fault").checkVisibility()`)
-	c.forget() // of the refusal
-}
-
 	if got := eval[string](c, `document.querySelector("#replay-form .fault").textContent`); got != "The target URL must begin with http:// or https://." {
 		t.Errorf("the form is refused with %q", got)
 	}
+	c.forget() // of the refusal
+}
+
+// What becomes of a request goes on after it was opened.
+func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	target := func(form url.Values, below string) { b.want(303, "POST", s.page("/targets"+below), form) }
+	app := url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}, "timeout_seconds": {"5"}, "retry_count": {"0"}}
+	target(app, "")
+	event := s.hook(json(`{}`))
+	targets := b.want(200, "GET", s.page("/settings"), nil).found(t, `action="[^"]+(/targets/\d+)/delete"`)
+	id := targets[len("/targets"):]
+
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event) + "#part-deliveries"))
+	c.until(isLive)
+	const shown = `document.querySelector("#part-deliveries[data-shown]")`
+	c.until(shown + `.textContent.includes("pending") && document.querySelector("#tab-deliveries .count").textContent === "1"`)
+	eval[any](c, shown+`.querySelector("summary").focus()`)
+	c.press("\r")
+	c.until(shown + `.querySelector("details").open`)
+	app.Set("name", "Renamed")
+	target(app, id)
+	c.untilIn(10*time.Second, shown+`.textContent.includes("Renamed")`)
+	if !eval[bool](c, shown+`.querySelector("details").open && document.activeElement === `+shown+`.querySelector("summary")`) {
+		t.Error("what was opened is closed, or the focus is lost")
+	}
+	target(nil, id+"/delete")
+	c.untilIn(10*time.Second, shown+`.textContent.includes("Delivered nowhere") && !document.querySelector("#tab-deliveries .count")`)
+	c.silent()
+}
+
 func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

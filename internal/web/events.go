@@ -11,6 +11,7 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
+	"hookglass/internal/web/fresh"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 )
@@ -120,7 +121,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := inspector.Model{Endpoint: e, Address: a.address(e), Mailbox: inspector.Mailbox{SMTP: a.SMTP, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}, Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
-	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js", "jwt.js", "times.js"); err != nil {
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js", "jwt.js", "times.js", fresh.Script); err != nil {
 		return err
 	}
 	m.Title = e.Name

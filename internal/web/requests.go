@@ -21,6 +21,7 @@ func (a *app) registerRequests() {
 	const base = "/endpoints/{endpoint}"
 	const one = base + "/requests/{event}"
 	a.page("GET "+one+"/row", a.row)
+	a.page("GET "+one+"/deliveries", a.deliveries)
 	a.page("GET "+one+"/find", a.find)
 	a.page("GET "+one+"/html", a.mailHTML)
 	a.page("GET "+one+"/attachments/{index}", a.attachment)
@@ -127,38 +128,9 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 		d.Signature = &inspector.Signature{Status: s.Now.Status, Reason: s.Now.Reason, Message: s.Now.Message, Code: s.Finding.Code, Finding: s.Finding.Message}
 	}
 	return a.DB.View(ctx, v.who, func(view *store.View) (err error) {
-		if d.Reports, err = view.Reports(d.Event.Seq, shownOutcomes); err != nil {
+		targets, err := outcomes(view, v, ref, d)
+		if err != nil || !v.signedIn() {
 			return err
-		}
-		if !v.signedIn() {
-			return nil
-		}
-		targets, err := view.ForwardingTargets(ref, 0, 0)
-		if err != nil {
-			return err
-		}
-		for _, t := range targets {
-			f, evidence, err := view.Forward(ref, t.ID, d.Event.ID)
-			if hookglass.Is(err, hookglass.CodeNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			d.Forwards = append(d.Forwards, inspector.Forward{Target: t, Forward: f, Evidence: evidence})
-		}
-		if d.Runs, err = view.EventActionRuns(d.Event.Seq, shownOutcomes); err != nil {
-			return err
-		}
-		if len(d.Runs) > 0 {
-			actions, err := view.Actions(ref, 0, 0)
-			if err != nil {
-				return err
-			}
-			d.Actions = make(map[string]string, len(actions))
-			for _, action := range actions {
-				d.Actions[action.ID] = action.Name
-			}
 		}
 		if d.Replays, err = view.Replays(ref, id, 0, shownOutcomes); err != nil {
 			return err
@@ -176,6 +148,62 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 		}
 		return err
 	})
+}
+
+// outcomes reads what became of a request and, for who is signed in, which forwarding targets there are.
+func outcomes(view *store.View, v visitor, ref string, d *inspector.Detail) (targets []hookglass.ForwardingTarget, err error) {
+	if d.Reports, err = view.Reports(d.Event.Seq, shownOutcomes); err != nil || !v.signedIn() {
+		return nil, err
+	}
+	if targets, err = view.ForwardingTargets(ref, 0, 0); err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		f, evidence, err := view.Forward(ref, t.ID, d.Event.ID)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.Forwards = append(d.Forwards, inspector.Forward{Target: t, Forward: f, Evidence: evidence})
+	}
+	if d.Runs, err = view.EventActionRuns(d.Event.Seq, shownOutcomes); err != nil || len(d.Runs) == 0 {
+		return targets, err
+	}
+	actions, err := view.Actions(ref, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	d.Actions = make(map[string]string, len(actions))
+	for _, action := range actions {
+		d.Actions[action.ID] = action.Name
+	}
+	return targets, nil
+}
+
+// deliveries are what became of a request by now.
+func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	if hookglass.Is(err, hookglass.CodeNotFound) { // what is read stays, and says so
+		return render(w, r, http.StatusOK, inspector.NoDeliveries())
+	}
+	if err != nil {
+		return err
+	}
+	d := inspector.NewOutcomes(e.ID, event, time.Now())
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		_, err := outcomes(view, v, string(e.ID), d)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, inspector.Deliveries(d))
 }
 
 // shownOutcomes bounds each list of what became of a request.

@@ -1,11 +1,13 @@
 // Keeps the parts of a page fresh that have data-fresh, the address of the part alone, and data-every, in milliseconds.
-// A part that is in use (a question is open in it, or someone types) waits.
+// A part that is in use (a question is open in it, text of it is selected, or someone types) waits.
 
 const last = new WeakMap(); // the text that each part was made of
+const kept = new WeakSet();
 
 function busy(part) {
   const at = document.activeElement;
-  return document.hidden || part.querySelector("[popover]:popover-open") || (part.contains(at) && at.matches("input, textarea, select"));
+  const chosen = getSelection();
+  return document.hidden || !chosen.isCollapsed && part.contains(chosen.anchorNode) || part.querySelector("[popover]:popover-open") || (part.contains(at) && at.matches("input, textarea, select"));
 }
 
 // Where the keyboard stops in a part, in order.
@@ -16,15 +18,17 @@ function put(part, text) {
   template.innerHTML = text;
   const next = template.content.firstElementChild;
   if (!next || next.id !== part.id) return part;
-  for (const open of part.querySelectorAll("details[id]")) {
-    const same = template.content.getElementById(open.id);
-    if (same) same.open = open.open;
+  const folds = [part.querySelectorAll("details"), next.querySelectorAll("details")];
+  for (const [at, was] of folds[0].entries()) {
+    const same = was.id ? template.content.getElementById(was.id) : folds[0].length === folds[1].length && folds[1][at];
+    if (same) same.open = was.open;
   }
   const active = part.contains(document.activeElement) ? document.activeElement : null;
   const focus = active?.id;
   const stop = active && stops(part).indexOf(active);
   const said = part.querySelector("[data-say]")?.dataset.say;
   part.replaceWith(next);
+  kept.add(next);
   if (active) (focus ? document.getElementById(focus) : stops(next)[stop])?.focus({ preventScroll: true });
   const say = next.querySelector("[data-say]")?.dataset.say;
   if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
@@ -44,7 +48,10 @@ async function keep(part) {
   let failures = 0;
   while (part.isConnected && part.dataset.every) {
     await new Promise((resolve) => setTimeout(resolve, Math.min(Number(part.dataset.every) * 2 ** failures, 30000)));
-    if (!part.isConnected) break;
+    if (!part.isConnected) {
+      if (failures > 1) tell("");
+      break;
+    }
     if (busy(part)) continue;
     let status = 0;
     try {
@@ -65,4 +72,13 @@ async function keep(part) {
   }
 }
 
-for (const part of document.querySelectorAll("[data-fresh]")) keep(part);
+// Parts also come with what is loaded into a page.
+function begin() {
+  for (const part of document.querySelectorAll("[data-fresh]")) {
+    if (kept.has(part)) continue;
+    kept.add(part);
+    keep(part);
+  }
+}
+begin();
+document.addEventListener("hookglass:fresh", begin);

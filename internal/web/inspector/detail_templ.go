@@ -369,7 +369,7 @@ func Panel(d *Detail) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = deliveries(d).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Deliveries(d).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -435,7 +435,7 @@ func (d *Detail) tabs() (all []tabOf) {
 		all = append(all, tabOf{TabBody, "Body", ""}, tabOf{TabHeaders, "Headers", strconv.Itoa(len(d.Event.Headers))}, tabOf{TabQuery, "Query", some(len(d.Query))},
 			tabOf{TabSignature, "Signature", ""}, tabOf{TabResponse, "Response", some(d.Event.Status)})
 	}
-	all = append(all, tabOf{TabDeliveries, "Deliveries", some(len(d.Forwards) + len(d.Reports) + len(d.Runs))})
+	all = append(all, tabOf{TabDeliveries, "Deliveries", some(d.outcomes())})
 	if d.Writes {
 		all = append(all, tabOf{TabReplays, "Replays", some(len(d.Replays))})
 	}

@@ -124,6 +124,28 @@ type Detail struct {
 	Tunnel    bool            // a local machine is connected
 }
 
+// outcomes is how many there are of what became of the request.
+func (d *Detail) outcomes() int { return len(d.Forwards) + len(d.Reports) + len(d.Runs) }
+
+// settling is how long after it came a request may have deliveries that are not there yet: jobs that begin, and local
+// machines that report.
+const settling = time.Minute
+
+// every is how often the deliveries are fetched again, in milliseconds; empty where nothing is under way.
+func (d *Detail) every() string {
+	pending := d.Now.Sub(d.Event.ReceivedAt) < settling
+	for _, f := range d.Forwards {
+		pending = pending || f.State == hookglass.ForwardPending
+	}
+	for _, r := range d.Runs {
+		pending = pending || !r.Status.Final()
+	}
+	if pending {
+		return "2000"
+	}
+	return ""
+}
+
 // Tab is a part of the detail.
 type Tab string
 
@@ -164,7 +186,7 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 		e.Payload = &hookglass.Payload{}
 	}
 	d := &Detail{
-		Event: e, Path: "/endpoints/" + string(l.Endpoint) + "/requests/" + string(e.ID), Back: l.Path(""), Now: l.Now,
+		Event: e, Path: pathOf(l.Endpoint, e.ID), Back: l.Path(""), Now: l.Now,
 		Body:  NewBody(e.Body, e.ContentType, coding.Of(e.Headers)),
 		Query: pairs(e.RawQuery), Message: verdict(e), Writes: l.Writes,
 	}
@@ -178,6 +200,15 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 		d.Reply = NewBody(e.Reply.Body, e.Reply.Headers.Get("Content-Type"), "")
 	}
 	return d
+}
+
+// NewOutcomes is an event of which nothing is shown but what became of it.
+func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Time) *Detail {
+	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Now: now}
+}
+
+func pathOf(endpoint hookglass.EndpointID, id hookglass.EventID) string {
+	return "/endpoints/" + string(endpoint) + "/requests/" + string(id)
 }
 
 // deletion is where the request is deleted, from the search that it was opened in.

@@ -231,6 +231,19 @@ let plainTitle = root.dataset.name;
 
 function title(text) {
   if (text !== undefined) plainTitle = text ? `${text} · ${root.dataset.name}` : root.dataset.name;
+// The tab counts what the part has by now.
+document.addEventListener("hookglass:fresh", (event) => {
+  if (event.detail !== "deliveries") return;
+  const tab = document.getElementById("tab-deliveries");
+  const { count } = document.getElementById("deliveries").dataset;
+  tab.querySelector(".count")?.remove();
+  if (!count) return;
+  const told = document.createElement("span");
+  told.className = "count";
+  told.textContent = count;
+  tab.append(told);
+});
+
   document.title = `${unseen ? `(${unseen}) ` : ""}${plainTitle} · hookglass`;
 }
 plainTitle = document.title.replace(/ · hookglass$/, "");
