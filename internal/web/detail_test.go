@@ -107,6 +107,26 @@ func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
 	c.silent()
 }
 
+func TestTheRowOfTheRequestInTheAddressIsInSight(t *testing.T) {
+	s := newSite(t)
+	first := s.hook(json(`{}`))
+	for range 30 {
+		s.hook(json(`{}`))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(first)))
+	c.until(isLive)
+	const inSight = `.getBoundingClientRect().bottom <= document.querySelector(".requests").getBoundingClientRect().bottom`
+	if !eval[bool](c, lists(first)+inSight) {
+		t.Error("the row is out of sight")
+	}
+	if eval[float64](c, `scrollY`) != 0 {
+		t.Error("the page is scrolled, not the list")
+	}
+	c.silent()
+}
+
 func TestTagsAndIgnoringShowAtOnce(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

@@ -69,6 +69,12 @@ function mark(id) {
   const item = was?.closest("li[data-gone]");
   if (item && item.id !== id) drop(item);
   document.getElementById(id)?.querySelector(".row")?.setAttribute("aria-current", "true");
+  reveal();
+}
+
+// reveal brings the row of the request that is open into sight, beside it.
+function reveal() {
+  if (sideBySide()) rows.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
 const requestOf = (path) => path.startsWith(`${base}/requests/`) ? path.slice(base.length + 10) : null;
@@ -183,6 +189,7 @@ remember();
 unread();
 const opened = detail.querySelector("[data-panel]")?.dataset.panel;
 if (opened) seen(opened);
+reveal();
 
 // ---- Tabs of the detail
 
@@ -224,13 +231,6 @@ detail.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// ---- Arrivals
-
-let unseen = 0;
-let plainTitle = root.dataset.name;
-
-function title(text) {
-  if (text !== undefined) plainTitle = text ? `${text} · ${root.dataset.name}` : root.dataset.name;
 // The tab counts what the part has by now.
 document.addEventListener("hookglass:fresh", (event) => {
   if (event.detail !== "deliveries") return;
@@ -244,6 +244,13 @@ document.addEventListener("hookglass:fresh", (event) => {
   tab.append(told);
 });
 
+// ---- Arrivals
+
+let unseen = 0;
+let plainTitle = root.dataset.name;
+
+function title(text) {
+  if (text !== undefined) plainTitle = text ? `${text} · ${root.dataset.name}` : root.dataset.name;
   document.title = `${unseen ? `(${unseen}) ` : ""}${plainTitle} · hookglass`;
 }
 plainTitle = document.title.replace(/ · hookglass$/, "");
