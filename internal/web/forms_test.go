@@ -90,7 +90,47 @@ func TestANewSignatureConfigIsOfTheEndpointsProvider(t *testing.T) {
 	if _, err := s.endpoints.Update(t.Context(), s.who, string(s.endpoint.ID), endpoint.Draft{Provider: &stripe}); err != nil {
 		t.Fatal(err)
 	}
-	s.signedIn().want(200, "GET", s.page("/settings"), nil).holds(t, `<option value="stripe" selected>`)
+	b := s.signedIn()
+	const stripes, chosen = `<option value="stripe" selected>`, `<option value="">choose…</option>`
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, stripes, chosen)
+
+	// One that has its secret is not asked for again: the next is who else sends here, or has to be chosen.
+	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"stripe"}, "secret": {"swordfish"}})
+	signer := func() string {
+		t.Helper()
+		form := b.want(200, "GET", s.page("/settings"), nil).found(t, `(?s)/signatures" class="stack">(.*?)</select>`)
+		if selected := regexp.MustCompile(`<option value="(\w*)" selected>`).FindStringSubmatch(form); selected != nil {
+			return selected[1]
+		}
+		return ""
+	}
+	if got := signer(); got != "" {
+		t.Errorf("the form is filled in with %s", got)
+	}
+	s.hook(sent{body: `{}`, headers: hookglass.Headers{{Name: "X-GitHub-Event", Value: "push"}, {Name: "X-GitHub-Delivery", Value: "1"}}})
+	s.hook(json(`{}`))
+	if got := signer(); got != "github" {
+		t.Errorf("the form is filled in with %q, not with who sends here", got)
+	}
+}
+
+// One press deletes nothing.
+func TestSecretsAndTargetsAreDeletedAfterAQuestion(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"stripe"}, "secret": {"swordfish"}})
+	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}, "timeout_seconds": {"5"}, "retry_count": {"0"}})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	for button, question := range map[string]string{"Delete the signature config of Stripe": "Delete the secret of Stripe?", "Delete the target App": "Delete the target App?"} {
+		selector := `button[aria-label="` + button + `"]`
+		c.open(s.page("/settings"))
+		c.click(selector)
+		c.until(`document.querySelector("[popover]:popover-open")?.textContent.trim().startsWith("` + question + `")`)
+		c.click("[popover]:popover-open .solid")
+		c.until(`location.search.includes("done=deleted") && !document.querySelector('` + selector + `')`)
+	}
+	c.silent()
 }
 
 func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {

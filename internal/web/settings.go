@@ -49,7 +49,6 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 	}
 	m := settings.Model{
 		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Now: time.Now(),
-		Config: settings.NewConfig{Provider: e.Provider},
 	}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
 		return err
@@ -60,6 +59,13 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 		}
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if e.Kind == hookglass.KindWebhook {
+			newest, err := view.Events(string(e.ID), store.EventList{Limit: pageSize})
+			if err != nil {
+				return err
+			}
+			m.Config.Provider = settings.Signer(e, m.Configs, newest.Events)
+		}
 		targets, err := view.ForwardingTargets(string(e.ID), 0, 0)
 		if err != nil {
 			return err

@@ -7,14 +7,15 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/provider"
 	"hookglass/internal/web/layout"
-)
 	"hookglass/internal/web/show"
+)
 
 // Files is the style.
 //
@@ -126,6 +127,22 @@ func (m Model) typed(t Target) NewTarget {
 		return m.Target
 	}
 	return NewTarget{t.Name, t.URL, itoa(int64(t.Timeout / time.Second)), itoa(int64(t.RetryCount))}
+}
+
+// Signer is the provider whose secret is most likely the next to be given: the endpoint's own, else that of the newest
+// request, of those that sign and have no secret here yet. It is empty where there is none, and has to be chosen.
+func Signer(e hookglass.Endpoint, configs []hookglass.SignatureConfig, newest []*hookglass.Event) string {
+	likely := []string{e.Provider}
+	for _, event := range newest {
+		likely = append(likely, event.Provider)
+	}
+	for _, id := range likely {
+		signs := slices.ContainsFunc(verifiable(), func(p provider.Info) bool { return p.ID == id })
+		if signs && !slices.ContainsFunc(configs, func(c hookglass.SignatureConfig) bool { return c.Provider == id }) {
+			return id
+		}
+	}
+	return ""
 }
 
 // blank is the form of a target that is not there yet.
