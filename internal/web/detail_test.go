@@ -107,6 +107,24 @@ func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
 	c.silent()
 }
 
+func TestARequestThatTakesLongToOpenSaysSo(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	for _, width := range []int64{1440, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page(""))
+		c.until(isLive)
+		eval[any](c, `(window.quick = fetch, window.fetch = async (...of) => { await new Promise((go) => window.go = go); return quick(...of); }, 0)`)
+		c.click("#" + string(event) + " a")
+		c.until(`document.querySelector("#detail[aria-busy=true][data-slow]") && document.querySelector("#announce").textContent === "Loading"`)
+		c.picture("slow" + strconv.FormatInt(width, 10))
+		eval[any](c, `go()`)
+		c.until(shows(event) + ` && document.querySelector("#detail[aria-busy=false]:not([data-slow])")`)
+		c.silent()
+	}
+}
+
 func TestTheRowOfTheRequestInTheAddressIsInSight(t *testing.T) {
 	s := newSite(t)
 	first := s.hook(json(`{}`))

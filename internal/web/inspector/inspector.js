@@ -13,6 +13,7 @@ const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.
 
 let opening = 0;
 let loading = new AbortController(); // of the request that is opened: who goes on quickly does not wait for what was passed
+let slow = 0; // the timer after which a request that is being opened says so
 let lost = null; // the request that is shown but could not be loaded: it comes once the stream is back
 
 async function open(id, { history: entry = "push", tab: wanted } = {}) {
@@ -20,7 +21,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   loading.abort();
   loading = new AbortController();
   mark(id);
-  detail.ariaBusy = "true";
+  busy(true);
   let html;
   try {
     const answer = await fetch(`${base}/requests/${id}/panel${location.search}`, { signal: loading.signal });
@@ -34,7 +35,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const tab = detail.querySelector('[role="tab"][aria-selected="true"]')?.id;
   detail.innerHTML = html ?? document.getElementById("unloaded").innerHTML; // rendered by this server, which escapes everything
   document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: "detail" }));
-  detail.ariaBusy = "false";
+  busy(false);
   detail.scrollTop = 0;
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";
   root.setAttribute("data-open", "");
@@ -52,7 +53,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
 function close({ push = true } = {}) {
   opening++;
   loading.abort();
-  detail.ariaBusy = "false";
+  busy(false);
   lost = null;
   const was = rows.querySelector("[aria-current]");
   mark(null);
@@ -61,6 +62,19 @@ function close({ push = true } = {}) {
   title(null);
   if (push) history.pushState({}, "", base + location.search);
   (was?.isConnected ? was : rows.querySelector("a.row"))?.focus({ preventScroll: false });
+}
+
+// busy shows that a request is being opened, where that takes longer than an eye notices.
+function busy(on) {
+  detail.ariaBusy = String(on);
+  clearTimeout(slow);
+  if (!on) detail.removeAttribute("data-slow");
+  else {
+    slow = setTimeout(() => {
+      detail.setAttribute("data-slow", "");
+      say("Loading");
+    }, 300);
+  }
 }
 
 function mark(id) {
