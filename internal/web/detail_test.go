@@ -125,6 +125,27 @@ func TestARequestThatTakesLongToOpenSaysSo(t *testing.T) {
 	}
 }
 
+// A page does not wait for a search of many requests; what it finds later replaces what was said at first.
+func TestASearchThatGoesOnSaysWhatItFound(t *testing.T) {
+	s := newSite(t)
+	s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	goOn := func(query string) {
+		t.Helper()
+		c.open(s.page("?q=path:/none"))
+		c.until(isLive)
+		eval[any](c, `(document.querySelector("#none").textContent = "Nothing matches among the newest requests.",
+			document.querySelector("#rows").innerHTML = '<li class="more"><a href="#" data-more="`+s.page("/rows")+query+`">Load more</a></li>',
+			document.querySelector("#rows a").click())`)
+	}
+	goOn("?q=path:/none")
+	c.until(`document.querySelector("#none").checkVisibility() && document.querySelector("#none").textContent === "Nothing matches yet."`)
+	goOn("")
+	c.until(`document.querySelector("#rows a.row") && !document.querySelector("#none").checkVisibility()`)
+	c.silent()
+}
+
 func TestTheRowOfTheRequestInTheAddressIsInSight(t *testing.T) {
 	s := newSite(t)
 	first := s.hook(json(`{}`))

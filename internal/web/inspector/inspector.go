@@ -34,6 +34,9 @@ type Model struct {
 	Gone   string  // why no detail could be opened
 }
 
+// nothing is said of a search that has looked at all requests.
+const nothing = "Nothing matches yet."
+
 // Mailbox is how mail reaches an email endpoint.
 type Mailbox struct {
 	SMTP string // where the server takes it by SMTP; empty: nowhere

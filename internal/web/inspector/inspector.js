@@ -144,11 +144,20 @@ async function load(link, { focus = true } = {}) {
     (focus ? first : had)?.focus({ preventScroll: true });
     unread();
     watch();
+    found();
   } catch {
     link.textContent = "Could not load. Try again";
     link.dataset.failed = "";
     link.ariaDisabled = "false";
   }
+}
+
+// found says of a search that looked further what came of it.
+function found() {
+  const none = document.getElementById("none");
+  const some = rows.querySelector("a.row") !== null;
+  if (some) none.hidden = true;
+  else if (!rows.querySelector("a[data-more]")) none.textContent = none.dataset.whole;
 }
 
 // The list goes on by itself where its end comes into sight; the link stays for who walks it by keys.
