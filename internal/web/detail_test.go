@@ -575,8 +575,10 @@ func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	}
 	revoke := regexp.MustCompile(`action="([^"]+/revoke)"`).FindStringSubmatch(page.body)[1]
 	stranger.want(303, "GET", s.page("/requests/"+string(event)+"/share"), nil)
+	page.holds(t, "Revoke this link?")
 	b.want(303, "POST", revoke, url.Values{})
-	stranger.want(404, "GET", link, nil)
+	b.want(200, "GET", s.page("/requests/"+string(event)+"/share?done=unshared"), nil).holds(t, "The link was revoked.")
+	stranger.want(404, "GET", link, nil).holds(t, "it has expired, was revoked, or the request was deleted")
 	b.want(422, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"8760h"}})
 }
 

@@ -71,13 +71,16 @@ func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Shares.Revoke(r.Context(), v.who, string(e.ID), id); err != nil {
 		return err
 	}
-	redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+r.PathValue("event")+"/share?done=deleted")
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+r.PathValue("event")+"/share?done=unshared")
 	return nil
 }
 
 // shared is what anybody with a link sees.
 func (a *app) shared(w http.ResponseWriter, r *http.Request) error {
 	event, link, err := a.Shares.Open(r.Context(), r.PathValue("secret"))
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return hookglass.Errorf(hookglass.CodeNotFound, "This link leads to nothing any more: it has expired, was revoked, or the request was deleted.")
+	}
 	if err != nil {
 		return err
 	}
