@@ -62,3 +62,14 @@ func outcome(i hookglass.BatchItem) string {
 	}
 	return ""
 }
+
+// class is how a result looks.
+func class(i hookglass.BatchItem) string {
+	switch i.State {
+	case hookglass.ItemPassed:
+		return "good"
+	case hookglass.ItemFailed:
+		return "bad"
+	}
+	return ""
+}

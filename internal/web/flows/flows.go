@@ -118,7 +118,7 @@ func say(f hookglass.Flow) string {
 // lasting is how long something took or may take.
 func lasting(d time.Duration) string {
 	if d < time.Second {
-		return d.Round(time.Millisecond).String()
+		return strconv.FormatInt(d.Round(time.Millisecond).Milliseconds(), 10) + " ms"
 	}
 	text := d.Round(100 * time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {

@@ -1736,7 +1736,7 @@ func stepForm(f Form, i int, s Step) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = input(field(i, "within_seconds"), "Within", "seconds after the step before; empty: until the flow ends", s.Within, f.fault(field(i, "within_seconds")), "30").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = input(field(i, "within_seconds"), "Within", "seconds after the step before", s.Within, f.fault(field(i, "within_seconds")), "until the flow ends").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
