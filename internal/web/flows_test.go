@@ -118,6 +118,12 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	if err != nil || len(rows) != 28 || rows[1][1] != string(ids[0]) || len(rows[1][4]) != 64 || rows[1][6] != "200" || rows[27][1] != string(ids[26]) {
 		t.Errorf("%v, %d rows: %v", err, len(rows), rows[:min(len(rows), 3)])
 	}
+
+	// The page calls targets by their names; the file by their ids.
+	b.want(303, "POST", base+"/targets", url.Values{"name": {"Billing <b>"}, "url": {"https://app.example.com/"}, "timeout_seconds": {"5"}, "retry_count": {"0"}})
+	s.hook(json(`{}`))
+	b.want(200, "GET", next+"&sums=1", nil).holds(t, "target Billing &lt;b&gt; pending")
+	b.want(200, "GET", base+"/ledger/file?from=24h", nil).holds(t, "target 1 pending")
 	eve := s.stranger()
 	eve.want(404, "GET", base+"/ledger", nil)
 	eve.want(404, "GET", base+"/ledger/book", nil)

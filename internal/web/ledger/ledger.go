@@ -118,17 +118,31 @@ func answer(l hookglass.LedgerLine) string {
 	return hookglass.AnswerNone
 }
 
+// called is what the consumer with an id is called among those of the window.
+func (m Model) called(kind hookglass.ConsumerKind, id string) string {
+	for _, c := range m.Ledger.Consumers {
+		if c.Kind == kind && c.ID == id && c.Name != "" {
+			return show.Line(c.Name)
+		}
+	}
+	return id
+}
+
+// byID is what a consumer is called in the file, where names that change tell nothing.
+func byID(_ hookglass.ConsumerKind, id string) string { return id }
+
 // became is what became of an event with whom it was for, in words.
-func became(l hookglass.LedgerLine) (all []string) {
+func became(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id string) string) (all []string) {
 	for _, f := range l.Forwards {
-		all = append(all, fmt.Sprintf("target %d %s (%s)", f.TargetID, f.State, show.Plural(int64(len(f.Attempts)), "attempt")))
+		name := called(hookglass.ConsumerTarget, strconv.FormatInt(f.TargetID, 10))
+		all = append(all, fmt.Sprintf("target %s %s (%s)", name, f.State, show.Plural(int64(len(f.Attempts)), "attempt")))
 	}
 	for _, r := range l.Runs {
 		word := "action"
 		if r.Rerun {
 			word = "rerun of action"
 		}
-		all = append(all, fmt.Sprintf("%s %s %s", word, r.ActionID, r.Status))
+		all = append(all, fmt.Sprintf("%s %s %s", word, called(hookglass.ConsumerAction, r.ActionID), r.Status))
 	}
 	if l.Waiting {
 		all = append(all, "actions pending")
@@ -157,6 +171,6 @@ func Record(l hookglass.LedgerLine) []string {
 	e := l.Event
 	return []string{
 		e.ReceivedAt.UTC().Format(hookglass.TimeLayout), string(e.ID), string(e.Type), strconv.FormatInt(e.Size, 10), l.SHA256,
-		strconv.FormatBool(e.Ignored != ""), answer(l), strings.Join(became(l), "; "),
+		strconv.FormatBool(e.Ignored != ""), answer(l), strings.Join(became(l, byID), "; "),
 	}
 }
