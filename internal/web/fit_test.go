@@ -48,6 +48,19 @@ func TestALongURLLeavesTheTabsInSight(t *testing.T) {
 	}
 }
 
+func TestTheURLOfAnEndpointIsInSight(t *testing.T) {
+	s := newSite(t)
+	for _, width := range []int64{1440, 1180, 1024, 900, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.url) // a temporary endpoint, whose head has the most in it
+		if !eval[bool](c, `[...document.querySelectorAll(".head-address code, .head h1")].every((of) => of.scrollWidth <= of.clientWidth)`) {
+			t.Errorf("at %d pixels the name or the URL is cut", width)
+		}
+		c.picture("head" + strconv.FormatInt(width, 10))
+		c.silent()
+	}
+}
+
 // A name comes before its value, in whatever direction the two are written.
 func TestNamesFromRightToLeftStandBeforeTheirValues(t *testing.T) {
 	s := newSite(t)
