@@ -157,7 +157,8 @@ func Provider(id string) string {
 	return strings.ToUpper(id[:1]) + strings.ReplaceAll(id[1:], "_", " ")
 }
 
-// Field is what a page calls a field that has no name of its own there: the last part of its name on the wire, in words.
+// Field is what a page calls a field that has no name of its own there: the last part of its name on the wire, in
+// words.
 func Field(wire string) string {
 	if wire == "q" {
 		return "search"
