@@ -36,7 +36,6 @@ type Event struct {
 // ProviderEventData is what a provider said of its own event.
 type ProviderEventData struct {
 	EventType  *string `json:"event_type" example:"invoice.paid"`
-	Action     string  `json:"action,omitempty" doc:"What was done, where the provider says it beside the event type, as GitHub does; in the detail form alone." example:"opened"`
 	EventID    *string `json:"event_id" example:"evt_1PqE"`
 	DeliveryID *string `json:"delivery_id" example:"72d3162e-cc78-11e3-81ab-4c9367dc0958"`
 }
@@ -57,9 +56,10 @@ type EventDetail struct {
 	SourceIP        *string           `json:"source_ip" doc:"The same as ip_address, for older clients." example:"203.0.113.7"`
 	ReceivedAt      Time              `json:"received_at" doc:"The same as requested_at, for older clients." example:"2026-11-20T10:15:30.123456Z"`
 
-	Relay         *string `json:"relay,omitempty" doc:"What carried it for detected_provider: a mail service, or a gateway or tunnel; empty where none was recognised." example:"sendgrid"`
-	InnerProvider string  `json:"inner_provider,omitempty" doc:"Where detected_provider wraps what others send: whose it is." example:"aws_ses"`
-	Flavour       string  `json:"flavour,omitempty" doc:"The variant of detected_provider, or the envelope of its delivery, where there are several." example:"forgejo"`
+	ProviderAction string  `json:"provider_action,omitempty" doc:"What was done, where the provider says it beside the event type, as GitHub does." example:"opened"`
+	Relay          *string `json:"relay,omitempty" doc:"What carried it for detected_provider: a mail service, or a gateway or tunnel; empty where none was recognised." example:"sendgrid"`
+	InnerProvider  string  `json:"inner_provider,omitempty" doc:"Where detected_provider wraps what others send: whose it is." example:"aws_ses"`
+	Flavour        string  `json:"flavour,omitempty" doc:"The variant of detected_provider, or the envelope of its delivery, where there are several." example:"forgejo"`
 
 	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"Webhooks only, as what follows: the answer that the sender was given." example:"200"`
 	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire." example:"{\"Content-Type\":\"application/json\"}"`

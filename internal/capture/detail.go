@@ -18,7 +18,7 @@ func Detail(e *hookglass.Event) api.EventDetail {
 		req := received(e, e.Provider)
 		found := provider.Detect(req)
 		out.Relay, out.InnerProvider, out.Flavour = &found.Relay, found.Inner, found.Flavour
-		out.ProviderEventData.Action = provider.Action(req, found.Provider)
+		out.ProviderAction = provider.Action(req, found.Provider)
 		return out
 	}
 	m := email.Parse(e.Body)

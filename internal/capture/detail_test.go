@@ -1,9 +1,11 @@
 package capture_test
 
 import (
+	"reflect"
 	"testing"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/capture"
 )
 
@@ -33,12 +35,16 @@ func TestTheDetailFormNamesRelaysEnvelopesAndVariants(t *testing.T) {
 		{name: "the outer type of a callback", provider: "slack", headers: header("X-Slack-Signature", "v0=00"), flavour: "event_callback",
 			body: `{"type":"event_callback","event":{"type":"app_mention"}}`},
 	} {
-		d := capture.Detail(&hookglass.Event{Type: hookglass.EventWebhook, Method: "POST", Provider: c.provider, Payload: &hookglass.Payload{Headers: c.headers, Body: []byte(c.body)}})
+		e := &hookglass.Event{Type: hookglass.EventWebhook, Method: "POST", Provider: c.provider, Payload: &hookglass.Payload{Headers: c.headers, Body: []byte(c.body)}}
+		d := capture.Detail(e)
 		if d.Relay == nil || *d.Relay != c.relay || d.InnerProvider != c.inner || d.Flavour != c.flavour {
 			t.Errorf("%s: relay %v, inner %q, flavour %q", c.name, d.Relay, d.InnerProvider, d.Flavour)
 		}
-		if d.ProviderEventData.Action != c.action {
-			t.Errorf("%s: action %q", c.name, d.ProviderEventData.Action)
+		if d.ProviderAction != c.action {
+			t.Errorf("%s: action %q", c.name, d.ProviderAction)
+		}
+		if list := api.FromEvent(e); !reflect.DeepEqual(d.Event, list) { // the detail form adds, and changes nothing
+			t.Errorf("%s: the detail form says %+v, the list form %+v", c.name, d.Event, list)
 		}
 	}
 }
