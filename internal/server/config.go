@@ -192,6 +192,7 @@ func (c *checked) validateMail(f *faults) {
 	if !isDomain(c.MailDomain) {
 		f.add("mail-domain", "%q is not a domain", c.MailDomain)
 	}
+	c.MailDomain = strings.ToLower(c.MailDomain) // an event's path is the address that it came to, in lower case
 	if c.mailRelay, err = c.relay(); err != nil {
 		*f = append(*f, err)
 	}

@@ -154,6 +154,25 @@ func TestAMailIsForwardedWithItsVerdict(t *testing.T) {
 	}
 }
 
+// However the domain is written on the command line, an endpoint's address is the path of what comes to it.
+func TestAMailIsListedUnderTheAddressOfItsEndpoint(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.MailDomain, cfg.MailDNS = "Mail.Example.COM", os.DevNull
+	d, _ := start(t, cfg)
+	inbox := d.API + "/endpoints/" + d.MailURL[strings.LastIndexByte(d.MailURL, '/')+1:]
+	res, err := http.Post(d.MailURL, "message/rfc822", strings.NewReader("Subject: Hi\r\n\r\nHi\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if _, answer := call(t, "GET", inbox+"/requests", d.Token, ""); !strings.Contains(string(answer), `"path":"`+d.Email+`"`) {
+		t.Errorf("%s is the address, %d: %s", d.Email, res.StatusCode, answer)
+	}
+	if _, answer := call(t, "GET", inbox, d.Token, ""); !strings.Contains(string(answer), `"email_address":"`+d.Email+`"`) {
+		t.Errorf("%s is the address: %s", d.Email, answer)
+	}
+}
+
 func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
 	cfg := config(t.TempDir())
 	_, _ = start(t, cfg)
