@@ -70,6 +70,9 @@ func send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 		out.Failure = &hookglass.Failure{Code: "unknown_error", Message: "The request failed."}
 		return out
 	}
+	if f.RequestHeaders != nil {
+		out.Headers = f.RequestHeaders
+	}
 	out.Failure, out.MaySent = &hookglass.Failure{Code: string(f.Code), Message: f.Message}, f.Sent != outbound.NotSent
 	var refusal *hookglass.Error
 	if errors.As(err, &refusal) && !out.MaySent {

@@ -1,12 +1,43 @@
 package delivery_test
 
 import (
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"hookglass"
 	"hookglass/internal/delivery"
+	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 )
+
+// What is told of a request that has no answer is what left, or would have, with the fields that are computed.
+func TestTheHeadersOfARequestWithoutAnAnswerAreThoseThatWereSent(t *testing.T) {
+	rule, err := outbound.ParseRule("127.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := outbound.New(outbound.Config{Allow: []outbound.Rule{rule}})
+	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer broken.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for address, may := range map[string]bool{broken.Listener.Addr().String(): true, closed.Addr().String(): false} {
+		out := delivery.Send(t.Context(), client, "", 10*time.Second, delivery.Request{SentRequest: hookglass.SentRequest{
+			Method: "POST", URL: "http://" + address + "/", Headers: hookglass.Headers{{Name: "X-A", Value: "1"}}, Body: []byte("abc"),
+		}})
+		want := "Host: " + address + "\r\nX-A: 1\r\nContent-Length: 3\r\nConnection: close\r\n"
+		if got := string(out.Headers.AppendWire(nil)); out.Failure == nil || out.MaySent != may || got != want {
+			t.Errorf("%v, may be sent %v: %q, want %q", out.Failure, out.MaySent, got, want)
+		}
+	}
+}
 
 func TestTheBeginningOfATextIsAText(t *testing.T) {
 	for _, c := range []struct {

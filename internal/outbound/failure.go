@@ -51,6 +51,9 @@ type Failure struct {
 	Message string
 	Sent    SentState
 
+	// RequestHeaders are those of Response, as sent or as they would have been; nil for what is no request.
+	RequestHeaders hookglass.Headers
+
 	refusal *hookglass.Error
 }
 

@@ -109,7 +109,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	return resp, nil
 }
 
-func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
+func (c *Client) do(ctx context.Context, r Request) (_ *Response, failure *Failure) {
 	if r.Timeout <= 0 {
 		r.Timeout = DefaultTimeout
 	}
@@ -127,6 +127,11 @@ func (c *Client) do(ctx context.Context, r Request) (*Response, *Failure) {
 		return nil, refuse(invalid)
 	}
 	defer m.release()
+	defer func() {
+		if failure != nil {
+			failure.RequestHeaders = m.headers
+		}
+	}()
 	if r.Turn == nil {
 		turn, failure := c.turn(ctx, r.Key, 0)
 		if failure != nil {
