@@ -28,6 +28,6 @@ type Arrival struct {
 	Client   netip.Addr // the sender, after trusted proxies
 	Headers  hookglass.Headers
 	Trailers hookglass.Headers
-	Body     []byte // the arrival owns it
-	At       time.Time
+	Body     []byte    // the arrival owns it
+	At       time.Time // when all of it was there
 }

@@ -23,7 +23,7 @@ type Mail struct {
 	Protocol string     // see hookglass.Envelope
 	Client   netip.Addr // the sending server, after trusted proxies; may be the zero Addr
 	Raw      []byte     // the arrival owns it
-	At       time.Time
+	At       time.Time  // when all of it was there
 }
 
 // Recipient is one recipient of a mail.

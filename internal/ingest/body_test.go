@@ -191,6 +191,26 @@ func TestConnectionGoesOnBehindASmallRefusedBody(t *testing.T) {
 	}
 }
 
+// Who sends slowly is received after who began later and was done first, as the two are stored.
+func TestARequestIsReceivedWhenItsBodyIsThere(t *testing.T) {
+	known := make(chan struct{}, 2)
+	s := &stub{admit: func(_ context.Context, ref string) (capture.Target, error) {
+		known <- struct{}{}
+		return capture.Target{Ref: ref}, nil
+	}}
+	f := start(t, ingest.Config{}, s, nil)
+	slow, quick := f.dial(), f.dial()
+	slow.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nsl")
+	<-known
+	quick.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nqu")
+	quick.want(200)
+	slow.send("ow")
+	slow.want(200)
+	if all := s.all(); len(all) != 2 || string(all[1].Body) != "slow" || !all[1].At.After(all[0].At) {
+		t.Errorf("%d arrivals: %+v", len(all), all)
+	}
+}
+
 func TestBodyCutShortIsNotStored(t *testing.T) {
 	for _, text := range []string{
 		"POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",

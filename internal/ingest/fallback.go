@@ -94,6 +94,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 			reply, err = nil, errInternal
 		}
 	}()
+	began := time.Now()
 	_, _, query, hasQuery := splitTarget(r.RequestURI)
 	a := &capture.Arrival{
 		Method:   r.Method,
@@ -102,7 +103,6 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 		Target:   r.URL.RequestURI(),
 		Proto:    r.Proto,
 		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, flatten(r.Header, r.ProtoMajor)...),
-		At:       time.Now(),
 	}
 	if strings.HasPrefix(r.RequestURI, "/") {
 		a.Target = r.RequestURI
@@ -115,7 +115,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	}
 	f.origin(a, p, r.Host, r.TLS != nil)
 
-	store := f.newStorage(a.At, kind == mails)
+	store := f.newStorage(began, kind == mails)
 	defer func() { store.end() }()
 	t, err := store.admit(a, ref)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 		return nil, errTooLarge
 	}
 	if r.ContentLength != 0 {
-		body := &fallbackBody{r: r.Body, control: http.NewResponseController(w), pace: f.newPace(a.At)}
+		body := &fallbackBody{r: r.Body, control: http.NewResponseController(w), pace: f.newPace(began)}
 		a.Body, err = f.collect(body, r.ContentLength, l, func(d time.Duration) { body.pace.Stood(d, largeRate*f.cfg.MinBodyRate) })
 		store.resume()
 		if err != nil {

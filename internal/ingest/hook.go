@@ -59,14 +59,13 @@ func (f *Front) panicked(v any) {
 
 // receive reads the body, has the arrival captured and returns the reply to it.
 func (c *conn) receive(h *head) (*hookglass.Reply, error) {
-	f := c.front
+	f, began := c.front, time.Now()
 	a := &capture.Arrival{
 		Method:   h.method,
 		RawQuery: h.query,
 		HasQuery: h.hasQuery,
 		Proto:    h.proto,
 		Headers:  h.headers,
-		At:       time.Now(),
 	}
 	a.Target = h.target
 	if h.authority != "" {
@@ -83,7 +82,7 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 			return nil, errExpectation
 		}
 	}
-	store := f.newStorage(a.At, kind == mails)
+	store := f.newStorage(began, kind == mails)
 	defer func() { store.end() }()
 	t, err := store.admit(a, ref)
 	if err != nil {
@@ -94,7 +93,7 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 		return nil, errTooLarge
 	}
 	if expects && !c.body.ended() && c.w == c.r {
-		c.keepWriteBy(a.At)
+		c.keepWriteBy(began)
 		if _, err := io.WriteString(c.nc, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
 			return nil, err
 		}
@@ -111,7 +110,7 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 		if h.chunked {
 			size = -1
 		}
-		c.body.pace = f.newPace(a.At)
+		c.body.pace = f.newPace(began)
 		if a.Body, err = f.collect(&c.body, size, &c.lease, c.body.waited); err != nil {
 			if err == error(errTooLarge) {
 				store.resume()

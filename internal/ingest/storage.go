@@ -56,6 +56,7 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 	if s.mail {
 		keep = s.front.capturer.CapturePosted
 	}
+	a.At = time.Now()
 	reply, err := keep(s.ctx, t, a)
 	return reply, s.told(err)
 }

@@ -155,21 +155,32 @@ func SetStuckAfter(after time.Duration) (restore func()) {
 // Queued is how many captures wait for a writer. It is for PostgreSQL.
 func (db *DB) Queued() int { return len(db.engine.(*postgresEngine).ops) }
 
-// CaptureGroup captures events as one group, where the engine has such, and returns what became of each.
+// CaptureGroup captures events as one group, and returns what became of each.
 func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work Work) []error {
 	errs := make([]error, len(events))
-	e, grouped := db.engine.(*postgresEngine)
-	if !grouped {
-		for i, ev := range events {
-			errs[i] = db.CaptureWith(ctx, 0, ev, work)
-		}
-		return errs
-	}
 	var ops []*op
 	for _, ev := range events {
 		ops = append(ops, &op{ctx: ctx, capture: &captureOp{event: ev, work: work}, done: make(chan struct{})})
 	}
-	e.group(ops)
+	switch e := db.engine.(type) {
+	case *postgresEngine:
+		e.group(ops)
+	case *sqliteEngine: // whose writer is held until all wait
+		held, release := make(chan struct{}), make(chan struct{})
+		e.ops <- &op{ctx: ctx, done: make(chan struct{}), update: func(*sql.Tx) (bool, error) {
+			close(held)
+			<-release
+			return false, nil
+		}}
+		<-held
+		for _, o := range ops {
+			e.ops <- o
+		}
+		close(release)
+		for _, o := range ops {
+			<-o.done
+		}
+	}
 	for i, o := range ops {
 		errs[i] = classify(o.err)
 	}

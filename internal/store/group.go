@@ -218,8 +218,9 @@ type endpointGroup struct {
 	ops      []*op
 }
 
-// byEndpoint gathers captures by endpoint, each in the order in which they came. Groups are in the order of
-// their endpoints, so that two transactions take their row locks in the same order.
+// byEndpoint gathers captures by endpoint, each in the order of reception: senders that were received one after the other
+// may come to the writer in another order. Groups are in the order of their endpoints, so that two transactions take
+// their row locks in the same order.
 func byEndpoint(ops []*op) []*endpointGroup {
 	var groups []*endpointGroup
 	index := make(map[int64]*endpointGroup)
@@ -240,5 +241,8 @@ func byEndpoint(ops []*op) []*endpointGroup {
 		g.ops = append(g.ops, o)
 	}
 	slices.SortFunc(groups, func(a, b *endpointGroup) int { return int(a.endpoint - b.endpoint) })
+	for _, g := range groups {
+		slices.SortStableFunc(g.ops, func(a, b *op) int { return a.capture.event.ReceivedAt.Compare(b.capture.event.ReceivedAt) })
+	}
 	return groups
 }

@@ -49,6 +49,32 @@ func assortment(n int, endpoints ...hookglass.Endpoint) (events []*hookglass.Eve
 	return events
 }
 
+// Events come to the writer as their senders get the processor, and are listed by their numbers, newest first.
+func TestAGroupIsNumberedInTheOrderOfReception(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a, b := newEndpoint(t, db), newEndpoint(t, db)
+		at := db.Now().UTC().Truncate(time.Microsecond)
+		for _, n := range []int{3, 12} { // inserted, and copied
+			events := assortment(n, a, b)
+			for i, ev := range events {
+				ev.ReceivedAt = at.Add(-time.Duration(i) * time.Millisecond)
+			}
+			for _, err := range db.CaptureGroup(t.Context(), events, store.Work{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, ev := range events {
+				for _, other := range events[:i] {
+					if ev.EndpointNum == other.EndpointNum && ev.ReceivedAt.Before(other.ReceivedAt) != (ev.Seq < other.Seq) {
+						t.Errorf("of %d: received at %v and %v, numbered %d and %d", n, ev.ReceivedAt, other.ReceivedAt, ev.Seq, other.Seq)
+					}
+				}
+			}
+		}
+	})
+}
+
 // Groups of PostgreSQL are inserted or copied, by their size.
 func TestAGroupIsStoredAsEachEventAlone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
