@@ -14,9 +14,11 @@ func (d dialect) where(q query.Query, a *args) (conditions string, whole bool) {
 	var b strings.Builder
 	whole = true
 	for _, t := range q.Terms() {
+		given := len(a.values)
 		condition, exact := d.condition(t, a)
 		whole = whole && exact
 		if condition == "" || t.Not && !exact {
+			a.values = a.values[:given] // PostgreSQL refuses values that no condition names
 			continue
 		}
 		if t.Not {

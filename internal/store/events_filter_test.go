@@ -35,7 +35,7 @@ func TestASearchTellsRareCharactersApart(t *testing.T) {
 			}
 		}
 		for _, c := range rare {
-			for _, q := range []string{"path:/*" + c + "*", "path:/a" + c, "tag:t" + c, "tag:*" + c} {
+			for _, q := range []string{"path:/*" + c + "*", "path:/a" + c, "tag:t" + c, "tag:*" + c, "-path:*" + c + "*", "-tag:t" + c} {
 				parsed, err := query.Parse(q, time.Now())
 				if err != nil {
 					t.Fatal(err)
@@ -48,9 +48,12 @@ func TestASearchTellsRareCharactersApart(t *testing.T) {
 					}
 					return err
 				})
-				want := []string{"/a" + c + "b"}
-				if c != "\ufffd" && strings.HasPrefix(q, "tag:") {
-					want = nil
+				tagged := c == "\ufffd" || !strings.Contains(q, "tag:")
+				var want []string // newest first
+				for _, other := range slices.Backward(rare) {
+					if has := tagged && other == c; has != strings.HasPrefix(q, "-") {
+						want = append(want, "/a"+other+"b")
+					}
 				}
 				if !slices.Equal(listed, want) {
 					t.Errorf("%+q: %+q, want %+q", q, listed, want)
