@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // EventType is webhook or email.
@@ -61,7 +62,21 @@ func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCu
 // TimeLayout is how times in UTC are written wherever others read them (decisions, section 3).
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8.
+// Readable makes bytes as a sender wrote them into text. What is not UTF-8 is taken for Latin-1, as HTTP's field
+// values once were (RFC 9110, section 5.5): every byte stays visible, and nothing is replaced.
+func Readable(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(rune(s[i]))
+	}
+	return b.String()
+}
+
+// Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8: [Readable]
+// makes text of them.
 type Event struct {
 	Seq         int64 // order of capture in the installation; never shown
 	ID          EventID

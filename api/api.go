@@ -9,9 +9,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -147,18 +145,8 @@ func nonzero[T comparable](v T) *T {
 	return &v
 }
 
-// Text makes bytes as a sender wrote them into text. What is not UTF-8 is taken for Latin-1, as HTTP's field
-// values once were (RFC 9110, section 5.5): every byte stays visible, and nothing is replaced.
-func Text(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := range len(s) {
-		b.WriteRune(rune(s[i]))
-	}
-	return b.String()
-}
+// Text is how JSON carries what a sender wrote: what hookglass.Readable makes of it.
+func Text(s string) string { return hookglass.Readable(s) }
 
 // Addresses are what the URLs and mail addresses of answers are built from.
 type Addresses struct {

@@ -109,7 +109,7 @@ func given(s string) *string {
 
 // change makes a change whose sides are text of a bounded length.
 func change(path string, left, right *string) hookglass.Change {
-	c := hookglass.Change{Path: printable(path)}
+	c := hookglass.Change{Path: hookglass.Readable(path)}
 	for _, side := range []struct {
 		from *string
 		to   **string
@@ -117,25 +117,13 @@ func change(path string, left, right *string) hookglass.Change {
 		if side.from == nil {
 			continue
 		}
-		text := printable(*side.from)
+		text := hookglass.Readable(*side.from)
 		if len(text) > maxSide {
 			text, c.Cut = strings.ToValidUTF8(text[:maxSide], ""), true
 		}
 		*side.to = &text
 	}
 	return c
-}
-
-// printable takes what is not UTF-8 for Latin-1, as the API does.
-func printable(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := range len(s) {
-		b.WriteRune(rune(s[i]))
-	}
-	return b.String()
 }
 
 // list is values by name, with names in their order.

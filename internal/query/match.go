@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -66,7 +67,7 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 	case Provider:
 		return t.Pattern.Match(e.Provider)
 	case EventType:
-		return t.Pattern.Match(e.EventType)
+		return t.Pattern.Match(hookglass.Readable(e.EventType))
 	case Signature:
 		return t.Pattern.Match(string(e.SignatureStatus))
 	case Method:
@@ -74,7 +75,7 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 	case Status:
 		return e.Status != 0 && t.includes(int64(e.Status))
 	case Path:
-		return t.Pattern.Match(e.Path)
+		return t.Pattern.Match(hookglass.Readable(e.Path))
 	case Header:
 		return t.inHeaders(e)
 	case Parameter:
@@ -82,7 +83,7 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 	case Body:
 		return t.inBody(e, body)
 	case ContentType:
-		return e.ContentType != "" && t.Pattern.Match(strings.ReplaceAll(e.ContentType, " ;", ";")+";")
+		return e.ContentType != "" && t.Pattern.Match(strings.ReplaceAll(hookglass.Readable(e.ContentType), " ;", ";")+";")
 	case IP:
 		return t.Pattern.Match(e.IP)
 	case Tag:
@@ -114,14 +115,14 @@ func (t *Term) includes(n int64) bool { return t.Min <= n && n <= t.Max }
 
 func (t *Term) inText(e *hookglass.Event, body *reader) bool {
 	for _, s := range []string{e.Path, e.RawQuery, e.Subject, e.From, e.To} {
-		if t.Pattern.contained([]byte(s)) {
+		if t.Pattern.contained([]byte(hookglass.Readable(s))) {
 			return true
 		}
 	}
 	if e.Payload == nil {
 		return false
 	}
-	if t.Pattern.contained(e.Headers.AppendWire(nil)) || t.Pattern.contained(e.Body) {
+	if t.Pattern.contained(readable(e.Headers).AppendWire(nil)) || t.Pattern.contained(e.Body) {
 		return true
 	}
 	if e.Type != hookglass.EventEmail {
@@ -130,12 +131,25 @@ func (t *Term) inText(e *hookglass.Event, body *reader) bool {
 	return slices.ContainsFunc(body.shown(), t.Pattern.contained)
 }
 
+// readable returns the fields as they are shown.
+func readable(fields hookglass.Headers) hookglass.Headers {
+	foreign := func(h hookglass.Header) bool { return !utf8.ValidString(h.Name) || !utf8.ValidString(h.Value) }
+	if !slices.ContainsFunc(fields, foreign) {
+		return fields
+	}
+	shown := make(hookglass.Headers, len(fields))
+	for i, h := range fields {
+		shown[i] = hookglass.Header{Name: hookglass.Readable(h.Name), Value: hookglass.Readable(h.Value)}
+	}
+	return shown
+}
+
 func (t *Term) inHeaders(e *hookglass.Event) bool {
 	if e.Payload == nil {
 		return false
 	}
 	for _, h := range e.Headers {
-		if len(h.Name) == len(t.Name) && foldString(h.Name) == t.Name && t.present(strings.Trim(h.Value, " \t")) {
+		if len(h.Name) == len(t.Name) && foldString(h.Name) == t.Name && t.present(hookglass.Readable(strings.Trim(h.Value, " \t"))) {
 			return true
 		}
 	}
@@ -144,7 +158,7 @@ func (t *Term) inHeaders(e *hookglass.Event) bool {
 
 func (t *Term) inQuery(raw string) bool {
 	for name, value := range hookglass.Pairs(raw) {
-		if name == t.Name && t.present(value) {
+		if hookglass.Readable(name) == t.Name && t.present(hookglass.Readable(value)) {
 			return true
 		}
 	}

@@ -206,6 +206,44 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// What a sender wrote in Latin-1 is shown as the text that it is, and found as what is shown.
+func TestWhatIsNotUTF8IsFoundAsItIsShown(t *testing.T) {
+	latin := &hookglass.Event{
+		Type: hookglass.EventWebhook, Method: "POST", Path: "/caf\xe9", RawQuery: "size=gro\xdf&\xfc=%FC", EventType: "caf\xe9.paid", ContentType: "text/\xe9 ;a",
+		Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-Utf", Value: "é"}, {Name: "X-Latin", Value: "na\xefve"}, {Name: "X-Mixed", Value: "\xe9é"}}},
+	}
+	for _, c := range []struct {
+		q    string
+		want bool
+	}{
+		{`café`, true},
+		{`naïve`, true},
+		{`"X-Latin: naïve"`, true},
+		{`"X-Utf: é"`, true},
+		{`"X-Mixed: éÃ©"`, true},
+		{`"X-Mixed: éé"`, false},
+		{`groß`, true},
+		{`path:/café`, true},
+		{`path:*É`, false},
+		{`-path:café`, false},
+		{`header.x-latin:naïve`, true},
+		{`header.x-utf:é`, true},
+		{`header.x-utf:Ã©`, false},
+		{`query.size:groß`, true},
+		{`query.ü:ü`, true},
+		{`event:café.*`, true},
+		{`content_type:text/é`, true},
+	} {
+		q, err := query.Parse(c.q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Match(latin); got != c.want {
+			t.Errorf("%s finds it: %t", c.q, got)
+		}
+	}
+}
+
 // A request to //x is as good as any other, so what stands before the colon decides, not what looks like a URL.
 func TestAFieldIsOneAlsoBeforeTwoSlashes(t *testing.T) {
 	of := func(path string) *hookglass.Event {

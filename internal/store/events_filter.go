@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass/internal/query"
 )
@@ -39,6 +40,24 @@ var columns = map[query.Field]string{
 // lowerCase are the columns whose text is in lower case as it is.
 var lowerCase = []query.Field{query.Kind, query.Provider, query.Signature, query.IP, query.ID}
 
+// senders are the columns that hold what a sender wrote, which need not be UTF-8. It is looked for as it is shown
+// ([hookglass.Readable]), in which ASCII alone is what the column has.
+var senders = []query.Field{query.Path, query.EventType, query.ContentType}
+
+func ascii(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// anyForeign lets the pattern have anything where it has other characters than ASCII.
+func anyForeign(pattern string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf {
+			return '%'
+		}
+		return r
+	}, pattern)
+}
+
 // condition returns what the narrow table can say of the positive term, and whether that is all there is to say.
 func (d dialect) condition(t query.Term, a *args) (condition string, exact bool) {
 	between := func(column string) string { return column + " BETWEEN " + a.add(t.Min) + " AND " + a.add(t.Max) }
@@ -64,6 +83,9 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 	}
 	if !slices.Contains(lowerCase, t.Field) {
 		column = d.lower(column)
+	}
+	if pattern := t.Pattern.Like(); slices.Contains(senders, t.Field) && !ascii(pattern) {
+		return column + " LIKE " + a.add(encodeText(anyForeign(pattern))) + ` ESCAPE '\'`, false
 	}
 	if text, ok := t.Pattern.Exact(); ok {
 		return column + " = " + a.add(encodeText(text)), true

@@ -62,3 +62,47 @@ func TestASearchTellsRareCharactersApart(t *testing.T) {
 		}
 	})
 }
+
+// The database has the bytes that a sender wrote, and a search means what is shown of them.
+func TestASearchFindsWhatIsNotUTF8AsItIsShown(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		for _, path := range []string{"/caf\xe9", "/café", "/\xe9é", "/cafe"} {
+			ev := newEvent(e, "{}")
+			ev.Path, ev.EventType, ev.ContentType = path, path[1:], "text/"+path[1:]
+			if err := db.Capture(t.Context(), 0, ev); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			q    string
+			want []string
+		}{
+			{"path:/café", []string{"/café", "/caf\xe9"}},
+			{"path:*fé", []string{"/café", "/caf\xe9"}},
+			{"-path:café", []string{"/cafe", "/\xe9é"}},
+			{"path:Ã©", []string{"/\xe9é"}},
+			{"path:é", []string{"/\xe9é", "/café", "/caf\xe9"}},
+			{"path:/cafe", []string{"/cafe"}},
+			{"event:café", []string{"/café", "/caf\xe9"}},
+			{"event:*é", []string{"/café", "/caf\xe9"}},
+			{"content_type:text/café", []string{"/café", "/caf\xe9"}},
+		} {
+			parsed, err := query.Parse(c.q, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var listed []string
+			reading(t, db, func(v *store.View) error {
+				page, err := v.Events(string(e.ID), store.EventList{Query: parsed, Limit: 10})
+				for _, found := range page.Events {
+					listed = append(listed, found.Path)
+				}
+				return err
+			})
+			if !slices.Equal(listed, c.want) {
+				t.Errorf("%s: %+q, want %+q", c.q, listed, c.want)
+			}
+		}
+	})
+}

@@ -98,18 +98,8 @@ func Line(s string) string {
 	return strings.NewReplacer("\n", "␊", "\r", "␍", "\t", "␉").Replace(Text(s))
 }
 
-// Copied is foreign text for the clipboard, as it came. What is not UTF-8 is taken for Latin-1, as the API does: a page
-// can not hold it.
-func Copied(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	latin := make([]rune, len(s))
-	for i := range len(s) {
-		latin[i] = rune(s[i])
-	}
-	return string(latin)
-}
+// Copied is foreign text for the clipboard, as it came, but that a page can not hold what is not UTF-8.
+func Copied(s string) string { return hookglass.Readable(s) }
 
 // odd finds what Text does not show as it is.
 func odd(r rune) bool {
