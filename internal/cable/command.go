@@ -103,8 +103,8 @@ func parseCommand(text []byte) (m api.CableMessage, err error) {
 
 // parseIdentifier reads the JSON text by which a client names what it subscribes to.
 func parseIdentifier(text string) (w tunnel.Wish, err error) {
-	// Of what a client says of itself nothing matters so much that it should be turned away for its form: its client_id is
-	// not looked at.
+	// Of what a client says of itself nothing matters so much that it should be turned away for its form: its client_id
+	// is not looked at.
 	var id struct {
 		api.TunnelSubscription
 		ClientID jsontext.Value `json:"client_id"`
