@@ -218,9 +218,9 @@ type endpointGroup struct {
 	ops      []*op
 }
 
-// byEndpoint gathers captures by endpoint, each in the order of reception: senders that were received one after the other
-// may come to the writer in another order. Groups are in the order of their endpoints, so that two transactions take
-// their row locks in the same order.
+// byEndpoint gathers captures by endpoint, each in the order of reception: senders that were received one after the
+// other may come to the writer in another order. Groups are in the order of their endpoints, so that two transactions
+// take their row locks in the same order.
 func byEndpoint(ops []*op) []*endpointGroup {
 	var groups []*endpointGroup
 	index := make(map[int64]*endpointGroup)
