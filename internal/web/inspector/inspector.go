@@ -138,7 +138,7 @@ const settling = time.Minute
 func (d *Detail) every() string {
 	pending := d.Now.Sub(d.Event.ReceivedAt) < settling
 	for _, f := range d.Forwards {
-		pending = pending || f.State == hookglass.ForwardPending
+		pending = pending || f.FinishedAt.IsZero()
 	}
 	for _, r := range d.Runs {
 		pending = pending || !r.Status.Final()

@@ -25,6 +25,28 @@ func render(t *testing.T, e *hookglass.Event) string {
 	return page.String()
 }
 
+// A delivery takes as long as its target, and may be sent for minutes: it is looked at until it is over.
+func TestDeliveriesAreKeptFreshUntilTheyAreOver(t *testing.T) {
+	now := time.Now()
+	for state, over := range map[hookglass.ForwardState]bool{
+		hookglass.ForwardPending: false, hookglass.ForwardSending: false, hookglass.ForwardDelivered: true, hookglass.ForwardFailed: true, hookglass.ForwardSkipped: true,
+	} {
+		d := inspector.NewOutcomes("ep_x", &hookglass.Event{ID: "req_x", ReceivedAt: now.Add(-time.Hour)}, now)
+		f := hookglass.Forward{State: state, CreatedAt: now.Add(-time.Hour)}
+		if over {
+			f.FinishedAt = now
+		}
+		d.Forwards = []inspector.Forward{{Forward: f}}
+		var part bytes.Buffer
+		if err := inspector.Deliveries(d).Render(t.Context(), &part); err != nil {
+			t.Fatal(err)
+		}
+		if fresh := !strings.Contains(part.String(), `data-every=""`); fresh == over {
+			t.Errorf("%s: kept fresh: %t", state, fresh)
+		}
+	}
+}
+
 func TestOfALongAnswerThePageSaysThatItIsTheBeginning(t *testing.T) {
 	for _, c := range []struct {
 		size     int
