@@ -234,7 +234,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 func wrong(fields []api.FieldError) string {
 	sentences := make([]string, 0, len(fields))
 	for _, f := range fields {
-		sentences = append(sentences, "The "+show.Field(f.Field)+" "+f.Message+".")
+		sentences = append(sentences, show.Fault(f.Field, f.Message))
 	}
 	return strings.Join(sentences, " ")
 }

@@ -3,11 +3,11 @@ package endpoints
 
 import (
 	"embed"
-	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
 )
 
 // Files is the style.
@@ -58,7 +58,7 @@ type Model struct {
 func (m Model) fault(field string) string {
 	for _, f := range m.Faults {
 		if f.Field == field {
-			return "The " + strings.ReplaceAll(f.Field[len("endpoint."):], "_", " ") + " " + f.Message + "."
+			return show.Fault(f.Field, f.Message)
 		}
 	}
 	return ""

@@ -170,7 +170,7 @@ func (m Model) fault(form, field string) string {
 	}
 	for _, f := range m.Faults {
 		if f.Field == field || strings.HasSuffix(f.Field, "."+field) {
-			return "The " + show.Field(field) + " " + f.Message + "."
+			return show.Fault(field, f.Message)
 		}
 	}
 	return ""
@@ -187,8 +187,7 @@ func (m Model) rest(form string, fields ...string) string {
 			known = known || f.Field == field || strings.HasSuffix(f.Field, "."+field)
 		}
 		if !known {
-			name := f.Field[strings.LastIndexByte(f.Field, '.')+1:]
-			return "The " + show.Field(name) + " " + f.Message + "."
+			return show.Fault(f.Field, f.Message)
 		}
 	}
 	return ""

@@ -147,6 +147,9 @@ func Provider(id string) string {
 	return strings.ToUpper(id[:1]) + strings.ReplaceAll(id[1:], "_", " ")
 }
 
+// Fault says what is wrong with a field that has no name of its own on its page.
+func Fault(wire, message string) string { return "The " + Field(wire) + " " + message + "." }
+
 // Field is what a page calls a field that has no name of its own there: the last part of its name on the wire, in
 // words.
 func Field(wire string) string {
