@@ -278,17 +278,12 @@ const updateTries = 4
 
 func (e *postgresEngine) update(ctx context.Context, fn change) (err error) {
 	for range updateTries {
-		if err = e.updateOnce(ctx, fn); !deadlocked(err) {
+		err = e.updateOnce(ctx, fn)
+		if failed, ok := errors.AsType[*pgconn.PgError](err); !ok || failed.Code != deadlocked {
 			return err
 		}
 	}
 	return err
-}
-
-// deadlocked reports whether the server ended a transaction for the sake of another (deadlock_detected).
-func deadlocked(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "40P01"
 }
 
 func (e *postgresEngine) updateOnce(ctx context.Context, fn change) error {

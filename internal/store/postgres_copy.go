@@ -92,6 +92,7 @@ const (
 	divisionByZero = "22012"
 	noSuchPrepared = "26000" // whoever stands between us and the server gave us another connection
 	lockTimeout    = "55P03"
+	deadlocked     = "40P01"
 	queryCanceled  = "57014" // by the statement timeout too
 
 	// A server or database that was made read-only stays so for the sessions that were opened meanwhile, and a primary

@@ -296,7 +296,7 @@ func (t *tending) change(ctx context.Context, statements ...string) (done bool, 
 		}
 		// It had to wait; or a capture came in between: into the default range, or one that was to be dropped.
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || !slices.Contains([]string{"55P03", "40P01", "23514", "55006"}, pg.Code) {
+		if !errors.As(err, &pg) || !slices.Contains([]string{lockTimeout, deadlocked, "23514", "55006"}, pg.Code) {
 			return false, err
 		}
 	}
