@@ -15,6 +15,7 @@ type filling struct {
 	url    string
 	time   string
 	id     string
+	names  string
 	secret string
 }
 
@@ -46,6 +47,15 @@ func (f *filling) write(w io.Writer) {
 			io.WriteString(w, f.in.Method)
 		case "secret":
 			io.WriteString(w, f.secret)
+		case "names":
+			io.WriteString(w, f.names)
+		case "values":
+			for i, name := range strings.Fields(f.names) {
+				if i > 0 {
+					io.WriteString(w, ".")
+				}
+				io.WriteString(w, f.in.Headers.Get(name))
+			}
 		case "params":
 			io.WriteString(w, sortedParams(f.in.params()))
 		default:

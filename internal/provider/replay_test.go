@@ -222,6 +222,21 @@ func TestSignReplacesWhatWasCaptured(t *testing.T) {
 	if got := sign("gitlab", "X-Gitlab-Event: Push Hook", target, "{}", "whsec_"+b64([]byte(secret))); !got.Headers.Has("webhook-signature") {
 		t.Errorf("gitlab with a signing token: %v", got.Headers)
 	}
+	// Coinbase's newer signature names the headers that it covers, and takes the place of the one that names none.
+	for captured, want := range map[string]string{
+		"": "t=1800000000,v0=", "t=1,v0=00": "t=1800000000,v0=", "t=1,h=x-b x-a,v1=00": "t=1800000000,h=x-b x-a,v1=", "t=1,v0=00,h=x-a,v1=00": "t=1800000000,h=x-a,v1=",
+	} {
+		headers := "X-A: 1\nX-B: 2"
+		if captured != "" {
+			headers += "\nX-Hook0-Signature: " + captured
+		}
+		got := sign("coinbase_cdp", headers, target, "{}", secret)
+		r := &provider.Request{Method: "POST", Headers: got.Headers, Body: got.Body, ReceivedAt: at}
+		v := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "coinbase_cdp", Secrets: []string{secret}}})
+		if text := got.Headers.Get("X-Hook0-Signature"); !strings.HasPrefix(text, want) || strings.Count(text, "v") != 1 || v.Status != hookglass.SignatureVerified {
+			t.Errorf("coinbase_cdp %q: %s %+v", captured, text, v)
+		}
+	}
 	// Twilio binds a JSON body to the URL.
 	hash := "bodySHA256=44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 	for url, want := range map[string]string{

@@ -29,9 +29,13 @@ type scheme struct {
 	Encoding string   `json:"encoding"` // hex (default), base64, any
 	Prefix   string   `json:"prefix"`   // stands before the digest
 	List     string   `json:"list"`     // separates the entries of a list; entries without the prefix do not count
-	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {encoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name}
+	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {encoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name} {names} {values}
 	Key      string   `json:"key"`      // how the secret is read; see key.go
 	IDHeader string   `json:"id_header"`
+
+	// NamesField is the entry of the list that names, with blanks between them, the headers that are signed too. A value
+	// without it is of another scheme.
+	NamesField string `json:"names_field"`
 
 	TimeHeader string `json:"time_header"`
 	TimeField  string `json:"time_field"` // the entry of the list that holds the time
@@ -107,7 +111,8 @@ func parsePayload(text string) ([]payloadPart, error) {
 			return nil, fmt.Errorf("bad payload near %q", rest)
 		case source == "body", source == "time", source == "id", source == "url", source == "base_url", source == "encoded_url",
 			source == "sorted_url", source == "ordered_url",
-			source == "method", source == "secret", source == "params", strings.HasPrefix(source, "form:"):
+			source == "method", source == "secret", source == "params", source == "names", source == "values",
+			strings.HasPrefix(source, "form:"):
 		default:
 			return nil, fmt.Errorf("unknown source {%s}", source)
 		}
@@ -136,11 +141,21 @@ func (s *scheme) presented(in *input) bool {
 		return s.presentedInBody(in)
 	}
 	for i := range in.Headers {
-		if s.isHeader(in.Headers[i].Name) {
+		if s.isHeader(in.Headers[i].Name) && (s.NamesField == "" || s.namesIn(in.Headers[i].Value) != "") {
 			return true
 		}
 	}
 	return false
+}
+
+// namesIn returns the headers that a value says are signed too, "" where it names none.
+func (s *scheme) namesIn(value string) string {
+	for entry := range strings.SplitSeq(value, s.List) {
+		if names, ok := strings.CutPrefix(strings.TrimSpace(entry), s.NamesField+"="); ok {
+			return strings.TrimSpace(names)
+		}
+	}
+	return ""
 }
 
 func (s *scheme) isHeader(name string) bool {
@@ -165,6 +180,7 @@ type claim struct {
 	digests [][]byte
 	time    string // as spelled
 	id      string
+	names   string // of the headers that are signed too
 }
 
 // verify checks the signature of a request with one secret. tolerance is in seconds; negative: the time is not judged.
@@ -263,6 +279,15 @@ func (s *scheme) parse(in *input, header string) (claim, reason) {
 			return c, missingTimestamp
 		}
 	}
+	if s.NamesField != "" {
+		c.names = s.namesIn(header)
+		switch n := len(strings.Fields(c.names)); {
+		case n == 0:
+			return c, noSupportedScheme
+		case n > maxEntries:
+			return c, malformedSignature
+		}
+	}
 	malformed := false
 	rest := header
 	for more := true; more && len(c.digests) < maxEntries; {
@@ -330,7 +355,7 @@ func (s *scheme) matches(in *input, c claim, key []byte, secret string) bool {
 
 func (s *scheme) matchesURL(in *input, c claim, key []byte, secret, url string) bool {
 	for _, parts := range s.payloads {
-		fill := filling{in: in, parts: parts, scheme: s, url: url, time: c.time, id: c.id, secret: secret}
+		fill := filling{in: in, parts: parts, scheme: s, url: url, time: c.time, id: c.id, names: c.names, secret: secret}
 		if publicKeyKind(s.Kind) {
 			var message strings.Builder
 			fill.write(&message)

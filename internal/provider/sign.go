@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,12 +57,12 @@ func (s *sender) signable() bool {
 
 // toSign returns the schemes to sign with: the preferred one always, an older one only where it was captured. Of
 // schemes any of which may count (GitLab's token and signature), those captured, else the one that the secret is made
-// for.
+// for. Of schemes that share a header, which has place for one signature, the first.
 func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 	in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
 	var captured []*scheme
 	for _, sc := range j.schemes {
-		if sc.presented(in) {
+		if sc.presented(in) && !slices.ContainsFunc(captured, sc.sharesHeader) {
 			captured = append(captured, sc)
 		}
 	}
@@ -77,11 +78,16 @@ func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 		return captured
 	}
 	for _, sc := range j.schemes {
-		if len(sc.Headers) > 0 { // rather than in the body, which a signature changes
+		if len(sc.Headers) > 0 && sc.NamesField == "" { // rather than in the body, which a signature changes
 			return []*scheme{sc}
 		}
 	}
 	return j.schemes[:1]
+}
+
+// sharesHeader reports whether the signature of another scheme stands where this one's does.
+func (s *scheme) sharesHeader(other *scheme) bool {
+	return len(s.Headers) > 0 && len(other.Headers) > 0 && strings.EqualFold(s.Headers[0], other.Headers[0])
 }
 
 // sign makes one signature and puts it into the headers.
@@ -122,7 +128,13 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 		in.URL, _, _ = strings.Cut(in.URL, "#")
 		var sum [sha512.Size]byte
 		fill := filling{in: in, parts: s.payloads[0], scheme: s, url: in.URL, time: stamp, id: id, secret: secret}
+		if s.NamesField != "" {
+			fill.names = s.namesIn(o.Headers.Get(s.Headers[0]))
+		}
 		text = s.Prefix + encodeDigest(s.digest(sum[:0], keys[0], fill), s.Encoding)
+		if s.NamesField != "" {
+			text = s.NamesField + "=" + fill.names + s.List + text
+		}
 		if s.TimeField != "" {
 			text = s.TimeField + "=" + stamp + s.List + text
 		}
