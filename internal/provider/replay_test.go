@@ -237,6 +237,17 @@ func TestSignReplacesWhatWasCaptured(t *testing.T) {
 			t.Errorf("coinbase_cdp %q: %s %+v", captured, text, v)
 		}
 	}
+	// HubSpot's header says which of its two older versions the signature is of.
+	for version, payload := range map[string]string{"": "POST" + target + "{}", "v1": "{}", "V1": "{}", "v2": "POST" + target + "{}", "v9": "POST" + target + "{}"} {
+		headers := "X-HubSpot-Signature: 00"
+		if version != "" {
+			headers += "\nX-HubSpot-Signature-Version: " + version
+		}
+		sum := sha256.Sum256([]byte(secret + payload))
+		if got := sign("hubspot", headers, target, "{}", secret).Headers.Get("X-HubSpot-Signature"); got != hex.EncodeToString(sum[:]) {
+			t.Errorf("hubspot, version %q: %s", version, got)
+		}
+	}
 	// Twilio binds a JSON body to the URL.
 	hash := "bodySHA256=44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 	for url, want := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"hookglass"
@@ -30,8 +31,12 @@ type scheme struct {
 	Prefix   string   `json:"prefix"`   // stands before the digest
 	List     string   `json:"list"`     // separates the entries of a list; entries without the prefix do not count
 	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {encoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name} {names} {values}
-	Key      string   `json:"key"`      // how the secret is read; see key.go
-	IDHeader string   `json:"id_header"`
+	// VersionHeader says which of the payloads is signed, as Versions call them; where it is missing, any may be.
+	VersionHeader string   `json:"version_header"`
+	Versions      []string `json:"versions"`
+
+	Key      string `json:"key"` // how the secret is read; see key.go
+	IDHeader string `json:"id_header"`
 
 	// NamesField is the entry of the list that names, with blanks between them, the headers that are signed too. A value
 	// without it is of another scheme.
@@ -354,7 +359,7 @@ func (s *scheme) matches(in *input, c claim, key []byte, secret string) bool {
 }
 
 func (s *scheme) matchesURL(in *input, c claim, key []byte, secret, url string) bool {
-	for _, parts := range s.payloads {
+	for _, parts := range s.payloadsOf(in.Headers) {
 		fill := filling{in: in, parts: parts, scheme: s, url: url, time: c.time, id: c.id, names: c.names, secret: secret}
 		if publicKeyKind(s.Kind) {
 			var message strings.Builder
@@ -375,6 +380,16 @@ func (s *scheme) matchesURL(in *input, c claim, key []byte, secret, url string) 
 		}
 	}
 	return false
+}
+
+// payloadsOf returns what may be signed in a request with these headers.
+func (s *scheme) payloadsOf(h hookglass.Headers) [][]payloadPart {
+	if s.VersionHeader != "" {
+		if i := slices.Index(s.Versions, strings.ToLower(h.Get(s.VersionHeader))); i >= 0 && i < len(s.payloads) {
+			return s.payloads[i : i+1]
+		}
+	}
+	return s.payloads
 }
 
 // digest appends the symmetric signature of a payload.

@@ -127,7 +127,7 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 		in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
 		in.URL, _, _ = strings.Cut(in.URL, "#")
 		var sum [sha512.Size]byte
-		fill := filling{in: in, parts: s.payloads[0], scheme: s, url: in.URL, time: stamp, id: id, secret: secret}
+		fill := filling{in: in, parts: s.payloadsOf(o.Headers)[0], scheme: s, url: in.URL, time: stamp, id: id, secret: secret}
 		if s.NamesField != "" {
 			fill.names = s.namesIn(o.Headers.Get(s.Headers[0]))
 		}
