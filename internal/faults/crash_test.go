@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"hookglass/internal/store/storetest"
 )
 
@@ -65,10 +67,6 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 
 func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 	t.Parallel()
-	// What is started from here hears of a hangup, also where the tests run under nohup.
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	t.Cleanup(func() { signal.Stop(hangup) })
 	onEach(t, func(t *testing.T, s *site) {
 		n := s.serve()
 		l := n.endpoint()
@@ -76,7 +74,7 @@ func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 			under := load{to: []*node{n}, ledger: l, conns: 16}.start()
 			<-time.After(between(300*time.Millisecond, 600*time.Millisecond))
 			began := time.Now()
-			n.signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}[i%2])
+			n.signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[i%2])
 			if code := n.exit(30 * time.Second); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
@@ -91,6 +89,49 @@ func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 			t.Logf("ended %v after the signal: %v", took, r)
 		}
 	})
+}
+
+// A hangup ends what its terminal left behind. To a daemon it says that files are to be read again, and a node that has
+// none goes on.
+func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
+	t.Parallel()
+	// What is started from here hears of a hangup, also where the tests run under nohup.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangup) })
+
+	daemon := newSite(t, t.TempDir(), "").serve()
+	daemon.signal(syscall.SIGHUP)
+	select {
+	case <-daemon.ended:
+		t.Fatalf("a hangup ended a daemon:\n%s", tail(daemon.log(), 1000))
+	case <-time.After(time.Second):
+	}
+	daemon.endpoint()
+
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer person.Close()
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newSite(t, t.TempDir(), "").node()
+	if n.terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	n.terminal.Close()
+	n.ready(30 * time.Second)
+	person.Close()
+	if code := n.exit(30 * time.Second); code != 0 {
+		t.Errorf("exit code %d when the terminal was closed", code)
+	}
 }
 
 // What had begun when the signal came is answered: a body half sent, and a reply that its endpoint delays.

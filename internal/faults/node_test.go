@@ -104,11 +104,13 @@ type node struct {
 	wrapper []string // what starts the program, strace for one
 	binary  string   // another program than that of all tests
 	env     []string // beside what all nodes have
-	addr    string
-	logFile string
-	proc    *os.Process
-	ended   chan struct{} // closed when the process has been waited for
-	state   *os.ProcessState
+	// terminal controls the process; nil: none does.
+	terminal *os.File
+	addr     string
+	logFile  string
+	proc     *os.Process
+	ended    chan struct{} // closed when the process has been waited for
+	state    *os.ProcessState
 }
 
 // node prepares a node; start runs it.
@@ -153,7 +155,10 @@ func (n *node) tryStart() error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(environment(), n.env...)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // away from the terminal that tests may have
+	if n.terminal != nil {
+		cmd.Stdin, cmd.SysProcAttr.Setctty = n.terminal, true
+	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

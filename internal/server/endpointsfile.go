@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"hookglass"
@@ -93,6 +91,7 @@ type declaration struct {
 	db      *store.DB
 	service *declare.Service
 	ok      func(bool) // observes whether the file as it is now is what the server is
+	hangup  <-chan os.Signal
 	log     interface {
 		Info(msg string, args ...any)
 		Warn(msg string, args ...any)
@@ -117,9 +116,6 @@ func (d *declaration) start(ctx context.Context) error {
 
 // run applies the file whenever its content changes, and on SIGHUP. One that is not valid changes nothing.
 func (d *declaration) run(ctx context.Context) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
@@ -127,7 +123,7 @@ func (d *declaration) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hangup:
+		case <-d.hangup:
 			asked = true
 		case <-look.C:
 		}

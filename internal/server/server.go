@@ -65,6 +65,7 @@ type Server struct {
 	mail     *smtpd.Server
 	release  func() // of the data directory
 	draining chan struct{}
+	hangup   chan os.Signal  // asks for the endpoints file to be read again
 	requests context.Context // of all that is not handled by front alone
 	cutOff   context.CancelFunc
 	public   *url.URL
@@ -98,7 +99,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	tuneMemory()
 	draining := make(chan struct{})
-	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining}
+	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining, hangup: make(chan os.Signal, 1)}
 	s.requests, s.cutOff = context.WithCancel(context.Background())
 	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -198,16 +199,40 @@ func (s *Server) URL() string { return s.public.String() }
 // Addr is the address in use for HTTP.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
+// hearHangups decides what SIGHUP does. With an endpoints file it has that read again. Without one it ends what has a
+// terminal, which was closed then, and asks a daemon to read again what it does not have: there it does nothing, as
+// where nohup(1) has it ignored.
+func (s *Server) hearHangups(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch {
+	case s.cfg.EndpointsFile != "":
+		signal.Notify(s.hangup, syscall.SIGHUP)
+		return ctx, func() { signal.Stop(s.hangup) }
+	case signal.Ignored(syscall.SIGHUP):
+	case hasTerminal():
+		return signal.NotifyContext(ctx, syscall.SIGHUP)
+	default:
+		signal.Ignore(syscall.SIGHUP)
+		return ctx, func() { signal.Reset(syscall.SIGHUP) }
+	}
+	return ctx, func() {}
+}
+
+// hasTerminal reports whether a terminal controls this process, wherever its output goes.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
 // Run serves until ctx ends and everything that was accepted is answered and stored. opened is called once, when
 // the database is open and requests are served; nil is nobody.
 func (s *Server) Run(ctx context.Context, opened func(context.Context) error) error {
 	defer s.release()
-	// An endpoints file is read again at a hangup, and nohup(1) has it ignored.
-	if s.cfg.EndpointsFile == "" && !signal.Ignored(syscall.SIGHUP) {
-		var heard context.CancelFunc
-		ctx, heard = signal.NotifyContext(ctx, syscall.SIGHUP)
-		defer heard()
-	}
+	ctx, heard := s.hearHangups(ctx)
+	defer heard()
 	run, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var parts sync.WaitGroup
@@ -307,7 +332,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	}
 	s.certificates.open.Store(&certificateStore{s.db, keys})
 	if s.cfg.EndpointsFile != "" {
-		file := &declaration{path: s.cfg.EndpointsFile, db: s.db, service: s.declares, ok: s.metrics.applied, log: s.log.With("part", "endpoints file")}
+		file := &declaration{path: s.cfg.EndpointsFile, db: s.db, service: s.declares, ok: s.metrics.applied, hangup: s.hangup, log: s.log.With("part", "endpoints file")}
 		if err := file.start(ctx); err != nil {
 			return err
 		}
