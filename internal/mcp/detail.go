@@ -12,14 +12,9 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// requestDetail is the detail form with bodies cut to what an agent wants to pay for, and without what it has twice.
+// requestDetail is the detail form with bodies cut to what an agent wants to pay for.
 type requestDetail struct {
 	api.EventDetail
-	HeaderList         *struct{} `json:"header_list,omitempty" hidden:"true"`
-	TrailerList        *struct{} `json:"trailer_list,omitempty" hidden:"true"`
-	QueryParams        *struct{} `json:"query_params,omitempty" hidden:"true"`
-	ResponseHeaderList *struct{} `json:"response_header_list,omitempty" hidden:"true"`
-
 	Truncated []string   `json:"truncated" doc:"The bodies of which only the beginning is here."`
 	Parts     []bodyPart `json:"parts,omitempty" doc:"The parts of the body that were asked for."`
 }

@@ -43,13 +43,6 @@ type (
 		Enabled        *bool               `json:"enabled" doc:"Default true."`
 		WorkspaceID    *int64              `json:"workspace_id" doc:"Where to create it; default the token's workspace."`
 	}
-
-	// endpointSummary leaves out what can be long.
-	endpointSummary struct {
-		api.Endpoint
-		Response *struct{} `json:"response,omitempty" hidden:"true"`
-		URL      *struct{} `json:"url,omitempty" hidden:"true"`
-	}
 )
 
 func endpointTools() []tool {
@@ -73,15 +66,14 @@ func endpointTools() []tool {
 	}
 }
 
-func (s *service) listEndpoints(ctx context.Context, in *noEndpoint) (out api.List[endpointSummary], err error) {
+func (s *service) listEndpoints(ctx context.Context, in *noEndpoint) (out api.List[api.Endpoint], err error) {
 	p, err := ofEndpoints.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := v.Endpoints(p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(e hookglass.Endpoint) int64 { return e.Num },
-			func(e hookglass.Endpoint) endpointSummary { return endpointSummary{Endpoint: s.endpoint(e)} })
+		out = httpd.Answer(p, found, func(e hookglass.Endpoint) int64 { return e.Num }, s.endpoint)
 		return err
 	})
 	return out, err

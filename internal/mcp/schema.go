@@ -187,7 +187,7 @@ type field struct {
 }
 
 // fieldsOf lists the members that encoding/json writes: those of embedded structs at their place, and of several by one
-// name the outermost. One that is tagged hidden hides those below it and is itself never written.
+// name the outermost.
 func fieldsOf(t reflect.Type) (fields []field) {
 	depth := map[string]int{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -202,7 +202,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 	}
 	kept := fields[:0]
 	for _, f := range fields {
-		if len(f.index) == depth[f.name] && f.tag.Get("hidden") != "true" {
+		if len(f.index) == depth[f.name] {
 			kept = append(kept, f)
 		}
 	}

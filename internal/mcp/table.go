@@ -37,6 +37,7 @@ var (
 	reads   = hints{readOnly: true, idempotent: true}
 	creates = hints{}
 	removes = hints{destructive: true, idempotent: true}
+	clears  = hints{destructive: true}                  // what is the newest by then, or what came meanwhile: called again, it removes more
 	sends   = hints{destructive: true, openWorld: true} // to addresses that the caller chooses
 )
 

@@ -91,8 +91,8 @@ var specified = map[string]struct{ scope, hints string }{
 	"delete_endpoint":      {"write", "delete"},
 	"list_requests":        {"read", "read"},
 	"get_request":          {"read", "read"},
-	"delete_request":       {"write", "delete"},
-	"delete_all_requests":  {"write", "delete"},
+	"delete_request":       {"write", "delete more"},
+	"delete_all_requests":  {"write", "delete more"},
 	"wait_for_request":     {"read", "read"},
 	"send_test_request":    {"write", "create"},
 	"replay_request":       {"write", "send"},
@@ -131,7 +131,8 @@ func TestTheToolsAreThoseOfTheSpecification(t *testing.T) {
 			}
 			hints := map[[4]bool]string{
 				{true, false, true, false}: "read", {false, false, false, false}: "create", {false, true, true, false}: "delete",
-				{false, true, false, true}: "send", {false, true, true, true}: "send once", {false, false, false, true}: "create, reaching out",
+				{false, true, false, false}: "delete more",
+				{false, true, false, true}:  "send", {false, true, true, true}: "send once", {false, false, false, true}: "create, reaching out",
 			}[[4]bool{*a.ReadOnlyHint, *a.DestructiveHint, *a.IdempotentHint, *a.OpenWorldHint}]
 			if hints != want.hints {
 				t.Errorf("%s: hints of %q, want %q", name, hints, want.hints)
@@ -182,7 +183,7 @@ func TestEveryToolDoesWhatItSays(t *testing.T) {
 		if got := call("get_endpoint", args{"endpoint_id": "payments"}); at(got, "data", "id") != ep || at(got, "data", "response", "status") != 202.0 {
 			t.Errorf("get_endpoint by custom id: %v", got)
 		}
-		if got := call("list_endpoints", args{}); at(got, "data", 0, "name") != "Payments" || at(got, "data", 0, "response") != nil {
+		if got := call("list_endpoints", args{}); at(got, "data", 0, "name") != "Payments" || at(got, "data", 0, "response", "status") != 202.0 {
 			t.Errorf("list_endpoints: %v", got)
 		}
 
@@ -209,6 +210,19 @@ func TestEveryToolDoesWhatItSays(t *testing.T) {
 		}
 		if got := call("get_request", args{"endpoint_id": ep, "request_id": "latest", "max_bytes": 5}); at(got, "data", "body") != `{"id"` || at(got, "data", "truncated", 0) != "body" {
 			t.Errorf("get_request with max_bytes: %v", got)
+		}
+		// What the specification names of the detail form and of the record is all there, as REST has it.
+		detail := at(call("get_request", args{"request_id": first}), "data").(map[string]any)
+		for _, name := range []string{"header_list", "query_params", "query_parameters", "query_string", "response_headers_sent", "response_header_list"} {
+			if detail[name] == nil {
+				t.Errorf("get_request leaves out %s", name)
+			}
+		}
+		if name := at(detail, "header_list", 0, 0); name != "Host" {
+			t.Errorf("get_request: the first header is %v", name)
+		}
+		if listed := call("list_endpoints", args{}); at(listed, "data", 0, "url") == nil || at(listed, "data", 0, "url") != at(listed, "data", 0, "webhook_url") {
+			t.Errorf("list_endpoints: %v", listed)
 		}
 		parts := call("get_request", args{"request_id": third, "pointers": []string{"/list/1", "/none", "/id"}})
 		if at(parts, "data", "parts", 0, "value") != 2.0 || at(parts, "data", "parts", 1, "found") != false || at(parts, "data", "body") != nil {
