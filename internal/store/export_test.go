@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"net"
 	"os"
 	"time"
 
@@ -45,6 +46,16 @@ func (v *View) EachInt(query string, args []any, fn func(int64) error) error {
 		}
 	}
 	return rows.Err()
+}
+
+// Dial connects to an address as sessions of PostgreSQL do.
+func Dial(ctx context.Context, address string) (net.Conn, error) {
+	pool, err := newPool(ctx, "postgres://"+address, 1, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return pool.Config().ConnConfig.DialFunc(ctx, "tcp", address)
 }
 
 // CaptureLock is the advisory lock of a group of captures.

@@ -146,6 +146,7 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 	}
 	cfg.MaxConns = int32(size)
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.DialFunc = dialer().DialContext
 	cfg.ConnConfig.RuntimeParams["application_name"] = "hookglass"
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.AfterConnect = setUp(statementTimeout, statementTimeout, idleTimeout)
