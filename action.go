@@ -219,12 +219,24 @@ type ActionSecret struct {
 	LastUsedAt  time.Time // zero: never
 }
 
-// SecretReference is a step that names a secret.
-type SecretReference struct {
+// StepReference is a step that names a secret, a tag or a channel.
+type StepReference struct {
 	EndpointID EndpointID
 	ActionID   string
 	ActionName string
 	Step       string // its reference key
+}
+
+// InUse is the error of a code that lists the steps for which a thing has to stay as it is; nil where there are none.
+func InUse(code Code, message string, by []StepReference) error {
+	if len(by) == 0 {
+		return nil
+	}
+	references := make([]map[string]any, len(by))
+	for i, r := range by {
+		references[i] = map[string]any{"endpoint_id": string(r.EndpointID), "action_id": r.ActionID, "action_name": r.ActionName, "step": r.Step}
+	}
+	return &Error{Code: code, Message: message, Extra: map[string]any{"references": references}}
 }
 
 // Bounds of a secret: a value fits a header line many times over, and a description two lines.

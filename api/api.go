@@ -53,11 +53,11 @@ type Error struct {
 	RetryAfter int          `json:"retry_after,omitempty" doc:"With rate_limited: seconds to wait." example:"6"`
 
 	ExistingProvider string      `json:"existing_provider,omitempty" doc:"With signature_config_exists: the provider that has one."`
-	References       []Reference `json:"references,omitempty" doc:"With secret_in_use, and the conflict of a tag in use: the steps that refer to it."`
+	References       []Reference `json:"references,omitempty" doc:"With secret_in_use, and the conflict of a tag or a channel in use: the steps that refer to it."`
 	Position         *int        `json:"position,omitempty" doc:"With validation_failed of a search: the byte at which it is wrong, from 0."`
 }
 
-// Reference is a step of an action that refers to a secret or a tag.
+// Reference is a step of an action that refers to a secret, a tag or a channel.
 type Reference struct {
 	EndpointID string `json:"endpoint_id"`
 	ActionID   string `json:"action_id"`

@@ -374,9 +374,9 @@ func (in inspection) earlier(key, field string) {
 	}
 }
 
-// resolve finds what the steps refer to and keeps it from being deleted meanwhile. A tag that the workspace does not
-// have is made, as when a request is tagged (decisions, section 13); a secret or a channel that it does not have is
-// validation_failed.
+// resolve finds what the steps refer to and keeps it from being deleted or renamed meanwhile. A tag that the workspace
+// does not have is made, as when a request is tagged (decisions, section 13); a secret or a channel that it does not
+// have is validation_failed.
 func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (refs []store.ActionRef, err error) {
 	refs = []store.ActionRef{}
 	var faults []hookglass.FieldError
@@ -398,20 +398,23 @@ func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (r
 			fault(m, fmt.Sprintf("names the secret %s, which the workspace does not have", m.name))
 		}
 	}
+	byName := func(a, b mention) int { return strings.Compare(a.name, b.name) } // all transactions lock them in one order
+	slices.SortFunc(def.channels, byName)
 	for _, m := range def.channels {
-		_, err := tx.ChannelIn(e.WorkspaceID, m.name)
-		if err == nil {
-			continue
-		}
-		if !hookglass.Is(err, hookglass.CodeNotFound) {
+		c, err := tx.RequireChannel(e.WorkspaceID, m.name)
+		switch {
+		case hookglass.Is(err, hookglass.CodeNotFound):
+			fault(m, "is no notification channel of the workspace")
+		case err != nil:
 			return nil, err
+		case m.name != c.ID:
+			refs = append(refs, store.ActionRef{Kind: store.RefChannel, Target: c.Num, Step: m.step})
 		}
-		fault(m, "is no notification channel of the workspace")
 	}
 	if len(faults) > 0 {
 		return nil, hookglass.InvalidFields(faults)
 	}
-	slices.SortFunc(def.tags, func(a, b mention) int { return strings.Compare(a.name, b.name) }) // all transactions lock them in one order
+	slices.SortFunc(def.tags, byName)
 	for _, m := range def.tags {
 		id, err := tx.RequireTag(e.WorkspaceID, m.name)
 		if err != nil {

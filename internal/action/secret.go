@@ -99,16 +99,10 @@ func (s *Service) DeleteSecret(ctx context.Context, who hookglass.Principal, wor
 		if err != nil {
 			return err
 		}
-		if len(refs) == 0 {
-			return tx.DeleteActionSecret(secret.Num)
+		if err := hookglass.InUse(hookglass.CodeSecretInUse, "Steps of actions refer to this secret.", refs); err != nil {
+			return err
 		}
-		named := make([]map[string]any, len(refs))
-		for i, r := range refs {
-			named[i] = map[string]any{"endpoint_id": r.EndpointID, "action_id": r.ActionID, "action_name": r.ActionName, "step": r.Step}
-		}
-		return &hookglass.Error{
-			Code: hookglass.CodeSecretInUse, Message: "Steps of actions refer to this secret.", Extra: map[string]any{"references": named},
-		}
+		return tx.DeleteActionSecret(secret.Num)
 	})
 }
 

@@ -168,8 +168,8 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 	return c, secret, err
 }
 
-// UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed and
-// target_not_allowed.
+// UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed,
+// target_not_allowed, and conflict, with the references, while an action's step names the channel by its old name.
 func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id string, d ChannelDraft) (c hookglass.Channel, err error) {
 	if err := mayManage(who); err != nil {
 		return c, err
@@ -183,8 +183,16 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 			if err != nil {
 				return false, err
 			}
+			old := c.Name
 			back := d.Enabled != nil && *d.Enabled && (!c.Enabled || !c.DisabledAt.IsZero()) // one that is at work loses nothing by being enabled
-			return back, s.apply(d, c, &config)
+			if err := s.apply(d, c, &config); err != nil || c.Name == old {
+				return back, err
+			}
+			steps, err := tx.ActionReferences(store.RefChannel, c.Num)
+			if err != nil {
+				return false, err
+			}
+			return back, hookglass.InUse(hookglass.CodeConflict, "The channel can not be renamed: steps of actions name it so, and not by its id.", steps)
 		})
 		return err
 	})

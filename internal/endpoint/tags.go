@@ -143,16 +143,10 @@ func retag(tx *store.Tx, j hookglass.RetagJob) error {
 // unused answers conflict, with the references, where a step names the tag.
 func unused(tx *store.Tx, t hookglass.Tag, done string) error {
 	steps, err := tx.ActionReferences(store.RefTag, t.ID)
-	if err != nil || len(steps) == 0 {
+	if err != nil {
 		return err
 	}
-	references := make([]map[string]any, len(steps))
-	for i, r := range steps {
-		references[i] = map[string]any{"endpoint_id": string(r.EndpointID), "action_id": r.ActionID, "action_name": r.ActionName, "step": r.Step}
-	}
-	e := hookglass.Errorf(hookglass.CodeConflict, "The tag can not be %s: steps of actions use it.", done)
-	e.Extra = map[string]any{"references": references}
-	return e
+	return hookglass.InUse(hookglass.CodeConflict, "The tag can not be "+done+": steps of actions use it.", steps)
 }
 
 func (d TagDraft) apply(t *hookglass.Tag) (faults []hookglass.FieldError) {

@@ -35,7 +35,8 @@ func (s *service) channels(t *table) {
 	}, s.getChannel)
 	handleBody(t, operation{
 		id: "update-notification-channel", method: http.MethodPatch, path: base + "/{channel_id}", tag: tag, summary: "Change a notification channel", access: write,
-		text: "What the body does not name stays as it is, credentials too.",
+		text:   "What the body does not name stays as it is, credentials too. While a step of an action names the channel by its name, another name is 409, with references.",
+		errors: []int{http.StatusConflict},
 	}, s.updateChannel)
 	handle(t, operation{
 		id: "delete-notification-channel", method: http.MethodDelete, path: base + "/{channel_id}", tag: tag, summary: "Delete a notification channel", access: write,

@@ -108,15 +108,16 @@ func (tx *Tx) LockActions(endpointNum int64) ([]hookglass.Action, error) {
 
 // ActionRef is something that a step refers to.
 type ActionRef struct {
-	Kind   string // RefSecret or RefTag
-	Target int64  // the Num of a secret, the id of a tag
+	Kind   string // RefSecret, RefTag or RefChannel
+	Target int64  // the Num of a secret or a channel, the id of a tag
 	Step   string // the step's reference key
 }
 
 // The kinds of references.
 const (
-	RefSecret = "secret"
-	RefTag    = "tag"
+	RefSecret  = "secret"
+	RefTag     = "tag"
+	RefChannel = "channel" // by its name: one by its id minds no other name
 )
 
 // CreateAction stores a new action and sets its Num and times. The caller has locked the endpoint's actions.
@@ -178,9 +179,9 @@ func (tx *Tx) setActionRefs(num int64, refs []ActionRef) error {
 	return nil
 }
 
-// ActionReferences lists the steps that refer to a secret or a tag.
-func (v *View) ActionReferences(kind string, target int64) ([]hookglass.SecretReference, error) {
-	return queryAll(v, func(scan func(...any) error) (r hookglass.SecretReference, err error) {
+// ActionReferences lists the steps that refer to a secret, a tag or a channel.
+func (v *View) ActionReferences(kind string, target int64) ([]hookglass.StepReference, error) {
+	return queryAll(v, func(scan func(...any) error) (r hookglass.StepReference, err error) {
 		err = scan(&r.EndpointID, &r.ActionID, &r.ActionName, &r.Step)
 		return r, err
 	}, `SELECT e.id, a.id, a.name, r.step FROM action_refs r JOIN actions a ON a.num = r.action JOIN endpoints e ON e.num = a.endpoint

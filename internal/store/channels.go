@@ -65,9 +65,18 @@ func (v *View) channel(column string, value any, lock string) (hookglass.Channel
 
 // ChannelIn returns the channel of a workspace with the id or, else, the name. It answers not_found.
 func (v *View) ChannelIn(workspaceID int64, ref string) (hookglass.Channel, error) {
+	return v.channelIn(workspaceID, ref, "")
+}
+
+// RequireChannel is ChannelIn, and keeps the channel from being renamed until the transaction ends.
+func (tx *Tx) RequireChannel(workspaceID int64, ref string) (hookglass.Channel, error) {
+	return tx.channelIn(workspaceID, ref, tx.dialect.forChangeOf("c"))
+}
+
+func (v *View) channelIn(workspaceID int64, ref, lock string) (hookglass.Channel, error) {
 	a := &args{}
 	query := "SELECT " + channelColumns + channelTables + " WHERE c.workspace_id = " + a.add(workspaceID) + " AND (c.id = " + a.add(ref) + " OR c.name = " + a.add(ref) +
-		") AND " + v.accountScope(a, "w.account_id", "w.id") + " ORDER BY CASE WHEN c.id = " + a.add(ref) + " THEN 0 ELSE 1 END LIMIT 1"
+		") AND " + v.accountScope(a, "w.account_id", "w.id") + " ORDER BY CASE WHEN c.id = " + a.add(ref) + " THEN 0 ELSE 1 END LIMIT 1" + lock
 	return one(v, "notification channel", scanChannel, query, a)
 }
 
@@ -131,14 +140,16 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 	return c, channelConflict(err)
 }
 
-// DeleteChannel deletes a channel, what waits for it, and its place in alerts. It answers not_found.
+// DeleteChannel deletes a channel, what waits for it, and its place in alerts. Steps that name it fail. It answers
+// not_found.
 func (tx *Tx) DeleteChannel(id string) error {
 	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
 	if err != nil {
 		return err
 	}
 	for _, statement := range []string{
-		"DELETE FROM notifications WHERE channel = $1", "DELETE FROM alert_channels WHERE channel = $1", "DELETE FROM notification_channels WHERE num = $1",
+		"DELETE FROM notifications WHERE channel = $1", "DELETE FROM alert_channels WHERE channel = $1",
+		"DELETE FROM action_refs WHERE kind = '" + RefChannel + "' AND target = $1", "DELETE FROM notification_channels WHERE num = $1",
 	} {
 		if _, err := tx.exec(statement, c.Num); err != nil {
 			return err

@@ -45,7 +45,7 @@ type Workspace struct {
 // Secret is a secret, with the steps that name it.
 type Secret struct {
 	hookglass.ActionSecret
-	References []hookglass.SecretReference
+	References []hookglass.StepReference
 }
 
 // fault says what is wrong with a field of the form for one secret, or for a new one.
