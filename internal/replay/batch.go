@@ -281,14 +281,7 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 // to wait where it is too early for the next, and an item without a number where there is none to be sent.
 func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait time.Duration, err error) {
 	st = new(batchStep)
-	if ctx.Err() != nil {
-		return st, 0, context.Cause(ctx)
-	}
-	// Told to stop meanwhile, it would not know whether it has the event in hand, and of that would be said later that
-	// nobody knows whether it was sent.
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	err = s.db.Update(whole, hookglass.System, func(tx *store.Tx) error {
+	err = s.take(ctx, func(tx *store.Tx) error {
 		if st.batch, err = tx.ReplayBatchByID(id); err != nil {
 			return err
 		}

@@ -437,6 +437,27 @@ func TestARunThatIsCutOffWhileTheTargetHoldsItIsUnknown(t *testing.T) {
 	})
 }
 
+// A worker that is told to stop at any moment before something has left says what came of the run, or has not begun it:
+// the sweep would call it unknown though nothing was sent. That the moment of the commit is met is a matter of luck.
+func TestARunThatIsCutOffWhileItBeginsHasAnEnd(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.newCase(b.capture("POST", "", "x"), nil)
+		for i := range 300 {
+			r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, fmt.Sprint(i))
+			must(t, err)
+			ctx, cancel := context.WithTimeout(background(t), time.Duration(i)*20*time.Microsecond)
+			err = b.replays.ExecuteRun(ctx, r.ID)
+			cancel()
+			switch got := b.readRun(r.ID); {
+			case got.State == hookglass.RunRunning:
+				t.Fatalf("cut off after %d µs it is %s: %v", i*20, got.State, err)
+			case got.State == hookglass.RunQueued && err == nil:
+				t.Fatalf("cut off after %d µs it is %s, and nobody was told", i*20, got.State)
+			}
+		}
+	})
+}
+
 func TestPagesOfCasesAndRunsAreStable(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		e := b.capture("POST", "", "x")

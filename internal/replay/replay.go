@@ -333,6 +333,20 @@ func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.Targ
 	return &kept
 }
 
+// take leaves the marker of what is about to be sent. Told to stop before it has, it leaves none; told so while it is
+// stored it goes on, since it would not know whether it has the thing in hand, and of that would be said later that
+// nobody knows whether it was sent.
+func (s *Service) take(ctx context.Context, mark func(*store.Tx) error) error {
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return s.db.Update(whole, hookglass.System, func(tx *store.Tx) error {
+		if err := mark(tx); err != nil {
+			return err
+		}
+		return context.Cause(ctx)
+	})
+}
+
 // recordTimeout is for writing down what was sent, also where who asked for it is gone.
 const recordTimeout = 15 * time.Second
 

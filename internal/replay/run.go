@@ -51,7 +51,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		return err
 	}
 	var begun bool
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	err = s.take(ctx, func(tx *store.Tx) error {
 		begun, err = tx.BeginReplayRun(&r)
 		return err
 	})
