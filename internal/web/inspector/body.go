@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"hookglass/internal/coding"
@@ -80,7 +81,8 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	return b
 }
 
-// isText reports whether the beginning of a body, as much as is shown of it, reads as text.
+// isText reports whether the beginning of a body, as much as is shown of it, reads as text. A zero here and there is a
+// slip of who sent it, and is shown as a picture of itself; where control characters are many, it is no text.
 func isText(body []byte) bool {
 	text, cut := show.Cut(string(body[:min(len(body), maxText)]), maxText)
 	if len(body) > maxText || cut {
@@ -91,7 +93,20 @@ func isText(body []byte) bool {
 			text = text[:len(text)-1]
 		}
 	}
-	return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
+	return utf8.ValidString(text) && (strings.IndexByte(text, 0) < 0 || controls(text) <= 1+len(text)/maxControls)
+}
+
+// maxControls is among how many bytes of a text with zeros one may be a control character.
+const maxControls = 16
+
+// controls counts the control characters but those that end lines and indent.
+func controls(text string) (n int) {
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {
+			n++
+		}
+	}
+	return n
 }
 
 // decode undoes what coding.Of returned, at most maxDecoded of it. Of a body that is cut off it is the beginning.

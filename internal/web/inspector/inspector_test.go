@@ -98,20 +98,24 @@ func TestWhatABodyIsShownAs(t *testing.T) {
 		tree, form, text, hex       bool
 		fault, xml                  string
 	}{
-		"nothing":                    {body: ""},
-		"JSON by its type":           {body: `"a string"`, contentType: "application/problem+json; charset=utf-8", tree: true, text: true, hex: true},
-		"JSON by its look":           {body: `[1]`, contentType: "text/plain", tree: true, text: true, hex: true},
-		"JSON that ends too early":   {body: `{"a":`, contentType: "application/json", text: true, hex: true, fault: "the JSON ends too early, near byte 5"},
-		"two JSON values":            {body: `{} {}`, contentType: "application/json", text: true, hex: true, fault: "something follows the JSON value, near byte 4"},
-		"what only looks like JSON":  {body: `{not json`, contentType: "text/plain", text: true, hex: true},
-		"XML":                        {body: `<a><b x="1">t</b><c/></a>`, contentType: "application/xml", text: true, hex: true, xml: "<a>\n  <b x=\"1\">t</b>\n  <c/>\n</a>"},
-		"what is no XML":             {body: `<a <`, contentType: "application/xml", text: true, hex: true},
-		"a form":                     {body: "a=b", contentType: "application/x-www-form-urlencoded", form: true, text: true, hex: true},
-		"text":                       {body: "hello", text: true, hex: true},
-		"bytes":                      {body: "\xff\xfe", contentType: "application/json", hex: true},
-		"text with a zero":           {body: "a\x00b", hex: true},
-		"JSON that is compressed":    {body: packed.String(), contentType: "application/json", encoding: "gzip", tree: true, text: true, hex: true},
-		"what is no compressed JSON": {body: `{"a":1}`, contentType: "application/json", encoding: "gzip", tree: true, text: true, hex: true},
+		"nothing":                       {body: ""},
+		"JSON by its type":              {body: `"a string"`, contentType: "application/problem+json; charset=utf-8", tree: true, text: true, hex: true},
+		"JSON by its look":              {body: `[1]`, contentType: "text/plain", tree: true, text: true, hex: true},
+		"JSON that ends too early":      {body: `{"a":`, contentType: "application/json", text: true, hex: true, fault: "the JSON ends too early, near byte 5"},
+		"two JSON values":               {body: `{} {}`, contentType: "application/json", text: true, hex: true, fault: "something follows the JSON value, near byte 4"},
+		"what only looks like JSON":     {body: `{not json`, contentType: "text/plain", text: true, hex: true},
+		"XML":                           {body: `<a><b x="1">t</b><c/></a>`, contentType: "application/xml", text: true, hex: true, xml: "<a>\n  <b x=\"1\">t</b>\n  <c/>\n</a>"},
+		"what is no XML":                {body: `<a <`, contentType: "application/xml", text: true, hex: true},
+		"a form":                        {body: "a=b", contentType: "application/x-www-form-urlencoded", form: true, text: true, hex: true},
+		"text":                          {body: "hello", text: true, hex: true},
+		"bytes":                         {body: "\xff\xfe", contentType: "application/json", hex: true},
+		"text with a zero":              {body: "a\x00b", text: true, hex: true},
+		"a form with a zero":            {body: "a=b\x00", contentType: "application/x-www-form-urlencoded", form: true, text: true, hex: true},
+		"JSON with a zero":              {body: "{\"a\":\"b\x00\"}", contentType: "application/json", text: true, hex: true, fault: "near byte"},
+		"text in UTF-16":                {body: "a\x00b\x00c\x00", hex: true},
+		"bytes that happen to be UTF-8": {body: "\x00\x01\x02\x03a", contentType: "application/octet-stream", hex: true},
+		"JSON that is compressed":       {body: packed.String(), contentType: "application/json", encoding: "gzip", tree: true, text: true, hex: true},
+		"what is no compressed JSON":    {body: `{"a":1}`, contentType: "application/json", encoding: "gzip", tree: true, text: true, hex: true},
 	} {
 		b := inspector.NewBody([]byte(c.body), c.contentType, c.encoding)
 		if (b.Tree != nil) != c.tree || (b.Form != nil) != c.form || (b.Text != "") != c.text || (b.Hex != "") != c.hex || b.XML != c.xml || !strings.Contains(b.Fault, c.fault) || (b.Fault == "") != (c.fault == "") {
@@ -121,7 +125,7 @@ func TestWhatABodyIsShownAs(t *testing.T) {
 }
 
 func TestOnlyABodyThatIsShownAsItIsCanBeCopied(t *testing.T) {
-	for body, want := range map[string]bool{"two\nlines": true, "": false, "two\r\nlines": false, "\nline": false, "a\x1bb": false, "\xff": false, strings.Repeat("x", 256<<10+1): false} {
+	for body, want := range map[string]bool{"two\nlines": true, "": false, "two\r\nlines": false, "\nline": false, "a\x1bb": false, "a\x00b": false, "\xff": false, strings.Repeat("x", 256<<10+1): false} {
 		if b := inspector.NewBody([]byte(body), "", ""); b.Exact != want {
 			t.Errorf("%.20q: %v", body, b.Exact)
 		}
