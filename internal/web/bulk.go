@@ -2,12 +2,10 @@ package web
 
 import (
 	"bufio"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/capture"
@@ -15,17 +13,11 @@ import (
 	"hookglass/internal/query"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
+	"hookglass/internal/web/inspector"
 )
 
 // maxPicked bounds how many requests a form can name.
 const maxPicked = 1000
-
-// maxReplays is how many requests one form replays at once, and replaysWithin how long that may take. More become a
-// bulk replay.
-const (
-	maxReplays    = 20
-	replaysWithin = time.Minute
-)
 
 func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
@@ -55,8 +47,8 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, "/endpoints/"+ref+"/compare?"+url.Values{"left": {ids[1]}, "right": {ids[0]}}.Encode())
 		return nil
 	case "replay":
-		slices.Sort(ids) // oldest first
-		if len(ids) > maxReplays {
+		if len(ids) > 1 {
+			slices.Sort(ids) // oldest first
 			b, err := a.Replays.CreateBatch(r.Context(), v.who, ref, replay.BatchRequest{Events: ids, WhatIsLeft: true, TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
 			if err != nil {
 				return err
@@ -65,19 +57,17 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), replaysWithin)
-	defer cancel()
 	last := "" // the last that was there
 	for _, id := range ids {
 		switch do {
 		case "tag":
-			_, err = a.Captures.Tag(ctx, v.who, ref, id, strings.TrimSpace(r.PostFormValue("tag")))
+			_, err = a.Captures.Tag(r.Context(), v.who, ref, id, strings.TrimSpace(r.PostFormValue("tag")))
 		case "ignore":
-			err = a.Captures.Ignore(ctx, v.who, ref, id, "")
+			err = a.Captures.Ignore(r.Context(), v.who, ref, id, "")
 		case "delete":
-			err = a.Captures.Delete(ctx, v.who, ref, id)
+			err = a.Captures.Delete(r.Context(), v.who, ref, id)
 		case "replay":
-			_, err = a.Replays.Replay(ctx, v.who, ref, id, replay.Request{TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
+			_, err = a.Replays.Replay(r.Context(), v.who, ref, id, replay.Request{TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
 		default:
 			return hookglass.Invalid("do", "is nothing that can be done")
 		}
@@ -93,7 +83,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	case last == "" && do != "delete":
 		return hookglass.Errorf(hookglass.CodeNotFound, "None of the selected requests is there any more.")
 	case do == "replay":
-		redirect(w, r, "/endpoints/"+ref+"/requests/"+last+"?tab=replays")
+		redirect(w, r, inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("/requests/"+last, "tab", "replays"))
 		return nil
 	}
 	redirect(w, r, backTo(r, e, "done", do))

@@ -379,8 +379,10 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	if body := b.want(200, "GET", s.page(""), nil).body; strings.Contains(body, string(first)) {
 		t.Error("an ignored request is listed")
 	}
-	b.want(303, "POST", s.page("/bulk"), do("replay", "target_url", "https://app.example.com/"))
-	b.want(200, "GET", s.page("/requests/"+string(first)+"?tab=replays"), nil).holds(t, "https://app.example.com/")
+	batch := b.want(303, "POST", s.page("/bulk"), do("replay", "target_url", "https://app.example.com/")).Header.Get("Location")
+	b.want(200, "GET", batch, nil).holds(t, "https://app.example.com/", ">POST /</a>", string(first), string(second), "0 of 2 sent")
+	only := b.want(303, "POST", s.page("/bulk?q=method%3APOST"), url.Values{"do": {"replay"}, "target_url": {"https://app.example.com/"}, "id": {string(first)}}).Header.Get("Location")
+	b.want(200, "GET", only, nil).holds(t, "https://app.example.com/", `value="method:POST"`)
 	// What was deleted meanwhile, as in another window, is passed over; of nothing else nothing is said to be done.
 	gone := hookglass.NewEventID(hookglass.EventWebhook, time.Now())
 	to := b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"replay"}, "target_url": {"https://app.example.com/"}, "id": {string(first), string(gone)}}).Header.Get("Location")
@@ -388,6 +390,7 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	b.want(404, "POST", s.page("/bulk"), url.Values{"do": {"tag"}, "tag": {"noise"}, "id": {string(gone)}}).holds(t, "None of the selected requests is there any more.")
 	b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"delete"}, "id": {string(gone)}})
 	b.want(303, "POST", s.page("/bulk"), do("delete"))
+	b.want(200, "GET", batch, nil).holds(t, string(first), "deleted")
 	b.want(404, "GET", s.page("/requests/"+string(first)), nil)
 	b.want(404, "GET", s.page("/requests/"+string(first)+"/share"), nil).holds(t, "Back to the requests", `href="/endpoints/`+string(s.endpoint.ID)+`"`)
 	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
@@ -513,7 +516,7 @@ func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 		t.Error("a form that lacks something was sent")
 	}
 	c.do(chromedp.SendKeys("#bulk-replay [name=target_url]", "https://app.example.com/"+kb.Enter))
-	c.until(`new URLSearchParams(location.search).get("tab") === "replays" && document.querySelector("#part-replays .outcome")`)
+	c.until(`document.querySelectorAll("#batch-state tbody a").length === 3`)
 	c.silent()
 }
 

@@ -59,7 +59,14 @@ func (a *app) batchState(r *http.Request, v visitor, e hookglass.Endpoint) (s ba
 		if s.Batch, err = view.ReplayBatch(string(e.ID), r.PathValue("batch")); err != nil {
 			return err
 		}
-		s.Items, err = view.BatchItems(string(e.ID), s.Batch.ID, 0, shownItems)
+		if s.Items, err = view.BatchItems(string(e.ID), s.Batch.ID, 0, shownItems); err != nil {
+			return err
+		}
+		seqs := make([]int64, 0, len(s.Items))
+		for _, i := range s.Items {
+			seqs = append(seqs, i.EventSeq)
+		}
+		s.Events, err = view.EventsBySeq(seqs, -1) // without payloads
 		return err
 	})
 	return s, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 )
 
@@ -21,7 +22,8 @@ var Files embed.FS
 type State struct {
 	Endpoint hookglass.EndpointID
 	Batch    hookglass.ReplayBatch
-	Items    []hookglass.BatchItem // in the order in which they are sent, the first ones
+	Items    []hookglass.BatchItem      // in the order in which they are sent, the first ones
+	Events   map[int64]*hookglass.Event // of the items, by seq; those that were deleted are missing
 	Now      time.Time
 }
 
@@ -51,6 +53,18 @@ func (s State) say() string {
 		text += fmt.Sprintf(", %d failed", s.Batch.Failed)
 	}
 	return text + ": " + string(s.Batch.State)
+}
+
+// title is the request of an item in a few words; empty where it was deleted.
+func (s State) title(i hookglass.BatchItem) string {
+	e := s.Events[i.EventSeq]
+	if e == nil {
+		return ""
+	}
+	if e.Type == hookglass.EventEmail {
+		return inspector.Title(e)
+	}
+	return e.Method + " " + inspector.Title(e)
 }
 
 func outcome(i hookglass.BatchItem) string {
