@@ -481,6 +481,14 @@ func TestTheSearchCompletesAQuotedValue(t *testing.T) {
 	c.silent()
 }
 
+func TestAComparisonSpeaksAsThePageOfARequestDoes(t *testing.T) {
+	s := newSite(t)
+	left, right := s.hook(s.github("push", "d-1", `1`, "")), s.hook(json(`[2]`))
+	page := s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil)
+	page.holds(t, ">Provider</th>", ">Event</th>", ">Delivery id</th>", ">the whole</th>", "compared as JSON.")
+	page.lacks(t, "detected_provider", "delivery_id", `<th scope="row"></th>`)
+}
+
 func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 	s := newSite(t)
 	for range 3 {
