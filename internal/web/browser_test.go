@@ -510,6 +510,28 @@ func TestWhatIsShownOnceIsNotMadeAnewByReloading(t *testing.T) {
 	c.until(`!document.querySelector("#made-token") && document.querySelectorAll("table.list tbody tr").length === 1`)
 }
 
+func TestWhatAFormDidIsToldOnce(t *testing.T) {
+	s := newSite(t)
+	s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.open(s.page("?q=method%3APOST"))
+	c.until(isLive)
+	if eval[bool](c, `[...document.querySelectorAll("details.searches")].some((part) => part.open)`) {
+		t.Error("a search unfolds what nobody asked for")
+	}
+	c.click(".searches summary")
+	c.do(chromedp.SendKeys(`.searches [name="name"]`, "posts"+kb.Enter))
+	c.until(`document.querySelector(".saved")?.textContent === "Saved." && document.readyState === "complete"`)
+	c.do(chromedp.Reload())
+	c.until(isLive + ` && !document.querySelector(".saved") && location.search === "?q=method%3APOST" && document.querySelector(".searches summary").textContent.includes("Saved searches")`)
+	c.open(s.page("/settings"))
+	c.click(`[aria-label="Save the response"]`)
+	c.until(`document.querySelector("#response .saved") && location.search === "" && location.hash === "#response"`)
+	c.silent()
+}
+
 func TestThePageOneIsOnIsInSightOfTheNavigation(t *testing.T) {
 	s := newSite(t)
 	c := s.chrome(390, 844)

@@ -287,6 +287,13 @@ for (const nav of document.querySelectorAll(".bar-nav, .subnav")) {
 // What is shown once is not made anew by reloading the page: the browser asks for the page instead of sending the form again.
 if (document.querySelector("[data-once]")) history.replaceState(history.state, "");
 
+// What a form did is told once, and not again where the page is loaded anew or its address is given away.
+const address = new URL(location.href);
+if (address.searchParams.has("done")) {
+  for (const name of ["done", "at"]) address.searchParams.delete(name);
+  history.replaceState(history.state, "", address);
+}
+
 // ---- Without a network
 
 const offline = document.getElementById("offline");
