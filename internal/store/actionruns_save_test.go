@@ -350,3 +350,56 @@ func TestARunThatSomebodyHoldsIsNotQueuedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A rerun may wait for its turn behind others for as long as their targets take, and was given a job more every few
+// seconds meanwhile.
+func TestARerunThatHasAJobIsNotGivenAnother(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		event := several(t, db, e, 1)[0]
+		h := store.HeldRun{ActionRun: hookglass.ActionRun{
+			ID: hookglass.NewSortableID(hookglass.PrefixActionRun, time.Now()), EndpointNum: e.Num, ActionNum: 1, ActionID: "act_1", EventSeq: event.Seq, EventID: event.ID,
+			Rerun: true, Status: hookglass.ActionRunQueued,
+		}}
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.InsertActionRun(&h, -time.Minute)
+			tx.Enqueue(hookglass.ActionRunJob{RunID: "arun_other"}, hookglass.ActionRunJob{RunID: h.ID})
+			return err
+		})
+		begun := func(ago string) string {
+			if db.Postgres() {
+				return "UPDATE river_job SET state = 'running', attempted_at = clock_timestamp() - interval '" + ago + "'"
+			}
+			return "UPDATE river_job SET state = 'running', attempted_at = datetime('now', 'subsec', '-" + ago + "')"
+		}
+		for _, c := range []struct {
+			name, change string
+			lost         int
+		}{
+			{"its job waits", "UPDATE river_job SET state = 'available'", 0},
+			{"its job was put off", "UPDATE river_job SET state = 'scheduled'", 0},
+			{"its job has just begun", begun("1 seconds"), 0},
+			{"its job began long ago, and does not hold it", begun("60 seconds"), 1},
+			{"its job is over", "DELETE FROM river_job WHERE id > (SELECT min(id) FROM river_job)", 1},
+		} {
+			writing(t, db, func(tx *store.Tx) error { return tx.Exec(c.change) })
+			reading(t, db, func(v *store.View) error {
+				lost, err := v.LostActionRuns(time.Second, 10)
+				if len(lost) != c.lost {
+					t.Errorf("%s: %d runs are lost, want %d", c.name, len(lost), c.lost)
+				}
+				return err
+			})
+		}
+		for range 2 { // as two nodes do that found it at the same time
+			writing(t, db, func(tx *store.Tx) error { return tx.RequeueActionRun(h.Num, h.ID, -time.Second) })
+		}
+		reading(t, db, func(v *store.View) error {
+			jobs, err := v.Ints("SELECT count(*) FROM river_job")
+			if err == nil && jobs[0] != 2 {
+				t.Errorf("there are %d jobs, one of them another's, want 2", jobs[0])
+			}
+			return err
+		})
+	})
+}

@@ -111,6 +111,20 @@ func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[st
 	return n, err
 }
 
+// jobBegins is more than a job takes to hold what it is about, or to be put off.
+const jobBegins = 10 * time.Second
+
+// hasActionJob is the condition that a job is there for the rerun with an id, to which it will come by itself: one that
+// waits, or that has just begun. One that began longer ago and does not hold its run may be with a node that died.
+func (d dialect) hasActionJob(id string) string {
+	run := "json_extract(args, '$.RunID')"
+	if d == postgres {
+		run = "args->>'RunID'"
+	}
+	return id + " IN (SELECT " + run + " FROM river_job WHERE queue = '" + hookglass.ActionQueue + "' AND state IN ('available', 'retryable', 'running', 'scheduled')" +
+		" AND (state <> 'running' OR attempted_at > " + d.jobTime(jobBegins) + "))"
+}
+
 func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []hookglass.Job) error {
 	if err := q.insert(ctx, tx, insertParams(jobs)); err != nil {
 		return fmt.Errorf("enqueue: %w", err)
