@@ -75,6 +75,8 @@ func TestDetect(t *testing.T) {
 			want: provider.Detection{Provider: "intercom", EventType: "user.created", EventID: "notif_1"}},
 		{name: "9 meta", headers: "X-Hub-Signature-256: sha256=x", body: `{"object":"page","entry":[{}]}`, want: provider.Detection{Provider: "meta"}},
 		{name: "9 whatsapp", headers: "X-Hub-Signature-256: sha256=x", body: `{"object":"whatsapp_business_account","entry":[]}`, want: provider.Detection{Provider: "whatsapp"}},
+		{name: "9 whatsapp without a signature", headers: "User-Agent: facebookexternalua", body: `{"object":"whatsapp_business_account","entry":[]}`, want: provider.Detection{Provider: "whatsapp"}},
+		{name: "9 meta without a signature", headers: "User-Agent: facebookexternalua", body: `{"object":"page","entry":[]}`, want: provider.Detection{Provider: "meta"}},
 		{name: "9 otherwise unknown", headers: "X-Hub-Signature-256: sha256=x", body: `{"repository":{"full_name":"a/b"},"sender":{"login":"x"}}`, want: provider.Detection{Provider: "unknown"}},
 		{name: "9 the endpoint breaks the tie", headers: "X-Hub-Signature-256: sha256=x", body: `Hello, World!`, hint: "github", want: provider.Detection{Provider: "github"}},
 		{name: "10 lemonsqueezy", headers: "X-Signature: x\nX-Event-Name: order_created", body: `{"meta":{"event_name":"order_created"}}`, want: provider.Detection{Provider: "lemonsqueezy", EventType: "order_created"}},
@@ -92,6 +94,9 @@ func TestDetect(t *testing.T) {
 			want: provider.Detection{Provider: "twilio", EventType: "com.twilio.messaging.message.sent", EventID: "EZ1"}},
 		{name: "13 quickbooks cloudevents", headers: "intuit-signature: x\nce-id: 1\nce-type: t", body: `[{"type":"qbo.customer.created.v1","id":"1"}]`,
 			want: provider.Detection{Provider: "quickbooks", EventType: "qbo.customer.created.v1"}},
+		{name: "13 twilio event, structured", headers: "Content-Type: application/cloudevents+json", body: `{"specversion":"1.0","type":"com.twilio.x","id":"EZ1","source":"s"}`,
+			want: provider.Detection{Provider: "twilio", EventType: "com.twilio.x", EventID: "EZ1"}},
+		{name: "13 twilio event, binary", headers: "ce-id: EZ1\nce-type: com.twilio.x\nce-source: s\nce-specversion: 1.0", want: provider.Detection{Provider: "twilio"}},
 		{name: "14 cloudevents binary", headers: "ce-id: 1\nce-type: com.example.x\nce-source: /s\nce-specversion: 1.0",
 			want: provider.Detection{Provider: "cloudevents", EventType: "com.example.x", EventID: "1"}},
 		{name: "14 cloudevents structured", headers: "Content-Type: application/cloudevents+json; charset=utf-8", body: `{"type":"t","id":"i"}`,
@@ -132,6 +137,42 @@ func TestDetect(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// Fields of the body that the reference names together decide where no header does: senders whose signature is a matter
+// of choice send none by which they could be known.
+func TestDetectByTheBodyAlone(t *testing.T) {
+	type row struct{ headers, body, provider, eventType string }
+	rows := []row{
+		{body: `{"action":"opened","repository":{"full_name":"a/b"},"sender":{"login":"x"}}`, provider: "github"},
+		{body: `{"zen":"z","hook_id":1,"hook":{"type":"App"}}`, provider: "github"},
+		{headers: form, body: `payload=%7B%22repository%22%3A%7B%22full_name%22%3A%22a%2Fb%22%7D%2C%22sender%22%3A%7B%22login%22%3A%22x%22%7D%7D`, provider: "github"},
+		{body: `{"repository":{"full_name":"a/b"}}`, provider: "unknown"},
+		{body: `{"actor":{},"repository":{"full_name":"a/b"}}`, provider: "bitbucket"},
+		{headers: "X-Hub-Signature: sha256=x", body: `{"actor":{},"repository":{"full_name":"a/b"}}`, provider: "unknown"},
+		{body: `{"version":1,"application_id":"1","type":1,"event":{"type":"APPLICATION_AUTHORIZED"}}`, provider: "discord", eventType: "APPLICATION_AUTHORIZED"},
+		{body: `{"application_id":"1","type":2,"token":"t","id":"i"}`, provider: "discord"},
+		{body: `{"application_id":"1","type":"two","token":"t","id":"i"}`, provider: "unknown"},
+		{body: `{"event":{"event_type":"incident.triggered","data":{}}}`, provider: "pagerduty", eventType: "incident.triggered"},
+		{body: `{"triggerEvent":"BOOKING_CREATED","payload":{}}`, provider: "cal_com", eventType: "BOOKING_CREATED"},
+		{body: `{"event":"invitee.created","created_by":"u","payload":{}}`, provider: "calendly", eventType: "invitee.created"},
+		{body: `{"event":"order.created","created_by":"u","payload":{}}`, provider: "unknown"},
+		{body: `{"events":[{"action":"changed","resource":{"gid":"1","resource_type":"task"}}]}`, provider: "asana"},
+		{body: `{"id":"n","type":"page.created","workspace_id":"w"}`, provider: "notion", eventType: "page.created"},
+		{body: `{"event":"envelope-completed","data":{"envelopeId":"e","accountId":"a"}}`, provider: "docusign", eventType: "envelope-completed"},
+		{body: `{"sys":{"type":"Entry","id":"e"}}`, provider: "contentful"},
+	}
+	for _, kind := range strings.Fields("message edited_message channel_post edited_channel_post business_connection business_message edited_business_message" +
+		" deleted_business_messages message_reaction message_reaction_count inline_query chosen_inline_result callback_query shipping_query pre_checkout_query" +
+		" purchased_paid_media poll poll_answer my_chat_member chat_member chat_join_request chat_boost removed_chat_boost") {
+		rows = append(rows, row{body: `{"update_id":7,"` + kind + `":{}}`, provider: "telegram", eventType: kind})
+	}
+	for _, r := range rows {
+		got := provider.Detect(&provider.Request{Method: "POST", Headers: fields(r.headers), Body: []byte(r.body)})
+		if got.Provider != r.provider || got.EventType != r.eventType {
+			t.Errorf("%s: %+v", r.body, got)
+		}
 	}
 }
 
