@@ -30,7 +30,7 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 		return Finding{Code: "verified", Message: message, ConfigID: v.ConfigID, SecretIndex: v.SecretIndex}
 	}
 	in := &input{Request: r}
-	judges := judgesFor(d, configs)
+	judges := judgesFor(in, d, configs)
 	if len(judges) == 0 {
 		for i := range configs {
 			j := newJudge(&configs[i])

@@ -27,7 +27,7 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 		}
 		return Verdict{}, false
 	}
-	for _, j := range judgesFor(d, configs) {
+	for _, j := range judgesFor(in, d, configs) {
 		if v, ok := try(j); ok {
 			return v
 		}
@@ -49,16 +49,21 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 }
 
 // judgesFor returns the configs by which a request is judged: those of the detected provider or of the relay that
-// passed it on, else those of generic_hmac.
-func judgesFor(d Detection, configs []Config) []*judge {
+// passed it on, else those of generic_hmac. A sender that no rule names is known by its signature header alone, where
+// there is a config of it.
+func judgesFor(in *input, d Detection, configs []Config) []*judge {
 	var judges []*judge
 	for _, generic := range [...]bool{false, true} {
 		for i := range configs {
 			c := &configs[i]
-			if generic != (c.Provider == GenericHMAC) || !generic && c.Provider != d.Provider && c.Provider != d.Relay {
+			if generic != (c.Provider == GenericHMAC) {
 				continue
 			}
-			if j := newJudge(c); j != nil {
+			j := newJudge(c)
+			switch {
+			case j == nil:
+			case generic, c.Provider == d.Provider, c.Provider == d.Relay,
+				d.Provider == hookglass.UnknownProvider && len(j.Match) == 0 && j.presented(in):
 				judges = append(judges, j)
 			}
 		}
@@ -70,15 +75,19 @@ func judgesFor(d Detection, configs []Config) []*judge {
 }
 
 // kin reports whether a config of one provider may vouch for a request detected as another: when nobody is detected,
-// and between senders that share a scheme and are told apart by the body alone (Svix, Standard Webhooks).
+// and between senders that share the scheme of Standard Webhooks. These are told apart by the body alone, and Svix
+// sends the headers of both names.
 func kin(configured, detected string) bool {
 	if detected == hookglass.UnknownProvider {
 		return true
 	}
 	a, b := table().byID[configured], table().byID[detected]
 	return a != nil && b != nil && len(a.Signatures) > 0 && len(b.Signatures) > 0 &&
-		a.Signatures[0].IDHeader != "" && a.Signatures[0].IDHeader == b.Signatures[0].IDHeader
+		a.Signatures[0].standard() && b.Signatures[0].standard()
 }
+
+// standard reports whether a scheme is that of Standard Webhooks, whatever its headers are called.
+func (s *scheme) standard() bool { return s.Payload[0] == "{id}.{time}.{body}" }
 
 // judge checks requests against one config.
 type judge struct {

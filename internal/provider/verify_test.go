@@ -340,6 +340,44 @@ func TestVerifyChoosesConfigs(t *testing.T) {
 	}
 }
 
+// Svix sends the headers of Standard Webhooks beside its own: a config of either vouches for the delivery.
+func TestVerifyStandardWebhooksBesideSvix(t *testing.T) {
+	key := []byte("0123456789abcdef01234567")
+	signature := "v1," + b64(mac(sha256.New, key, "m.", fmt.Sprint(stamp), ".{}"))
+	headers := ""
+	for _, prefix := range []string{"svix-", "webhook-"} {
+		headers += fmt.Sprintf("%sid: m\n%stimestamp: %d\n%ssignature: %s\n", prefix, prefix, stamp, prefix, signature)
+	}
+	r := &provider.Request{Method: "POST", Headers: fields(strings.TrimSpace(headers)), Body: []byte("{}"), ReceivedAt: received}
+	d := provider.Detect(r)
+	for _, id := range []string{"svix", "standard_webhooks", "clerk", "replicate"} {
+		config := provider.Config{ID: 5, Provider: id, Secrets: []string{"whsec_" + b64(key)}}
+		if got := provider.Verify(r, d, []provider.Config{config}); d.Provider != "svix" || got.Status != hookglass.SignatureVerified {
+			t.Errorf("%s: detected %s, %+v", id, d.Provider, got)
+		}
+	}
+}
+
+// MailerLite's header is one that many send, so that only a config says that a delivery may be MailerLite's.
+func TestVerifySenderThatNoRuleNames(t *testing.T) {
+	configs := []provider.Config{{ID: 1, Provider: "github", Secrets: []string{secret}}, {ID: 2, Provider: "mailerlite", Secrets: []string{secret}}}
+	good := "Signature: " + hex.EncodeToString(mac(sha256.New, []byte(secret), "{}"))
+	for headers, want := range map[string]provider.Verdict{
+		good:                                   {Status: "verified", ConfigID: 2},
+		"Signature: " + hex64:                  {Status: "failed", Reason: "signature_mismatch"},
+		"Signature: keyId=x":                   {Status: "failed", Reason: "malformed_signature"},
+		"X-Other: 1":                           {Status: "unchecked"},
+		"X-Hub-Signature-256: sha256=" + hex64: {Status: "unchecked"},
+		"X-GitHub-Event: push\nSignature: " + "x": {Status: "failed", Reason: "missing_signature"},
+	} {
+		r := &provider.Request{Method: "POST", Headers: fields(headers), Body: []byte("{}"), ReceivedAt: received}
+		got := provider.Verify(r, provider.Detect(r), configs)
+		if got.Message = ""; got != want {
+			t.Errorf("%s: %+v, want %+v", headers, got, want)
+		}
+	}
+}
+
 func TestGenericHMAC(t *testing.T) {
 	const body = `{"a":1}`
 	hex256 := hex.EncodeToString(mac(sha256.New, []byte(secret), body))
