@@ -110,7 +110,7 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		}
 		text := string(c.buf[c.r : c.r+c.headLen])
 		if r := c.head.parse(text, c.front.cfg.MaxHeaders); r != nil {
-			if !c.front.claimsHook(c.buf[c.r : c.r+c.headLen]) {
+			if !r.misframed() && !c.front.claimsHook(c.buf[c.r:c.r+c.headLen]) {
 				c.startRaw()
 				return nil
 			}

@@ -259,17 +259,16 @@ func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
 		"GET /api HTTP/1.1\r\n\r\n":                      400, // no Host
 		"GET /api HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n": 400,
 		"nonsense\r\n\r\n":                               400,
-		"GET /api HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n":               200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": 200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                                  501,
-		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":                     400,
-		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":                    200, // echo ignores the error
-		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n":                      417,
-		"GET /api%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                                           400,
-		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                                       200,
-		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                                     200,
-		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                                          200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n":                200,
+		"GET /api HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n": 200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                    501,
+		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":       400,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":      200, // echo ignores the error
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n":        417,
+		"GET /api%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                             400,
+		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                         200,
+		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                       200,
+		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                            200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n":  200,
 	} {
 		c := sv.dial()
 		c.send(text)
@@ -289,6 +288,32 @@ func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
 	c.want(200)
 	if a := s.all()[1]; wire(a.Headers) != oddWire {
 		t.Errorf("got %q", wire(a.Headers))
+	}
+}
+
+// RFC 9112, section 6.1: what stands on the way may have taken the rest for a part of the request.
+func TestNothingIsReadBehindARequestThatMayEndElsewhere(t *testing.T) {
+	for name, text := range map[string]string{
+		"both lengths":             "POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"a coding before HTTP/1.1": "POST /api HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	} {
+		for _, before := range []string{"", get("/api/a")} {
+			s := new(stub)
+			c := start(t, ingest.Config{}, s, nil).dial()
+			if before != "" {
+				c.send(before)
+				c.want(200)
+			}
+			c.send(text + post(hook("/smuggled"), "a") + get("/api/b"))
+			if a := c.want(400); !a.Close || !strings.Contains(a.body, `"error":"bad_request"`) {
+				t.Errorf("%s: close %v, %s", name, a.Close, a.body)
+			}
+			c.nc.CloseWrite()
+			c.wantEnd()
+			if n := len(s.all()); n != 0 {
+				t.Errorf("%s: %d arrivals", name, n)
+			}
+		}
 	}
 }
 

@@ -195,10 +195,9 @@ func (h *head) interpret() *refusal {
 	case hosts == 0 && h.minor == 1:
 		return malformed("The Host header is missing.")
 	case h.chunked && (h.length >= 0 || h.tooBig):
-		// Two senders on the way could each believe another one (RFC 9112, section 6.1).
-		return malformed("There is both a Content-Length and a Transfer-Encoding.")
+		return errTwoLengths
 	case h.chunked && h.minor == 0:
-		return malformed("HTTP/1.0 has no Transfer-Encoding.")
+		return errEarlyCoding
 	}
 	if h.authority != "" {
 		h.host = h.authority // RFC 9112, section 3.2.2

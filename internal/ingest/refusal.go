@@ -36,6 +36,8 @@ var (
 	errExpectation     = refuse(http.StatusExpectationFailed, codeExpectation, "The only expectation understood is 100-continue.")
 	errSlow            = &refusal{status: http.StatusRequestTimeout, code: codeRequestTimeout, message: "The request did not come in time.", close: true}
 	errCutShort        = malformed("The body ended before its length was reached.")
+	errTwoLengths      = malformed("There is both a Content-Length and a Transfer-Encoding.")
+	errEarlyCoding     = malformed("HTTP/1.0 has no Transfer-Encoding.")
 	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: messageInternalError, close: true}
 )
 
@@ -48,6 +50,10 @@ type refusal struct {
 	allow      string // with 405; empty: the methods of a webhook
 	close      bool   // the connection can not be read any further
 }
+
+// misframed reports whether what stands on the way could believe that the request ends elsewhere. RFC 9112, section 6.1,
+// ends the connection behind such a request; net/http, which believes one of the two, goes on with it.
+func (r *refusal) misframed() bool { return r == errTwoLengths || r == errEarlyCoding }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.message }
 
