@@ -28,8 +28,11 @@ func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 	slices.SortStableFunc(saves, func(a, b *RunSave) int {
 		return cmp.Or(cmp.Compare(a.EventSeq, b.EventSeq), cmp.Compare(a.ActionNum, b.ActionNum))
 	})
+	err := tx.lockMarked(saves)
+	if err != nil {
+		return err
+	}
 	var ended []*RunSave
-	var err error
 	for _, s := range saves {
 		switch {
 		case s.New && s.Status.Final():
@@ -56,12 +59,33 @@ func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 				return err
 			}
 		}
-		if len(s.Mark.Tags) > 0 || s.Mark.Ignore != "" {
+		if s.marks() {
 			marks = append(marks, s.Mark)
 		}
 	}
 	return tx.MarkEvents(marks) // locks the counters, so last
 }
+
+// lockMarked locks the events that are to be marked, where a run of them has a row already: who deletes an event locks
+// it before its runs.
+func (tx *Tx) lockMarked(saves []*RunSave) error {
+	var seqs []int64
+	stored := false
+	for _, s := range saves {
+		if s.marks() {
+			seqs, stored = append(seqs, s.EventSeq), stored || !s.New
+		}
+	}
+	lock := tx.dialect.forUpdate()
+	if !stored || lock == "" {
+		return nil
+	}
+	_, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE "+tx.dialect.among("seq", "$1")+" ORDER BY seq"+lock, tx.dialect.list(seqs))
+	return err
+}
+
+// marks reports whether the event is changed with the run.
+func (s *RunSave) marks() bool { return len(s.Mark.Tags) > 0 || s.Mark.Ignore != "" }
 
 // DeleteOrphanRuns looks at the next runs with a Num above one, and deletes those whose event is gone: on PostgreSQL a
 // run may be stored in the moment in which another transaction deletes its event, and neither sees the other. It

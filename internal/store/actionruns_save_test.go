@@ -74,6 +74,59 @@ func TestManyEventsAreMarkedAsOneByOne(t *testing.T) {
 	})
 }
 
+// An event is deleted while a run that goes on is stored with a tag on it: one waits for the other, and not each for the
+// other, which only a server ends, after a second in which all that is stored with the run waits too.
+func TestARunIsStoredBesideTheDeletionOfItsEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		ev := several(t, db, e, 1)[0]
+		h := &store.HeldRun{ActionRun: hookglass.ActionRun{
+			ID: hookglass.NewSortableID(hookglass.PrefixActionRun, time.Now()), EndpointNum: e.Num, ActionNum: 1, ActionID: "act_1",
+			EventSeq: ev.Seq, EventID: ev.ID, Status: hookglass.ActionRunRunning, StartedAt: time.Now(),
+		}}
+		h.Checkpoint = []byte("x")
+		run := &store.RunSave{HeldRun: h, New: true, Lease: time.Minute}
+		writing(t, db, func(tx *store.Tx) error { return tx.SaveActionRuns([]*store.RunSave{run}) })
+
+		deleted := make(chan error, 1)
+		saves, deletions := 0, 0
+		run.New, run.Mark = false, store.EventMark{Endpoint: e, Seq: ev.Seq, Tags: []string{"seen"}}
+		run.Effects = []func(*store.Tx) error{func(tx *store.Tx) error {
+			if saves++; saves > 1 {
+				return nil
+			}
+			go func() {
+				deleted <- db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+					deletions++
+					return tx.DeleteEvent(string(e.ID), string(ev.ID))
+				})
+			}()
+			for waits := !db.Postgres(); !waits; { // an embedded database has one writer
+				behind, err := tx.Ints(`SELECT count(*) FROM pg_locks w JOIN pg_locks l ON l.transactionid = w.transactionid
+					WHERE NOT w.granted AND l.granted AND l.pid = pg_backend_pid()`)
+				if err != nil {
+					return err
+				}
+				waits = behind[0] > 0
+			}
+			return nil
+		}}
+		writing(t, db, func(tx *store.Tx) error { return tx.SaveActionRuns([]*store.RunSave{run}) })
+		if err := <-deleted; err != nil {
+			t.Fatal(err)
+		}
+		if saves != 1 || deletions != 1 {
+			t.Errorf("the run was stored %d times, and the event deleted %d times", saves, deletions)
+		}
+		reading(t, db, func(v *store.View) error {
+			if left, err := v.Ints("SELECT count(*) FROM action_runs"); err != nil || left[0] != 0 {
+				t.Errorf("%d runs of an event that is gone, %v", left[0], err)
+			}
+			return nil
+		})
+	})
+}
+
 func TestOfARunThatIsSomebodyElsesNothingIsStored(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
