@@ -17,13 +17,17 @@ const (
 
 // hold takes room for an event of so many bytes at an endpoint. It answers rate_limited where there is none.
 func (s *Service) hold(e hookglass.Endpoint, size int64) (give func(), err error) {
-	of := "account " + strconv.FormatInt(e.AccountID, 10)
-	if e.AccountID == 0 {
-		of = "endpoint " + strconv.FormatInt(e.Num, 10)
-	}
-	give, ok := s.bodies.Take(of, size)
+	give, ok := s.bodies.Take(tenantOf(e), size)
 	if !ok {
 		return nil, later(roomAgain)
 	}
 	return give, nil
+}
+
+// tenantOf is whose runs are bounded together.
+func tenantOf(e hookglass.Endpoint) string {
+	if e.AccountID == 0 {
+		return "endpoint " + strconv.FormatInt(e.Num, 10)
+	}
+	return "account " + strconv.FormatInt(e.AccountID, 10)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"hookglass"
+	"hookglass/internal/account"
+	endpoints "hookglass/internal/endpoint"
 	"hookglass/internal/outbound"
 )
 
@@ -68,5 +70,84 @@ func TestRunsHoldFewLargeEventsAtATime(t *testing.T) {
 				t.Errorf("request %d has a body of %d bytes", i, n)
 			}
 		}
+	})
+}
+
+// A worker is with a rerun for as long as its target takes, and another tenant's would stand behind all of them.
+func TestRerunsOfOneTenantLeavePlacesToOthers(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		under, let := make(chan struct{}), make(chan struct{})
+		slow := &network{respond: func(int, outbound.Request) (*outbound.Response, error) {
+			under <- struct{}{}
+			<-let
+			return answer(200, "{}"), nil
+		}}
+		node := b.node(slow)
+		// at makes what queues reruns of an action at an endpoint.
+		at := func(who hookglass.Principal, ep hookglass.Endpoint) (rerun func() string) {
+			b.who, b.ep = who, ep
+			a := b.create(draft("On", step("forward", "Send", `{"url":"https://a.example.com/"}`)))
+			e := b.capture(`{"action":"opened"}`)
+			return func() string {
+				t.Helper()
+				r, err := node.Rerun(t.Context(), who, string(ep.ID), a.ID, string(e.ID), "")
+				must(t, err)
+				return r.ID
+			}
+		}
+		endpoint := func(who hookglass.Principal, name string) hookglass.Endpoint {
+			t.Helper()
+			ep, err := b.endpoints.Create(t.Context(), who, endpoints.Draft{Name: &name})
+			must(t, err)
+			return ep
+		}
+		ended := make(chan error, 100)
+		begun := 0
+		// begin begins as many reruns as there are places for, at most so many.
+		begin := func(rerun func() string, most int) (n int) {
+			t.Helper()
+			for ; n < most; n++ {
+				id, refused := rerun(), make(chan error, 1)
+				go func() {
+					err := node.ExecuteRun(t.Context(), id)
+					if hookglass.Is(err, hookglass.CodeRateLimited) {
+						refused <- err
+						return
+					}
+					ended <- err
+				}()
+				select {
+				case <-under:
+					begun++
+				case <-refused:
+					return n
+				}
+			}
+			return n
+		}
+		one := b.who
+		first, second := at(one, b.ep), at(one, endpoint(one, "Second"))
+		registered, err := b.accounts.Register(t.Context(), account.Registration{Email: "grace@example.com"})
+		must(t, err)
+		other := hookglass.Principal{Account: registered.Account.ID, User: registered.User.ID, Scopes: hookglass.System.Scopes}
+		b.owner = registered
+		others := at(other, endpoint(other, "Other"))
+		if n := begin(first, 40); n != 16 {
+			t.Errorf("an endpoint has %d reruns under way at a time, want 16", n)
+		}
+		if n := begin(second, 1); n != 1 {
+			t.Error("another endpoint of the same account has no place")
+		}
+		if n := begin(others, 8); n != 8 {
+			t.Errorf("another account has %d places, want as many as it needs", n)
+		}
+		close(let)
+		for range begun {
+			must(t, <-ended)
+		}
+		if n := begin(first, 1); n != 1 {
+			t.Error("places are not given back")
+		}
+		must(t, <-ended)
 	})
 }

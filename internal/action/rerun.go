@@ -12,7 +12,28 @@ import (
 const (
 	queueSlack = 30 * time.Second // for the job of a rerun to begin
 	lostSlack  = 3 * time.Second  // for a job or a task to come by itself
+
+	// rerunsAtOnce are as many as internal/job has workers for, each of which waits for its targets. So that some are
+	// left to others whose own never answer, a tenant has half of them at most, and an endpoint a quarter.
+	rerunsAtOnce   = 64
+	rerunsOfTenant = rerunsAtOnce / 2
+	// placeAgain is how soon a rerun comes again for which there was no place.
+	placeAgain = 2 * time.Second
 )
+
+// place takes a place for a rerun at an endpoint. It answers rate_limited where there is none.
+func (s *Service) place(e hookglass.Endpoint) (give func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reruns.Take(tenantOf(e), e.Num) {
+		return nil, later(placeAgain)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reruns.Give(tenantOf(e), e.Num)
+	}, nil
+}
 
 // Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the
 // first run on the event, where there is one. It answers not_found, plan_required and validation_failed.
@@ -84,15 +105,15 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 }
 
 // ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It
-// answers rate_limited where a step waits to be tried again and where there is no room for a large event. Calling again
-// is safe.
+// answers rate_limited where a step waits to be tried again, where its tenant has too many others under way and where
+// there is no room for a large event. Calling again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	var h store.HeldRun
 	var p plan
 	var event *hookglass.Event
 	var current *hookglass.Action
-	give := func() {}
-	defer func() { give() }()
+	leave, give := func() {}, func() {}
+	defer func() { give(); leave() }()
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		if h, err = v.HeldActionRun(runID); err != nil || h.Status.Final() {
 			return err
@@ -100,6 +121,11 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		if p.endpoint, p.rights, err = rightsAt(v, h.EndpointNum); err != nil {
 			return err
 		}
+		place, err := s.place(p.endpoint)
+		if err != nil {
+			return err
+		}
+		leave = place
 		if h.Checkpoint == nil {
 			a, err := v.ActionByNum(h.ActionNum)
 			if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,9 @@ type Service struct {
 	totals totals
 	bodies *fair.Bodies
 
+	mu     sync.Mutex
+	reruns *fair.Places // of those that are under way here
+
 	orphans int64 // the sweep has looked at runs up to here
 
 	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
@@ -49,7 +53,10 @@ func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
-	return &Service{Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes)}
+	return &Service{
+		Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes),
+		reruns: fair.NewPlaces(rerunsAtOnce, rerunsOfTenant),
+	}
 }
 
 const (

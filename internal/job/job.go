@@ -27,9 +27,9 @@ const (
 	rescueEvery = 3 * time.Second
 	// replayWorkers mostly wait for targets. One tenant has a quarter of them at most, see internal/replay.
 	replayWorkers = 64
-	// actionWorkers mostly wait for targets, too. actionTimeout is for a rerun until it ends or waits: the longest step
-	// takes 300 s.
-	actionWorkers = 16
+	// actionWorkers mostly wait for targets, too. One tenant has half of them at most, see internal/action.
+	// actionTimeout is for a rerun until it ends or waits: the longest step takes 300 s.
+	actionWorkers = 64
 	actionTimeout = hookglass.ActionDeadline + time.Minute
 	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
 	purgeEvery = 25 * time.Second
@@ -85,7 +85,7 @@ type Replays interface {
 // Actions is what the jobs of actions need.
 type Actions interface {
 	// ExecuteRun does a rerun or goes on with one, in one place at a time however often it is called. It answers
-	// rate_limited when a step is to be tried again later.
+	// rate_limited when a step is to be tried again later, and when the tenant's others must end first.
 	ExecuteRun(ctx context.Context, runID string) error
 }
 
