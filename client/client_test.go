@@ -195,6 +195,13 @@ func TestTheClientSpeaksOfRequests(t *testing.T) {
 		if feed := must[[]api.Activity](t)(s.Activity(ctx, time.Time{}, 2)); len(feed) != 2 || feed[0].Type != "webhook.received" {
 			t.Errorf("the feed is %+v", feed)
 		}
+		for _, word := range []string{"destroy_all", "export", "", ".."} { // none names a request, and the first all of them
+			_, got := s.Request(ctx, e.ID, word)
+			_, deleted := s.DeleteRequest(ctx, e.ID, word)
+			if hookglass.CodeOf(got) != hookglass.CodeNotFound || hookglass.CodeOf(deleted) != hookglass.CodeNotFound {
+				t.Errorf("request %q: %v; deleted: %v", word, got, deleted)
+			}
+		}
 		if gone := must[api.Deleted](t)(s.DeleteRequest(ctx, e.ID, id)); gone.ID != id || !gone.Deleted {
 			t.Errorf("deleted %+v", gone)
 		}

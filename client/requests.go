@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
+	"hookglass"
 	"hookglass/api"
 )
 
@@ -61,8 +63,21 @@ func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, p
 	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), query, nil)
 }
 
+// oneRequest refuses what is the id of no event by its prefix: beside ids stand the names of what is done to all events,
+// such as destroy_all.
+func oneRequest(id string) error {
+	switch prefix, _, _ := strings.Cut(id, "_"); prefix {
+	case hookglass.PrefixWebhookEvent, hookglass.PrefixEmailEvent, "wr":
+		return nil
+	}
+	return hookglass.Errorf(hookglass.CodeNotFound, "There is no such request; ids of requests begin with req_ or eml_.")
+}
+
 // Request returns an event with everything that was received and answered.
 func (c *Client) Request(ctx context.Context, endpoint, id string) (api.EventDetail, error) {
+	if err := oneRequest(id); err != nil {
+		return api.EventDetail{}, err
+	}
 	return data[api.EventDetail](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id), nil, nil)
 }
 
@@ -95,6 +110,9 @@ func (c *Client) copy(ctx context.Context, path string, query url.Values, to io.
 
 // DeleteRequest deletes an event. The answer has its id.
 func (c *Client) DeleteRequest(ctx context.Context, endpoint, id string) (api.Deleted, error) {
+	if err := oneRequest(id); err != nil {
+		return api.Deleted{}, err
+	}
 	return data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id), nil, nil)
 }
 
