@@ -144,6 +144,62 @@ func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 	c.silent()
 }
 
+// A request that is open shows what others make of it, also where it is not in the list, and leaves alone what its reader
+// does meanwhile.
+func TestTheRequestThatIsOpenShowsWhatOthersMakeOfIt(t *testing.T) {
+	s := newSite(t)
+	endpoint := string(s.endpoint.ID)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := s.hook(json(`{"a":1}`))
+	for range 60 { // more than are loaded at first
+		s.hook(sent{target: "/new"})
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.open(s.page("/requests/" + string(old)))
+	c.until(isLive + ` && ` + shows(old) + ` && !` + lists(old))
+	tag := func(name string) {
+		t.Helper()
+		_, err := s.captures.Tag(t.Context(), s.who, endpoint, string(old), name)
+		must(err)
+	}
+	const (
+		tags    = `document.querySelector("[data-mark=tagged]")`
+		ignored = `document.querySelector("[data-mark=ignored]")`
+	)
+	if eval[bool](c, tags+`.checkVisibility() || `+ignored+`.checkVisibility()`) {
+		t.Error("marks are shown that there are not")
+	}
+	eval[bool](c, `(document.querySelector("[data-replay]").click(), document.querySelector("#replay-form [name=target_url]").value = "half typed", true)`)
+	tag("urgent")
+	c.until(tags + `.checkVisibility() && ` + tags + `.textContent.includes("urgent")`)
+	if !eval[bool](c, `document.querySelector("#replay-form").open && document.activeElement.value === "half typed"`) {
+		t.Error("the form that is filled in is gone")
+	}
+	eval[bool](c, `(document.querySelector("#replay-form").close(), document.querySelector("[data-mark=tagged] button").focus(), true)`)
+	tag("second")
+	c.until(tags + `.textContent.includes("second") && document.activeElement.ariaLabel === "Take off the tag urgent" || document.activeElement.ariaLabel === "Take off the tag second"`)
+	must(s.captures.Ignore(t.Context(), s.who, endpoint, string(old), "noise"))
+	c.until(ignored + `.checkVisibility() && ` + ignored + `.textContent.includes("noise")`)
+	if n := eval[int](c, `document.querySelectorAll("[data-ignore]").length`); n != 1 {
+		t.Errorf("%d ways to ignore it or not", n)
+	}
+	c.press("i")
+	c.until(`!` + ignored + `.checkVisibility() && document.querySelectorAll("[data-ignore]").length === 1`)
+	must(s.captures.Delete(t.Context(), s.who, endpoint, string(old)))
+	c.until(`document.querySelector("[data-mark=gone]").checkVisibility()`)
+	if !eval[bool](c, `Boolean(`+shows(old)+`)`) {
+		t.Error("what was read is gone")
+	}
+	c.silent()
+}
+
 // What is deleted among the newest makes room for older ones, and those that were loaded stay, marked as they are by now.
 func TestAListOfWhichTheNewestAreDeletedGoesOn(t *testing.T) {
 	s := newSite(t)

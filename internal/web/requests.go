@@ -21,6 +21,7 @@ func (a *app) registerRequests() {
 	const base = "/endpoints/{endpoint}"
 	const one = base + "/requests/{event}"
 	a.page("GET "+one+"/row", a.row)
+	a.page("GET "+one+"/marks", a.marked)
 	a.page("GET "+one+"/deliveries", a.deliveries)
 	a.page("GET "+one+"/find", a.find)
 	a.page("GET "+one+"/html", a.mailHTML)
@@ -96,6 +97,36 @@ func (a *app) row(w http.ResponseWriter, r *http.Request) error {
 	}
 	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
 	return render(w, r, http.StatusOK, inspector.Row(l, event))
+}
+
+// marked is what others may have changed of a request that is open.
+func (a *app) marked(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	var event *hookglass.Event
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		seqs, gone, err := view.EventSeqs(string(e.ID), []string{r.PathValue("event")})
+		if err != nil {
+			return err
+		}
+		if len(gone) > 0 {
+			return hookglass.NotFound("request")
+		}
+		found, err := view.EventsBySeq(seqs, -1) // without its payload
+		if event = found[seqs[0]]; event == nil && err == nil {
+			err = hookglass.NotFound("request")
+		}
+		return err
+	})
+	if hookglass.Is(err, hookglass.CodeNotFound) { // what is read stays, and says so
+		return render(w, r, http.StatusOK, inspector.Gone(true))
+	}
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, inspector.Marks(inspector.NewMarks(e.ID, event, v.signedIn())))
 }
 
 // find lists the places of a JSON body that have a text.

@@ -210,6 +210,11 @@ func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Tim
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Now: now}
 }
 
+// NewMarks is an event of which nothing is shown but its marks; writes says whether who looks may change them.
+func NewMarks(endpoint hookglass.EndpointID, e *hookglass.Event, writes bool) *Detail {
+	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Writes: writes}
+}
+
 func pathOf(endpoint hookglass.EndpointID, id hookglass.EventID) string {
 	return "/endpoints/" + string(endpoint) + "/requests/" + string(id)
 }

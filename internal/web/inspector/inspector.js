@@ -392,6 +392,7 @@ async function renew(reach = "new") {
     outdated = null;
     try {
       await read(far);
+      await marks();
     } catch {
       break; // the next change, or the stream that comes back, reads again
     }
@@ -450,6 +451,25 @@ function merge(now, more, before) {
   trim();
   watch();
   empty();
+}
+
+// marks shows what the marks of the request that is open are by now, and whether it is there still.
+async function marks() {
+  const id = detail.querySelector("[data-panel]")?.dataset.panel;
+  if (!id) return;
+  const turn = opening;
+  const answer = await fetch(`${base}/requests/${id}/marks`);
+  if (!answer.ok || answer.redirected) return;
+  const part = document.createElement("template");
+  part.innerHTML = await answer.text(); // rendered by this server, which escapes everything
+  if (turn !== opening) return; // another was opened meanwhile
+  const stop = stopped();
+  for (const now of part.content.children) {
+    const shown = detail.querySelector(`[data-mark="${now.dataset.mark}"]`);
+    if (!shown || shown.outerHTML === now.outerHTML || shown.querySelector("select:focus")) continue;
+    shown.replaceWith(now.cloneNode(true));
+  }
+  if (document.activeElement === document.body) stops()[stop]?.focus({ preventScroll: true });
 }
 
 // gone takes a request away that was deleted, or that the search does not mean any more. One that is read stays until
