@@ -198,8 +198,10 @@ func TestTheClientSpeaksOfRequests(t *testing.T) {
 		for _, word := range []string{"destroy_all", "export", "", ".."} { // none names a request, and the first all of them
 			_, got := s.Request(ctx, e.ID, word)
 			_, deleted := s.DeleteRequest(ctx, e.ID, word)
-			if hookglass.CodeOf(got) != hookglass.CodeNotFound || hookglass.CodeOf(deleted) != hookglass.CodeNotFound {
-				t.Errorf("request %q: %v; deleted: %v", word, got, deleted)
+			for _, err := range []error{got, deleted} {
+				if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Status != 404 || refused.Code != hookglass.CodeNotFound {
+					t.Errorf("request %q: %v", word, err)
+				}
 			}
 		}
 		if gone := must[api.Deleted](t)(s.DeleteRequest(ctx, e.ID, id)); gone.ID != id || !gone.Deleted {

@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"hookglass"
@@ -63,19 +63,19 @@ func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, p
 	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), query, nil)
 }
 
-// oneRequest refuses what is the id of no event by its prefix: beside ids stand the names of what is done to all events,
-// such as destroy_all.
-func oneRequest(id string) error {
-	switch prefix, _, _ := strings.Cut(id, "_"); prefix {
-	case hookglass.PrefixWebhookEvent, hookglass.PrefixEmailEvent, "wr":
-		return nil
+// isEvent answers not_found, as the server does, for what can not be the id of an event. In the place of one stand words
+// of the API as well: destroy_all deletes every event of an endpoint.
+func isEvent(id string) error {
+	_, err := hookglass.ParseEventID(id)
+	if fault := (*hookglass.Error)(nil); errors.As(err, &fault) {
+		return &Error{Status: http.StatusNotFound, Code: fault.Code, Message: fault.Message}
 	}
-	return hookglass.Errorf(hookglass.CodeNotFound, "There is no such request; ids of requests begin with req_ or eml_.")
+	return err
 }
 
 // Request returns an event with everything that was received and answered.
 func (c *Client) Request(ctx context.Context, endpoint, id string) (api.EventDetail, error) {
-	if err := oneRequest(id); err != nil {
+	if err := isEvent(id); err != nil {
 		return api.EventDetail{}, err
 	}
 	return data[api.EventDetail](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id), nil, nil)
@@ -110,7 +110,7 @@ func (c *Client) copy(ctx context.Context, path string, query url.Values, to io.
 
 // DeleteRequest deletes an event. The answer has its id.
 func (c *Client) DeleteRequest(ctx context.Context, endpoint, id string) (api.Deleted, error) {
-	if err := oneRequest(id); err != nil {
+	if err := isEvent(id); err != nil {
 		return api.Deleted{}, err
 	}
 	return data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id), nil, nil)
