@@ -47,8 +47,13 @@ func dated(r *hookglass.Reply) *hookglass.Reply {
 
 func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
 	if t.Endpoint.ProviderConfig.Handshakes() {
-		if shake, ok := provider.Handshake(req, found, t.known.configs); ok {
-			return &hookglass.Reply{Status: shake.Status, Headers: shake.Headers, Body: shake.Body, Source: hookglass.SourceHandshake}
+		shake, ok := provider.Handshake(req, found, t.known.configs)
+		if ok && !(shake.Ordinary && t.Endpoint.Response != nil) {
+			r := &hookglass.Reply{Status: shake.Status, Headers: shake.Headers, Body: shake.Body, Source: hookglass.SourceHandshake}
+			if shake.Ordinary && (t.known.script != nil || t.Endpoint.ProviderConfig.ResponseMode == hookglass.ResponseTunnel) {
+				r.Source = hookglass.SourceDefault // what a script or a local machine answers goes before
+			}
+			return r
 		}
 	}
 	if t.Endpoint.Response != nil {

@@ -145,6 +145,38 @@ func TestAHandshakeIsNoAttempt(t *testing.T) {
 	}
 }
 
+// Adyen wants [accepted] for each notification, which is no question: the endpoint's own answers go before it.
+func TestWhatASenderWantsForEachDeliveryYieldsToTheEndpointsOwnAnswers(t *testing.T) {
+	const notification = `{"live":"false","notificationItems":[{"NotificationRequestItem":{"eventCode":"AUTHORISATION"}}]}`
+	for _, c := range []struct {
+		name string
+		set  func(e *hookglass.Endpoint)
+		want string
+	}{
+		{"nothing set", func(*hookglass.Endpoint) {}, "200 handshake [accepted]"},
+		{"handshakes off", func(e *hookglass.Endpoint) { off := false; e.ProviderConfig.Handshake = &off }, "200 default {"},
+		{"an answer", func(e *hookglass.Endpoint) { e.Response = &hookglass.Response{Status: 503, Body: "own"} }, "503 custom own"},
+		{"a script", func(e *hookglass.Endpoint) { e.ResponseScript = "500" }, "500 custom {"},
+		{"a local machine", func(e *hookglass.Endpoint) { e.ProviderConfig.ResponseMode = hookglass.ResponseTunnel }, "418 tunnel tea"},
+		{"a local machine that is away", func(e *hookglass.Endpoint) { e.ProviderConfig.ResponseMode = hookglass.ResponseTunnel }, "200 default [accepted]"},
+	} {
+		b := newBench(t, storetest.SQLite(t))
+		b.set(c.set)
+		local := machine{&hookglass.TargetResponse{Status: 418, Body: []byte("tea")}}
+		if strings.HasSuffix(c.name, "away") {
+			local = machine{}
+		}
+		through := b.through(local)
+		r := through.post("POST", "/", notification, "Content-Type", "application/json")
+		if r.Awaits != nil {
+			r = through.captures.Answer(t.Context(), r)
+		}
+		if got := fmt.Sprintf("%d %s %s", r.Status, r.Source, r.Body); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestCountsOfAttemptsGoWithTheRetentionOfEvents(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

@@ -59,7 +59,9 @@ func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
 		return xeroIntent(in, d, configs)
 	case "adyen":
 		if in.at(adyenItems).present() {
-			return answerText("[accepted]"), true
+			accepted := answerText("[accepted]")
+			accepted.Ordinary = true
+			return accepted, true
 		}
 	case hookglass.UnknownProvider:
 		return handshakeBody(in, configs)

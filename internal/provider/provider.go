@@ -75,6 +75,9 @@ type Answer struct {
 	Status  int
 	Headers hookglass.Headers
 	Body    []byte
+	// Ordinary marks the answer that a sender wants for each delivery rather than for a question: an endpoint's own answer
+	// goes before it.
+	Ordinary bool
 }
 
 // Outgoing is a request to be sent: a sample, or a captured request on its way to a target.
