@@ -21,28 +21,29 @@ func TestSubjects(t *testing.T) {
 		{"=?utf-8?q?a?=\r\n =?utf-8?q?b?=", "ab"},
 		{"=?utf-8?q?a?= b =?utf-8?q?c?=", "a b c"},
 		{"=?utf-8?q?a_b?=", "a b"},
-		{"=?utf-8?Q?a b?=", "a b"},                                 // which the RFC forbids
-		{"=?utf-8?b?Y2Fmww==?= =?utf-8?b?qQ==?=", "café"},          // a character split between words
-		{"=?utf-8?q?caf=C3?= =?utf-8?q?=A9?=", "café"},             // likewise
-		{"=?utf-8?b?Y2Fmw6k?=", "café"},                            // padding missing
-		{"=?utf-8?x?abc?=", "=?utf-8?x?abc?="},                     // an unknown encoding
-		{"=?utf-8?q?abc", "=?utf-8?q?abc"},                         // no end
-		{"=?", "=?"},                                               //
-		{"=??q?abc?=", "=??q?abc?="},                               //
-		{"=?x-klingon?q?nuqneH?=", "nuqneH"},                       // an unknown charset
-		{"=?gb2312?B?xOO6ww==?=", "你好"},                            //
-		{"=?shift_jis?b?k/qWew==?=", "日本"},                         //
-		{"=?utf-8?q?=00=0D=0ABcc:_x?=", "Bcc: x"},                  // reliability: no field is smuggled in
-		{"=?utf-8?q?a=00=0D=0ABcc:_x?=", "a   Bcc: x"},             //
-		{"=?utf-8?q?=1B[31mred=E2=80=A8?=", "[31mred"},             // no escape sequence, no line separator
-		{"caf\xe9", "café"},                                        // raw latin 1
-		{"café", "café"},                                           // raw UTF-8
-		{"日本\xe6", "日本\uFFFD"},                                     // raw UTF-8, cut
-		{"a\tb", "a b"},                                            //
-		{"\"=?utf-8?q?in_quotes?=\"", "\"in quotes\""},             //
-		{"=?utf-8?q?=3D=3Futf-8=3Fq=3Fx=3F=3D?=", "=?utf-8?q?x?="}, // decoded once
-		{"(=?utf-8?q?a?=)", "(a)"},                                 //
-		{strings.Repeat("x", 5000), strings.Repeat("x", 5000)},     //
+		{"=?utf-8?Q?a b?=", "a b"},                                     // which the RFC forbids
+		{"=?utf-8?b?Y2Fmww==?= =?utf-8?b?qQ==?=", "café"},              // a character split between words
+		{"=?utf-8?q?caf=C3?= =?utf-8?q?=A9?=", "café"},                 // likewise
+		{"=?utf-8?b?Y2Fmw6k?=", "café"},                                // padding missing
+		{"=?utf-8?x?abc?=", "=?utf-8?x?abc?="},                         // an unknown encoding
+		{"=?utf-8?q?abc", "=?utf-8?q?abc"},                             // no end
+		{"=?", "=?"},                                                   //
+		{"=??q?abc?=", "=??q?abc?="},                                   //
+		{"=?x-klingon?q?nuqneH?=", "nuqneH"},                           // an unknown charset
+		{"=?gb2312?B?xOO6ww==?=", "你好"},                                //
+		{"=?eucgb2312_cn?b?xOO6ww==?= =?big5_tw?b?pKSk5Q==?=", "你好中文"}, // Python, of gb2312 and big5
+		{"=?shift_jis?b?k/qWew==?=", "日本"},                             //
+		{"=?utf-8?q?=00=0D=0ABcc:_x?=", "Bcc: x"},                      // reliability: no field is smuggled in
+		{"=?utf-8?q?a=00=0D=0ABcc:_x?=", "a   Bcc: x"},                 //
+		{"=?utf-8?q?=1B[31mred=E2=80=A8?=", "[31mred"},                 // no escape sequence, no line separator
+		{"caf\xe9", "café"},                                            // raw latin 1
+		{"café", "café"},                                               // raw UTF-8
+		{"日本\xe6", "日本\uFFFD"},                                         // raw UTF-8, cut
+		{"a\tb", "a b"},                                                //
+		{"\"=?utf-8?q?in_quotes?=\"", "\"in quotes\""},                 //
+		{"=?utf-8?q?=3D=3Futf-8=3Fq=3Fx=3F=3D?=", "=?utf-8?q?x?="},     // decoded once
+		{"(=?utf-8?q?a?=)", "(a)"},                                     //
+		{strings.Repeat("x", 5000), strings.Repeat("x", 5000)},         //
 		{"=?utf-8?q?" + strings.Repeat("=C3=A9", 500) + "?=", strings.Repeat("é", 500)},
 	} {
 		m := email.Parse([]byte("Subject: " + c[0] + "\r\n\r\n"))

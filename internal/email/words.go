@@ -109,38 +109,51 @@ func decodeQ(s string) []byte {
 func toUTF8(text []byte, name string) (string, bool) {
 	name = strings.ToLower(strings.Trim(name, " \t\"'"))
 	switch name {
-	case "", "utf-8", "utf8", "us-ascii", "ascii", "unknown-8bit", "x-unknown", "8bit", "binary", "default",
+	case "", "utf-8", "utf8", "utf-8-sig", "utf8mb4", "cp65001", "us-ascii", "ascii", "unknown-8bit", "x-unknown", "8bit", "binary", "default",
 		"ansi_x3.4-1968", "ansi_x3.4-1986", "iso_646.irv:1991", "iso646-us", "us", "cp367", "ibm367", "csascii", "iso-ir-6": // all names of ASCII: the C library gives long ones, as cron does
 		return guessUTF8(string(text)), true
-	case "iso-8859-1", "latin1": // what is sent under this name is the superset (WHATWG Encoding)
+	case "iso-8859-1", "latin1", "latin-1": // what is sent under this name is the superset (WHATWG Encoding)
 		name = "windows-1252"
 	case "iso-8859-9", "latin5": // likewise
 		name = "windows-1254"
-	case "iso-8859-11", "tis-620": // likewise
+	case "iso-8859-11", "tis-620", "tis620", "cp874": // likewise
 		name = "windows-874"
-	case "latin9":
+	case "latin9", "latin-9":
 		name = "iso-8859-15"
 	case "win-1251", "cp-1251":
 		name = "windows-1251"
+	case "koi8r":
+		name = "koi8-r"
+	case "cp858", "ibm858":
+		name = "ibm00858"
+	case "macroman", "mac-roman":
+		name = "macintosh"
 	case "mac-cyrillic":
 		name = "x-mac-cyrillic"
 	case "cp932", "ms932", "windows-31j":
 		name = "shift_jis"
 	case "iso-2022-jp-1", "iso-2022-jp-2", "iso-2022-jp-3", "iso-2022-jp-ms", "cp50220", "cp50221": // what they add is rare
 		name = "iso-2022-jp"
-	case "gb2312", "x-gbk", "cp936", "euc-cn", "x-euc-cn":
+	case "eucjp", "ujis":
+		name = "euc-jp"
+	case "gb2312", "x-gbk", "cp936", "euc-cn", "x-euc-cn", "eucgb2312_cn": // as Python's email package says gb2312
 		name = "gbk"
-	case "cp950", "ms950":
+	case "hz":
+		name = "hz-gb-2312"
+	case "cp950", "ms950", "big5hkscs", "big5_tw": // and big5
 		name = "big5"
-	case "ks_c_5601-1987", "cp949", "x-windows-949":
+	case "ks_c_5601-1987", "cp949", "ms949", "uhc", "x-windows-949":
 		name = "euc-kr"
 	case "iso-2022-kr", "csiso2022kr", "iso-2022-cn", "iso-2022-cn-ext", "replacement": // of which browsers show nothing
 		return guessUTF8(string(text)), false
-	case "utf-7", "unicode-1-1-utf-7":
+	case "utf-7", "utf7", "unicode-1-1-utf-7":
 		return decodeUTF7(text), true
 	}
 	r, err := charset.Reader(name, strings.NewReader(string(text)))
 	if err != nil {
+		if hyphenated := strings.ReplaceAll(name, "_", "-"); hyphenated != name { // as programming languages spell it
+			return toUTF8(text, hyphenated)
+		}
 		return guessUTF8(string(text)), false
 	}
 	converted, err := io.ReadAll(r)
