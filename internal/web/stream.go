@@ -56,7 +56,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 	h.Set("X-Accel-Buffering", "no") // some proxies collect an answer until they are told not to
 	if err != nil {
 		// A browser tries again for ever when it is refused, so it is told the reason in the stream.
-		s.event("end", "", nil)
+		s.end(err)
 		return nil
 	}
 	s.endpoint, s.who = e, v.who
@@ -102,7 +102,7 @@ func (s *stream) run(ctx context.Context) {
 		if err != nil {
 			switch {
 			case hookglass.Is(err, hookglass.CodeNotFound):
-				s.event("end", "", nil)
+				s.end(err)
 			case !errors.Is(err, errStreamEnds):
 				httpd.BrokeOff(ctx, err)
 			}
@@ -146,7 +146,7 @@ func (s *stream) run(ctx context.Context) {
 func (s *stream) allowed() bool {
 	_, _, err := s.open(s.r)
 	if hookglass.Is(err, hookglass.CodeUnauthorized) || hookglass.Is(err, hookglass.CodeNotFound) {
-		s.event("end", "", nil)
+		s.end(err)
 		return false
 	}
 	s.looked = time.Now()
@@ -334,6 +334,15 @@ func (s *stream) match(view *store.View, ref string, events []*hookglass.Event) 
 		}
 	}
 	return wanted, nil
+}
+
+// end tells that the stream is over, and whether it goes on for who signs in again.
+func (s *stream) end(why error) {
+	var reason []byte
+	if hookglass.Is(why, hookglass.CodeUnauthorized) {
+		reason = []byte("signed out")
+	}
+	s.event("end", "", reason)
 }
 
 // event writes one event of the stream. id is where a later connection goes on.

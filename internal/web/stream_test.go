@@ -262,11 +262,15 @@ func TestTheStreamEndsWithTheSession(t *testing.T) {
 	l := b.listen(s.page("/stream"))
 	l.want("hello")
 	b.want(303, "POST", "/sign-out", url.Values{})
-	l.want("end")
+	if m := l.want("end"); m.data != "signed out" {
+		t.Errorf("the reason is %q", m.data)
+	}
 	l.ends()
 
 	l = b.listen(s.page("/stream")) // a browser that tries again is told, and not refused for ever
-	l.want("end")
+	if m := l.want("end"); m.data != "signed out" {
+		t.Errorf("the reason is %q", m.data)
+	}
 	l.ends()
 }
 
@@ -276,7 +280,9 @@ func TestTheStreamEndsWithTheEndpoint(t *testing.T) {
 	l := b.listen(s.page("/stream"))
 	l.want("hello")
 	b.want(303, "POST", s.page("/delete"), url.Values{})
-	l.want("end")
+	if m := l.want("end"); m.data != "" {
+		t.Errorf("the reason is %q", m.data)
+	}
 	l.ends()
 }
 
@@ -294,7 +300,7 @@ func TestAStreamOfOthersSaysNothing(t *testing.T) {
 	b.want(303, "POST", "/temporary", url.Values{})
 	s.hook(sent{target: "/private"})
 	l := b.listen(s.page("/stream"))
-	if m := l.want("end"); m.data != "" {
+	if m := l.want("end"); m.data != "signed out" { // as of an endpoint that is nobody's
 		t.Errorf("it said %+v", m)
 	}
 	l.ends()

@@ -29,6 +29,27 @@ func TestAPageSaysWhyItStaysAsItIs(t *testing.T) {
 	c.untilIn(time.Minute, `!`+trouble+`.checkVisibility()`)
 }
 
+// A list goes on as well, without a gap, once its reader has signed in again.
+func TestAListOfWhoIsSignedOutGoesOnOnceTheySignInAgain(t *testing.T) {
+	s := newSite(t)
+	s.hook(sent{target: "/before"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	other := c.tab()
+	other.open(s.url + "/account")
+	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
+	other.until(`location.pathname === "/sign-in"`)
+	const trouble = `document.querySelector("#trouble")`
+	c.until(`document.querySelector("#live").textContent === "Signed out" && ` + trouble + `.checkVisibility() && ` + trouble + `.textContent.startsWith("You are signed out.")`)
+	missed := s.hook(sent{target: "/missed"})
+	other.open(s.link())
+	c.untilIn(time.Minute, isLive+` && `+lists(missed)+` && !`+trouble+`.checkVisibility()`)
+	later := s.hook(sent{target: "/later"})
+	c.until(lists(later) + ` && document.querySelectorAll("#rows > li").length === 3`)
+	c.silent()
+}
+
 func TestAStepThatCanNotBeAddedIsNotLeftOutInSilence(t *testing.T) {
 	w := newWorkshop(t)
 	c := w.chrome(1440, 900)

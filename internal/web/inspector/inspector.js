@@ -499,7 +499,7 @@ function empty() {
 // ---- The stream
 
 const live = document.getElementById("live");
-const words = { connecting: "Connecting", live: "Live", paused: "Paused", retry: "Reconnecting", ended: "Ended" };
+const words = { connecting: "Connecting", live: "Live", paused: "Paused", retry: "Reconnecting", out: "Signed out", ended: "Ended" };
 const fresh = document.getElementById("new");
 let held = null; // rows that came while paused, as many as the list holds; null: not paused
 let passed = 0; // rows that came while paused and were more
@@ -545,7 +545,7 @@ function release() {
 
 // While paused the stream goes on, so that nothing is missed, and what comes waits.
 function pause(on) {
-  if (!live || live.dataset.state === "ended") return;
+  if (!live || ["out", "ended"].includes(live.dataset.state)) return;
   release();
   if (on) held = [];
   state(live.dataset.state === "paused" ? "live" : live.dataset.state);
@@ -573,17 +573,19 @@ function follow(address) {
     watch = setTimeout(connect, 40000); // more than two beats
     wait = 1000;
     if (live.dataset.state === "live" || live.dataset.state === "paused") return;
-    const again = live.dataset.state === "retry";
+    const was = live.dataset.state;
     state("live");
+    if (was === "out") trouble("");
     if (lost) open(lost, { history: "keep" });
-    if (again) renew();
+    if (was === "retry" || was === "out") renew();
   };
   const heard = (event) => {
     if (event.lastEventId) last = event.lastEventId;
     alive();
   };
 
-  const ended = () => live.dataset.state === "ended";
+  const ended = () => ["out", "ended"].includes(live.dataset.state);
+  const trouble = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
   const told = (total) => document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
 
   // With all that it missed it goes on where there is a place, and else looks again and again.
@@ -611,6 +613,11 @@ function follow(address) {
     clearTimeout(watch);
     clearTimeout(turn);
     turn = setTimeout(connect, pause);
+  }
+
+  function later() {
+    watch = setTimeout(connect, wait * (0.75 + Math.random() / 2));
+    wait = Math.min(wait * 2, 30000);
   }
 
   function connect() {
@@ -642,19 +649,25 @@ function follow(address) {
       stale ||= held !== null;
       renew(reach);
     });
-    source.addEventListener("end", () => {
+    source.addEventListener("end", (event) => {
       source.close();
       clearTimeout(watch);
       leave();
+      // The browser of a temporary endpoint has nothing to sign in to it with.
+      if (event.data === "signed out" && !root.hasAttribute("data-temporary")) {
+        state("out");
+        trouble("You are signed out. What is shown here stays as it is until you sign in again, as in another window.");
+        later();
+        return;
+      }
       state("ended");
-      document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: "This page is no longer live: the endpoint was deleted, or you were signed out. Reload it to see which." }));
+      trouble("This page is no longer live: the endpoint was deleted, or you were signed out. Reload it to see which.");
     });
     source.addEventListener("error", () => {
-      state("retry");
+      if (!ended()) state("retry");
       if (source.readyState !== EventSource.CLOSED) return;
       clearTimeout(watch);
-      watch = setTimeout(connect, wait * (0.75 + Math.random() / 2));
-      wait = Math.min(wait * 2, 30000);
+      later();
     });
   }
   connect();
@@ -663,7 +676,7 @@ function follow(address) {
     else if (!ended()) {
       connect();
       renew();
-    }
+    } else if (live.dataset.state === "out") connect();
   });
   addEventListener("pagehide", leave);
   addEventListener("online", connect);
