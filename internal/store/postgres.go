@@ -267,7 +267,10 @@ func durability(ctx context.Context, pool *pgxpool.Pool) (map[string]string, err
 func (e *postgresEngine) health(ctx context.Context) (map[string]string, error) {
 	facts, err := durability(ctx, e.pool)
 	if err == nil {
-		_, err = e.pool.Exec(ctx, "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat", now().UnixMicro())
+		written := new(pgx.Batch) // one transaction
+		written.Queue(healthWrite, now().UnixMicro())
+		written.Queue(healthErase)
+		err = e.pool.SendBatch(ctx, written).Close()
 	}
 	return facts, classify(err)
 }

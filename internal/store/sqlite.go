@@ -350,7 +350,10 @@ func (e *sqliteEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) 
 func (e *sqliteEngine) health(ctx context.Context) (map[string]string, error) {
 	facts := map[string]string{"database": "sqlite", "synchronous": "NORMAL", "journal_mode": "WAL", "answers": "after the log is synced"}
 	err := e.update(ctx, func(tx *sql.Tx) (bool, error) {
-		_, err := tx.ExecContext(ctx, "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat", now().UnixMicro())
+		_, err := tx.ExecContext(ctx, healthWrite, now().UnixMicro())
+		if err == nil {
+			_, err = tx.ExecContext(ctx, healthErase)
+		}
 		return false, err
 	})
 	return facts, classify(err)

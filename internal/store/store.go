@@ -129,6 +129,13 @@ func (db *DB) Close() error {
 // durability settings, for /readyz.
 func (db *DB) Health(ctx context.Context) (map[string]string, error) { return db.engine.health(ctx) }
 
+// The write that health tries, and what takes it away in the same transaction: a look leaves nothing behind, by which a
+// database that was moved would differ from its source.
+const (
+	healthWrite = "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat"
+	healthErase = "DELETE FROM rate_limits WHERE bucket = 'health'"
+)
+
 // Postgres reports whether the database is PostgreSQL, which several nodes may share.
 func (db *DB) Postgres() bool { return db.dialect == postgres }
 

@@ -247,6 +247,20 @@ func TestPostgresSessionsAreDurableWhateverTheDatabaseSays(t *testing.T) {
 	}
 }
 
+// What is left behind in a database that was moved would make it differ from its source.
+func TestALookAtTheHealthLeavesNothingBehind(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for range 2 {
+			if _, err := db.Health(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after, _ := dump(t, db); len(after.rows["rate_limits"]) != 0 {
+			t.Errorf("left behind: %v", after.rows["rate_limits"])
+		}
+	})
+}
+
 func endpointNow(t testing.TB, db *store.DB, e hookglass.Endpoint) (found hookglass.Endpoint, err error) {
 	err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
 		found, err = v.Endpoint(string(e.ID))
