@@ -127,8 +127,14 @@ func TestAdminBeginsOnNothingAndPrintsTheDescribedObjects(t *testing.T) {
 		if _, err := live.SignIn(t.Context(), "ada@example.com", "a new password", "192.0.2.1"); err != nil {
 			t.Errorf("signing in with the new password: %v", err)
 		}
-		if keys := object(t, "", s.args("admin", "keys", "rotate")...); keys["keys"] != 2. {
-			t.Errorf("keys rotate: %v", keys)
+		for _, step := range []struct {
+			prepare bool
+			args    []string
+		}{{true, []string{"--prepare"}}, {false, nil}} {
+			args := append([]string{"admin", "keys", "rotate"}, step.args...)
+			if keys := object(t, "", s.args(args...)...); keys["keys"] != 2. || keys["prepared"] != step.prepare {
+				t.Errorf("keys rotate %v: %v", step.args, keys)
+			}
 		}
 		if version := object(t, "", s.args("migrate")...); version["schema_version"] == nil {
 			t.Errorf("migrate: %v", version)

@@ -115,9 +115,34 @@ func (k *Keys) Open(sealed []byte, where string) ([]byte, error) {
 	return plaintext, nil
 }
 
-// Rotate adds a key that seals from now on, in this process and in all that share the file. What older keys
-// sealed stays readable.
+// Prepare adds a key that opens from now on and seals from the next rotation on, unless one is prepared already. Nodes
+// with copies of the file of their own are given what is prepared before any of them is given what is rotated, or those
+// that have the older file would not open what the others seal.
+func (k *Keys) Prepare() error {
+	return k.change(func(manager *keyset.Manager, prepared uint32) error {
+		if prepared != 0 {
+			return nil
+		}
+		_, err := manager.Add(aead.XAES256GCM192BitNonceKeyTemplate())
+		return err
+	})
+}
+
+// Rotate adds a key that seals from now on, in this process and in all that share the file, or takes the one that was
+// prepared. What older keys sealed stays readable.
 func (k *Keys) Rotate() error {
+	return k.change(func(manager *keyset.Manager, prepared uint32) (err error) {
+		if prepared == 0 {
+			if prepared, err = manager.Add(aead.XAES256GCM192BitNonceKeyTemplate()); err != nil {
+				return err
+			}
+		}
+		return manager.SetPrimary(prepared)
+	})
+}
+
+// change writes the keyset anew as fn leaves it, which is told the key that was prepared, 0 for none.
+func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) error {
 	// The new file is the lock as well: of two rotations at once, one would lose the other's key.
 	name := k.path + ".new"
 	release, err := hold(name)
@@ -134,7 +159,7 @@ func (k *Keys) Rotate() error {
 	if err != nil {
 		return fmt.Errorf("seal: rotate: %w", err)
 	}
-	if err := k.addKey(fresh); err != nil {
+	if err := k.writeChanged(fresh, fn); err != nil {
 		fresh.Close()
 		os.Remove(name) // before the rename it is ours; after it, the name may be another rotation's
 		return err
@@ -148,20 +173,22 @@ func (k *Keys) Rotate() error {
 	return k.read()
 }
 
-// addKey writes the keyset with a new primary key.
-func (k *Keys) addKey(to *os.File) error {
+// writeChanged writes the keyset as fn leaves it.
+func (k *Keys) writeChanged(to *os.File, fn func(manager *keyset.Manager, prepared uint32) error) error {
 	if err := k.read(); err != nil {
 		return err
 	}
 	if err := giveToOwner(to, k.path); err != nil {
 		return fmt.Errorf("seal: rotate: %w", err)
 	}
-	manager := keyset.NewManagerFromHandle(k.handle)
-	id, err := manager.Add(aead.XAES256GCM192BitNonceKeyTemplate())
-	if err != nil {
+	var prepared uint32
+	if newest, err := k.handle.Entry(k.handle.Len() - 1); err != nil {
 		return fmt.Errorf("seal: rotate: %w", err)
+	} else if !newest.IsPrimary() {
+		prepared = newest.KeyID()
 	}
-	if err := manager.SetPrimary(id); err != nil {
+	manager := keyset.NewManagerFromHandle(k.handle)
+	if err := fn(manager, prepared); err != nil {
 		return fmt.Errorf("seal: rotate: %w", err)
 	}
 	handle, err := manager.Handle()

@@ -180,6 +180,54 @@ func TestAfterARotationOldSecretsOpenAndAllNodesSealWithTheNewKey(t *testing.T) 
 	}
 }
 
+// Nodes with copies of the keyset are given one after the other: whichever has which, each opens what any seals.
+func TestAPreparedRotationOpensEverywhereBeforeItSeals(t *testing.T) {
+	path, copied := file(t), file(t)
+	give := func() {
+		t.Helper()
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(copied+".new", content, 0o600), os.Rename(copied+".new", copied)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := keys(t, path)
+	give()
+	other := keys(t, copied)
+	agree := func(when string) {
+		t.Helper()
+		opens(t, other, sealed(t, first, when, "row"), "row", when)
+		opens(t, first, sealed(t, other, when, "row"), "row", when)
+	}
+	mark := func(s []byte) string { return string(s[:5]) } // Tink's prefix names the key
+	old := mark(sealed(t, first, "x", "row"))
+	for range 2 { // the second finds it done
+		if err := first.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		if n, now := first.Count(), mark(sealed(t, first, "x", "row")); n != 2 || now != old {
+			t.Errorf("%d keys, sealing with %x, before with %x", n, now, old)
+		}
+		agree("prepared at one")
+	}
+	give()
+	agree("prepared at both")
+	if err := first.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if n, now := first.Count(), mark(sealed(t, first, "x", "row")); n != 2 || now == old {
+		t.Errorf("%d keys, sealing with %x, before with %x", n, now, old)
+	}
+	agree("rotated at one")
+	give()
+	agree("rotated at both")
+	if err := first.Rotate(); err != nil || first.Count() != 3 {
+		t.Errorf("a rotation that was not prepared: %v, %d keys", err, first.Count())
+	}
+}
+
 func TestRotationsAtTheSameTimeLoseNoKey(t *testing.T) {
 	path := file(t)
 	first := keys(t, path)

@@ -302,7 +302,9 @@ type KeysCmd struct {
 }
 
 // KeysRotateCmd is `hookglass admin keys rotate`.
-type KeysRotateCmd struct{}
+type KeysRotateCmd struct {
+	Prepare bool `help:"Add the key without encrypting with it yet. Nodes with copies of the keyset are given this one before it is rotated."`
+}
 
 // Run implements the command.
 func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
@@ -315,11 +317,15 @@ func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 		if err != nil {
 			return err
 		}
-		if err := keys.Rotate(); err != nil {
+		change, note, done := keys.Rotate, "the keyset was rotated", "Rotated: %d keys in %s. Back it up."
+		if c.Prepare {
+			change, note, done = keys.Prepare, "a rotation of the keyset was prepared", "Prepared: %d keys in %s. Give it to every node, then rotate."
+		}
+		if err := change(); err != nil {
 			return err
 		}
-		noted := s.Note(ctx, "the keyset was rotated") // it is, whatever comes of this
-		return errors.Join(a.print(t, map[string]any{"keys": keys.Count()}, line("Rotated: %d keys in %s. Back it up.", keys.Count(), a.KeyFile())), noted)
+		noted := s.Note(ctx, note) // it is, whatever comes of this
+		return errors.Join(a.print(t, map[string]any{"keys": keys.Count(), "prepared": c.Prepare}, line(done, keys.Count(), a.KeyFile())), noted)
 	})
 }
 
