@@ -34,6 +34,10 @@ const (
 	CodeInternal              Code = "internal"
 	CodeUnavailable           Code = "unavailable"
 
+	// CodeUpgradeRequired is answered by the tunnel's socket alone, to what opens no WebSocket (RFC 9110, section
+	// 15.5.22).
+	CodeUpgradeRequired Code = "upgrade_required"
+
 	// CodeGone is answered by reception alone, for a disabled endpoint (decisions, section 4).
 	CodeGone Code = "gone"
 )

@@ -67,7 +67,12 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		InsecureSkipVerify: true, // judged above, by what is known of proxies
 	})
 	if err != nil {
-		return // it was answered
+		if guarded.refused {
+			w.Header().Set("Connection", "Upgrade") // what it takes (RFC 9110, section 15.5.22)
+			w.Header().Set("Upgrade", "websocket")
+			httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeUpgradeRequired, "This address is for WebSocket: the request opens none, or not as RFC 6455 has it."))
+		}
+		return
 	}
 	ws.SetReadLimit(maxCommand)
 	c := &conn{ws: ws, net: guarded.conn}

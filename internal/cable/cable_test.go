@@ -281,11 +281,28 @@ func TestWhatIsNoProtocolEndsTheSocket(t *testing.T) {
 			t.Errorf("%s: it ended with %d, want %d", name, got, c.code)
 		}
 	}
-	res, err := http.DefaultTransport.RoundTrip(mustRequest(t, s.url+"/cable"))
-	must(t, err)
-	res.Body.Close()
-	if res.StatusCode != http.StatusUpgradeRequired {
-		t.Errorf("no upgrade: %d", res.StatusCode)
+}
+
+// What opens no WebSocket is answered in the form of all errors (decisions, section 3).
+func TestWhatOpensNoWebSocketIsToldSo(t *testing.T) {
+	s := open(t)
+	for name, headers := range map[string]map[string]string{
+		"a page":          nil,
+		"another version": {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "8", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="},
+		"no key":          {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"},
+	} {
+		r := mustRequest(t, s.url+"/cable")
+		for field, value := range headers {
+			r.Header.Set(field, value)
+		}
+		res, err := http.DefaultTransport.RoundTrip(r)
+		must(t, err)
+		var body struct{ Error, Message string }
+		err = json.NewDecoder(res.Body).Decode(&body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusUpgradeRequired || res.Header.Get("Upgrade") != "websocket" || res.Header.Get("Content-Type") != "application/json" || err != nil || body.Error != "upgrade_required" || body.Message == "" {
+			t.Errorf("%s: %d %s %+v, %v", name, res.StatusCode, res.Header.Get("Content-Type"), body, err)
+		}
 	}
 }
 

@@ -31,7 +31,23 @@ const (
 // guard gives the WebSocket library a connection that stands still for a while at most.
 type guard struct {
 	http.ResponseWriter
-	conn *steady
+	conn    *steady
+	refused bool // the handshake was; how that is told is not the library's to say
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (g *guard) WriteHeader(status int) {
+	if g.refused = status != http.StatusSwitchingProtocols; !g.refused {
+		g.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (g *guard) Write(p []byte) (int, error) {
+	if g.refused {
+		return len(p), nil
+	}
+	return g.ResponseWriter.Write(p)
 }
 
 // Hijack implements http.Hijacker.

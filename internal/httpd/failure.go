@@ -45,6 +45,8 @@ func Status(code hookglass.Code) int {
 		return http.StatusUnsupportedMediaType
 	case hookglass.CodeValidationFailed, hookglass.CodeTargetNotAllowed:
 		return http.StatusUnprocessableEntity
+	case hookglass.CodeUpgradeRequired:
+		return http.StatusUpgradeRequired
 	case hookglass.CodeRateLimited:
 		return http.StatusTooManyRequests
 	case hookglass.CodeUnavailable:
