@@ -34,6 +34,53 @@ func TestMissingWebhookIsTriggeredOnceAndResolvedByWhatArrives(t *testing.T) {
 	})
 }
 
+// What an alert has been through goes with the lines of the feed that tell of it: after the retention of the account.
+func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(5))})
+		const times = 25 // more than one purge looks at
+		for range times {
+			y.clock.advance(5*time.Minute + time.Second)
+			y.judge(a)
+			y.capture("x")
+			y.judge(a)
+		}
+		y.clock.advance(5*time.Minute + time.Second)
+		y.want("it goes on", a, hookglass.AlertTriggered, times+1)
+		left := func(retention time.Duration) (n int) {
+			y.update(func(tx *store.Tx) error {
+				for more, err := true, error(nil); more; {
+					if more, err = tx.PurgeIncidents(y.clock.now(), retention); err != nil {
+						return err
+					}
+				}
+				found, err := tx.Incidents(string(y.ep.ID), a.ID, 0, 100)
+				n = len(found)
+				return err
+			})
+			return n
+		}
+		if n := left(time.Hour * 24 * 30); n != times+1 {
+			t.Errorf("%d are left before the retention is over", n)
+		}
+		day := time.Hour * 24 * 365
+		if _, err := account.New(y.db, slog.New(slog.DiscardHandler)).SetAccount(t.Context(), y.who.Account, account.Change{Retention: &day}); err != nil {
+			t.Fatal(err)
+		}
+		y.clock.advance(24 * time.Hour)
+		if n := left(time.Hour); n != times+1 {
+			t.Errorf("%d are left of an account with a longer retention", n)
+		}
+		none := time.Duration(0)
+		if _, err := account.New(y.db, slog.New(slog.DiscardHandler)).SetAccount(t.Context(), y.who.Account, account.Change{Retention: &none}); err != nil {
+			t.Fatal(err)
+		}
+		if n := left(time.Hour); n != 1 {
+			t.Errorf("%d are left, want the one that goes on", n)
+		}
+	})
+}
+
 func TestErrorResponseCountsBadDeliveriesAndHasHysteresis(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: ptr(int64(4)), WindowMinutes: ptr(int64(10))})

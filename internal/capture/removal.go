@@ -110,7 +110,7 @@ func (s *Service) Purge(ctx context.Context) error {
 	}
 	until := time.Now().Add(s.purgeTime)
 	failed := s.purge(ctx, due, until)
-	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity} {
+	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity, (*store.Tx).PurgeIncidents} {
 		for more := true; more; more = more && time.Now().Before(until) {
 			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 				more, err = piece(tx, now, s.cfg.Retention)

@@ -241,6 +241,19 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 	}, query+" ORDER BY num DESC LIMIT "+a.add(limit), a.values...)
 }
 
+// oldIncidents is how many incidents of an alert one purge looks at, the oldest.
+const oldIncidents = 20
+
+// PurgeIncidents deletes some incidents that were resolved before the retention of their account, or the installation's
+// where it has none, as the lines of the feed that tell of them go. It reports whether there may be more.
+func (tx *Tx) PurgeIncidents(at time.Time, retention time.Duration) (more bool, err error) {
+	n, err := tx.exec("DELETE FROM alert_incidents WHERE "+tx.dialect.picked("num", "SELECT x.num FROM alerts a JOIN endpoints e ON e.num = a.endpoint LEFT JOIN accounts c ON c.id = e.account_id"+
+		tx.dialect.each("alert_incidents", "x.num IN (SELECT o.num FROM alert_incidents o WHERE o.alert = a.num ORDER BY o.num LIMIT $3)"+
+			" AND x.resolved_at < cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END")),
+		at.UnixMicro(), retention.Microseconds(), oldIncidents)
+	return n > 0, err
+}
+
 // countedLooks is how many of an endpoint's newest events are looked at for one that is not ignored.
 const countedLooks = 200
 
