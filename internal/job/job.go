@@ -35,6 +35,9 @@ const (
 	purgeEvery = 25 * time.Second
 	// alertEvery is how soon an alert notices.
 	alertEvery = 10 * time.Second
+	// jobsStop is for jobs under way when the node stops. Connections may have had 20 s before, and the process is gone
+	// within the 30 s of decisions, section 14.
+	jobsStop = 8 * time.Second
 )
 
 // fetchEvery is how often a queue is looked into that nobody announced a job of: for those that were put off, and
@@ -173,7 +176,7 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	if err != nil {
 		return nil, fmt.Errorf("job: %w", err)
 	}
-	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: 10 * time.Second, stopping: stopping}, nil
+	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: jobsStop, stopping: stopping}, nil
 }
 
 // inTurn puts a job back whose turn has not come.
