@@ -63,8 +63,8 @@ func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
 		if n := left(time.Hour * 24 * 30); n != times+1 {
 			t.Errorf("%d are left before the retention is over", n)
 		}
-		day := time.Hour * 24 * 365
-		if _, err := account.New(y.db, slog.New(slog.DiscardHandler)).SetAccount(t.Context(), y.who.Account, account.Change{Retention: &day}); err != nil {
+		longer := time.Hour * 24 * 365
+		if _, err := account.New(y.db, slog.New(slog.DiscardHandler)).SetAccount(t.Context(), y.who.Account, account.Change{Retention: &longer}); err != nil {
 			t.Fatal(err)
 		}
 		y.clock.advance(24 * time.Hour)
