@@ -256,9 +256,29 @@ func TestSignReplacesWhatWasCaptured(t *testing.T) {
 		"https://a.test/h?bodySHA256=old&x=1":   "https://a.test/h?x=1&" + hash,
 		"https://a.test/h?x=1&bodySHA256=old":   "https://a.test/h?x=1&" + hash,
 		"https://a.test/h?xbodySHA256=1&y=2&&z": "https://a.test/h?xbodySHA256=1&y=2&z&" + hash,
+		"https://a.test":                        "https://a.test/?" + hash,
+		"https://a.test?a=/":                    "https://a.test/?a=/&" + hash,
 	} {
 		if got := sign("twilio", "Content-Type: application/json", url, "{}", secret); got.URL != want {
 			t.Errorf("%s: %s, want %s", url, got.URL, want)
+		}
+	}
+}
+
+// A request to a host alone is one for its root, and its receiver can know of no other URL.
+func TestSignForAHostAlone(t *testing.T) {
+	config := func(id string) provider.Config {
+		return provider.Config{ID: 1, Provider: id, Secrets: []string{secret}}
+	}
+	for _, id := range []string{"twilio", "square", "hubspot", "trello", "mandrill", "plivo", "contentful"} {
+		for to, seen := range map[string]string{"https://a.test": "https://a.test/", "http://a.test:81?x=/#f": "http://a.test:81/?x=/", "https://a.test/#f": "https://a.test/"} {
+			got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: to, Headers: fields(form), Body: []byte("a=1")}, config(id), received)
+			must(t, err)
+			path, query, _ := strings.Cut(strings.SplitN(seen, "/", 4)[3], "?")
+			r := &provider.Request{Method: "POST", URL: seen, Path: "/" + path, RawQuery: query, Headers: got.Headers, Body: got.Body, ReceivedAt: received}
+			if v := provider.Verify(r, provider.Detection{Provider: id}, []provider.Config{config(id)}); v.Status != hookglass.SignatureVerified {
+				t.Errorf("%s, %s: %+v", id, to, v)
+			}
 		}
 	}
 }

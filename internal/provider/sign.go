@@ -125,7 +125,7 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 			return hookglass.Invalid("signature_mode", "can not be resign: the configured secret can not be used as a key")
 		}
 		in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
-		in.URL, _, _ = strings.Cut(in.URL, "#")
+		in.URL = requestedURL(in.URL)
 		var sum [sha512.Size]byte
 		fill := filling{in: in, parts: s.payloadsOf(o.Headers)[0], scheme: s, url: in.URL, time: stamp, id: id, secret: secret}
 		if s.NamesField != "" {
@@ -141,6 +141,21 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	}
 	s.place(o, text)
 	return nil
+}
+
+// requestedURL is a target as its receiver can know it: without the fragment, and with the slash that a request has where
+// the path is empty (RFC 9112, section 3.2.1).
+func requestedURL(target string) string {
+	target, _, _ = strings.Cut(target, "#")
+	scheme, rest, ok := strings.Cut(target, "://")
+	end := strings.IndexAny(rest, "/?")
+	switch {
+	case !ok || end >= 0 && rest[end] == '/':
+		return target
+	case end < 0:
+		end = len(rest)
+	}
+	return scheme + "://" + rest[:end] + "/" + rest[end:]
 }
 
 // replaced returns the body with the value of a JSON string, or another span of text, at each place exchanged. The

@@ -112,7 +112,7 @@ func twilioDigest(secret, url, params string) []byte {
 // query.
 func sealTwilio(o *Outgoing, secret string) {
 	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
-	o.URL, _, _ = strings.Cut(o.URL, "#")
+	o.URL = requestedURL(o.URL)
 	params := ""
 	if in.signsForm() {
 		params = sortedParams(in.params())
