@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/store"
 )
@@ -100,7 +101,7 @@ func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) (
 // sender. Errors are those of CaptureMail, and unsupported_media_type, invalid_json and validation_failed for a body
 // that is no mail.
 func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
-	posted, err := email.FromPost(a.Headers.Get("Content-Type"), a.Body)
+	posted, err := fromPost(a)
 	if err != nil {
 		s.refused.add(t.Endpoint.Num, err)
 		return nil, err
@@ -113,6 +114,14 @@ func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hoo
 		return nil, err
 	}
 	return acknowledged(delivered[0].Event), nil
+}
+
+// fromPost reads a posted mail. One that is compressed is refused: it would be kept as a message that nobody can read.
+func fromPost(a *Arrival) (*email.Posted, error) {
+	if coding.Of(a.Headers) != "" {
+		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body may not be compressed.")
+	}
+	return email.FromPost(a.Headers.Get("Content-Type"), a.Body)
 }
 
 // judgeMail makes an event of the mail for each endpoint, and says for each recipient which event is its.

@@ -283,14 +283,14 @@ func TestAVerdictThatWasCutOffIsNone(t *testing.T) {
 	}
 }
 
-func (o *office) post(e hookglass.Endpoint, kind, body string) (*hookglass.Event, error) {
+func (o *office) post(e hookglass.Endpoint, kind, body string, more ...hookglass.Header) (*hookglass.Event, error) {
 	o.t.Helper()
 	t, err := o.captures.AdmitMailbox(o.t.Context(), string(e.ID))
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	reply, err := o.captures.CapturePosted(o.t.Context(), t, &capture.Arrival{
-		Method: "POST", Headers: hookglass.Headers{{Name: "Content-Type", Value: kind}}, Body: []byte(body), Client: netip.MustParseAddr("192.0.2.7"), At: time.Now(),
+		Method: "POST", Headers: append(hookglass.Headers{{Name: "Content-Type", Value: kind}}, more...), Body: []byte(body), Client: netip.MustParseAddr("192.0.2.7"), At: time.Now(),
 	})
 	if err != nil {
 		return nil, err
@@ -333,6 +333,12 @@ func TestMailIsPosted(t *testing.T) {
 			if _, err := o.post(inbox, kind, "no mail"); !hookglass.Is(err, want) {
 				t.Errorf("%s: %v", kind, err)
 			}
+		}
+		if _, err := o.post(inbox, "message/rfc822", "\x1f\x8b…", hookglass.Header{Name: "Content-Encoding", Value: "gzip"}); !hookglass.Is(err, hookglass.CodeUnsupportedMediaType) {
+			t.Errorf("compressed: %v", err)
+		}
+		if _, err := o.post(inbox, "message/rfc822", note, hookglass.Header{Name: "Content-Encoding", Value: "identity"}); err != nil {
+			t.Errorf("identity: %v", err)
 		}
 	})
 }
