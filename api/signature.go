@@ -128,7 +128,7 @@ func (o GenericOptions) Domain() hookglass.GenericOptions {
 // spelled out.
 type SendTestRequest struct {
 	_         struct{}          `additionalProperties:"false"`
-	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send." example:"github"`
+	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send: github, stripe, shopify, slack, twilio or generic_hmac." example:"github"`
 	EventType string            `json:"event_type,omitempty" doc:"Which sample; default the provider's first." example:"push"`
 	Method    string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" doc:"Without provider; default POST."`
 	Path      string            `json:"path,omitempty" doc:"Without provider: what follows the endpoint's URL."`

@@ -30,7 +30,7 @@ type (
 		Name          *string                   `json:"name" doc:"A label for people; default: the type."`
 		ConfigVersion *int64                    `json:"config_version" doc:"Default: the current version, 1."`
 		FailurePolicy *string                   `json:"failure_policy" enum:"continue,stop" doc:"Default: the action's, and continue for notify."`
-		Config        api.JSONObject            `json:"config" doc:"By type: forward {url, timeout_seconds, retry_count, append_path, append_query}; notify {channel, message}; tag {tag}; ignore {reason}; transform {source, operations}; http_request {method, url, headers, body, timeout_seconds}. Secrets are named as {{ secrets.NAME }}, never written."`
+		Config        api.JSONObject            `json:"config" doc:"By type: forward {url, timeout_seconds, retry_count, append_path, append_query}; notify {channel, message}, channel a name or chan_…; tag {tag}; ignore {reason}, noise, mistake, resolved or test; transform {source, operations}, source being request, provider, email or steps.<reference_key>, and operations, done in order, of {op: select, path}, {op: set, path, and one of value, from and template}, {op: remove, path}, {op: rename, from, to}, {op: pick, fields: {name: path}} and {op: wrap, key}; http_request {method, url, headers, body, timeout_seconds}, url, headers and body with templates as {{ request.body.id }} or {{ steps.<reference_key>.output }}. Secrets are named as {{ secrets.NAME }}, never written."`
 		Conditions    []api.ActionStepCondition `json:"conditions" doc:"All must match for the step to run; otherwise it is skipped."`
 	}
 

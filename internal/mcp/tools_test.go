@@ -152,6 +152,21 @@ func TestTheToolsAreThoseOfTheSpecification(t *testing.T) {
 	})
 }
 
+// Who has nothing but the descriptions writes the steps of an action without trying what they may hold.
+func TestTheConfigsOfStepsAreDescribed(t *testing.T) {
+	storetest1(t, func(s *site) {
+		told, _ := at(s.list()["create_action"].InputSchema, "properties", "steps", "items", "properties", "config", "description").(string)
+		for _, word := range []string{
+			"op: select, path", "op: set, path", "value, from and template", "op: remove, path", "op: rename, from, to", "op: pick, fields", "op: wrap, key",
+			"request, provider, email", "noise, mistake, resolved or test", "{{ request.body.id }}",
+		} {
+			if !strings.Contains(told, word) {
+				t.Errorf("config does not tell %q: %s", word, told)
+			}
+		}
+	})
+}
+
 // storetest1 runs a test that does not depend on the database on one.
 func storetest1(t *testing.T, test func(s *site)) {
 	t.Helper()
