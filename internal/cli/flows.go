@@ -22,7 +22,7 @@ import (
 type FlowCmd struct {
 	remote
 
-	Run    FlowRunCmd    `cmd:"" help:"Begin the flow of a file and wait for its end: exit 0 passed, 1 an expectation was not met, 2 anything else."`
+	Run    FlowRunCmd    `cmd:"" help:"Begin the flow of a file and wait for its end: exit 0 passed, 1 an expectation was not met, 3 the token is refused, 2 anything else."`
 	List   FlowListCmd   `cmd:"" help:"List flows, newest first."`
 	Get    FlowGetCmd    `cmd:"" help:"Show a flow with its steps."`
 	Delete FlowDeleteCmd `cmd:"" help:"Delete a flow; one that goes on ends without a result."`

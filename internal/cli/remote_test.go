@@ -193,6 +193,7 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	t.Setenv("HOOKGLASS_SERVER", "http://127.0.0.1:1")
 	fails(t, 1, "No server answers at http://127.0.0.1:1 (connection refused)", "endpoints", "list")
 	fails(t, 1, "No server answers at http://127.0.0.1:1 (connection refused)", "requests", "tail", "-e", "ep_x")
+	fails(t, 2, "--after must be the id of an event", "requests", "tail", "-e", "ep_x", "--after", "req_x")
 }
 
 func TestACallWithoutAnAnswerSaysWhyAndWhatToDo(t *testing.T) {

@@ -85,6 +85,14 @@ type RequestsTailCmd struct {
 	After string `placeholder:"EVENT" help:"Begin behind this event instead of with what comes next."`
 }
 
+// Validate refuses what the server would refuse by the name of a header.
+func (c *RequestsTailCmd) Validate() error {
+	if _, err := hookglass.ParseEventID(c.After); c.After != "" && err != nil {
+		return errors.New("--after must be the id of an event")
+	}
+	return nil
+}
+
 // Run implements the command. With --json it prints an object a line.
 func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, _, err := r.connect()
