@@ -63,8 +63,8 @@ func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, p
 	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), query, nil)
 }
 
-// isEvent answers not_found, as the server does, for what can not be the id of an event. In the place of one stand words
-// of the API as well: destroy_all deletes every event of an endpoint.
+// isEvent answers not_found, as the server does, for what can not be the id of an event. In the place of one stand
+// words of the API as well: destroy_all deletes every event of an endpoint.
 func isEvent(id string) error {
 	_, err := hookglass.ParseEventID(id)
 	if fault := (*hookglass.Error)(nil); errors.As(err, &fault) {

@@ -51,8 +51,8 @@ type refusal struct {
 	close      bool   // the connection can not be read any further
 }
 
-// misframed reports whether what stands on the way could believe that the request ends elsewhere. RFC 9112, section 6.1,
-// ends the connection behind such a request; net/http, which believes one of the two, goes on with it.
+// misframed reports whether what stands on the way could believe that the request ends elsewhere. RFC 9112, section
+// 6.1, ends the connection behind such a request; net/http, which believes one of the two, goes on with it.
 func (r *refusal) misframed() bool { return r == errTwoLengths || r == errEarlyCoding }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.message }

@@ -75,8 +75,8 @@ type Answer struct {
 	Status  int
 	Headers hookglass.Headers
 	Body    []byte
-	// Ordinary marks the answer that a sender wants for each delivery rather than for a question: an endpoint's own answer
-	// goes before it.
+	// Ordinary marks the answer that a sender wants for each delivery rather than for a question: an endpoint's own
+	// answer goes before it.
 	Ordinary bool
 }
 

@@ -38,8 +38,8 @@ type scheme struct {
 	Key      string `json:"key"` // how the secret is read; see key.go
 	IDHeader string `json:"id_header"`
 
-	// NamesField is the entry of the list that names, with blanks between them, the headers that are signed too. A value
-	// without it is of another scheme.
+	// NamesField is the entry of the list that names, with blanks between them, the headers that are signed too. A
+	// value without it is of another scheme.
 	NamesField string `json:"names_field"`
 
 	TimeHeader string `json:"time_header"`

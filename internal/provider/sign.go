@@ -143,8 +143,8 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	return nil
 }
 
-// requestedURL is a target as its receiver can know it: without the fragment, and with the slash that a request has where
-// the path is empty (RFC 9112, section 3.2.1).
+// requestedURL is a target as its receiver can know it: without the fragment, and with the slash that a request has
+// where the path is empty (RFC 9112, section 3.2.1).
 func requestedURL(target string) string {
 	target, _, _ = strings.Cut(target, "#")
 	scheme, rest, ok := strings.Cut(target, "://")

@@ -230,8 +230,8 @@ func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// RequeueActionRun gives a rerun another job that nobody has held for a while and that has none: not one that has ended,
-// or that somebody has gone on with since it was listed.
+// RequeueActionRun gives a rerun another job that nobody has held for a while and that has none: not one that has
+// ended, or that somebody has gone on with since it was listed.
 func (tx *Tx) RequeueActionRun(num int64, id string, since time.Duration) error {
 	n, err := tx.exec("UPDATE action_runs SET due_at = "+tx.dialect.clock()+" WHERE num = $1 AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+" - cast($2 AS bigint) AND NOT "+
 		tx.dialect.hasActionJob("id"), num, since.Microseconds())
