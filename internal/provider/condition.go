@@ -83,7 +83,7 @@ func (c *condition) holds(in *input) bool {
 		}
 		return c.matches(in.Headers.Get(c.header))
 	case c.form != "":
-		text, ok := formValue(in.params(), c.form)
+		text, ok := formValue(in.formFields(), c.form)
 		if c.pointer == nil {
 			return ok && (c.op == 0 || c.matches(text))
 		}
@@ -191,7 +191,7 @@ func (p *part) text(in *input) string {
 	case p.header != "":
 		return in.Headers.Get(p.header)
 	case p.form != "":
-		text, _ := formValue(in.params(), p.form)
+		text, _ := formValue(in.formFields(), p.form)
 		if p.pointer == nil {
 			return text
 		}

@@ -125,7 +125,7 @@ func (t *senders) byShape(in *input) (rule, bool) {
 	}
 	switch doc := in.doc(); {
 	case len(doc) == 0:
-		if in.isForm() {
+		if in.isForm() || in.boundary() != "" {
 			consider(t.forms)
 		}
 	case doc[0] == '[':

@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"bytes"
+	"io"
+	"mime/multipart"
 	"slices"
 	"strings"
 )
@@ -23,6 +26,33 @@ func parseForm(s string) []pair {
 		}
 		name, val, _ := strings.Cut(part, "=")
 		pairs = append(pairs, pair{unescapeForm(name), unescapeForm(val)})
+	}
+	return pairs
+}
+
+// Bounds of a multipart form, of whose fields only the short ones tell anything.
+const (
+	maxParts  = 500
+	partBytes = 64 << 10
+)
+
+// parseParts reads the fields of a multipart form up to where it can not be read further.
+func parseParts(body []byte, boundary string) []pair {
+	var pairs []pair
+	r := multipart.NewReader(bytes.NewReader(body), boundary)
+	for range maxParts {
+		part, err := r.NextRawPart()
+		if err != nil {
+			break
+		}
+		if part.FileName() != "" {
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(part, partBytes))
+		if err != nil {
+			break
+		}
+		pairs = append(pairs, pair{part.FormName(), string(text)})
 	}
 	return pairs
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"mime"
 	"strings"
 
 	"hookglass/internal/coding"
@@ -16,9 +17,10 @@ type input struct {
 	*Request
 	needs                      *KeyRef // the first key that was asked for and is not known
 	didJSON, didForm, didQuery bool
+	didParts                   bool
 	json                       value
 	top                        *fields // nil until the body is read
-	form, query                []pair
+	form, query, parts         []pair
 }
 
 // fields are the first members of a JSON object at the top of a body, scanned once. Rules on the shape of a body see
@@ -36,6 +38,15 @@ func (in *input) contentType() string {
 
 func (in *input) isForm() bool {
 	return strings.EqualFold(in.contentType(), "application/x-www-form-urlencoded")
+}
+
+// boundary returns what separates the parts of a multipart form, "" when the body is none.
+func (in *input) boundary() string {
+	media, params, err := mime.ParseMediaType(in.Headers.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" {
+		return ""
+	}
+	return params["boundary"]
 }
 
 // hint returns the beginning of the body, decompressed.
@@ -90,7 +101,21 @@ func (in *input) at(tokens []string) value {
 	return nil
 }
 
-// params returns the form of the body; none when the body is no form.
+// formFields returns the fields of a form of either kind, but not the files of a multipart one.
+func (in *input) formFields() []pair {
+	if in.isForm() {
+		return in.params()
+	}
+	if !in.didParts {
+		in.didParts = true
+		if boundary := in.boundary(); boundary != "" {
+			in.parts = parseParts(in.hint(), boundary)
+		}
+	}
+	return in.parts
+}
+
+// params returns the form of the body, whose parameters may be signed; none when the body is no such form.
 func (in *input) params() []pair {
 	if !in.didForm {
 		in.didForm = true

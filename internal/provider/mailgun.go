@@ -11,13 +11,14 @@ import (
 )
 
 // Mailgun signs a timestamp and a token with the webhook signing key, and sends all three in the body: as /signature of
-// a JSON event, or as fields of a form. The rest of the body is not signed.
+// a JSON event, or as fields of a form, which is a multipart one where a mail has attachments. The rest of the body is
+// not signed.
 
 func mailgunClaim(in *input) (stamp, token, signature string) {
-	if in.isForm() && len(in.doc()) == 0 {
-		stamp, _ = formValue(in.params(), "timestamp")
-		token, _ = formValue(in.params(), "token")
-		signature, _ = formValue(in.params(), "signature")
+	if len(in.doc()) == 0 {
+		stamp, _ = formValue(in.formFields(), "timestamp")
+		token, _ = formValue(in.formFields(), "token")
+		signature, _ = formValue(in.formFields(), "signature")
 		return stamp, token, signature
 	}
 	s := in.at([]string{"signature"})

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -17,6 +18,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"hash"
+	"mime/multipart"
 	"net/url"
 	"strings"
 	"testing"
@@ -375,6 +377,46 @@ func TestVerifySenderThatNoRuleNames(t *testing.T) {
 		if got.Message = ""; got != want {
 			t.Errorf("%s: %+v, want %+v", headers, got, want)
 		}
+	}
+}
+
+// Mailgun's inbound routes send a multipart form where the mail has attachments.
+func TestVerifyMultipartForm(t *testing.T) {
+	form := func(fields ...string) *provider.Request {
+		var body bytes.Buffer
+		w := multipart.NewWriter(&body)
+		file, err := w.CreateFormFile("token", "token.txt")
+		must(t, err)
+		file.Write([]byte("no field"))
+		for i := 0; i < len(fields); i += 2 {
+			must(t, w.WriteField(fields[i], fields[i+1]))
+		}
+		must(t, w.Close())
+		return &provider.Request{Method: "POST", Headers: hookglass.Headers{{Name: "Content-Type", Value: w.FormDataContentType()}}, Body: body.Bytes(), ReceivedAt: received}
+	}
+	right := hex.EncodeToString(mac(sha256.New, []byte(secret), "1771243200", "tok"))
+	for _, c := range []struct {
+		name, provider, want string
+		r                    *provider.Request
+	}{
+		{"right", "mailgun", "", form("recipient", "a@b.test", "timestamp", "1771243200", "token", "tok", "signature", right)},
+		{"wrong", "mailgun", "signature_mismatch", form("timestamp", "1771243201", "token", "tok", "signature", right)},
+		{"a file is no field", "unknown", "", form("timestamp", "1771243200", "signature", right)},
+	} {
+		d := provider.Detect(c.r)
+		v := provider.Verify(c.r, d, []provider.Config{{ID: 1, Provider: "mailgun", Secrets: []string{secret}}})
+		if d.Provider != c.provider || v.Reason != c.want || c.want == "" && (v.Status == "verified") != (d.Provider == "mailgun") {
+			t.Errorf("%s: %+v %+v", c.name, d, v)
+		}
+	}
+	cut := form("timestamp", "1771243200", "token", "tok", "signature", right)
+	cut.Body = cut.Body[:len(cut.Body)-70]
+	if d := provider.Detect(cut); d.Provider == "mailgun" {
+		t.Errorf("cut off: %+v", d)
+	}
+	o := provider.Outgoing{Method: "POST", Headers: cut.Headers, Body: form("timestamp", "1", "token", "tok", "signature", right).Body}
+	if _, err := provider.Sign(o, provider.Config{Provider: "mailgun", Secrets: []string{secret}}, received); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+		t.Errorf("signed in a multipart form: %v", err)
 	}
 }
 
