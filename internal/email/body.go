@@ -6,8 +6,38 @@ import (
 
 // readBody chooses the text and the HTML of a message and lists everything else as attachments.
 func (m *Message) readBody(root *node) {
+	if other, found := otherText(root); other != nil && !found {
+		other.media = "text/plain"
+	}
 	b := m.bodies(root, false, true, taken{})
 	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
+}
+
+// otherText finds the first text of a kind of its own (text/markdown, text/enriched), and reports whether there is plain
+// text or HTML to read: without it, that one is read as plain text (RFC 2046, section 4.1.4).
+func otherText(n *node) (other *node, found bool) {
+	for _, child := range n.children {
+		first, found := otherText(child)
+		if found {
+			return nil, true
+		}
+		if other == nil {
+			other = first
+		}
+	}
+	if len(n.children) > 0 || n.disposition == "attachment" {
+		return other, false
+	}
+	switch n.media {
+	case "text/plain", "text/html":
+		return nil, true
+	case "text/calendar", "text/vcard", "text/x-vcard", "text/directory", "text/rfc822-headers": // for programs to read
+		return nil, false
+	}
+	if strings.HasPrefix(n.media, "text/") && n.filename() == "" {
+		other = n
+	}
+	return other, false
 }
 
 // bodies are the texts that are shown one below the other.
