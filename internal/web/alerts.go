@@ -186,6 +186,10 @@ func (a *app) saveAlert(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := alerts.EditModel{Alert: found, Form: alerts.ReadForm(r.PostForm, found.Kind)}
+	if now := alerts.NewForm(found).Seen; stale(m.Form.Seen, now) {
+		m.Form.Seen, m.Stale = now, true
+		return a.renderAlert(w, r, http.StatusConflict, v, e, m)
+	}
 	d, faults := m.Form.Draft()
 	if err = hookglass.InvalidFields(faults); len(faults) == 0 {
 		_, err = a.Alerts.Update(r.Context(), v.who, string(e.ID), found.ID, d)

@@ -93,13 +93,18 @@ func (a *app) createChannel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// channelFaults is what is wrong with the form, and which credentials have to be typed again: one that came back
-// empty without a word would leave the old one in place, or have one made.
+// channelFaults is what is wrong with the form, and what has to be typed again.
 func channelFaults(r *http.Request, err error) []hookglass.FieldError {
 	faults := faultsOf(err)
 	if faults == nil {
 		return nil
 	}
+	return retype(r, faults)
+}
+
+// retype adds to the faults of a form that comes back which credentials have to be typed again: one that came back
+// empty without a word would leave the old one in place, or have one made.
+func retype(r *http.Request, faults []hookglass.FieldError) []hookglass.FieldError {
 	for _, name := range []string{"bot_token", "secret"} {
 		field := "notification_channel.config." + name
 		told := slices.ContainsFunc(faults, func(f hookglass.FieldError) bool { return f.Field == field })
@@ -116,6 +121,7 @@ func channelForm(r *http.Request) channels.Form {
 		Name: strings.TrimSpace(r.PostFormValue("name")), Enabled: r.PostFormValue("enabled") == "true",
 		ChatID: strings.TrimSpace(r.PostFormValue("chat_id")), To: lines(r.PostForm, "to"),
 		WebhookURL: strings.TrimSpace(r.PostFormValue("webhook_url")), URL: strings.TrimSpace(r.PostFormValue("url")),
+		Seen: r.PostFormValue("seen"),
 	}
 	for _, e := range r.PostForm["events"] {
 		f.Events = append(f.Events, hookglass.ActivityType(e))
@@ -188,6 +194,10 @@ func (a *app) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	}
 	m := channels.EditModel{Channel: c, Form: channelForm(r)}
 	m.Form.Kind = c.Kind
+	if now := channels.NewForm(c).Seen; stale(m.Form.Seen, now) {
+		m.Form.Seen, m.Stale, m.Form.Faults = now, true, retype(r, nil)
+		return a.renderChannel(w, r, http.StatusConflict, v, m)
+	}
 	d := alert.ChannelDraft{Name: &m.Form.Name, Config: channelSettings(r, m.Form)}
 	if m.Form.Enabled != channels.NewForm(c).Enabled {
 		d.Enabled = &m.Form.Enabled // named, it would start a channel anew that goes on

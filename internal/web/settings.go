@@ -313,7 +313,7 @@ func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
-	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count")}
+	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"), Seen: r.PostFormValue("seen")}
 	if r.PostForm.Has("name") {
 		d.Name = &t.Name
 	}
@@ -369,6 +369,20 @@ func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
 	}
 	typed, d, err := readTarget(r)
 	if err == nil {
+		var stored hookglass.ForwardingTarget
+		if err := a.DB.View(r.Context(), v.who, func(view *store.View) (err error) {
+			stored, err = view.ForwardingTarget(string(e.ID), id)
+			return err
+		}); err != nil {
+			return err
+		}
+		if now := settings.TargetOf(stored).Seen; stale(typed.Seen, now) {
+			typed.Seen = now
+			return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) {
+				m.StaleTarget(id)
+				m.Target = typed
+			})
+		}
 		_, err = a.Endpoints.UpdateForwardingTarget(r.Context(), v.who, string(e.ID), id, d)
 	}
 	return a.settle(w, r, err, "saved", "forwarding", func(m *settings.Model) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -265,6 +266,45 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	}
 	b.want(303, "POST", path+"/delete", url.Values{})
 	b.want(404, "GET", path, nil)
+}
+
+// Alerts, channels and targets that were changed in another window are not put back by a form that was shown before.
+func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
+	w := newWatched(t)
+	b := w.signedIn()
+	b.want(303, "POST", w.page("/alerts"), url.Values{"name": {"Spike"}, "kind": {"volume_spike"}, "enabled": {"true"}, "window_minutes": {"10"}, "factor": {"3"}, "min_count": {"5"}})
+	b.want(303, "POST", "/channels", url.Values{"name": {"Ops"}, "kind": {"telegram"}, "bot_token": {"1:a"}, "chat_id": {"1"}})
+	b.want(303, "POST", w.page("/targets"), url.Values{"name": {"Mine"}, "url": {"https://app.example.com/"}, "timeout_seconds": {"30"}, "retry_count": {"3"}})
+	alert := b.want(200, "GET", w.page("/alerts"), nil).found(t, `href="(/endpoints/[^"]+/alerts/alrt_\w+)"`)
+	channel := b.want(200, "GET", "/channels", nil).found(t, `href="(/channels/chan_\w+)"`)
+	target := b.want(200, "GET", w.page("/settings"), nil).found(t, `action="(/endpoints/[^"]+/targets/\d+)"`)
+	for _, form := range []struct {
+		page, address, change string
+		fields                url.Values
+	}{
+		{alert, alert, "window_minutes", url.Values{"name": {"Spike"}, "enabled": {"true"}, "factor": {"3"}, "min_count": {"5"}}},
+		{channel, channel, "chat_id", url.Values{"name": {"Ops"}, "enabled": {"true"}}},
+		{w.page("/settings"), target, "timeout_seconds", url.Values{"name": {"Mine"}, "url": {"https://app.example.com/"}, "retry_count": {"3"}}},
+	} {
+		typed := func(text, seen string) url.Values {
+			v := maps.Clone(form.fields)
+			v.Set(form.change, text)
+			v.Set("seen", seen)
+			return v
+		}
+		pattern := `(?s)action="` + regexp.QuoteMeta(form.address) + `" class="stack">.*?name="seen" value="([^"]+)"`
+		seen := b.want(200, "GET", form.page, nil).found(t, pattern)
+		b.want(303, "POST", form.address, typed("21", seen))
+		refused := b.want(409, "POST", form.address, typed("22", seen))
+		refused.holds(t, "changed in the meantime", `value="22"`)
+		b.want(200, "GET", form.page, nil).holds(t, `value="21"`)
+		b.want(303, "POST", form.address, typed("22", refused.found(t, pattern)))
+		b.want(200, "GET", form.page, nil).holds(t, `value="22"`)
+		b.want(303, "POST", form.address, typed("23", "")) // a form that does not say what it was shown with
+	}
+	seen := b.want(200, "GET", channel, nil).found(t, `name="seen" value="([^"]+)"`)
+	b.want(303, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"2"}})
+	b.want(409, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"3"}, "bot_token": {"2:b"}, "seen": {seen}}).holds(t, "has to be typed anew")
 }
 
 func TestFiguresOfAnEndpointAreTables(t *testing.T) {

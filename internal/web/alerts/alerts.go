@@ -44,6 +44,7 @@ type EditModel struct {
 	Channels []hookglass.Channel
 	History  History
 	Notice   string
+	Stale    bool // it was changed since its form was shown
 	Form     Form
 }
 
@@ -64,6 +65,7 @@ type Form struct {
 	ChannelIDs                                          []string
 	Window, Threshold, Keyword, Field, Factor, MinCount string
 	EventType                                           string
+	Seen                                                string // the mark of what was stored when the form was shown; empty: nothing
 	Refused                                             string
 	Faults                                              []hookglass.FieldError
 }
@@ -76,11 +78,13 @@ func Blank() Form {
 // NewForm is the form of an alert as it is.
 func NewForm(a hookglass.Alert) Form {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return Form{
+	f := Form{
 		Name: a.Name, Kind: a.Kind, Enabled: a.Enabled, ChannelIDs: a.ChannelIDs, Window: number(a.Config.WindowMinutes), Threshold: number(a.Config.Threshold),
 		Keyword: a.Config.Keyword, Field: a.Config.Field, Factor: strconv.FormatFloat(a.Config.Factor, 'f', -1, 64), MinCount: number(a.Config.MinCount),
 		EventType: a.Config.EventType,
 	}
+	f.Seen = layout.Mark(f)
+	return f
 }
 
 // ReadForm is what was typed; an alert that exists keeps its kind.
@@ -89,7 +93,7 @@ func ReadForm(v url.Values, kind hookglass.AlertKind) Form {
 	return Form{
 		Name: get("name"), Kind: kind, Enabled: v.Get("enabled") == "true", ChannelIDs: v["channels"], Window: get("window_minutes"), Threshold: get("threshold"),
 		Keyword: v.Get("keyword"), Field: get("field"), Factor: get("factor"), MinCount: get("min_count"),
-		EventType: get("event_type"),
+		EventType: get("event_type"), Seen: v.Get("seen"),
 	}
 }
 

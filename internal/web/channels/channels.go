@@ -39,6 +39,7 @@ type EditModel struct {
 	Now     time.Time
 	Notice  string
 	Refused string
+	Stale   bool // it was changed since its form was shown
 	Test    *Test
 	Form    Form
 }
@@ -65,6 +66,7 @@ type Form struct {
 	ChatID    string
 	To        string // an address a line
 	Events    []hookglass.ActivityType
+	Seen      string // the mark of what was stored when the form was shown; empty: nothing
 	Faults    []hookglass.FieldError
 
 	WebhookURL, URL string // as typed; what is stored is not shown
@@ -72,7 +74,9 @@ type Form struct {
 
 // NewForm is the form of a channel as it is.
 func NewForm(c hookglass.Channel) Form {
-	return Form{Name: c.Name, Kind: c.Kind, Enabled: active(c), ChatID: c.Shown.ChatID, To: strings.Join(c.Shown.To, "\n"), Events: c.Events}
+	f := Form{Name: c.Name, Kind: c.Kind, Enabled: active(c), ChatID: c.Shown.ChatID, To: strings.Join(c.Shown.To, "\n"), Events: c.Events}
+	f.Seen = layout.Mark(f)
+	return f
 }
 
 // fault says what is wrong with a field, or with one of its parts (to.1 is of to).

@@ -3,7 +3,10 @@
 package layout
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"fmt"
 
 	"hookglass"
 )
@@ -68,4 +71,10 @@ var global = []entry{
 var local = []entry{
 	{Requests, "", "r"}, {ReplayCases, "/cases", "c"}, {Actions, "/actions", "a"}, {Alerts, "/alerts", "l"},
 	{Tunnel, "/tunnel", "t"}, {Metrics, "/metrics", "m"}, {Settings, "/settings", "s"},
+}
+
+// Mark tells what is stored, as a form shows it, from what is stored after a change of it: see [Stale].
+func Mark(form any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", form))
+	return hex.EncodeToString(sum[:12])
 }

@@ -3,10 +3,7 @@
 package settings
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +35,7 @@ type Model struct {
 	Target   NewTarget // as typed in the form that the faults are of
 	Faults   []hookglass.FieldError
 	FaultAt  string // which form the faults are of: a part of the page, or that of a config or target
-	Stale    string // the part of which what is stored was changed since its form was shown; empty: none
+	Stale    string // the part or target of which what is stored was changed since its form was shown; empty: none
 	Now      time.Time
 }
 
@@ -56,14 +53,8 @@ func GeneralOf(e hookglass.Endpoint) General {
 		Name: e.Name, CustomID: e.CustomID, Provider: e.Provider,
 		Enabled: e.Enabled, Handshake: e.ProviderConfig.Handshakes(), Tunnel: e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel,
 	}
-	g.Seen = mark(g)
+	g.Seen = layout.Mark(g)
 	return g
-}
-
-// mark tells what is stored from what is stored after a change of it.
-func mark(stored any) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", stored))
-	return hex.EncodeToString(sum[:12])
 }
 
 // Answer is the form of the endpoint's own answer.
@@ -77,7 +68,7 @@ type Answer struct {
 func AnswerOf(r *hookglass.Response) Answer {
 	if r == nil {
 		a := Answer{Status: "200", Headers: "Content-Type: application/json\n", Body: "{\"received\":true}", Delay: "0"}
-		a.Seen = mark(a)
+		a.Seen = layout.Mark(a)
 		return a
 	}
 	var headers strings.Builder
@@ -85,7 +76,7 @@ func AnswerOf(r *hookglass.Response) Answer {
 		headers.WriteString(name + ": " + r.Headers[name] + "\n")
 	}
 	a := Answer{Custom: true, Status: itoa(int64(r.Status)), Headers: headers.String(), Body: r.Body, Delay: itoa(r.Delay.Milliseconds())}
-	a.Seen = mark(a)
+	a.Seen = layout.Mark(a)
 	return a
 }
 
@@ -109,10 +100,23 @@ type Target struct {
 }
 
 // NewTarget is the form of a forwarding target, as typed.
-type NewTarget struct{ Name, URL, Timeout, Retries string }
+type NewTarget struct {
+	Name, URL, Timeout, Retries string
+	Seen                        string // as of General; empty for one that is not there yet
+}
+
+// TargetOf is the form of a target as it is.
+func TargetOf(t hookglass.ForwardingTarget) NewTarget {
+	form := NewTarget{Name: t.Name, URL: t.URL, Timeout: itoa(int64(t.Timeout / time.Second)), Retries: itoa(int64(t.RetryCount))}
+	form.Seen = layout.Mark(form)
+	return form
+}
 
 // Parts are the parts of the page that have forms.
 var Parts = []string{"general", "response", "signatures", "forwarding"}
+
+// StaleTarget says that a forwarding target was changed since its form was shown.
+func (m *Model) StaleTarget(id int64) { m.AtTarget(id); m.Stale = m.FaultAt }
 
 // AtConfig and AtTarget say that faults are of the form that changes a signature config or a forwarding target.
 func (m *Model) AtConfig(id int64) { m.FaultAt = configForm(id) }
@@ -126,7 +130,7 @@ func (m Model) typed(t Target) NewTarget {
 	if m.FaultAt == targetForm(t.ID) {
 		return m.Target
 	}
-	return NewTarget{t.Name, t.URL, itoa(int64(t.Timeout / time.Second)), itoa(int64(t.RetryCount))}
+	return TargetOf(t.ForwardingTarget)
 }
 
 // Signer is the provider whose secret is most likely the next to be given: the endpoint's own, else that of the newest
