@@ -113,7 +113,18 @@ func (a *app) newCase(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderCase(w, r, http.StatusOK, v, e, cases.Model{Source: event, Form: cases.NewForm(event)})
+	m := cases.Model{Source: event, Form: cases.NewForm(event)}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		replays, err := view.Replays(string(e.ID), id, 0, 1)
+		for _, last := range replays {
+			m.Form.Aim(last.TargetURL)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.renderCase(w, r, http.StatusOK, v, e, m)
 }
 
 func (a *app) createCase(w http.ResponseWriter, r *http.Request) error {

@@ -211,6 +211,16 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(404, "GET", one, nil).holds(t, "Back to the replay cases", `href="`+base+`"`)
 }
 
+func TestACaseIsAimedWhereItsRequestWentLast(t *testing.T) {
+	w := newWorkshop(t)
+	event := string(w.hook(json(`{"id":7}`)))
+	b := w.signedIn()
+	const target = "https://shop.example.com/hooks"
+	b.want(200, "GET", w.page("/cases/new?event="+event), nil).lacks(t, target)
+	b.want(303, "POST", w.page("/requests/"+event+"/replay"), url.Values{"target_url": {target}})
+	b.want(200, "GET", w.page("/cases/new?event="+event), nil).holds(t, `name="target_url" value="`+target+`"`)
+}
+
 func TestACaseIsRunAndJudgedLive(t *testing.T) {
 	w := newWorkshop(t)
 	event := w.hook(json(`{"id":7}`))

@@ -37,16 +37,21 @@ func NewForm(e *hookglass.Event) Form {
 // FormOf is the form of a case as it stands.
 func FormOf(c hookglass.ReplayCase) Form {
 	f := Form{
-		Event: string(c.SourceID), Name: c.Name, Description: c.Description, Tunnel: c.TargetURL == hookglass.TunnelTarget, Identity: string(c.Options.Identity),
+		Event: string(c.SourceID), Name: c.Name, Description: c.Description, Identity: string(c.Options.Identity),
 		Signature: string(c.Options.Signature), StatusClass: c.Assertions.StatusClass, Subset: pretty(c.Assertions.JSONSubset), LockVersion: c.LockVersion,
 	}
-	if !f.Tunnel {
-		f.URL = c.TargetURL
-	}
+	f.Aim(c.TargetURL)
 	if c.Assertions.StatusCode != 0 {
 		f.StatusCode = strconv.Itoa(c.Assertions.StatusCode)
 	}
 	return f
+}
+
+// Aim chooses the target.
+func (f *Form) Aim(target string) {
+	if f.Tunnel = target == hookglass.TunnelTarget; !f.Tunnel {
+		f.URL = target
+	}
 }
 
 // ReadForm reads what a browser sends.
