@@ -409,6 +409,24 @@ func TestTheBarOfTheBuilderHidesNothingThatHasTheFocus(t *testing.T) {
 	}
 }
 
+func TestTheFieldsOfAnOperationFillItsLine(t *testing.T) {
+	w := newWorkshop(t)
+	action := w.makeTricky()
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/actions/" + action.ID))
+	if n := eval[int](c, `document.querySelectorAll(".operation").length`); n == 0 {
+		t.Fatal("the action transforms nothing")
+	}
+	narrow := eval[[]string](c, `[...document.querySelectorAll(".operation")].filter((one) => {
+		const buttons = one.querySelector(".row-actions").getBoundingClientRect();
+		return one.getBoundingClientRect().right - buttons.right > 40;
+	}).map((one) => one.ariaLabel)`)
+	if len(narrow) > 0 {
+		t.Errorf("there is room left beside %v", narrow)
+	}
+}
+
 func TestTheBuilderIsAlive(t *testing.T) {
 	w := newWorkshop(t)
 	w.makeTricky()
