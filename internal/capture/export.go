@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -178,11 +177,7 @@ func (x *harExport) Close() error {
 
 func (x *harExport) begin() error {
 	x.begun = true
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	creator, err := compact(map[string]string{"name": "hookglass", "version": version})
+	creator, err := compact(map[string]string{"name": "hookglass", "version": hookglass.Version})
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 		return a
 	}
 	a := read(exported(t, "har", hook(`{"a":"<&>"}`), letter()))
-	if a.Log.Version != "1.2" || a.Log.Creator.Name != "hookglass" || a.Log.Creator.Version == "" || len(a.Log.Entries) != 2 {
+	if a.Log.Version != "1.2" || a.Log.Creator.Name != "hookglass" || a.Log.Creator.Version != hookglass.Version || len(a.Log.Entries) != 2 {
 		t.Fatalf("%+v", a)
 	}
 	first, second := a.Log.Entries[0], a.Log.Entries[1]
