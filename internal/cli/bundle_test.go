@@ -226,6 +226,10 @@ func TestReplayMovesTimes(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.out, "would send POST https://app.example.com/") || !strings.Contains(r.out, "\n  X-Service-Replay: true\n") || !strings.Contains(r.out, "/created 1700000000 -> 1700010800") {
 		t.Errorf("%d %s%s", r.code, r.out, r.err)
 	}
+	r = run(t, "", "replay", id, "-e", endpoint, "--to", "https://app.example.com/a?x=1#y", "--query", "b=%20", "--dry-run")
+	if r.code != 0 || !strings.Contains(r.out, "would send POST https://app.example.com/a?b=%20 (") {
+		t.Errorf("%d %s%s", r.code, r.out, r.err)
+	}
 }
 
 // A bundle is a file of somebody else's: no command lets it write to the terminal.

@@ -162,6 +162,7 @@ func TestEndpointsAndTheirEvents(t *testing.T) {
 	}
 	fails(t, 1, "no such attachment", "requests", "get", letter, "-e", inbox, "--attachment", "7")
 	fails(t, 2, "can't be used together", "requests", "get", letter, "-e", inbox, "--attachment", "0", "--body")
+	fails(t, 2, "no JSON", "requests", "get", letter, "-e", inbox, "--body", "--json")
 	r = run(t, "", "requests", "get", letter, "-e", inbox)
 	for _, want := range []string{"Subject: Grüße\n", "Your code is 482913", "Codes\n  482913\n", "Links\n  https://example.com/verify\n", "0  invoice.pdf  application/pdf  1 byte\n"} {
 		if !strings.Contains(r.out, want) {

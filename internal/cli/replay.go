@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"hookglass/api"
@@ -75,6 +76,19 @@ func (c *ReplayCmd) overrides(t *server.Terminal) (*api.Overrides, error) {
 	return &o, nil
 }
 
+// sentTo is a target with the query that is sent to it.
+func (c *ReplayCmd) sentTo(target string) string {
+	if c.Query == nil {
+		return target
+	}
+	target, _, _ = strings.Cut(target, "#")
+	target, _, _ = strings.Cut(target, "?")
+	if *c.Query == "" {
+		return target
+	}
+	return target + "?" + *c.Query
+}
+
 // Run implements the command. It fails when no answer came.
 func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	overrides, err := c.overrides(t)
@@ -103,7 +117,7 @@ func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 			}
 		}
 		if r.DryRun {
-			fmt.Fprintf(w, "would send %s %s (signature: %s)\n", r.Method, visible(r.TargetURL), r.SignatureMode)
+			fmt.Fprintf(w, "would send %s %s (signature: %s)\n", r.Method, visible(c.sentTo(r.TargetURL)), r.SignatureMode)
 			for _, name := range slices.Sorted(maps.Keys(r.RequestHeadersSent)) {
 				fmt.Fprintf(w, "  %s: %s\n", visible(name), visible(r.RequestHeadersSent[name]))
 			}

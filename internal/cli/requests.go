@@ -148,6 +148,9 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 		return err
 	}
 	if c.Body || c.Attachment != nil {
+		if r.JSON {
+			return outcome{exitUsage, "--body and --attachment write what came, which is no JSON: leave --json out"}
+		}
 		return c.bytes(ctx, t, from, r.Endpoint)
 	}
 	e, err := from.Request(ctx, r.Endpoint, c.Event)
