@@ -14,6 +14,9 @@ import (
 	"hookglass/internal/store"
 )
 
+// Private is the handler of --metrics-listen.
+func Private() http.Handler { return newMetrics(func() bool { return true }).private() }
+
 // ReadArchive reads a backup whole and counts its rows.
 func ReadArchive(r io.Reader) (rows int64, err error) {
 	a, err := readArchive(r, check{})

@@ -97,12 +97,12 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// private is the handler of --metrics-listen: figures, and profiles for whoever can reach that address.
+// private is the handler of --metrics-listen: figures, and profiles for whoever can reach that address. The command
+// line, which package pprof has beside them and no tool for profiles asks for, may hold the database's password.
 func (m *metrics) private() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.handler())
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

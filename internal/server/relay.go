@@ -25,7 +25,8 @@ func (c Config) relay() (*alert.Relay, error) {
 	host, digits, err := net.SplitHostPort(c.SMTPRelay)
 	port, perr := strconv.ParseUint(digits, 10, 16)
 	if err != nil || perr != nil || host == "" || port == 0 {
-		return nil, fmt.Errorf("--smtp-relay: %q is not host:port", c.SMTPRelay)
+		// What was given may be the URL of a relay with its password.
+		return nil, errors.New("--smtp-relay: is not host:port; a user and a password for it have flags of their own")
 	}
 	r := &alert.Relay{Host: host, Port: int(port), User: c.SMTPRelayUser, Password: os.Getenv("HOOKGLASS_SMTP_RELAY_PASSWORD"), From: cmp.Or(c.MailFrom, "hookglass@"+c.MailDomain)}
 	if a, err := mail.ParseAddress(r.From); err != nil || a.Address != r.From && c.MailFrom == "" {

@@ -336,15 +336,26 @@ func TestAPathThatIsNotCleanIsNotRedirected(t *testing.T) {
 	}
 }
 
+// The database's URL may stand on it, with a password.
+func TestTheCommandLineIsNoProfile(t *testing.T) {
+	for path, want := range map[string]int{"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/cmdline": 404} {
+		answer := httptest.NewRecorder()
+		server.Private().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		if answer.Code != want || strings.Contains(answer.Body.String(), os.Args[0]) && want == 404 {
+			t.Errorf("%s: %d %.100s", path, answer.Code, answer.Body)
+		}
+	}
+}
+
 func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.Listen, cfg.PublicURL, cfg.Retention, cfg.TrustedProxies = "nonsense", "ftp://x", time.Second, []string{"10.0.0.0/99"}
-	cfg.DatabaseURL = "mysql://user:hunter2@x"
+	cfg.DatabaseURL, cfg.SMTPRelay = "mysql://user:hunter2@x", "smtp://user:hunter2@x:25"
 	_, err := cfg.Validate()
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	for _, flag := range []string{"--listen", "--public-url", "--retention", "--trusted-proxies", "--database-url"} {
+	for _, flag := range []string{"--listen", "--public-url", "--retention", "--trusted-proxies", "--database-url", "--smtp-relay"} {
 		if !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s is not named in: %v", flag, err)
 		}
