@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -891,4 +892,67 @@ func (b *bench) readTotals() (got hookglass.ActionTotals) {
 		return err
 	}))
 	return got
+}
+
+// pausingSealer lets a test do something in the moment in which a value is opened.
+type pausingSealer struct {
+	action.Sealer
+	opens func(where string)
+}
+
+func (s pausingSealer) Open(sealed []byte, where string) ([]byte, error) {
+	s.opens(where)
+	return s.Sealer.Open(sealed, where)
+}
+
+// A run has two jobs where one was given up for lost: the later one goes on from where the run is by then, and not from
+// where it was when it was looked at. What was sent is not sent again.
+func TestARunGoesOnFromWhereItIs(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.secret("TOKEN", "a secret of some length")
+		a := b.create(draft("Three",
+			step("forward", "First", `{"url":"https://app.example.com/first","retry_count":5}`),
+			step("http_request", "Once", `{"method":"POST","url":"https://app.example.com/once"}`),
+			step("forward", "Last", `{"url":"https://app.example.com/last","retry_count":5}`),
+		))
+		e := b.capture(body)
+		r, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID), "")
+		must(t, err)
+		down := map[string]bool{"/first": true, "/last": true}
+		b.net.respond = func(_ int, r outbound.Request) (*outbound.Response, error) {
+			if down[strings.TrimPrefix(r.URL, "https://app.example.com")] {
+				return answer(503, "later"), nil
+			}
+			return answer(200, "{}"), nil
+		}
+		goOn := func(node *action.Service) {
+			t.Helper()
+			if err := node.ExecuteRun(t.Context(), r.ID); !hookglass.Is(err, hookglass.CodeRateLimited) {
+				t.Fatal("the run does not wait:", err)
+			}
+			<-time.After(2 * time.Millisecond) // it is due again in one
+		}
+		goOn(b.actions)
+		down["/first"] = false
+		meanwhile := sync.OnceFunc(func() { goOn(b.actions) })
+		late := action.New(b.db, action.Config{
+			Client: b.net, Log: slog.New(slog.DiscardHandler), Delay: func(time.Duration) time.Duration { return 0 },
+			Sealer: pausingSealer{b.keys, func(where string) {
+				if strings.HasPrefix(where, "action_secrets:") { // it has looked at the run, and not taken it
+					meanwhile()
+				}
+			}},
+		})
+		goOn(late)
+		down["/last"] = false
+		must(t, b.actions.ExecuteRun(t.Context(), r.ID))
+		var sent []string
+		for _, r := range b.net.requests() {
+			sent = append(sent, strings.TrimPrefix(r.URL, "https://app.example.com"))
+		}
+		if got := strings.Join(sent, " "); got != "/first /first /once /last /last /last" {
+			t.Errorf("sent: %s", got)
+		}
+		wantOutcome(t, b.runs(a)[0], "completed first=completed once=completed last=completed")
+	})
 }

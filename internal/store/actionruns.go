@@ -29,12 +29,19 @@ func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
 	}
 	r.ParentID, r.Rerun = parent.String, rerun != 0
 	r.CreatedAt, r.StartedAt, r.FinishedAt = time.UnixMicro(created).UTC(), fromMicros(started), fromMicros(finished)
-	if len(trace) > 0 {
-		if err := json.Unmarshal(trace, &r.Trace); err != nil {
-			return r, fmt.Errorf("trace of %s: %w", r.ID, err)
-		}
+	return r, readTrace(&r, trace)
+}
+
+// readTrace reads the column of that name.
+func readTrace(r *hookglass.ActionRun, trace []byte) error {
+	r.Trace = hookglass.Trace{}
+	if len(trace) == 0 {
+		return nil
 	}
-	return r, nil
+	if err := json.Unmarshal(trace, &r.Trace); err != nil {
+		return fmt.Errorf("trace of %s: %w", r.ID, err)
+	}
+	return nil
 }
 
 // ActionRuns lists the runs of an action, also of one that is deleted, newest first, those with a Num below before
@@ -184,18 +191,25 @@ func (tx *Tx) due(a *args, h *HeldRun, lease time.Duration) string {
 }
 
 // TakeActionRun makes the caller who holds a run that is not final: only its Claim may write from then on. Unless by
-// force, that takes that nobody else holds it. It reports false otherwise.
+// force, that takes that nobody else holds it. h is made what the run is by then: who held it since it was read may have
+// sent more. It reports false otherwise.
 func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, error) {
 	a := &args{}
 	query := "UPDATE action_runs SET claim = claim + 1, due_at = " + tx.due(a, h, lease) + " WHERE num = " + a.add(h.Num) + " AND finished_at IS NULL"
 	if !force {
 		query += " AND due_at <= " + tx.dialect.clock()
 	}
-	err := tx.queryRow("action run", query+" RETURNING claim", a.values, &h.Claim)
+	var started sql.NullInt64
+	var trace []byte
+	err := tx.queryRow("action run", query+" RETURNING claim, status, trace, checkpoint, started_at", a.values, &h.Claim, &h.Status, &trace, &h.Checkpoint, &started)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	h.StartedAt = fromMicros(started)
+	return true, readTrace(&h.ActionRun, trace)
 }
 
 // SaveActionRun stores how far a held run is and, where it is not final, holds it for as long as the lease from now. It
