@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// cableSilence is how long a socket may be without a byte. The server pings every 3 s, and a client of Action Cable
-	// takes two pings that do not come for the end; a slow network is given one more.
+	// cableSilence is how long a socket may be read without a byte. The server pings every 3 s, and a client of Action
+	// Cable takes two pings that do not come for the end; a slow network is given one more.
 	cableSilence = 12 * time.Second
 	// maxCableMessage bounds one message: the largest body that a server takes by default, 25 MiB, in base64, and room
 	// for one twice as large.
@@ -35,7 +35,6 @@ const (
 // called by any.
 type Cable struct {
 	conn  *websocket.Conn
-	alarm *time.Timer
 	ctx   context.Context // ends when the socket falls silent or is closed
 	close context.CancelCauseFunc
 	buf   bytes.Buffer
@@ -68,7 +67,6 @@ func (c *Client) OpenCable(ctx context.Context, ticket api.TunnelTicket) (*Cable
 	conn.SetReadLimit(maxCableMessage)
 	s := &Cable{conn: conn}
 	s.ctx, s.close = context.WithCancelCause(context.Background())
-	s.alarm = time.AfterFunc(cableSilence, func() { s.close(errSilent) })
 	return s, nil
 }
 
@@ -93,15 +91,17 @@ func (c *Client) dialCable(ctx context.Context, address *url.URL) (*websocket.Co
 	return conn, nil
 }
 
-// Read returns the next message. It fails when the server closes the socket, when it is silent for 12 seconds, and
-// when ctx ends, and then the socket is of no more use.
+// Read returns the next message. It fails when the server closes the socket, when nothing comes for 12 seconds, and
+// when ctx ends, and then the socket is of no more use. Between two calls the caller may take its time.
 func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
 	stop := context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
 	defer stop()
+	alarm := time.AfterFunc(cableSilence, func() { s.close(errSilent) })
+	defer alarm.Stop()
 	_, r, err := s.conn.Reader(s.ctx)
 	if err == nil {
 		s.buf.Reset()
-		_, err = s.buf.ReadFrom(alive{s, r})
+		_, err = s.buf.ReadFrom(alive{alarm, r})
 	}
 	if err != nil {
 		if s.ctx.Err() != nil {
@@ -120,12 +120,12 @@ func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
 
 // alive reads and takes each byte for a sign of life: a large message on a slow network is none of silence.
 type alive struct {
-	s *Cable
-	r io.Reader
+	alarm *time.Timer
+	r     io.Reader
 }
 
 func (a alive) Read(p []byte) (int, error) {
-	a.s.alarm.Reset(cableSilence)
+	a.alarm.Reset(cableSilence)
 	return a.r.Read(p)
 }
 
@@ -178,7 +178,6 @@ func (s *Cable) write(m api.CableMessage) error {
 // failed already.
 func (s *Cable) Close() {
 	s.once.Do(func() {
-		s.alarm.Stop()
 		if s.ctx.Err() == nil {
 			_ = s.conn.Close(websocket.StatusNormalClosure, "") // the other end may be gone: then there is nothing to agree on
 		}

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"time"
 )
@@ -8,4 +10,9 @@ import (
 // Hurry makes a client wait no longer than this for its answers to begin.
 func (c *Client) Hurry(wait time.Duration) {
 	c.http.Transport.(*http.Transport).ResponseHeaderTimeout = wait
+}
+
+// Through makes a client reach its server by other connections.
+func (c *Client) Through(dial func() (net.Conn, error)) {
+	c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial() }
 }

@@ -117,9 +117,11 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 			if err := json.Unmarshal([]byte(text), &e); err != nil {
 				return true, fmt.Errorf("an event of the stream: %w", err)
 			}
+			alarm.Stop() // the caller may take its time
 			if !yield(e, nil) {
 				return false, nil
 			}
+			alarm.Reset(silence)
 			s.last, text = id, ""
 		case field == "id":
 			id = value
