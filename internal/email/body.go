@@ -13,8 +13,8 @@ func (m *Message) readBody(root *node) {
 	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
 }
 
-// otherText finds the first text of a kind of its own (text/markdown, text/enriched), and reports whether there is plain
-// text or HTML to read: without it, that one is read as plain text (RFC 2046, section 4.1.4).
+// otherText finds the first text of a kind of its own (text/markdown, text/enriched), and reports whether there is
+// plain text or HTML to read: without it, that one is read as plain text (RFC 2046, section 4.1.4).
 func otherText(n *node) (other *node, found bool) {
 	for _, child := range n.children {
 		first, found := otherText(child)

@@ -191,8 +191,8 @@ func (tx *Tx) due(a *args, h *HeldRun, lease time.Duration) string {
 }
 
 // TakeActionRun makes the caller who holds a run that is not final: only its Claim may write from then on. Unless by
-// force, that takes that nobody else holds it. h is made what the run is by then: who held it since it was read may have
-// sent more. It reports false otherwise.
+// force, that takes that nobody else holds it. h is made what the run is by then: who held it since it was read may
+// have sent more. It reports false otherwise.
 func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, error) {
 	a := &args{}
 	query := "UPDATE action_runs SET claim = claim + 1, due_at = " + tx.due(a, h, lease) + " WHERE num = " + a.add(h.Num) + " AND finished_at IS NULL"
