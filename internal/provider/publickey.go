@@ -45,6 +45,9 @@ func parsePKIX(der []byte) crypto.PublicKey {
 	if pub, err := x509.ParsePKIXPublicKey(der); err == nil {
 		return pub
 	}
+	if pub, err := x509.ParsePKCS1PublicKey(der); err == nil { // BEGIN RSA PUBLIC KEY
+		return pub
+	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil

@@ -127,6 +127,8 @@ func TestVerifyWithPublishedKeys(t *testing.T) {
 		{name: "sns confirmation", id: "aws_sns", body: k.sns(t, "1", map[string]string{"Type": "SubscriptionConfirmation", "Token": "t", "SubscribeURL": "https://x"}), secret: topic},
 		{name: "sns of China", id: "aws_sns", body: k.sns(t, "1", map[string]string{"SigningCertURL": "https://sns.cn-north-1.amazonaws.com.cn/a.pem"}), secret: topic},
 		{name: "sns with a certificate of its own", id: "aws_sns", body: k.sns(t, "1", map[string]string{"SigningCertURL": "https://evil.test/a.pem"}), secret: k.cert, offline: true},
+		{name: "sns with a key in the older form of RSA", id: "aws_sns", body: k.sns(t, "2", nil),
+			secret: string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(&k.rsa.PublicKey)})), offline: true},
 		{name: "sns of another topic", id: "aws_sns", body: k.sns(t, "1", map[string]string{"TopicArn": topic + "2"}), secret: topic, want: "other_topic", offline: true},
 		{name: "sns changed", id: "aws_sns", body: strings.Replace(k.sns(t, "1", nil), "m-1", "m-2", 1), secret: topic, want: "signature_mismatch"},
 		{name: "sns of another key", id: "aws_sns", body: other.sns(t, "1", nil), secret: topic, want: "signature_mismatch"},

@@ -181,6 +181,7 @@ func TestVerifyEveryProvider(t *testing.T) {
 		"telegram":                {headers: "X-Telegram-Bot-Api-Secret-Token: " + secret},
 		"telnyx":                  {headers: "telnyx-timestamp: " + ts + "\ntelnyx-signature-ed25519: " + b64(ed25519.Sign(priv, []byte(ts+"|"+body))), secret: b64(pub)},
 		"travis":                  {headers: form + "Travis-Repo-Slug: a/b\nSignature: " + b64(rsSig), body: "payload=" + url.QueryEscape(`{"state":"passed"}`), secret: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: rsPub}))},
+		"travis pkcs1":            {headers: form + "Travis-Repo-Slug: a/b\nSignature: " + b64(rsSig), body: "payload=" + url.QueryEscape(`{"state":"passed"}`), secret: string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(&rs.PublicKey)}))},
 		"trello":                  {headers: "X-Trello-Webhook: " + b64(mac(sha1.New, []byte(secret), body, target))},
 		"twitch":                  {headers: "Twitch-Eventsub-Message-Id: m\nTwitch-Eventsub-Message-Timestamp: 2026-02-16T12:00:00.123456789Z\nTwitch-Eventsub-Message-Signature: sha256=" + hex.EncodeToString(mac(sha256.New, []byte(secret), "m2026-02-16T12:00:00.123456789Z", body))},
 		"typeform":                {headers: "Typeform-Signature: sha256=" + base256},
