@@ -23,6 +23,7 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	mails   []*capture.Mail
+	given   []time.Duration // how long it had for each
 	refused map[int64]int
 	reasons map[string]int
 	admit   func(localPart string) error // a fault of admission; nil: none
@@ -53,7 +54,9 @@ func (l *ledger) AdmitMail(_ context.Context, localPart string) (t capture.Targe
 	return t, nil
 }
 
-func (l *ledger) CaptureMail(_ context.Context, m *capture.Mail) []capture.Delivered {
+func (l *ledger) CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered {
+	end, _ := ctx.Deadline()
+	given := time.Until(end)
 	if l.entered != nil {
 		l.entered <- struct{}{}
 		<-l.release
@@ -72,7 +75,7 @@ func (l *ledger) CaptureMail(_ context.Context, m *capture.Mail) []capture.Deliv
 		}
 	}
 	if kept {
-		l.mails = append(l.mails, m)
+		l.mails, l.given = append(l.mails, m), append(l.given, given)
 	}
 	return delivered
 }

@@ -52,7 +52,7 @@ type Config struct {
 	WriteTimeout    time.Duration // for replies to be taken; default 30 s
 	InFlightBytes   int64         // memory for messages until they are stored; default 64 MiB
 	BudgetWait      time.Duration // for a share of InFlightBytes, then 451; default 30 s
-	CaptureTimeout  time.Duration // for each question to the capturer, then 451; default 10 s
+	CaptureTimeout  time.Duration // for each question to the capturer, then 451; more for what is large; default 10 s
 
 	// Refused is told of each refusal, for the metrics; nil is nobody.
 	Refused func(reason string)

@@ -277,7 +277,7 @@ func (c *conn) receive(r io.Reader) error {
 	case err != nil:
 		return c.refuseMessage(r, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.server.cfg.CaptureTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.storingTime(len(raw)))
 	defer cancel()
 	results := c.server.capturer.CaptureMail(ctx, &capture.Mail{
 		From: c.from, To: c.to, Helo: c.helo, Protocol: c.protocol(), Client: c.client, Raw: raw, At: time.Now(),
@@ -285,6 +285,20 @@ func (c *conn) receive(r io.Reader) error {
 	c.settle(results)
 	c.reset()
 	return nil
+}
+
+// storingRate is what a slow disk writes in a second, and maxStoring the most that a message is given besides. A client
+// waits ten minutes for the answer (RFC 5321, section 4.5.3.2.6), and one that is told to try again brings the message
+// again to all who have it.
+const (
+	storingRate = 8 << 20
+	maxStoring  = 5 * time.Minute
+)
+
+// storingTime is how long the capturer has for a message of a size: it is stored once for each endpoint.
+func (c *conn) storingTime(size int) time.Duration {
+	seconds := float64(size) * float64(len(c.targets())) / storingRate
+	return c.server.cfg.CaptureTimeout + min(time.Duration(seconds*float64(time.Second)), maxStoring)
 }
 
 // read reads a message into memory, at its pace.
