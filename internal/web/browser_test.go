@@ -144,8 +144,8 @@ func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 	c.silent()
 }
 
-// A request that is open shows what others make of it, also where it is not in the list, and leaves alone what its reader
-// does meanwhile.
+// A request that is open shows what others make of it, also where it is not in the list, and leaves alone what its
+// reader does meanwhile.
 func TestTheRequestThatIsOpenShowsWhatOthersMakeOfIt(t *testing.T) {
 	s := newSite(t)
 	endpoint := string(s.endpoint.ID)

@@ -407,7 +407,7 @@ func TestWhatIsDoneInASearchLeadsBackToIt(t *testing.T) {
 	c.click("#" + string(first) + " .pick")
 	c.do(chromedp.SendKeys("#bulk [name=tag]", "seen"))
 	c.click("#bulk [value=tag]")
-	c.until(`new URLSearchParams(location.search).get("done") === "tag" && document.querySelector("#q").value === "path:/paid" && ` + lists(first) + `.textContent.includes("seen")`)
+	c.until(`document.querySelector(".saved")?.textContent === "Tagged." && document.querySelector("#q").value === "path:/paid" && ` + lists(first) + `.textContent.includes("seen")`)
 	c.click("#" + string(second) + " a")
 	c.until(shows(second))
 	c.clickText("Delete")

@@ -128,7 +128,7 @@ func TestSecretsAndTargetsAreDeletedAfterAQuestion(t *testing.T) {
 		c.click(selector)
 		c.until(`document.querySelector("[popover]:popover-open")?.textContent.trim().startsWith("` + question + `")`)
 		c.click("[popover]:popover-open .solid")
-		c.until(`location.search.includes("done=deleted") && !document.querySelector('` + selector + `')`)
+		c.until(`document.querySelector(".saved")?.textContent === "Deleted." && !document.querySelector('` + selector + `')`)
 	}
 	c.silent()
 }
@@ -271,7 +271,7 @@ func TestTokensAndSessionsEndAfterAQuestion(t *testing.T) {
 			c.until(`document.querySelector("main .confirm:popover-open").innerText.includes("` + of.question + `") && document.activeElement.textContent === "Cancel" && !location.search`)
 			c.picture(of.page + strconv.FormatInt(width, 10))
 			c.click("main .confirm:popover-open .solid")
-			c.until(`location.search.startsWith("?done=") && document.readyState === "complete"`)
+			c.until(`document.querySelector(".saved") && document.readyState === "complete"`)
 		}
 		c.silent()
 	}

@@ -65,7 +65,7 @@ type Form struct {
 	ChannelIDs                                          []string
 	Window, Threshold, Keyword, Field, Factor, MinCount string
 	EventType                                           string
-	Seen                                                string // the mark of what was stored when the form was shown; empty: nothing
+	Seen                                                string // the mark of what was stored when it was shown
 	Refused                                             string
 	Faults                                              []hookglass.FieldError
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"hookglass"
-	"hookglass/internal/web/inspector"
+	"hookglass/internal/web/cases"
 	"hookglass/internal/web/layout"
 )
 
@@ -61,10 +61,7 @@ func (s State) title(i hookglass.BatchItem) string {
 	if e == nil {
 		return ""
 	}
-	if e.Type == hookglass.EventEmail {
-		return inspector.Title(e)
-	}
-	return e.Method + " " + inspector.Title(e)
+	return cases.Title(e)
 }
 
 func outcome(i hookglass.BatchItem) string {
