@@ -207,7 +207,7 @@ func (a *app) changeChannel(w http.ResponseWriter, r *http.Request) error {
 		return a.renderChannel(w, r, http.StatusUnprocessableEntity, v, m)
 	}
 	if message, status := refused(err); message != "" {
-		m.Refused = message
+		m.Refused, m.References = message, referencesOf(err)
 		return a.renderChannel(w, r, status, v, m)
 	}
 	if err != nil {

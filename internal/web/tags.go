@@ -116,7 +116,7 @@ func (a *app) tagSet(w http.ResponseWriter, r *http.Request, v visitor, m tags.M
 		return a.renderTags(w, r, http.StatusUnprocessableEntity, v, m)
 	}
 	if message, status := refused(err); message != "" {
-		m.Problem, m.References, m.Form = message, tagReferences(err), tags.Form{}
+		m.Problem, m.References, m.Form = message, referencesOf(err), tags.Form{}
 		return a.renderTags(w, r, status, v, m)
 	}
 	if err != nil {
@@ -126,8 +126,8 @@ func (a *app) tagSet(w http.ResponseWriter, r *http.Request, v visitor, m tags.M
 	return nil
 }
 
-// tagReferences are the steps that a conflict names.
-func tagReferences(err error) (all []tags.Reference) {
+// referencesOf are the steps that a conflict names.
+func referencesOf(err error) (all []hookglass.StepReference) {
 	var e *hookglass.Error
 	if !errors.As(err, &e) {
 		return nil
@@ -135,7 +135,7 @@ func tagReferences(err error) (all []tags.Reference) {
 	found, _ := e.Extra["references"].([]map[string]any) // another conflict names none
 	for _, f := range found {
 		text := func(name string) string { s, _ := f[name].(string); return s }
-		all = append(all, tags.Reference{EndpointID: text("endpoint_id"), ActionID: text("action_id"), ActionName: text("action_name"), Step: text("step")})
+		all = append(all, hookglass.StepReference{EndpointID: hookglass.EndpointID(text("endpoint_id")), ActionID: text("action_id"), ActionName: text("action_name"), Step: text("step")})
 	}
 	return all
 }

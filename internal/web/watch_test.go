@@ -183,6 +183,17 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}})
 	b.want(200, "GET", "/channels", nil).holds(t, "disabled")
 
+	ping := "Ping <b>them</b>"
+	byName, err := w.actions.Create(t.Context(), w.who, string(w.endpoint.ID), action.Draft{
+		Name: &ping, Steps: &[]action.StepDraft{{Type: "notify", Config: []byte(`{"channel":"Night shift"}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.want(409, "POST", path, url.Values{"name": {"Day shift"}}).holds(t, "can not be renamed", `value="Day shift"`,
+		`href="/endpoints/`+string(w.endpoint.ID)+"/actions/"+byName.ID+`"`, "Ping &lt;b&gt;them&lt;/b&gt;")
+	b.want(303, "POST", path, url.Values{"name": {"Night shift"}})
+
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:secret-token"}, "chat_id": {"no chat"}}).lacks(t, "secret-token")
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:a"}, "chat_id": {"no chat"}}).holds(t, "The chat must be a number or @name.", `value="no chat"`)
 	again := b.want(422, "POST", "/channels", url.Values{"name": {"Hook"}, "kind": {"webhook"}, "url": {"nowhere"}, "secret": {"whsec_c3dvcmRmaXNoc3dvcmRmaXNoc3dvcmRmaXNo"}})

@@ -34,14 +34,15 @@ type Model struct {
 // EditModel is what the page of one channel shows.
 type EditModel struct {
 	layout.Frame
-	Channel hookglass.Channel
-	Problem string // why nothing can be sent to its kind here
-	Now     time.Time
-	Notice  string
-	Refused string
-	Stale   bool // it was changed since its form was shown
-	Test    *Test
-	Form    Form
+	Channel    hookglass.Channel
+	Problem    string // why nothing can be sent to its kind here
+	Now        time.Time
+	Notice     string
+	Refused    string
+	References []hookglass.StepReference // the steps for which it was refused
+	Stale      bool                      // it was changed since its form was shown
+	Test       *Test
+	Form       Form
 }
 
 // Test is what came of a test message.

@@ -737,7 +737,7 @@ func create(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = refusal(m.Refused, m.Form.other()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = refusal(m.Refused, nil, m.Form.other()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1055,7 +1055,7 @@ func EditPage(m EditModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = refusal(m.Refused, m.Form.other()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = refusal(m.Refused, m.References, m.Form.other()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1238,7 +1238,7 @@ func tested(t Test) templ.Component {
 	})
 }
 
-func refusal(refused, other string) templ.Component {
+func refusal(refused string, steps []hookglass.StepReference, other string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1259,7 +1259,7 @@ func refusal(refused, other string) templ.Component {
 			templ_7745c5c3_Var57 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = layout.Problem(refused).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout.InUse(refused, steps).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

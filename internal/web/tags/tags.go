@@ -18,9 +18,9 @@ var Files embed.FS
 type Model struct {
 	layout.Frame
 	Workspaces []Workspace
-	Notice     string // what was done
-	Problem    string // what could not be done
-	References []Reference
+	Notice     string                    // what was done
+	Problem    string                    // what could not be done
+	References []hookglass.StepReference // the steps for which it could not
 	Form       Form
 }
 
@@ -38,13 +38,6 @@ type Workspace struct {
 	hookglass.Workspace
 	Tags []hookglass.Tag
 }
-
-// Reference is a step of an action that uses a tag.
-type Reference struct {
-	EndpointID, ActionID, ActionName, Step string
-}
-
-func (r Reference) path() string { return "/endpoints/" + r.EndpointID + "/actions/" + r.ActionID }
 
 // fault says what is wrong with a field of the form for one tag, or for a new one.
 func (m Model) fault(tag int64, field string) string {
