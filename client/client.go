@@ -1,9 +1,10 @@
 // Package client is the Go client of the hookglass REST API. It knows the contract alone, package api, and
 // hides HTTP: paths, headers, envelopes, errors and the form of a stream.
 //
-// A call waits for a minute for its answer to begin, and for what may take the server longer (a share bundle, the
-// deletion of many events) until its context ends. A Client is safe for concurrent use. It does not repeat calls by
-// itself, but for [Client.Stream], which connects again and goes on where it was.
+// A call waits for a minute for its answer to begin, [Client.WaitFlow] for a minute more than it was told, and
+// what may take the server longer (a share bundle, the deletion of many events) until its context ends. A
+// Client is safe for concurrent use. It does not repeat calls by itself, but for [Client.Stream], which
+// connects again and goes on where it was.
 package client
 
 import (

@@ -14,5 +14,7 @@ func (c *Client) Hurry(wait time.Duration) {
 
 // Through makes a client reach its server by other connections.
 func (c *Client) Through(dial func() (net.Conn, error)) {
-	c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial() }
+	for _, h := range []*http.Client{c.http, c.patient} {
+		h.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial() }
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"hookglass/api"
 )
@@ -45,11 +46,14 @@ func (c *Client) Flow(ctx context.Context, id string) (api.Flow, error) {
 // WaitFlow returns a flow as soon as its version is greater than after or, where that is 0, as soon as it has ended; at
 // the latest after so many seconds, 1 to 60.
 func (c *Client) WaitFlow(ctx context.Context, id string, after int64, seconds int) (api.Flow, error) {
+	// The answer may begin when the time is over, and has the way to the server and back before it.
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+answerTime)
+	defer cancel()
 	query := url.Values{"timeout": {strconv.Itoa(seconds)}}
 	if after > 0 {
 		query.Set("after", strconv.FormatInt(after, 10))
 	}
-	waited, err := call[api.FlowWait](ctx, c, http.MethodGet, join("flows", id, "wait"), query, nil)
+	waited, err := call[api.FlowWait](ctx, c.unhurried(), http.MethodGet, join("flows", id, "wait"), query, nil)
 	return waited.Data, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +105,24 @@ func TestAStreamIsNotSilentWhileNobodyReads(t *testing.T) {
 				break
 			}
 			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// The longest wait is as long as any call waits for its answer, and the answer has a way to go.
+func TestAFlowIsWaitedForToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, stop := pipe(t, func(w http.ResponseWriter, r *http.Request) {
+			seconds, err := strconv.Atoi(r.URL.Query().Get("timeout"))
+			if err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Duration(seconds)*time.Second + 300*time.Millisecond)
+			_, _ = w.Write([]byte(`{"data": {"id": "flow_1", "state": "pending"}}`))
+		})
+		defer stop()
+		if f, err := c.WaitFlow(t.Context(), "flow_1", 0, 60); err != nil || f.State != "pending" {
+			t.Errorf("got %+v, %v", f, err)
 		}
 	})
 }
