@@ -58,6 +58,16 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 	return pool.Config().ConnConfig.DialFunc(ctx, "tcp", address)
 }
 
+// AskedFor is how long a session that was not used of late may take to say that it is one.
+func AskedFor(ctx context.Context) (time.Duration, error) {
+	pool, err := newPool(ctx, "postgres://127.0.0.1:1", 1, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	return pool.Config().PingTimeout, nil
+}
+
 // CaptureLock is the advisory lock of a group of captures.
 const CaptureLock = captureLock
 

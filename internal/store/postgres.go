@@ -145,6 +145,7 @@ func newPool(ctx context.Context, url string, size int, statementTimeout time.Du
 		return nil, errors.New("store: the database URL can not be read") // its text may hold a password
 	}
 	cfg.MaxConns = int32(size)
+	cfg.PingTimeout = pingTimeout
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
 	cfg.ConnConfig.DialFunc = dialer().DialContext
 	cfg.ConnConfig.RuntimeParams["application_name"] = "hookglass"
@@ -200,6 +201,7 @@ func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 
 const (
 	connectTimeout = 5 * time.Second  // of each half of connecting: the way there with the password, and the settings
+	pingTimeout    = time.Second      // of the question whether a session that nobody used for a second is still one
 	queryTimeout   = 15 * time.Second // of a statement that no sender waits for
 	idleTimeout    = 10 * time.Second // within a transaction
 )

@@ -3,6 +3,7 @@ package store_test
 import (
 	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,5 +41,13 @@ func TestSystemEndsConnectionsWhoseServerVanished(t *testing.T) {
 	idle, again, times := option(unix.IPPROTO_TCP, unix.TCP_KEEPIDLE), option(unix.IPPROTO_TCP, unix.TCP_KEEPINTVL), option(unix.IPPROTO_TCP, unix.TCP_KEEPCNT)
 	if option(unix.SOL_SOCKET, unix.SO_KEEPALIVE) == 0 || idle+again*times > 30 {
 		t.Errorf("a server that is waited for is asked after %d s, %d times each %d s; want it known to be gone within 30 s", idle, times, again)
+	}
+}
+
+// A pool asks each session that was not used for a second, one after the other: of many that a firewall forgot, the
+// last would be found out only after the patience of as many callers.
+func TestUnusedSessionsAreAskedBriefly(t *testing.T) {
+	if asked, err := store.AskedFor(t.Context()); err != nil || asked <= 0 || asked > time.Second {
+		t.Errorf("a session may take %v to answer, %v; want a second at most", asked, err)
 	}
 }
