@@ -25,7 +25,7 @@ const (
 	// over within the 60 s of decisions, section 14.
 	rescueAfter = jobTimeout + 2*time.Second
 	rescueEvery = 3 * time.Second
-	// replayWorkers mostly wait for targets. One tenant has a quarter of them at most, see internal/replay.
+	// replayWorkers mostly wait for targets. One tenant has half of them at most, see internal/replay.
 	replayWorkers = 64
 	// actionWorkers mostly wait for targets, too. One tenant has half of them at most, see internal/action.
 	// actionTimeout is for a rerun until it ends or waits: the longest step takes 300 s.

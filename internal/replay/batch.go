@@ -210,7 +210,7 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	} else if err != nil {
 		return false, err
 	}
-	give, err := s.turn(src.key())
+	give, err := s.turn(src)
 	if err != nil {
 		return false, errors.Join(err, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayBatch(b.Num) }))
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -558,5 +560,50 @@ func TestATenantHasItsShareOfTurns(t *testing.T) {
 		if got := b.readRun(waiting); got.State != hookglass.RunPassed {
 			t.Errorf("%+v", got)
 		}
+	})
+}
+
+// However many tenants have targets that do not answer, another finds a turn.
+func TestTenantsTogetherLeaveATurnToAnother(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.sink.block()
+		var held sync.WaitGroup
+		// fill has a new tenant begin as many runs as there are turns for, at most so many.
+		fill := func(name string, most int) (n int) {
+			t.Helper()
+			var err error
+			b.owner, err = b.accounts.Register(t.Context(), account.Registration{Email: name + "@example.com"})
+			must(t, err)
+			b.who = hookglass.Principal{Account: b.owner.Account.ID, User: b.owner.User.ID, Scopes: hookglass.System.Scopes}
+			b.ep, err = b.endpoints.Create(t.Context(), b.who, endpoint.Draft{Name: &name})
+			must(t, err)
+			c := b.newCase(b.capture("POST", "", "x"), nil)
+			for ; n < most; n++ {
+				r, err := b.replays.RunCase(background(t), b.who, string(b.ep.ID), c.ID, fmt.Sprint(n))
+				must(t, err)
+				refused := make(chan struct{})
+				held.Go(func() {
+					if err := b.replays.ExecuteRun(background(t), r.ID); hookglass.Is(err, hookglass.CodeRateLimited) {
+						close(refused)
+					} else if err != nil {
+						t.Error(err)
+					}
+				})
+				select {
+				case <-b.sink.got:
+				case <-refused:
+					return n
+				}
+			}
+			return n
+		}
+		for i := range 4 {
+			fill(fmt.Sprint("stuck", i), 20)
+		}
+		if n := fill("another", 2); n != 2 {
+			t.Errorf("there are %d turns left for a fifth tenant", n)
+		}
+		b.sink.release()
+		held.Wait()
 	})
 }

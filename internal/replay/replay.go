@@ -58,7 +58,7 @@ type Service struct {
 	db *store.DB
 
 	mu    sync.Mutex
-	turns map[string]int // runs and bulk replays under way in this process, by tenant
+	turns *fair.Places // of runs and bulk replays under way in this process
 
 	bodies *fair.Bodies
 
@@ -66,24 +66,25 @@ type Service struct {
 	roomTime   time.Duration // roomTime; likewise
 }
 
-// perTenant is how many runs and bulk replays of one tenant a process works at a time, so that targets of one that do
-// not answer leave the others their turn.
-const perTenant = 16
+// Runs and bulk replays that a process works at a time are as many as internal/job has workers for. So that targets
+// that do not answer leave others their turn, however many tenants have such, a tenant has half of them at most, and an
+// endpoint a quarter.
+const (
+	turnsAtOnce   = 64
+	turnsOfTenant = turnsAtOnce / 2
+)
 
-// turn takes one of a tenant's turns. It answers rate_limited where there is none.
-func (s *Service) turn(key string) (give func(), err error) {
+// turn takes one of the turns of an endpoint and its tenant. It answers rate_limited where there is none.
+func (s *Service) turn(src source) (give func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.turns[key] >= perTenant {
+	if !s.turns.Take(src.key(), src.endpoint.Num) {
 		return nil, &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many replays of this account are under way.", RetryAfter: 2 * time.Second}
 	}
-	s.turns[key]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.turns[key]--; s.turns[key] == 0 {
-			delete(s.turns, key)
-		}
+		s.turns.Give(src.key(), src.endpoint.Num)
 	}, nil
 }
 
@@ -99,7 +100,7 @@ var errNoRoom = &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too 
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
 func New(db *store.DB, cfg Config) *Service {
-	return &Service{Config: cfg, db: db, turns: make(map[string]int), bodies: fair.NewBodies(largeBytes), recordTime: recordTimeout, roomTime: roomTime}
+	return &Service{Config: cfg, db: db, turns: fair.NewPlaces(turnsAtOnce, turnsOfTenant), bodies: fair.NewBodies(largeBytes), recordTime: recordTimeout, roomTime: roomTime}
 }
 
 // Request says what a one-off replay shall do.

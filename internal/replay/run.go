@@ -39,7 +39,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
 		return s.finish(ctx, r)
 	}
-	end, err := s.turn(src.key())
+	end, err := s.turn(src.source)
 	if err != nil {
 		return s.postpone(ctx, r, err)
 	}
