@@ -23,16 +23,11 @@ const (
 
 // place takes a place for a rerun at an endpoint. It answers rate_limited where there is none.
 func (s *Service) place(e hookglass.Endpoint) (give func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.reruns.Take(tenantOf(e), e.Num) {
+	give, ok := s.reruns.Take(tenantOf(e), e.Num)
+	if !ok {
 		return nil, later(placeAgain)
 	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.reruns.Give(tenantOf(e), e.Num)
-	}, nil
+	return give, nil
 }
 
 // Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the

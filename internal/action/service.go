@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,9 +37,7 @@ type Service struct {
 	saver  *saver
 	totals totals
 	bodies *fair.Bodies
-
-	mu     sync.Mutex
-	reruns *fair.Places // of those that are under way here
+	reruns *fair.Workers // that are under way here
 
 	orphans int64 // the sweep has looked at runs up to here
 
@@ -55,7 +52,7 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 	return &Service{
 		Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes),
-		reruns: fair.NewPlaces(rerunsAtOnce, rerunsOfTenant),
+		reruns: fair.NewWorkers(rerunsAtOnce, rerunsOfTenant),
 	}
 }
 

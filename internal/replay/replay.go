@@ -13,7 +13,6 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
-	"sync"
 	"time"
 
 	"hookglass"
@@ -57,9 +56,7 @@ type Service struct {
 	Config
 	db *store.DB
 
-	mu    sync.Mutex
-	turns *fair.Places // of runs and bulk replays under way in this process
-
+	turns  *fair.Workers // of runs and bulk replays under way in this process
 	bodies *fair.Bodies
 
 	recordTime time.Duration // recordTimeout; a test has less patience
@@ -76,16 +73,11 @@ const (
 
 // turn takes one of the turns of an endpoint and its tenant. It answers rate_limited where there is none.
 func (s *Service) turn(src source) (give func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.turns.Take(src.key(), src.endpoint.Num) {
+	give, ok := s.turns.Take(src.key(), src.endpoint.Num)
+	if !ok {
 		return nil, &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many replays of this account are under way.", RetryAfter: 2 * time.Second}
 	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.turns.Give(src.key(), src.endpoint.Num)
-	}, nil
+	return give, nil
 }
 
 const (
@@ -100,7 +92,7 @@ var errNoRoom = &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too 
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
 func New(db *store.DB, cfg Config) *Service {
-	return &Service{Config: cfg, db: db, turns: fair.NewPlaces(turnsAtOnce, turnsOfTenant), bodies: fair.NewBodies(largeBytes), recordTime: recordTimeout, roomTime: roomTime}
+	return &Service{Config: cfg, db: db, turns: fair.NewWorkers(turnsAtOnce, turnsOfTenant), bodies: fair.NewBodies(largeBytes), recordTime: recordTimeout, roomTime: roomTime}
 }
 
 // Request says what a one-off replay shall do.
