@@ -248,7 +248,7 @@ func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 // ended, or that somebody has gone on with since it was listed.
 func (tx *Tx) RequeueActionRun(num int64, id string, since time.Duration) error {
 	n, err := tx.exec("UPDATE action_runs SET due_at = "+tx.dialect.clock()+" WHERE num = $1 AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+" - cast($2 AS bigint) AND NOT "+
-		tx.dialect.hasActionJob("id"), num, since.Microseconds())
+		tx.dialect.hasRunJob("id"), num, since.Microseconds())
 	if err == nil && n > 0 {
 		tx.Enqueue(hookglass.ActionRunJob{RunID: id})
 	}
@@ -265,7 +265,7 @@ func (v *View) QueuedActionRuns(actionNum int64) ([]HeldRun, error) {
 // when no task of its event is left to go on with it, and a rerun only when it has no job.
 func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error) {
 	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
-		" WHERE r.due_at <= "+v.dialect.clock()+" - cast($1 AS bigint) AND CASE WHEN r.rerun = 1 THEN NOT "+v.dialect.hasActionJob("r.id")+" ELSE NOT EXISTS "+
+		" WHERE r.due_at <= "+v.dialect.clock()+" - cast($1 AS bigint) AND CASE WHEN r.rerun = 1 THEN NOT "+v.dialect.hasRunJob("r.id")+" ELSE NOT EXISTS "+
 		"(SELECT 1 FROM event_tasks t WHERE t.kind = 'actions' AND t.endpoint = r.endpoint AND t.event = r.event) END ORDER BY r.due_at LIMIT $2",
 		since.Microseconds(), limit)
 }

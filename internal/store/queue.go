@@ -114,16 +114,20 @@ func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[st
 // jobBegins is more than a job takes to hold what it is about, or to be put off.
 const jobBegins = 10 * time.Second
 
-// hasActionJob is the condition that a job is there for the rerun with an id, to which it will come by itself: one that
-// waits, or that has just begun. One that began longer ago and does not hold its run may be with a node that died.
-func (d dialect) hasActionJob(id string) string {
-	run := "json_extract(args, '$.RunID')"
+// hasJob is the condition that a job is there for what has an id, which the job names in a member, and that it will come
+// to it by itself: one that waits, or that has just begun. One that began longer ago and does not hold it may be with a
+// node that died.
+func (d dialect) hasJob(job hookglass.Queued, member, id string) string {
+	names := "json_extract(args, '$." + member + "')"
 	if d == postgres {
-		run = "args->>'RunID'"
+		names = "args->>'" + member + "'"
 	}
-	return id + " IN (SELECT " + run + " FROM river_job WHERE queue = '" + hookglass.ActionQueue + "' AND state IN ('available', 'retryable', 'running', 'scheduled')" +
-		" AND (state <> 'running' OR attempted_at > " + d.jobTime(jobBegins) + "))"
+	return id + " IN (SELECT " + names + " FROM river_job WHERE queue = '" + job.Queue() + "' AND kind = '" + job.Kind() +
+		"' AND state IN ('available', 'retryable', 'running', 'scheduled') AND (state <> 'running' OR attempted_at > " + d.jobTime(jobBegins) + "))"
 }
+
+// hasRunJob is hasJob for a rerun of an action.
+func (d dialect) hasRunJob(id string) string { return d.hasJob(hookglass.ActionRunJob{}, "RunID", id) }
 
 func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []hookglass.Job) error {
 	if err := q.insert(ctx, tx, insertParams(jobs)); err != nil {

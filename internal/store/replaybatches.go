@@ -248,7 +248,8 @@ func (tx *Tx) PostponeReplayBatch(num int64) error {
 // RequeueReplayBatches gives another job to bulk replays that run and yet have not moved since before the time.
 func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
 	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_batches SET updated_at = $1 WHERE num IN
-		(SELECT num FROM replay_batches WHERE state = 'running' AND finished_at IS NULL AND updated_at < $2 ORDER BY num LIMIT $3) AND state = 'running' RETURNING id`,
+		(SELECT num FROM replay_batches WHERE state = 'running' AND finished_at IS NULL AND updated_at < $2 AND NOT `+tx.dialect.hasJob(hookglass.ReplayBatchJob{}, "BatchID", "id")+
+		` ORDER BY num LIMIT $3) AND state = 'running' RETURNING id`,
 		tx.Now.UnixMicro(), before.UnixMicro(), limit)
 	for _, id := range ids {
 		tx.Enqueue(hookglass.ReplayBatchJob{BatchID: id})

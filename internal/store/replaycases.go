@@ -262,11 +262,12 @@ func (v *View) OrphanedReplayRuns(begunBefore time.Time, limit int) ([]hookglass
 		begunBefore.UnixMicro(), limit)
 }
 
-// RequeueReplayRuns gives another job to runs that are queued since before the time: theirs may be with a node that
-// died.
+// RequeueReplayRuns gives another job to runs that are queued since before the time and have none: theirs may be with a
+// node that died.
 func (tx *Tx) RequeueReplayRuns(before time.Time, limit int) error {
 	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_case_runs SET enqueued_at = $1 WHERE num IN
-		(SELECT num FROM replay_case_runs WHERE state = 'queued' AND finished_at IS NULL AND enqueued_at < $2 ORDER BY num LIMIT $3) AND state = 'queued' RETURNING id`,
+		(SELECT num FROM replay_case_runs WHERE state = 'queued' AND finished_at IS NULL AND enqueued_at < $2 AND NOT `+tx.dialect.hasJob(hookglass.ReplayRunJob{}, "RunID", "id")+
+		` ORDER BY num LIMIT $3) AND state = 'queued' RETURNING id`,
 		tx.Now.UnixMicro(), before.UnixMicro(), limit)
 	for _, id := range ids {
 		tx.Enqueue(hookglass.ReplayRunJob{RunID: id})

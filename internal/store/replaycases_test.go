@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -83,6 +85,50 @@ func TestADeletedCaseIsNotSaved(t *testing.T) {
 		}
 		if err := save(&first); !hookglass.Is(err, hookglass.CodeNotFound) {
 			t.Errorf("deleted meanwhile: %v", err)
+		}
+	})
+}
+
+// Runs and bulk replays may wait for their turn for as long as the targets of others take: they are given another job
+// only where they have none.
+func TestAReplayThatHasAJobIsNotGivenAnother(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		event := several(t, db, e, 1)[0]
+		run := hookglass.ReplayCaseRun{ID: "rrun_1", CaseID: "rcase_1", EndpointNum: e.Num, State: hookglass.RunQueued, Sealed: []byte("s")}
+		batch := hookglass.ReplayBatch{ID: "rbatch_1", EndpointNum: e.Num, State: hookglass.BatchRunning}
+		writing(t, db, func(tx *store.Tx) error {
+			c := hookglass.ReplayCase{ID: run.CaseID, EndpointNum: e.Num, SourceID: "req_1", Sealed: []byte("s")}
+			if err := tx.CreateReplayCase(&c, []byte("s")); err != nil {
+				return err
+			}
+			run.CaseNum = c.Num
+			if _, err := tx.QueueReplayRun(&run); err != nil {
+				return err
+			}
+			return tx.CreateReplayBatch(&batch, []int64{event.Seq})
+		})
+		requeue := func() (jobs int64) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				later := tx.Now.Add(time.Minute)
+				return errors.Join(tx.RequeueReplayRuns(later, 10), tx.RequeueReplayBatches(later, 10))
+			})
+			reading(t, db, func(v *store.View) error {
+				n, err := v.Ints("SELECT count(*) FROM river_job")
+				jobs = n[0]
+				return err
+			})
+			return jobs
+		}
+		if n := requeue(); n != 2 {
+			t.Errorf("with a job each there are %d of them", n)
+		}
+		writing(t, db, func(tx *store.Tx) error { return tx.Exec("DELETE FROM river_job") })
+		for range 2 {
+			if n := requeue(); n != 2 {
+				t.Errorf("without one %d are given, want one each", n)
+			}
 		}
 	})
 }
