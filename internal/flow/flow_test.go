@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -554,6 +555,41 @@ func TestSlowFlowsHoldUpNoOthers(t *testing.T) {
 		}
 		if goesOn = y.wait(goesOn); goesOn.State != hookglass.FlowPassed {
 			t.Errorf("the slow one is %s: %s", goesOn.State, goesOn.Progress.Message)
+		}
+	})
+}
+
+// Events are read once for all flows of a round. One that comes while they are judged is not passed over by those for
+// which it was not among what was read.
+func TestAnEventBetweenTwoFlowsOfARoundIsJudgedForBoth(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		heard := y.db.Listen(store.TopicEvents(y.a.Num))
+		defer heard.Close()
+		for at := 1; at <= 6; at++ { // at which look at the clock the event comes
+			flows := []hookglass.Flow{y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}}), y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}})}
+			svc, looks := flow.New(y.db, slog.New(slog.DiscardHandler)), 0
+			comes := func() time.Time {
+				if looks++; looks == at {
+					y.capture(y.a, "between", "{}")
+					<-heard.C
+				}
+				return y.db.Now()
+			}
+			must(t, svc.Round(t.Context(), comes))
+			passed := func() bool {
+				return !slices.ContainsFunc(flows, func(f hookglass.Flow) bool {
+					f, err := y.svc.Wait(t.Context(), y.who, f.ID, 0, nil)
+					must(t, err)
+					return f.State != hookglass.FlowPassed
+				})
+			}
+			for tries := 0; !passed(); tries++ {
+				if tries == 100 {
+					t.Fatalf("an event that came at look %d is not judged for each flow", at)
+				}
+				<-time.After(5 * time.Millisecond) // for the announcement
+				must(t, svc.Round(t.Context(), y.db.Now))
+			}
 		}
 	})
 }

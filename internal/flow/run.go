@@ -135,15 +135,14 @@ func (s *Service) look(ctx context.Context) error {
 		return nil
 	}
 	var endpoints []int64
+	first := s.seen < 0 // since when there was one: what came meanwhile is not among those below
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		endpoints, s.seen, err = v.EndpointsSince(s.seen)
 		return err
 	})
 	for _, h := range all {
-		for _, num := range endpointsOf(&h.Flow) {
-			if slices.Contains(endpoints, num) {
-				h.dirty.Store(true)
-			}
+		if first || slices.ContainsFunc(endpointsOf(&h.Flow), func(num int64) bool { return slices.Contains(endpoints, num) }) {
+			h.dirty.Store(true)
 		}
 	}
 	return err
@@ -154,19 +153,27 @@ func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	next = time.Hour
 	batches := map[batchKey]*batch{}
 	all := s.all()
-	lines := make([]fair.Line, len(all))
+	lines, wanted := make([]fair.Line, len(all)), make([]bool, len(all))
 	for i, h := range all {
 		lines[i] = fair.Line{Tenant: strconv.FormatInt(h.AccountID, 10), Num: h.Num}
+		// Before anything is read: what is announced later may not be in what was read for another flow.
+		wanted[i] = h.dirty.Swap(false)
 	}
 	until := time.Now().Add(roundFor)
-	for _, i := range s.turns.Order(lines) {
+	order := s.turns.Order(lines)
+	for turn, i := range order {
 		h := all[i]
 		if ctx.Err() != nil || time.Now().After(until) {
+			for _, i := range order[turn:] {
+				if wanted[i] {
+					all[i].dirty.Store(true)
+				}
+			}
 			return 0, err
 		}
 		now := s.now()
 		due := h.due()
-		if h.dirty.Swap(false) || !now.Before(due) {
+		if wanted[i] || !now.Before(due) {
 			s.turns.Took(lines[i])
 			e := s.judge(ctx, h, batches)
 			if e != nil {
