@@ -164,6 +164,7 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	if d.Description != nil {
 		c.Description = *d.Description
 	}
+	before := c.TargetURL
 	if d.TargetURL != nil {
 		c.TargetURL = *d.TargetURL
 	}
@@ -191,7 +192,11 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	if sub := c.Assertions.JSONSubset; len(sub) > 0 && jsondoc.Check(sub) != nil {
 		faults = append(faults, hookglass.FieldError{Field: "replay_case.assertions.json_subset", Message: "must be JSON, nested 128 deep at most"})
 	}
-	if err := hookglass.Refusal(faults, s.checkTarget("replay_case.target_url", c.TargetURL)); err != nil {
+	var wrong error
+	if c.TargetURL != before || c.TargetURL == "" { // what is kept was allowed once; a run judges it again
+		wrong = s.checkTarget("replay_case.target_url", c.TargetURL)
+	}
+	if err := hookglass.Refusal(faults, wrong); err != nil {
 		return err
 	}
 	return c.Options.Permitted(src.entitlements)

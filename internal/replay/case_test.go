@@ -11,6 +11,7 @@ import (
 	"hookglass"
 	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -312,6 +313,36 @@ func TestTheSourceOfACaseMayBeNamedAgain(t *testing.T) {
 		b.run(c, "after")
 		if _, body := b.sink.last(); body != "one" {
 			t.Errorf("sent %q", body)
+		}
+	})
+}
+
+// Where the operator no longer lets a case's target be reached, all else of the case can still be changed, whoever
+// names the target again changes nothing, and no run reaches it.
+func TestACaseWhoseTargetWasShutCanBeChanged(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.newCase(b.capture("POST", "", "x"), nil)
+		cfg := b.config()
+		cfg.Client = outbound.New(outbound.Config{Resolver: names{}})
+		shut := replay.New(b.db, cfg)
+		version := int64(1)
+		change := func(d replay.CaseDraft) error {
+			d.LockVersion = &version
+			changed, err := shut.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, d)
+			if err == nil {
+				version = changed.LockVersion
+			}
+			return err
+		}
+		must(t, change(replay.CaseDraft{Name: ptr("y")}))
+		must(t, change(replay.CaseDraft{Description: ptr("whole"), TargetURL: &c.TargetURL}))
+		wantCode(t, change(replay.CaseDraft{TargetURL: ptr(c.TargetURL + "/new")}), hookglass.CodeTargetNotAllowed)
+		wantCode(t, change(replay.CaseDraft{TargetURL: ptr("")}), hookglass.CodeValidationFailed)
+		r, err := shut.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
+		must(t, err)
+		must(t, shut.ExecuteRun(t.Context(), r.ID))
+		if r := b.readRun(r.ID); r.State != hookglass.RunBlocked || b.sink.hits() > 0 {
+			t.Errorf("%+v, %d sent", r, b.sink.hits())
 		}
 	})
 }
