@@ -444,7 +444,7 @@ func (b *bench) event(r *hookglass.Reply) (e *hookglass.Event) {
 }
 
 // A node that does not have the key yet that another seals with has the sender try again, and the balancer another
-// node.
+// node. What it knew of the endpoint before does not serve: that would judge by a secret that was replaced.
 func TestAnArrivalWaitsForTheKeyOfASecret(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)
@@ -452,14 +452,19 @@ func TestAnArrivalWaitsForTheKeyOfASecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		fresh, other := newService(db, endpoint.New(db, keys), nil), newService(db, endpoint.New(db, keys), nil)
+		if _, err := other.Admit(t.Context(), string(b.ep.ID)); err != nil {
+			t.Fatal(err)
+		}
 		secret, name := "whsec_"+strings.Repeat("QUJD", 8), "stripe"
 		_, err = b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: &name, Secret: &secret}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := newService(db, endpoint.New(db, keys), nil)
-		if _, err := other.Admit(t.Context(), string(b.ep.ID)); !hookglass.Is(err, hookglass.CodeUnavailable) {
-			t.Errorf("%v", err)
+		for name, node := range map[string]*capture.Service{"one that did not know the endpoint": fresh, "one that knew it": other} {
+			if _, err := node.Admit(t.Context(), string(b.ep.ID)); !hookglass.Is(err, hookglass.CodeUnavailable) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		if _, err := b.captures.Admit(t.Context(), string(b.ep.ID)); err != nil {
 			t.Error(err)

@@ -2,6 +2,8 @@ package capture
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,7 +71,7 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 		case err == nil:
 			fresh.heard, fresh.until = heard, now.Add(targetLife)
 			known = ts.keep(ref, fresh)
-		case known == nil:
+		case known == nil || errors.Is(err, errSecrets): // what was known would judge by secrets that were replaced
 			return nil, err
 		}
 		// Otherwise the storage is in trouble: what was known serves until it recovers.
@@ -113,13 +115,16 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 	return t, err
 }
 
+// errSecrets is in what unverifiable makes, and in no error of the storage.
+var errSecrets = errors.New("secrets can not be read")
+
 // unverifiable is told where an endpoint's secrets can not be read: this node may not have the key yet that another
 // seals with, and the sender is to try again.
 func unverifiable(err error) error {
 	if !hookglass.Is(err, hookglass.CodeInternal) {
 		return err
 	}
-	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The endpoint's secrets can not be read now. Try again shortly.", RetryAfter: 5 * time.Second, Err: err}
+	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The endpoint's secrets can not be read now. Try again shortly.", RetryAfter: 5 * time.Second, Err: fmt.Errorf("%w: %w", errSecrets, err)}
 }
 
 func (ts *targets) keep(ref string, t *target) *target {
