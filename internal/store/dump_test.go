@@ -136,6 +136,38 @@ func TestADumpOfEitherDatabaseLoadsIntoEither(t *testing.T) {
 	})
 }
 
+// A backup is loaded with the schema that it was made with, and brought up to date from there.
+func TestADumpOfAnEarlierSchemaLoads(t *testing.T) {
+	for _, version := range []int64{10, 19} {
+		at := func(t *testing.T, cfg store.Config) *store.DB {
+			db, err := store.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { db.Close() })
+			if err := db.MigrateTo(t.Context(), version); err != nil {
+				t.Fatal(err)
+			}
+			return db
+		}
+		for name, cfg := range places(t) {
+			t.Run(fmt.Sprintf("%d into %s", version, name), func(t *testing.T) {
+				dumped, schema := dump(t, at(t, places(t)["sqlite"]))
+				to := at(t, cfg)
+				if err := to.Load(t.Context(), schema, false, dumped.replay); err != nil {
+					t.Fatal(err)
+				}
+				if err := to.Migrate(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := to.Capture(t.Context(), 0, newEvent(newEndpoint(t, to), "{}")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 func TestADumpHoldsEveryTable(t *testing.T) {
 	lite, _ := dump(t, storetest.SQLite(t))
 	pg, _ := dump(t, storetest.Open(t, store.Config{URL: storetest.Postgres(t)}))

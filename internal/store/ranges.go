@@ -240,12 +240,12 @@ func (t *tending) adopt(ctx context.Context) error {
 func promise(below int64) string { return fmt.Sprintf("payloads_rest_below_%d", below) }
 
 // noRanges makes one table of the payloads again, which a database is that is filled anew: its numbers need not be
-// those of the ranges.
+// those of the ranges. Earlier schemas, which dumps of them are loaded into, have no ranges.
 const noRanges = `DO $$ DECLARE r record; BEGIN
 	FOR r IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'payloads'::regclass AND c.relname <> '` + payloadRest + `' LOOP
 		EXECUTE format('DROP TABLE %I', r.relname);
 	END LOOP;
-	FOR r IN SELECT conname FROM pg_constraint WHERE conrelid = '` + payloadRest + `'::regclass AND conname LIKE 'payloads\_rest\_below\_%' LOOP
+	FOR r IN SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('` + payloadRest + `') AND conname LIKE 'payloads\_rest\_below\_%' LOOP
 		EXECUTE format('ALTER TABLE ` + payloadRest + ` DROP CONSTRAINT %I', r.conname);
 	END LOOP;
 END $$`
