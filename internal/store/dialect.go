@@ -91,6 +91,9 @@ func uniqueViolation(err error, column string) bool {
 // storageTrouble reports whether err is about the storage (full, unreachable, busy) rather than about
 // the statement, so that the same request may succeed later.
 func storageTrouble(err error) bool {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true // whatever the server says then: it may let the next in
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code[:2] {
@@ -109,8 +112,7 @@ func storageTrouble(err error) bool {
 		return false
 	}
 	var netErr net.Error
-	var connErr *pgconn.ConnectError
-	return errors.As(err, &netErr) || errors.As(err, &connErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) ||
 		strings.Contains(err.Error(), "conn closed")
 }

@@ -206,6 +206,13 @@ const (
 	idleTimeout    = 10 * time.Second // within a transaction
 )
 
+// notLetIn reports whether the server has no such database, or does not let this role into it. At the start that is
+// what the URL says, which waiting does not mend; later it is the server's, which let us in before.
+func notLetIn(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(said.Code, "28") || strings.HasPrefix(said.Code, "3D") || strings.HasPrefix(said.Code, "42"))
+}
+
 // checkSessions refuses a pooler that hands connections of its own out for a transaction at a time: there a lock is
 // held, a setting made and a statement prepared for whoever comes next.
 func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
@@ -213,7 +220,11 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 	for i := range conns {
 		conn, err := pool.Acquire(ctx)
 		if err != nil {
-			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+			err = fmt.Errorf("connect to PostgreSQL: %w", err)
+			if notLetIn(err) {
+				return fmt.Errorf("store: %w", err)
+			}
+			return classify(err)
 		}
 		defer conn.Release()
 		conns[i] = conn

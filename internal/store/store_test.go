@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -277,6 +278,55 @@ func drain(s *store.Subscription) {
 }
 
 // Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
+// A server whose disk is full, or that is being put in order, refuses connections with errors of any class.
+func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	outside, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	do := func(statement string) {
+		t.Helper()
+		if _, err := outside.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("CREATE ROLE guest LOGIN SUPERUSER")
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := at.Query()
+	q.Set("user", "guest")
+	at.RawQuery = q.Encode()
+	db := storetest.Open(t, store.Config{URL: at.String()})
+	e := newEndpoint(t, db)
+
+	do("ALTER ROLE guest NOLOGIN")
+	do("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'guest'")
+	look := func(v *store.View) error { _, err := v.EndpointByNum(e.Num); return err }
+	for what, err := range map[string]error{
+		"glance": db.Glance(t.Context(), hookglass.System, look), "view": db.View(t.Context(), hookglass.System, look),
+		"capture": db.Capture(t.Context(), 0, newEvent(e, "x")),
+	} {
+		if !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("%s while nobody is let in: %v", what, err)
+		}
+	}
+	if other, err := store.Open(t.Context(), store.Config{URL: at.String()}); err == nil {
+		_ = other.Close()
+		t.Error("opened as a role that may not log in")
+	} else if hookglass.Is(err, hookglass.CodeUnavailable) {
+		t.Errorf("what the URL says wrong would be waited for: %v", err)
+	}
+
+	do("ALTER ROLE guest LOGIN")
+	if err := db.Capture(t.Context(), 0, newEvent(e, "x")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADatabaseThatWasReadOnlyIsWrittenAgain(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
