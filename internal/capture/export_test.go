@@ -10,6 +10,9 @@ import (
 // SetPurgeTime sets for how long one purge goes on.
 func (s *Service) SetPurgeTime(d time.Duration) { s.purgeTime = d }
 
+// SetReadTime sets how long a reader waits for room.
+func (s *Service) SetReadTime(d time.Duration) { s.readTime = d }
+
 // FillForTest is the body of a JSON answer made by the template.
 func FillForTest(template, body string) []byte {
 	return customReply(&hookglass.Response{Status: 200, Headers: map[string]string{"Content-Type": "application/json"}, Body: template},

@@ -33,9 +33,11 @@ type Service struct {
 	outage   outage
 	verdicts verdicts
 	mails    *fair.Bodies // that are loaded to be authenticated
+	reads    *fair.Bodies // that readers are given, see Hold
 	keys     *keyring
 
-	purgeTime time.Duration // purgeFor; a test has less
+	readTime  time.Duration // readTime; a test has less
+	purgeTime time.Duration // purgeFor; likewise
 }
 
 // Config is what the service needs to know of its installation.
@@ -57,7 +59,7 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), mails: fair.NewBodies(largeMails), purgeTime: purgeFor}
+	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor}
 }
 
 // Run writes counts of refusals down until ctx ends.

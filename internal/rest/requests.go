@@ -206,11 +206,19 @@ func (s *service) event(ctx context.Context, in *EventPath) (e *hookglass.Event,
 	return e, err
 }
 
+// held is event for what is given to a reader, see [capture.Service.Hold].
+func (s *service) held(ctx context.Context, in *EventPath, times int64) (*hookglass.Event, error) {
+	return s.Captures.Hold(ctx, asker(ctx), times, func(v *store.View) (*hookglass.Event, error) {
+		return v.Event(in.EndpointID, in.ID)
+	})
+}
+
+// Of a large event the bytes are in memory as they were received, as text, and as JSON.
+const detailTimes = 4
+
 func (s *service) getRequest(ctx context.Context, in *EventPath) (out api.One[api.EventDetail], err error) {
-	var e *hookglass.Event
-	err = s.view(ctx, func(v *store.View) error {
-		e, err = v.ReportedEvent(in.EndpointID, in.ID)
-		return err
+	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
+		return v.ReportedEvent(in.EndpointID, in.ID)
 	})
 	if err != nil {
 		return out, err
@@ -221,7 +229,7 @@ func (s *service) getRequest(ctx context.Context, in *EventPath) (out api.One[ap
 
 // getRequestBody gives the bytes as a file: whatever they hold, no browser makes a page of them.
 func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.Request) error {
-	e, err := s.event(r.Context(), in)
+	e, err := s.held(r.Context(), in, 1)
 	if err != nil {
 		return err
 	}
@@ -239,7 +247,7 @@ func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.R
 
 // getAttachment gives an attachment of a mail as a file, whatever it says that it is.
 func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *http.Request) error {
-	e, err := s.event(r.Context(), &in.EventPath)
+	e, err := s.held(r.Context(), &in.EventPath, 2) // the mail, and what it is decoded to
 	if err != nil {
 		return err
 	}

@@ -114,6 +114,11 @@ func (a *app) event(ctx context.Context, v visitor, e hookglass.Endpoint, id str
 	return event, err
 }
 
+// held is event for what is given to a reader, see [capture.Service.Hold].
+func (a *app) held(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
+	return a.Captures.Hold(ctx, v.who, 1, func(view *store.View) (*hookglass.Event, error) { return view.Event(string(e.ID), id) })
+}
+
 // inspect is the page of an endpoint, with one request in detail where the path names one.
 func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
@@ -204,7 +209,7 @@ func (a *app) body(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.held(r.Context(), v, e, r.PathValue("event"))
 	if err != nil {
 		return err
 	}
