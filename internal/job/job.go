@@ -179,10 +179,11 @@ func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags
 	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: jobsStop, stopping: stopping}, nil
 }
 
-// inTurn puts a job back whose turn has not come.
+// inTurn puts a job back whose turn has not come, or which the storage could not be asked about. The queue itself waits
+// the longer the more often a job failed, minutes where storage was away for minutes.
 func inTurn(db *store.DB, err error) error {
 	var later *hookglass.Error
-	if errors.As(err, &later) && later.Code == hookglass.CodeRateLimited {
+	if errors.As(err, &later) && (later.Code == hookglass.CodeRateLimited || later.Code == hookglass.CodeUnavailable) {
 		return snooze(db, later.RetryAfter)
 	}
 	return err

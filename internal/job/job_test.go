@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +167,51 @@ func TestAJobBeginsWhenItIsEnqueued(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestARunIsTriedAgainSoonHoweverLongStorageWasAway would take the queue's own patience a minute and a half.
+func TestARunIsTriedAgainSoonHoweverLongStorageWasAway(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		replays := away{left: new(atomic.Int32), done: make(chan string, 1)}
+		replays.left.Store(3)
+		w, err := job.New(db, idle{}, idle{}, idle{}, idle{}, replays, idle{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		if err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			tx.Enqueue(hookglass.ReplayRunJob{RunID: "rrun_x"})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-replays.done:
+		case <-time.After(30 * time.Second):
+			t.Error("the run waits for a storage that has long been back")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// away finds the storage away so many times.
+type away struct {
+	idle
+	left *atomic.Int32
+	done chan string
+}
+
+func (a away) ExecuteRun(_ context.Context, id string) error {
+	if a.left.Add(-1) >= 0 {
+		return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "away", RetryAfter: 100 * time.Millisecond}
+	}
+	a.done <- id
+	return nil
 }
 
 // notes are told of notes.
