@@ -277,7 +277,6 @@ func drain(s *store.Subscription) {
 	}
 }
 
-// Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
 // A server whose disk is full, or that is being put in order, refuses connections with errors of any class.
 func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 	dsn := storetest.Postgres(t)
@@ -327,6 +326,7 @@ func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 	}
 }
 
+// Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
 func TestADatabaseThatWasReadOnlyIsWrittenAgain(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
