@@ -114,9 +114,9 @@ func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[st
 // jobBegins is more than a job takes to hold what it is about, or to be put off.
 const jobBegins = 10 * time.Second
 
-// hasJob is the condition that a job is there for what has an id, which the job names in a member, and that it will come
-// to it by itself: one that waits, or that has just begun. One that began longer ago and does not hold it may be with a
-// node that died.
+// hasJob is the condition that a job is there for what has an id, which the job names in a member, and that it will
+// come to it by itself: one that waits, or that has just begun. One that began longer ago and does not hold it may be
+// with a node that died.
 func (d dialect) hasJob(job hookglass.Queued, member, id string) string {
 	names := "json_extract(args, '$." + member + "')"
 	if d == postgres {
