@@ -1,10 +1,10 @@
 package action
 
 import (
-	"strconv"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 )
 
 const (
@@ -17,17 +17,9 @@ const (
 
 // hold takes room for an event of so many bytes at an endpoint. It answers rate_limited where there is none.
 func (s *Service) hold(e hookglass.Endpoint, size int64) (give func(), err error) {
-	give, ok := s.bodies.Take(tenantOf(e), size)
+	give, ok := s.bodies.Take(fair.Tenant(e.AccountID, e.Num), size)
 	if !ok {
 		return nil, later(roomAgain)
 	}
 	return give, nil
-}
-
-// tenantOf is whose runs are bounded together.
-func tenantOf(e hookglass.Endpoint) string {
-	if e.AccountID == 0 {
-		return "endpoint " + strconv.FormatInt(e.Num, 10)
-	}
-	return "account " + strconv.FormatInt(e.AccountID, 10)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // place takes a place for a rerun at an endpoint. It answers rate_limited where there is none.
 func (s *Service) place(e hookglass.Endpoint) (give func(), err error) {
-	give, ok := s.reruns.Take(tenantOf(e), e.Num)
+	give, ok := s.reruns.Take(fair.Tenant(e.AccountID, e.Num), e.Num)
 	if !ok {
 		return nil, later(placeAgain)
 	}

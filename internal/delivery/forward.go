@@ -273,10 +273,7 @@ const together = 100 * time.Millisecond
 func tenant(q *store.ForwardQueue) string { return tenantOf(q.AccountID, q.Target.EndpointNum) }
 
 func tenantOf(account, endpointNum int64) string {
-	if account != 0 {
-		return "forwards of account " + strconv.FormatInt(account, 10)
-	}
-	return "forwards of endpoint " + strconv.FormatInt(endpointNum, 10)
+	return "forwards of " + fair.Tenant(account, endpointNum)
 }
 
 // start loads what was claimed, sends it, and returns the places that nothing was found for.

@@ -6,6 +6,16 @@
 // so are not safe for concurrent use: their owner locks.
 package fair
 
+import "strconv"
+
+// Tenant names who shares as one: the account that an endpoint is of or, where it is of none, the endpoint.
+func Tenant(account, endpointNum int64) string {
+	if account != 0 {
+		return "account " + strconv.FormatInt(account, 10)
+	}
+	return "endpoint " + strconv.FormatInt(endpointNum, 10)
+}
+
 // Places divides places. Within a tenant each line, such as a target or an endpoint, may take another as long as it
 // holds fewer than the tenant has left.
 type Places struct {

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -199,7 +198,7 @@ func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, q := range due {
-		lines[i] = fair.Line{Tenant: tenantOf(q.AccountID, q.EndpointNum), Num: q.EndpointNum}
+		lines[i] = fair.Line{Tenant: fair.Tenant(q.AccountID, q.EndpointNum), Num: q.EndpointNum}
 		if !w.direct.IsBehind(q.EndpointNum) {
 			lines[i].Most = fair.Few // captures take the others
 		}
@@ -220,14 +219,6 @@ func (w *Tasks) note(due []store.TaskQueue, places map[int64]int, claimed map[in
 	}
 }
 
-// tenantOf is whose tasks are bounded together.
-func tenantOf(account, endpointNum int64) string {
-	if account != 0 {
-		return "account " + strconv.FormatInt(account, 10)
-	}
-	return "endpoint " + strconv.FormatInt(endpointNum, 10)
-}
-
 // begin loads the events of what was claimed, works it, and returns the places that nothing was found for.
 func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
 	var seqs []int64
@@ -235,7 +226,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 	for _, q := range due {
 		tasks := claimed[q.EndpointNum]
 		for range places[q.EndpointNum] - len(tasks) {
-			w.places.Give(tenantOf(q.AccountID, q.EndpointNum), q.EndpointNum)
+			w.places.Give(fair.Tenant(q.AccountID, q.EndpointNum), q.EndpointNum)
 		}
 		// Whether it waits for a place is known now: there are none left over.
 		w.starved = w.starved || places[q.EndpointNum] > 0 && len(tasks) == places[q.EndpointNum]
@@ -255,7 +246,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 	})
 	for _, q := range due {
 		for _, t := range claimed[q.EndpointNum] {
-			e := endedTask{Task: t, tenant: tenantOf(q.AccountID, q.EndpointNum)}
+			e := endedTask{Task: t, tenant: fair.Tenant(q.AccountID, q.EndpointNum)}
 			e.Event = events[t.EventSeq]
 			switch {
 			case err != nil:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -21,7 +22,7 @@ func (d taskDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.direct.Offer(w.places, tenantOf(account, ev.EndpointNum), ev.EndpointNum, ev.EndpointNum) {
+	if !w.direct.Offer(w.places, fair.Tenant(account, ev.EndpointNum), ev.EndpointNum, ev.EndpointNum) {
 		return until
 	}
 	return w.db.Now().Add(taskLease)
@@ -29,7 +30,7 @@ func (d taskDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 
 // Take has the task begin, or gives its place back when there is none.
 func (d taskDesk) Take(account int64, ev *hookglass.Event, tasks []store.Task) {
-	w, tenant := d.w, tenantOf(account, ev.EndpointNum)
+	w, tenant := d.w, fair.Tenant(account, ev.EndpointNum)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer w.direct.Kept(ev.EndpointNum, len(tasks))

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"hookglass"
@@ -225,12 +224,7 @@ func entitlements(v *store.View, e hookglass.Endpoint) (hookglass.Entitlements, 
 }
 
 // key is the tenant whose requests are bounded together.
-func (s source) key() string {
-	if s.endpoint.AccountID != 0 {
-		return "account " + strconv.FormatInt(s.endpoint.AccountID, 10)
-	}
-	return "endpoint " + string(s.endpoint.ID)
-}
+func (s source) key() string { return fair.Tenant(s.endpoint.AccountID, s.endpoint.Num) }
 
 // order is what a delivery is made of.
 func (s *Service) order(src source, target string, options hookglass.ReplayOptions, at time.Time) delivery.Order {
