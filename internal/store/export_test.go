@@ -166,6 +166,13 @@ var SyncData = syncData
 // LogPages is how long the log of an embedded database may grow, in pages.
 const LogPages = logPages
 
+// SetComeBack changes how long a group waits among other nodes, until the returned function is called.
+func SetComeBack(wait time.Duration) (restore func()) {
+	before := comeBack
+	comeBack = wait
+	return func() { comeBack = before }
+}
+
 // SetStuckAfter changes when a group that does not end is ended, until the returned function is called.
 func SetStuckAfter(after time.Duration) (restore func()) {
 	before := stuckAfter

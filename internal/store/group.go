@@ -118,10 +118,19 @@ func weight(ev *hookglass.Event) int64 {
 	return bytes
 }
 
-// take returns the first op and those that wait behind it, at most so many, and as many as reach a number of bytes.
+// room is what a group has room for.
+type room struct {
+	ops   int   // at most
+	bytes int64 // it is full with the op that reaches them
+
+	worth int           // ops that it waits for, so long
+	wait  time.Duration // at most
+}
+
+// take returns the first op and those that wait behind it, as there is room.
 // Yielding a few times lets senders that were just answered come back with their next request, which fills the group at
 // no cost to a lone one.
-func take(queue <-chan *op, first *op, most int, mostBytes int64) []*op {
+func take(queue <-chan *op, first *op, room room) []*op {
 	ops := make([]*op, 0, 64)
 	var bytes int64
 	add := func(o *op) {
@@ -133,18 +142,35 @@ func take(queue <-chan *op, first *op, most int, mostBytes int64) []*op {
 		}
 	}
 	add(first)
-	for yields := 0; len(ops) < most && bytes < mostBytes; {
+	var over <-chan time.Time // the wait is
+	for yields := 0; len(ops) < room.ops && bytes < room.bytes; {
 		select {
 		case o, open := <-queue:
 			if !open {
 				return ops
 			}
 			add(o)
+			continue
 		default:
-			if yields++; yields > 3 {
+		}
+		if yields++; yields <= 3 {
+			runtime.Gosched()
+			continue
+		}
+		if len(ops) >= room.worth {
+			return ops
+		}
+		if over == nil {
+			over = time.After(room.wait)
+		}
+		select {
+		case o, open := <-queue:
+			if !open {
 				return ops
 			}
-			runtime.Gosched()
+			add(o)
+		case <-over:
+			return ops
 		}
 	}
 	return ops

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -366,6 +367,23 @@ func (o turn) waiter() (mode string) {
 	return mode
 }
 
+// meet captures events one by one until a group has met the turn in other hands, and returns how many.
+func (o turn) meet(capture func()) int {
+	for kept := 1; kept <= 200; kept++ {
+		var captured sync.WaitGroup
+		o.take()
+		captured.Go(capture)
+		met := o.waiter() == "ShareLock"
+		o.give()
+		captured.Wait()
+		if met {
+			return kept
+		}
+	}
+	o.t.Fatal("200 groups all stood in line")
+	return 0
+}
+
 // Where there are other nodes a group is put together when theirs have ended, of all that came until then but for what
 // was given up, more than a node that is alone puts into one.
 func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
@@ -387,17 +405,10 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 			}
 		})
 	}
-	kept, met := 0, false
-	for ; !met && kept < 200; kept++ { // until it has met one
-		other.take()
+	kept := other.meet(func() {
 		send()
-		met = other.waiter() == "ShareLock"
-		other.give()
 		captures.Wait()
-	}
-	if !met {
-		t.Fatal("200 groups all stood in line")
-	}
+	})
 	other.take()
 	ctx, giveUp := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -424,6 +435,68 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	}
 	if _, rows := counted(t, db, e); rows != int64(kept)+100 {
 		t.Errorf("%d events, want %d", rows, kept+100)
+	}
+}
+
+// Among other nodes, senders that were answered together send together again, a few at a time: the group waits for most
+// of them, but not for long.
+func TestAGroupAmongOtherNodesWaitsForSendersThatComeBack(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		wait        time.Duration
+		again, want int // who sends after the first, and how many are in its group
+	}{
+		{"all but a fifth come", 10 * time.Second, 15, 16},
+		{"one comes", time.Millisecond, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Cleanup(store.SetComeBack(c.wait))
+			dsn := storetest.Postgres(t)
+			var mu sync.Mutex
+			var groups []int
+			db := storetest.Open(t, store.Config{URL: dsn, OnCapture: func(captures int, _ int64, _ time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				groups = append(groups, captures)
+			}})
+			e := newEndpoint(t, db)
+			capture := func() {
+				if err := db.Capture(context.WithoutCancel(t.Context()), 0, newEvent(e, "kept")); err != nil {
+					t.Error(err)
+				}
+			}
+			other := newTurn(t, dsn)
+			met := other.meet(capture)
+			var captures sync.WaitGroup
+			other.take()
+			for range 20 {
+				captures.Go(capture)
+			}
+			other.waiter()
+			for began := time.Now(); db.Queued() < 19 && time.Since(began) < 10*time.Second; {
+				time.Sleep(time.Millisecond)
+			}
+			other.give()
+			captures.Wait()
+			alone := make(chan struct{})
+			captures.Go(func() {
+				capture()
+				close(alone)
+			})
+			select {
+			case <-alone:
+			case <-time.After(200 * time.Millisecond): // none of the others is there by chance
+			}
+			for range c.again {
+				captures.Go(capture)
+			}
+			captures.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if got := groups[met:]; !slices.Equal(got, []int{20, c.want}) {
+				t.Errorf("groups of %v captures, want 20 and %d", got, c.want)
+			}
+		})
 	}
 }
 

@@ -27,6 +27,10 @@ const (
 	amongBytes = copiedBytes / 4 * 3
 )
 
+// comeBack is how long such a group waits for senders that were answered a moment ago: about as long as the server
+// takes for a group of theirs. A variable for tests.
+var comeBack = 300 * time.Microsecond
+
 func (e *postgresEngine) runCaptures() {
 	var others neighbours
 	for first := range e.ops {
@@ -37,11 +41,9 @@ func (e *postgresEngine) runCaptures() {
 				e.others.Store(others.near())
 			}
 		}
-		most, mostBytes := sharedOps, int64(sharedBytes)
-		if others.near() {
-			most, mostBytes = amongOps, amongBytes
-		}
-		if ops := take(e.ops, first, most, mostBytes); len(ops) > 0 {
+		ops := take(e.ops, first, others.room())
+		others.made(len(ops))
+		if len(ops) > 0 {
 			e.group(ops)
 		}
 	}
@@ -50,8 +52,10 @@ func (e *postgresEngine) runCaptures() {
 
 // neighbours are other nodes, as the groups of this one meet them.
 type neighbours struct {
-	left   int // groups that still expect to meet another
-	unseen int // groups since it was last asked
+	left   int    // groups that still expect to meet another
+	unseen int    // groups since it was last asked
+	sizes  [4]int // of this node's last groups
+	groups int
 }
 
 const (
@@ -74,6 +78,22 @@ func (n *neighbours) asked(met bool) {
 	if met {
 		n.left = expectedFor
 	}
+}
+
+// made notes the size of a group.
+func (n *neighbours) made(size int) {
+	n.sizes[n.groups%len(n.sizes)] = size
+	n.groups++
+}
+
+// room is what the next group has room for. Among others it waits for most of what one of the last groups had: senders
+// that send again once they are answered come back a few at a time while the server works on a group of another node.
+// With one sender nothing is waited for, and with many they are there.
+func (n *neighbours) room() room {
+	if !n.near() {
+		return room{ops: sharedOps, bytes: sharedBytes}
+	}
+	return room{ops: amongOps, bytes: amongBytes, worth: min(slices.Max(n.sizes[:])*4/5, sharedOps/2), wait: comeBack}
 }
 
 // turnFree returns when no group is under way, and whether one was.
@@ -109,7 +129,7 @@ func (e *postgresEngine) runCrowd() {
 				return
 			}
 			e.crowding.Store(true)
-			if ops := take(e.ops, first, sharedOps, sharedBytes); len(ops) > 0 {
+			if ops := take(e.ops, first, room{ops: sharedOps, bytes: sharedBytes}); len(ops) > 0 {
 				e.group(ops)
 			}
 		}

@@ -176,9 +176,9 @@ func (e *sqliteEngine) run() {
 		}
 		select {
 		case first := <-e.ops:
-			e.group(e.gather(take(e.ops, first, groupOps, groupBytes)), false)
+			e.group(e.gather(take(e.ops, first, room{ops: groupOps, bytes: groupBytes})), false)
 		case first := <-e.along:
-			e.group(take(e.along, first, groupOps, groupBytes), true)
+			e.group(take(e.along, first, room{ops: groupOps, bytes: groupBytes}), true)
 		case <-look.C:
 			e.look()
 		case <-e.stop:
@@ -229,7 +229,7 @@ func (e *sqliteEngine) next() bool {
 func (e *sqliteEngine) waiting(queue chan *op) []*op {
 	select {
 	case first := <-queue:
-		return take(queue, first, groupOps, groupBytes)
+		return take(queue, first, room{ops: groupOps, bytes: groupBytes})
 	default:
 		return nil
 	}

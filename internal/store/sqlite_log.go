@@ -82,7 +82,7 @@ func (e *sqliteEngine) gather(ops []*op) []*op {
 	for len(ops) > 0 && len(ops) < fewOps && e.syncing.Load() {
 		select {
 		case o := <-e.ops:
-			ops = append(ops, take(e.ops, o, groupOps, groupBytes)...)
+			ops = append(ops, take(e.ops, o, room{ops: groupOps, bytes: groupBytes})...)
 		case <-e.synced:
 			return append(ops, e.waiting(e.ops)...)
 		}
