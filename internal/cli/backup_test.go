@@ -389,6 +389,24 @@ func TestABackupTakesThePlaceOfFilesAlone(t *testing.T) {
 	}
 }
 
+// The name of the database is what somebody gives who takes FILE for what is backed up.
+func TestABackupTakesNotThePlaceOfTheInstallation(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(i.dir, "hookglass.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	files := []string{link}
+	for _, name := range []string{"hookglass.db", "hookglass.db-wal", "hookglass.db-shm", "keys.json", "lock", "dev.json"} {
+		files = append(files, filepath.Join(i.dir, name))
+	}
+	for _, file := range files {
+		fails(t, 2, "is a file of the installation itself", i.args("backup", file)...)
+	}
+	i.whole(t, i.storage)
+	object(t, "", i.args("backup", filepath.Join(i.dir, "hookglass.db.backup"))...)
+}
+
 func TestWhatAKilledBackupLeftGoesWithTheNext(t *testing.T) {
 	s := install(t, freshSQLite(t)).storage
 	dir := t.TempDir()

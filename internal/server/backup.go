@@ -39,9 +39,8 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if !c.exists() {
 		return c.missing()
 	}
-	// The backup takes the place of what is there, which no device, pipe or directory is there for.
-	if there, err := os.Stat(c.File); err == nil && !there.Mode().IsRegular() {
-		return fmt.Errorf("%s is there and is no file", c.File)
+	if err := c.mayTake(); err != nil {
+		return err
 	}
 	db, err := c.open(ctx)
 	if err != nil {
@@ -76,6 +75,23 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys},
 		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, note))
+}
+
+// mayTake refuses a file whose place the backup can not take. No device, pipe or directory is there for that, and what
+// the installation consists of would be gone: its name is given by who takes it for what is backed up.
+func (c *BackupCmd) mayTake() error {
+	there, err := os.Stat(c.File)
+	if err == nil && !there.Mode().IsRegular() {
+		return fmt.Errorf("%s is there and is no file", c.File)
+	}
+	database := c.databasePath()
+	for _, own := range []string{database, database + "-wal", database + "-shm", c.KeyFile(), filepath.Join(c.Data, lockFile), filepath.Join(c.Data, devFile)} {
+		mine, missing := os.Stat(own)
+		if filepath.Clean(own) == filepath.Clean(c.File) || err == nil && missing == nil && os.SameFile(there, mine) {
+			return UsageError{fmt.Errorf("%s is a file of the installation itself; name another, which the backup is written to", c.File)}
+		}
+	}
+	return nil
 }
 
 // unfinished is how the name of a backup that is being written begins.

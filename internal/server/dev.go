@@ -84,7 +84,7 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 // prepareDev finds or creates the owner, the token and the endpoints. What an earlier start made is found again,
 // and what was deleted since is made anew.
 func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
-	path := filepath.Join(s.cfg.Data, "dev.json")
+	path := filepath.Join(s.cfg.Data, devFile)
 	var state devState
 	switch data, err := os.ReadFile(path); {
 	case err == nil:

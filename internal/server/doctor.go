@@ -162,7 +162,7 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	for _, e := range entries {
 		info, err := e.Info()
 		// The database is guarded by the directory; files that hold keys and tokens are guarded twice.
-		if err == nil && (e.Name() == "dev.json" || strings.HasPrefix(e.Name(), "keys.json.")) && info.Mode().Perm()&0o077 != 0 {
+		if err == nil && (e.Name() == devFile || strings.HasPrefix(e.Name(), "keys.json.")) && info.Mode().Perm()&0o077 != 0 {
 			f.wrong(name, "others can read %s (mode %04o): chmod 600", e.Name(), info.Mode().Perm())
 		}
 	}

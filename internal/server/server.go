@@ -46,7 +46,8 @@ const (
 	drainTimeout = 20 * time.Second // for requests under way when the server stops; exit is within 30 s
 	cutOffAfter  = 18 * time.Second // what then waits for somebody else, as a replay does, gives up and is answered
 	databaseFile = "hookglass.db"
-	lockFile     = "lock" // of the data directory
+	lockFile     = "lock"     // of the data directory
+	devFile      = "dev.json" // what dev remembers
 )
 
 // Server is one node. New binds its listeners, Run serves until its context ends.
