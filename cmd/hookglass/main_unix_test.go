@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -21,6 +22,46 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Exit(m.Run())
+}
+
+// Whoever reads the log may go, as a pipeline's next program does that is started anew: what is served is served on, and
+// what is under way at the end comes to its end.
+func TestAServerOutlivesTheReaderOfItsLog(t *testing.T) {
+	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--smtp-listen", "off", "--data", t.TempDir())
+	program.Env = append(os.Environ(), "HOOKGLASS_TEST_MAIN=1")
+	stdout, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := program.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := ""
+	for lines := bufio.NewScanner(stdout); address == "" && lines.Scan(); {
+		address = regexp.MustCompile(`http://\S+`).FindString(lines.Text())
+	}
+	for {
+		res, err := http.Get(address + "/readyz")
+		if err != nil {
+			t.Fatalf("it does not serve: %v", err)
+		}
+		res.Body.Close()
+		if res.StatusCode == http.StatusOK {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Wait(); err != nil {
+		t.Errorf("it ended by %v", err)
+	}
 }
 
 // At its first Ctrl-C a server waits 20 s for a request that is under way; who can not wait says so by a second.

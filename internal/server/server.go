@@ -451,8 +451,10 @@ func reachable(addr net.Addr) string {
 }
 
 // newLogger writes to w in the configured form until it is closed. What it is given never holds a secret: types that do
-// have no text of it.
+// have no text of it. A reader of the log that has gone is no reason to end: by itself a process dies of writing to a
+// standard error that nobody reads any more (package os/signal, "SIGPIPE").
 func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, closeLog func()) {
+	signal.Ignore(syscall.SIGPIPE)
 	form := func(w io.Writer) *slog.Logger {
 		options := &slog.HandlerOptions{Level: level}
 		if strings.EqualFold(format, "json") {
