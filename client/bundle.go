@@ -14,7 +14,5 @@ func (c *Client) ShareBundle(ctx context.Context, endpoint string, r api.CreateS
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
-	_, err = io.Copy(to, res.Body)
-	return err
+	return save(res, to)
 }

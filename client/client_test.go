@@ -290,6 +290,24 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 				t.Errorf("%s: %s counts as taken: %v", name, what, err)
 			}
 		}
+		var file bytes.Buffer
+		for what, err := range map[string]error{
+			"an export": c.Export(t.Context(), "ep_1", "har", client.Filter{}, &file), "a body": c.RequestBody(t.Context(), "ep_1", "req_1", &file),
+			"a bundle": c.ShareBundle(t.Context(), "ep_1", api.CreateShareBundle{}, &file),
+		} {
+			if !errors.As(err, &refused) || refused.Code != "" || file.Len() > 0 {
+				t.Errorf("%s: it counts as %s: %v %q", name, what, err, &file)
+			}
+		}
+		if name == "a page" { // that of a proxy whose server is away is waited for
+			server.Close()
+			continue
+		}
+		for _, err := range c.Stream(t.Context(), "ep_1", client.Filter{}, "", nil) {
+			if !errors.As(err, &refused) || refused.Code != "" {
+				t.Errorf("%s: a stream has %v", name, err)
+			}
+		}
 		server.Close()
 	}
 	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1", "http://x#a"} {

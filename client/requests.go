@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -103,8 +104,17 @@ func (c *Client) copy(ctx context.Context, path string, query url.Values, to io.
 	if err != nil {
 		return err
 	}
+	return save(res, to)
+}
+
+// save writes the file that is the answer of a success. Those of the API are attachments; what is none is the page of
+// another, as that of a network that wants a login first.
+func save(res *http.Response, to io.Writer) error {
 	defer res.Body.Close()
-	_, err = io.Copy(to, res.Body)
+	if !strings.HasPrefix(res.Header.Get("Content-Disposition"), "attachment") {
+		return foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
+	}
+	_, err := io.Copy(to, res.Body)
 	return err
 }
 

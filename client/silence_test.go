@@ -88,6 +88,7 @@ func TestAStreamIsNotSilentWhileNobodyReads(t *testing.T) {
 		connections := 0
 		c, stop := pipe(t, func(w http.ResponseWriter, r *http.Request) {
 			connections++
+			w.Header().Set("Content-Type", "text/event-stream")
 			for _, id := range []string{"1", "2"} {
 				_, _ = w.Write([]byte("id: req_" + id + "\ndata: {\"id\":\"req_" + id + "\"}\n\n"))
 				_ = http.NewResponseController(w).Flush()

@@ -21,6 +21,8 @@ const (
 	// maxLine bounds one line of a stream: the list form of an event with the longest fields.
 	maxLine = 4 << 20
 
+	mediaStream = "text/event-stream"
+
 	firstWait = 500 * time.Millisecond
 	lastWait  = 30 * time.Second
 )
@@ -82,7 +84,7 @@ type stream struct {
 func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) (more bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	header := http.Header{"Accept": {"text/event-stream"}}
+	header := http.Header{"Accept": {mediaStream}}
 	if s.last != "" {
 		header.Set("Last-Event-ID", s.last)
 	}
@@ -91,6 +93,9 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 		return true, err
 	}
 	defer res.Body.Close()
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), mediaStream) { // what else has lines has no events
+		return true, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
+	}
 	alarm := time.AfterFunc(silence, func() { cancel(errors.New("the stream fell silent")) })
 	defer alarm.Stop()
 	lines := bufio.NewScanner(res.Body)

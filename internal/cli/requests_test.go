@@ -78,6 +78,7 @@ func TestJSONHasNoOrdersForATerminalAndSaysTheSame(t *testing.T) {
 
 func TestAnExportThatBreaksOffLeavesTheFileThatThereWas(t *testing.T) {
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment; filename=ep_x.ndjson")
 		_, _ = io.WriteString(w, "{}\n")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
