@@ -161,6 +161,10 @@ func exitCode(err error) int {
 	if errors.As(err, &misused) {
 		return exitUsage
 	}
+	var none noResult
+	if errors.As(err, &none) {
+		return exitTransport
+	}
 	var answer *client.Error
 	if errors.As(err, &answer) && (answer.Status == 401 || answer.Status == 403) {
 		return exitRefused

@@ -46,11 +46,25 @@ const (
 	again    = time.Second
 )
 
-// Run implements the command.
+// Run implements the command. Whatever keeps it from its result says nothing of what was expected.
 func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
+	err := r.run(ctx, t, c)
+	if own := (outcome{}); err == nil || errors.As(err, &own) || exitCode(err) == exitRefused {
+		return err
+	}
+	return noResult{err}
+}
+
+// noResult is the error of a flow of which it is not known whether what was expected came.
+type noResult struct{ error }
+
+// Unwrap is for errors.As: what is said is what it was.
+func (n noResult) Unwrap() error { return n.error }
+
+func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
 	plan, err := r.read(t)
 	if err != nil {
-		return outcome{exitTransport, err.Error()}
+		return err
 	}
 	to, _, err := c.connect()
 	if err != nil {
@@ -58,7 +72,7 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	}
 	f, err := to.CreateFlow(ctx, plan, r.Key)
 	if err != nil {
-		return notRun(err)
+		return err
 	}
 	out := &minding{to: t.Out}
 	if c.JSON {
@@ -76,23 +90,23 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 		}
 		var refused *client.Error
 		if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429 {
-			return notRun(err)
+			return err
 		}
 		if lost.IsZero() {
 			lost = time.Now()
 		}
 		if time.Since(lost) > lostFor {
-			return outcome{exitTransport, "the server is out of reach: " + visible(err.Error())}
+			return fmt.Errorf("the server is out of reach: %s", visible(err.Error()))
 		}
 		select {
 		case <-time.After(again):
 		case <-ctx.Done(): // mostly while it was waited for
-			return outcome{exitTransport, "stopped; the flow goes on: hookglass flow get " + f.ID}
+			return errors.New("stopped; the flow goes on: hookglass flow get " + f.ID)
 		}
 	}
 	if r.JUnit != "" {
 		if err := writeJUnit(r.JUnit, f); err != nil {
-			return outcome{exitTransport, err.Error()}
+			return err
 		}
 	}
 	if c.JSON {
@@ -105,17 +119,9 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	}
 	fmt.Fprintf(out, "passed in %s\n", took(f.DurationMS))
 	if out.err != nil && !c.JSON {
-		return outcome{exitTransport, "the flow passed, but not all of that was printed: " + out.err.Error()}
+		return fmt.Errorf("the flow passed, but not all of that was printed: %w", out.err)
 	}
 	return nil
-}
-
-// notRun is an error for which there is no result: 2, but 3 where one is refused.
-func notRun(err error) error {
-	if exitCode(err) == exitRefused {
-		return err
-	}
-	return outcome{exitTransport, explain(err)}
 }
 
 // read reads the file as the JSON of a flow.

@@ -45,6 +45,10 @@ func TestAFlowOfAFile(t *testing.T) {
 	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "1m"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
 		t.Errorf("what could not be printed: %d %s", code, &told)
 	}
+	told.Reset()
+	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "1m", "--json"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
+		t.Errorf("an object that could not be printed: %d %s", code, &told)
+	}
 	write("steps: [{endpoint_id: EP, where: {/id: ord_2}}]")
 	r := run(t, "", "flow", "run", file, "--since", "1m", "--timeout", "100ms", "--junit", junit)
 	if r.code != 1 || !strings.Contains(r.err, `/id should be "ord_2" and was "ord_1"`) {
@@ -76,6 +80,15 @@ func TestAFlowOfAFile(t *testing.T) {
 	t.Setenv("HOOKGLASS_TOKEN", "hg_wrong")
 	write("steps: [{endpoint_id: EP}]")
 	fails(t, 3, "token", "flow", "run", file)
+	t.Setenv("HOOKGLASS_TOKEN", "")
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	if err := os.MkdirAll(filepath.Join(dir, "hookglass"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hookglass", "credentials.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 2, "sign in again", "flow", "run", file)
 }
 
 // What a proxy says in the place of a server that starts again does not end a flow, whatever its status.

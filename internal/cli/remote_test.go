@@ -373,4 +373,14 @@ func TestWhoStopsACommandIsToldSo(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, &notes)
 		}
 	}
+	ctx, signal := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		signal()
+	}()
+	var notes bytes.Buffer
+	code := cli.Main(ctx, []string{"flow", "run", "-", "--server", hangs.URL, "--token", "hg_x"}, strings.NewReader(`{"steps":[]}`), io.Discard, &notes)
+	if want := "hookglass: Stopped before " + hangs.URL + " answered. It may have done what it was asked for.\n"; code != 2 || notes.String() != want {
+		t.Errorf("a flow: %d %s", code, &notes)
+	}
 }
