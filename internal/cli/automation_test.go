@@ -46,6 +46,9 @@ func TestWhatWatchesAnEndpoint(t *testing.T) {
 		t.Errorf("enable: %+v", r)
 	}
 	fails(t, 2, "standard input", "channels", "create", "x", "slack", "--url", "-")
+	if r := run(t, "secret\xff\n", "channels", "create", "x", "webhook", "--url", address, "--secret", "-"); r.code != 2 || !strings.Contains(r.err, "UTF-8") {
+		t.Errorf("a secret that is no text: %+v", r)
+	}
 	fails(t, 1, "notification_channel.config.url", "channels", "create", "x", "webhook")
 
 	alert := member(t, object(t, "", "alerts", "create", "Quiet", "missing_webhook", "-e", ep, "--window", "5", "--channel", channel), "data", "id").(string)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass/api"
 	"hookglass/internal/server"
@@ -87,13 +88,15 @@ func (r *ChannelsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err error) {
 	lines := bufio.NewScanner(stdin)
 	for _, credential := range []*string{r.URL, r.BotToken, r.Secret} {
-		if credential == nil || *credential != "-" {
-			continue
+		if credential != nil && *credential == "-" {
+			if !lines.Scan() {
+				return s, outcome{exitUsage, "nothing came on standard input"}
+			}
+			*credential = strings.TrimSpace(lines.Text())
 		}
-		if !lines.Scan() {
-			return s, outcome{exitUsage, "nothing came on standard input"}
+		if credential != nil && !utf8.ValidString(*credential) { // in JSON it would be another
+			return s, outcome{exitUsage, "an address, token or secret must be text in UTF-8"}
 		}
-		*credential = strings.TrimSpace(lines.Text())
 	}
 	s.BotToken, s.Secret = api.Maybe(r.BotToken), api.Maybe(r.Secret)
 	if s.WebhookURL = api.Maybe(r.URL); r.Kind == "webhook" {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"go.yaml.in/yaml/v3"
@@ -303,6 +304,9 @@ func (r *reader) secret(path string, n *yaml.Node) {
 	default:
 		r.fault(path, n, "is never written down: say {env: NAME} or {file: PATH}")
 		return
+	}
+	if err == nil && !utf8.ValidString(value) { // in JSON it would be another secret, with which no signature is right
+		err = errors.New("names what is no text in UTF-8, which a secret must be")
 	}
 	if err != nil {
 		r.fault(path, n, "%v", err)

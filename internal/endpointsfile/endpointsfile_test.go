@@ -49,7 +49,7 @@ func example(t testing.TB) []byte {
 	return []byte(text)
 }
 
-var secrets = vault{"env STRIPE_WEBHOOK_SECRET": "whsec_1", "file acme.secret": "s3cret", "env S": "x"}
+var secrets = vault{"env STRIPE_WEBHOOK_SECRET": "whsec_1", "file acme.secret": "s3cret", "env S": "x", "file bytes": "hush\xff"}
 
 func TestTheExampleOfTheDocumentation(t *testing.T) {
 	f, err := endpointsfile.Parse("endpoints.yaml", example(t), secrets)
@@ -87,6 +87,7 @@ func TestWhatIsWrongIsToldWithItsLine(t *testing.T) {
 		"a secret in the clear":      {"endpoints:\n- custom_id: a\n  signature_configs:\n  - provider: stripe\n    secret: whsec_hush\n", "f:5: endpoints.0.signature_configs.0.secret is never written down: say {env: NAME} or {file: PATH}"},
 		"a secret of another place":  {"endpoints:\n- signature_configs:\n  - secret: {vault: x}\n", "f:3: endpoints.0.signature_configs.0.secret is never written down: say {env: NAME} or {file: PATH}"},
 		"a secret that is not there": {"endpoints:\n- signature_configs:\n  - secret: {env: NOPE}\n", "f:3: endpoints.0.signature_configs.0.secret names nothing"},
+		"a secret of bytes":          {"endpoints:\n- signature_configs:\n  - secret: {file: bytes}\n", "f:3: endpoints.0.signature_configs.0.secret names what is no text in UTF-8"},
 		"a merge key":                {"x: &x {name: a}\nendpoints:\n- <<: *x\n", "f:3: endpoints.0 has a key that is no text"},
 		"no YAML":                    {"endpoints: [\n", "f:1: is not YAML: did not find expected node content"},
 		"nothing":                    {"# only this\n", "f: is empty"},
