@@ -389,6 +389,23 @@ func TestABackupTakesThePlaceOfFilesAlone(t *testing.T) {
 	}
 }
 
+func TestABackupGoesWhereALinkLeads(t *testing.T) {
+	s := install(t, freshSQLite(t)).storage
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	link, file := filepath.Join(dir, "latest.backup"), filepath.Join(elsewhere, "latest.backup")
+	write(t, file, "the backup of yesterday")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	object(t, "", s.args("backup", link)...)
+	object(t, "", freshSQLite(t).args("restore", file)...)
+	if there, err := os.Lstat(link); err != nil || there.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", there, err)
+	}
+	nowhere := filepath.Join(dir, "none", "latest.backup")
+	fails(t, 1, nowhere+" can not be written: no such file", s.args("backup", nowhere)...)
+}
+
 // The name of the database is what somebody gives who takes FILE for what is backed up.
 func TestABackupTakesNotThePlaceOfTheInstallation(t *testing.T) {
 	i := install(t, freshSQLite(t))

@@ -47,8 +47,15 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 		return err
 	}
 	defer db.Close()
-	c.sweep()
-	out, err := os.CreateTemp(filepath.Dir(c.File), c.unfinished()+"*") // mode 0600
+	place := c.File
+	if there, err := filepath.EvalSymlinks(c.File); err == nil { // a link keeps leading where it leads
+		place = there
+	}
+	sweep(place)
+	out, err := os.CreateTemp(filepath.Dir(place), unfinished(place)+"*") // mode 0600
+	if fault := (*fs.PathError)(nil); errors.As(err, &fault) {            // and not the name of the file that was to take its place
+		return remedied(fmt.Errorf("%s can not be written: %w", c.File, fault.Err))
+	}
 	if err != nil {
 		return err
 	}
@@ -66,7 +73,10 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := os.Rename(out.Name(), c.File); err != nil {
+	if err := os.Rename(out.Name(), place); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := syncDir(filepath.Dir(place)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	note := "It holds the keyset: keep it as safe as the secrets."
@@ -95,18 +105,18 @@ func (c *BackupCmd) mayTake() error {
 }
 
 // unfinished is how the name of a backup that is being written begins.
-func (c *BackupCmd) unfinished() string { return "." + filepath.Base(c.File) + ".unfinished-" }
+func unfinished(place string) string { return "." + filepath.Base(place) + ".unfinished-" }
 
 // sweep removes what backups into this file that were killed have left. Each is as large as a backup, and nobody looks
 // for it. One that another process holds is being written; one that it has not come to hold yet can not take the file's
 // place any more, and says so.
-func (c *BackupCmd) sweep() {
-	entries, _ := os.ReadDir(filepath.Dir(c.File)) // without them the backup says what is wrong
+func sweep(place string) {
+	entries, _ := os.ReadDir(filepath.Dir(place)) // without them the backup says what is wrong
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), c.unfinished()) || !e.Type().IsRegular() {
+		if !strings.HasPrefix(e.Name(), unfinished(place)) || !e.Type().IsRegular() {
 			continue
 		}
-		path := filepath.Join(filepath.Dir(c.File), e.Name())
+		path := filepath.Join(filepath.Dir(place), e.Name())
 		left, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			continue
