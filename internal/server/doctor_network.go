@@ -239,7 +239,7 @@ func greeted(ctx context.Context, listen string) error {
 		return err
 	}
 	defer nc.Close()
-	_ = nc.SetDeadline(time.Now().Add(5 * time.Second))
+	defer within(ctx, nc, 5*time.Second)()
 	line, err := bufio.NewReader(nc).ReadString('\n')
 	if err != nil {
 		return err

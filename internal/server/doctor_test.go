@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -155,5 +157,26 @@ func TestHealthAsksTheServiceOnThisMachine(t *testing.T) {
 			t.Errorf("secure %v: %v, %s", secure, err, out.String())
 		}
 		stop()
+	}
+}
+
+func TestWhoStopsAProbeDoesNotWaitForItsAnswer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		if asking, err := silent.Accept(); err == nil {
+			defer asking.Close()
+			stop()
+			<-t.Context().Done()
+		}
+	}()
+	began := time.Now()
+	health := &server.HealthCmd{Listen: silent.Addr().String()}
+	if err := health.Run(ctx, &server.Terminal{Out: io.Discard}); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }

@@ -34,7 +34,7 @@ func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err err
 		return a, err
 	}
 	defer func() { nc.Close() }()
-	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+	defer within(ctx, nc, 10*time.Second)()
 	if u.Scheme == "https" {
 		config = config.Clone()
 		if config.ServerName == "" {
@@ -58,6 +58,12 @@ func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err err
 	a.status = res.StatusCode
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, maxProbe))
 	return a, err
+}
+
+// within has a connection fail when the time is over, and as soon as ctx ends until stop is called.
+func within(ctx context.Context, nc net.Conn, most time.Duration) (stop func() bool) {
+	_ = nc.SetDeadline(time.Now().Add(most))
+	return context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 }
 
 // HealthCmd is `hookglass health`, for the health check of a container that holds nothing but this program.
