@@ -221,6 +221,7 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 		"listen --output=j":                 {"--output=json"},
 		"endpoints --token=x l":             {"list"},
 		"backup /tmp/":                      {},
+		"schemas ep_x --no":                 {"--no-track"},
 	} {
 		r := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		got := strings.Fields(r.out)

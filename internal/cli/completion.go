@@ -94,6 +94,9 @@ func candidates(node *kong.Node, words []string) []string {
 		for _, group := range node.AllFlags(true) {
 			for _, f := range group {
 				all = append(all, "--"+f.Name)
+				if f.Tag.Negatable != "" {
+					all = append(all, "--no-"+f.Name)
+				}
 			}
 		}
 	default:
