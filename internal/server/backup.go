@@ -207,8 +207,10 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return remedied(fmt.Errorf("data directory: %w", err))
+	if c.DatabaseURL == "" || newKeys != nil {
+		if err := c.makeDirectory(); err != nil {
+			return err
+		}
 	}
 	if c.DatabaseURL == "" {
 		release, err := lockData(c.Data)

@@ -117,10 +117,21 @@ func (s Storage) open(ctx context.Context) (*store.DB, error) {
 	return db, remedied(err)
 }
 
-// prepare opens the database with its schema up to date, creating what is missing.
-func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
+// makeDirectory makes the data directory where it is missing.
+func (s Storage) makeDirectory() error {
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
-		return nil, remedied(fmt.Errorf("data directory: %w", err))
+		return remedied(fmt.Errorf("data directory: %w", err))
+	}
+	return nil
+}
+
+// prepare opens the database with its schema up to date, creating what is missing. One that is elsewhere needs no
+// directory here, where perhaps none can be made.
+func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
+	if s.DatabaseURL == "" {
+		if err := s.makeDirectory(); err != nil {
+			return nil, err
+		}
 	}
 	db, err := s.open(ctx)
 	if err != nil {

@@ -34,6 +34,9 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 	case missing && len(sealed) > 0:
 		return nil, fmt.Errorf("the keyset %s is missing, and the database holds secrets that were sealed with it: bring it back from a backup", s.KeyFile())
 	case missing:
+		if err := s.makeDirectory(); err != nil {
+			return nil, err
+		}
 		return seal.LoadOrCreate(s.KeyFile())
 	case len(sealed) > 0 && foreign(keys, sealed) == len(sealed):
 		return nil, fmt.Errorf("the keyset %s opens none of the newest secrets in the database: bring the right one, which is the same for all nodes; hookglass doctor says more", s.KeyFile())

@@ -103,8 +103,8 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining, hangup: make(chan os.Signal, 1)}
 	s.requests, s.cutOff = context.WithCancel(context.Background())
 	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, remedied(fmt.Errorf("data directory: %w", err))
+	if err := c.makeDirectory(); err != nil {
+		return nil, err
 	}
 	if c.DatabaseURL == "" {
 		if s.release, err = lockData(c.Data); err != nil {
