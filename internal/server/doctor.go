@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"hookglass"
 	"hookglass/internal/action"
@@ -60,13 +61,20 @@ func (f *findings) warn(name, format string, args ...any) { f.add(name, "warning
 
 func (f *findings) wrong(name, format string, args ...any) { f.add(name, "wrong", format, args) }
 
-// add makes one line of a detail: errors of PostgreSQL have a line for each address that was tried.
+// add makes one line of a detail: errors of PostgreSQL have a line for each address that was tried. What it repeats of
+// whoever answers at the public address, as names in a certificate, is no order for the terminal.
 func (f *findings) add(name, status, format string, args []any) {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimSpace(l)
 	}
-	*f = append(*f, finding{name, status, strings.Join(lines, " ")})
+	detail := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.Join(lines, " "))
+	*f = append(*f, finding{name, status, detail})
 }
 
 // Run implements the command.

@@ -139,6 +139,18 @@ func TestDoctorSaysWhyAPublicAddressIsNotTrusted(t *testing.T) {
 	}
 }
 
+// Whoever answers at the public address writes what its certificate says.
+func TestDoctorRepeatsNoOrdersForATerminal(t *testing.T) {
+	cfg := config(filepath.Join(t.TempDir(), "data"))
+	cfg.TLSCert, cfg.TLSKey = newAuthority(t).write(t, t.TempDir(), 1, "\x1b]0;pwned\x07.example", time.Now().Add(90*24*time.Hour))
+	cfg.PublicURL = "https://hooks.example"
+	var out bytes.Buffer
+	cmd := &server.DoctorCmd{Config: cfg}
+	if err := cmd.Run(t.Context(), &server.Terminal{Out: &out, Err: &out}); err == nil || !strings.Contains(out.String(), "pwned") || strings.ContainsAny(out.String(), "\x1b\x07") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
 func TestHealthAsksTheServiceOnThisMachine(t *testing.T) {
 	ca := newAuthority(t)
 	for _, secure := range []bool{false, true} {
