@@ -102,6 +102,15 @@ func (d *caseDir) read(name string, limit int64) ([]byte, error) {
 	return readAll(file, path, limit)
 }
 
+// mayWrite fails where a file that is there can not be written to.
+func (d *caseDir) mayWrite(name string) error {
+	file, err := d.root.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return d.outside(name, err)
+	}
+	return file.Close()
+}
+
 func (d *caseDir) write(name string, text []byte) error {
 	return d.outside(name, replaceFile(d.root, name, only(text)))
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -395,6 +396,39 @@ func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
 	}
 	d.edit("e.yaml", "name: e", "name: f")
 	says(t, d.run("push", "--token", d.reading), 3, "a.yaml: unchanged", "e.yaml: ", "1 of 2 case files were not saved")
+}
+
+// A case whose id does not get into its file would be made again by each push.
+func TestAPushThatCanNotBeKeptIsTold(t *testing.T) {
+	dir, made := t.TempDir(), 0
+	file := write(t, filepath.Join(dir, "a.yaml"), "name: a\nsource_id: req_0000000000000000000000000\ntarget_url: http://127.0.0.1:1/\nstatus: 2xx\n")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"data":[],"meta":{"next_cursor":null}}`)
+			return
+		}
+		made++
+		if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, `{"data":{"id":"rcase_1","lock_version":1}}`)
+	}))
+	defer server.Close()
+	push := []string{"cases", "push", "-e", "ep_x", "--dir", dir, "--server", server.URL, "--token", "hg_x"}
+	if os.Getuid() != 0 { // who may write to everything
+		if err := os.Chmod(file, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, "", push...); r.code != 1 || made > 0 {
+			t.Errorf("%d cases were made of a file that can not be written: %+v", made, r)
+		}
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, "", push...); r.code != 1 || made != 1 || !strings.Contains(r.err, "it is version 1 of rcase_1, but the file can not say so") {
+		t.Errorf("%d cases were made: %+v", made, r)
+	}
 }
 
 func TestNoTwoCasesShareTheFileOfABody(t *testing.T) {

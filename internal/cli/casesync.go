@@ -282,6 +282,9 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 		}
 	}
 	if !exists {
+		if err := f.in.mayWrite(f.name); err != nil { // without its id in the file, each push would make another
+			return "", nil, err
+		}
 		was, err = to.CreateReplayCase(ctx, endpoint, api.NewReplayCase{
 			SourceID: api.Some(f.SourceID), Name: api.Some(f.Name), Description: api.Some(f.Description), TargetURL: api.Some(f.TargetURL),
 			Options: api.Some(f.options()), Assertions: api.Some(a),
@@ -303,7 +306,10 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 	if moved && f.Request != nil {
 		notes, err = f.fetch(ctx, to, endpoint)
 	}
-	return state, notes, errors.Join(err, f.write()) // whatever came of the request, the version is the new one
+	if lost := f.write(); lost != nil { // whatever came of the request, the version is the new one
+		err = errors.Join(err, fmt.Errorf("it is version %d of %s, but the file can not say so: %w", f.LockVersion, f.ID, lost))
+	}
+	return state, notes, err
 }
 
 func (f *caseFile) options() api.CaseOptions {
