@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"hookglass/api"
 )
@@ -39,7 +40,7 @@ func (c *Client) ActionRuns(ctx context.Context, endpoint, action string, page P
 	if action != "" {
 		path = join("endpoints", endpoint, "actions", action, "runs")
 	}
-	return call[api.List[api.ActionRun]](ctx, c, http.MethodGet, path, page.keyset(), nil)
+	return call[api.List[api.ActionRun]](ctx, c, http.MethodGet, path, page.of(url.Values{}), nil)
 }
 
 // ActionRun returns a run of an action with the outcome of each step.

@@ -36,15 +36,5 @@ func (c *Client) DeleteAlert(ctx context.Context, endpoint, id string) error {
 
 // Incidents returns a page of the times in which an alert was triggered, newest first.
 func (c *Client) Incidents(ctx context.Context, endpoint, id string, page Page) (api.List[api.Incident], error) {
-	return call[api.List[api.Incident]](ctx, c, http.MethodGet, join("endpoints", endpoint, "alerts", id, "incidents"), page.keyset(), nil)
-}
-
-// keyset are the query parameters of a list that is paged by cursor alone.
-func (p Page) keyset() url.Values {
-	query := url.Values{}
-	setInt(query, "limit", p.Limit)
-	if p.Cursor != "" {
-		query.Set("cursor", p.Cursor)
-	}
-	return query
+	return call[api.List[api.Incident]](ctx, c, http.MethodGet, join("endpoints", endpoint, "alerts", id, "incidents"), page.of(url.Values{}), nil)
 }

@@ -252,6 +252,12 @@ func setTime(query url.Values, name string, t time.Time) {
 	}
 }
 
+func setText(query url.Values, name, text string) {
+	if text != "" {
+		query.Set(name, text)
+	}
+}
+
 func setInt(query url.Values, name string, n int) {
 	if n != 0 {
 		query.Set(name, strconv.Itoa(n))

@@ -28,13 +28,8 @@ func (c *Client) CreateFlow(ctx context.Context, flow json.RawMessage, key strin
 
 // Flows returns a page of flows, newest first.
 func (c *Client) Flows(ctx context.Context, state string, page Page) (api.List[api.Flow], error) {
-	query := url.Values{}
-	setInt(query, "limit", page.Limit)
-	for name, value := range map[string]string{"state": state, "cursor": page.Cursor} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	query := page.of(url.Values{})
+	setText(query, "state", state)
 	return call[api.List[api.Flow]](ctx, c, http.MethodGet, "/flows", query, nil)
 }
 

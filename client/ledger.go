@@ -11,13 +11,9 @@ import (
 // Ledger returns what became of all that arrived at an endpoint in a window, with a page of its events. from and to are
 // times or durations that count back from now; empty ones are an hour before to, and now.
 func (c *Client) Ledger(ctx context.Context, endpoint, from, to string, page Page) (api.LedgerPage, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{"from": from, "to": to, "cursor": page.Cursor} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	setInt(query, "limit", page.Limit)
+	query := page.of(url.Values{})
+	setText(query, "from", from)
+	setText(query, "to", to)
 	ledger, err := call[api.LedgerPage](ctx, c, http.MethodGet, join("endpoints", endpoint, "ledger"), query, nil)
 	if err == nil && ledger.Data.EndpointID == "" {
 		err = foreign(http.StatusOK, "")

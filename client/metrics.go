@@ -12,10 +12,7 @@ import (
 // default: a day, in about 24 steps.
 func (c *Client) Metrics(ctx context.Context, endpoint, window, step string) (api.Metrics, error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"window": window, "step": step} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	setText(query, "window", window)
+	setText(query, "step", step)
 	return data[api.Metrics](ctx, c, http.MethodGet, join("endpoints", endpoint, "metrics"), query, nil)
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"hookglass/api"
 )
@@ -19,7 +20,7 @@ func (c *Client) Replay(ctx context.Context, endpoint, id string, r api.ReplayRe
 
 // ReplayCases returns a page of an endpoint's cases, newest first.
 func (c *Client) ReplayCases(ctx context.Context, endpoint string, page Page) (api.List[api.ReplayCase], error) {
-	return call[api.List[api.ReplayCase]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_cases"), page.values(), nil)
+	return call[api.List[api.ReplayCase]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_cases"), page.of(url.Values{}), nil)
 }
 
 // CreateReplayCase saves a case.
@@ -54,7 +55,7 @@ func (c *Client) CreateReplayBatch(ctx context.Context, endpoint string, r api.C
 
 // ReplayBatches returns a page of an endpoint's bulk replays, newest first.
 func (c *Client) ReplayBatches(ctx context.Context, endpoint string, page Page) (api.List[api.ReplayBatch], error) {
-	return call[api.List[api.ReplayBatch]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches"), page.values(), nil)
+	return call[api.List[api.ReplayBatch]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches"), page.of(url.Values{}), nil)
 }
 
 // ReplayBatch reads a bulk replay.
@@ -64,7 +65,7 @@ func (c *Client) ReplayBatch(ctx context.Context, endpoint, id string) (api.Repl
 
 // ReplayBatchResults returns a page of the events of a bulk replay, in the order in which they are sent.
 func (c *Client) ReplayBatchResults(ctx context.Context, endpoint, id string, page Page) (api.List[api.BatchItem], error) {
-	return call[api.List[api.BatchItem]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches", id, "results"), page.values(), nil)
+	return call[api.List[api.BatchItem]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches", id, "results"), page.of(url.Values{}), nil)
 }
 
 // PauseReplayBatch keeps a bulk replay from sending more, until it is resumed.

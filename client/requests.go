@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,9 +28,7 @@ func (f Filter) values() url.Values {
 		"type": f.Type, "method": f.Method, "provider": f.Provider, "event_type": f.EventType, "signature_status": f.SignatureStatus,
 		"status": f.Status, "tag": f.Tag, "content_type": f.ContentType, "ignored": f.Ignored, "q": f.Query,
 	} {
-		if value != "" {
-			query.Set(name, value)
-		}
+		setText(query, name, value)
 	}
 	setTime(query, "before", f.Before)
 	setTime(query, "after", f.After)
@@ -45,23 +42,19 @@ type Page struct {
 	Cursor string // the NextCursor of the page before
 }
 
-func (p Page) values() url.Values {
-	query := url.Values{}
+// of adds to the query parameters of a list which part of it is wanted.
+func (p Page) of(query url.Values) url.Values {
 	setInt(query, "limit", p.Limit)
 	if p.Offset != 0 {
 		query.Set("offset", strconv.FormatInt(p.Offset, 10))
 	}
-	if p.Cursor != "" {
-		query.Set("cursor", p.Cursor)
-	}
+	setText(query, "cursor", p.Cursor)
 	return query
 }
 
 // Requests returns a page of an endpoint's events, newest first.
 func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, page Page) (api.EventList, error) {
-	query := filter.values()
-	maps.Copy(query, page.values())
-	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), query, nil)
+	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), page.of(filter.values()), nil)
 }
 
 // isEvent answers not_found, as the server does, for what can not be the id of an event. In the place of one stand

@@ -38,8 +38,6 @@ func (c *Client) AcceptSchema(ctx context.Context, endpoint, eventType, provider
 
 func of(provider string) url.Values {
 	query := url.Values{}
-	if provider != "" {
-		query.Set("provider", provider)
-	}
+	setText(query, "provider", provider)
 	return query
 }

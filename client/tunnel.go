@@ -64,22 +64,14 @@ func (c *Client) Gaps(ctx context.Context, endpoints []string) (all []api.Gap, e
 // UndeliveredIn returns a page of the events of a gap that no report says were delivered, oldest first; cursor is the
 // NextCursor of the page before.
 func (c *Client) UndeliveredIn(ctx context.Context, gap api.Gap, page Page) (api.Undelivered, error) {
-	query := url.Values{"endpoint_ids[]": {gap.EndpointID}, "gap_id": {gap.ID}}
-	setInt(query, "limit", page.Limit)
-	if page.Cursor != "" {
-		query.Set("cursor", page.Cursor)
-	}
+	query := page.of(url.Values{"endpoint_ids[]": {gap.EndpointID}, "gap_id": {gap.ID}})
 	return call[api.Undelivered](ctx, c, http.MethodGet, "/tunnel/undelivered", query, nil)
 }
 
 // UndeliveredSince returns a page of the events since a time that no report says were delivered, oldest first.
 func (c *Client) UndeliveredSince(ctx context.Context, endpoints []string, since time.Time, page Page) (api.Undelivered, error) {
-	query := url.Values{"endpoint_ids[]": endpoints}
+	query := page.of(url.Values{"endpoint_ids[]": endpoints})
 	setTime(query, "since", since)
-	setInt(query, "limit", page.Limit)
-	if page.Cursor != "" {
-		query.Set("cursor", page.Cursor)
-	}
 	return call[api.Undelivered](ctx, c, http.MethodGet, "/tunnel/undelivered", query, nil)
 }
 
