@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"hookglass/api"
@@ -58,6 +60,14 @@ type AlertsCreateCmd struct {
 	MinCount  *int64   `placeholder:"N" help:"volume_spike: fewer events are no spike; default 10."`
 	EventType *string  `placeholder:"TYPE" help:"schema_drift: of this event type alone."`
 	Channel   []string `placeholder:"CHAN" help:"A notification channel (chan_…) that is told; may be given again."`
+}
+
+// Validate refuses what can not be said in JSON.
+func (r *AlertsCreateCmd) Validate() error {
+	if f := r.Factor; f != nil && (math.IsNaN(*f) || math.IsInf(*f, 0)) {
+		return errors.New("--factor must be a number")
+	}
+	return nil
 }
 
 // Run implements the command.

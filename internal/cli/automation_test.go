@@ -49,6 +49,7 @@ func TestWhatWatchesAnEndpoint(t *testing.T) {
 	if r := run(t, "secret\xff\n", "channels", "create", "x", "webhook", "--url", address, "--secret", "-"); r.code != 2 || !strings.Contains(r.err, "UTF-8") {
 		t.Errorf("a secret that is no text: %+v", r)
 	}
+	fails(t, 2, "--factor must be a number", "alerts", "create", "x", "volume_spike", "-e", "ep_x", "--factor", "NaN")
 	fails(t, 1, "notification_channel.config.url", "channels", "create", "x", "webhook")
 
 	alert := member(t, object(t, "", "alerts", "create", "Quiet", "missing_webhook", "-e", ep, "--window", "5", "--channel", channel), "data", "id").(string)

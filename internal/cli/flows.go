@@ -303,8 +303,5 @@ func (d *FlowDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd)
 	if err := to.DeleteFlow(ctx, d.ID); err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Deleted]{Data: api.Deleted{ID: d.ID, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "deleted", d.ID)
-		return err
-	})
+	return c.deleted(t, d.ID)
 }
