@@ -13,6 +13,13 @@ func (s *Service) SetPurgeTime(d time.Duration) { s.purgeTime = d }
 // SetReadTime sets how long a reader waits for room.
 func (s *Service) SetReadTime(d time.Duration) { s.readTime = d }
 
+// Unwritten is how many counts of refusals are not being written down.
+func (s *Service) Unwritten() int {
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	return len(s.refused.counts)
+}
+
 // FillForTest is the body of a JSON answer made by the template.
 func FillForTest(template, body string) []byte {
 	return customReply(&hookglass.Response{Status: 200, Headers: map[string]string{"Content-Type": "application/json"}, Body: template},

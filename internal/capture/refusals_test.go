@@ -1,10 +1,14 @@
 package capture_test
 
 import (
+	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/seal"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -73,4 +77,62 @@ func TestARefusalForSizeIsOnRecordWhenItIsTold(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A service that stops while refusals are on their way into the database counts them once.
+func TestRefusalsThatAreBeingWrittenAtTheEndAreCountedOnce(t *testing.T) {
+	db := storetest.SQLite(t) // whose updates commit in groups, so that one can be held open behind another
+	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints := endpoint.New(db, keys)
+	e, _, err := endpoints.CreateTemporary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Enabled = false
+	if err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.SaveEndpoint(&e) }); err != nil {
+		t.Fatal(err)
+	}
+	captures := newService(db, endpoints, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); captures.Run(ctx) }()
+
+	// hold keeps the writer, and all that is written with it, until a channel is closed.
+	hold := func(until <-chan struct{}) (held <-chan struct{}) {
+		began := make(chan struct{})
+		go db.Update(t.Context(), hookglass.System, func(*store.Tx) error {
+			close(began)
+			<-until
+			return nil
+		})
+		return began
+	}
+	queued := make(chan struct{})
+	<-hold(queued)
+	if _, err := captures.Admit(t.Context(), string(e.ID)); !hookglass.Is(err, hookglass.CodeGone) {
+		t.Fatalf("a disabled endpoint: %v", err)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for captures.Unwritten() != 0 { // until it is on its way
+		<-tick.C
+	}
+	behind := hold(ctx.Done())
+	close(queued)
+	<-behind
+	stop()
+	<-ended
+	err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+		got, err := v.Endpoint(string(e.ID))
+		if err == nil && got.RefusedCount != 1 {
+			t.Errorf("one was refused, %d are on record", got.RefusedCount)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

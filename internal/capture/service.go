@@ -66,17 +66,20 @@ func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
 func (s *Service) Run(ctx context.Context) error {
 	flush := time.NewTicker(time.Second)
 	defer flush.Stop()
+	// What is being written when ctx ends is waited for. Given up, it may be stored all the same, and what is kept of it
+	// would be counted twice.
+	writing := context.WithoutCancel(ctx)
 	for {
 		select {
 		case <-flush.C:
-			if err := s.writeRefusals(ctx); err != nil {
+			if err := s.writeRefusals(writing); err != nil {
 				s.log.Warn("counts of refused requests could not be written down yet", "error", err)
 			}
 		case written := <-s.record:
-			s.writeRefusals(ctx) // what fails is kept, and the next tick tells of it
+			s.writeRefusals(writing) // what fails is kept, and the next tick tells of it
 			close(written)
 		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			ctx, cancel := context.WithTimeout(writing, 2*time.Second)
 			defer cancel()
 			s.writeRefusals(ctx)
 			return nil
