@@ -182,8 +182,8 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 }
 
 // EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below
-// the floor of one that lives. It reports whether it is done; then a deleted endpoint has left no row behind, and the
-// file of SQLite has shrunk.
+// the floor of one that lives. It reports whether it is done; then a deleted endpoint has left no row behind but the
+// attempts of its last day, which no figure counts, and the file of SQLite has shrunk.
 func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	floor := int64(math.MaxInt64)
 	var deleted sql.NullInt64
@@ -211,7 +211,12 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	if !deleted.Valid {
 		return tx.shrink()
 	}
+	// Nobody rolls up meanwhile: attempts that are not in the figures yet would make figures anew.
+	if _, err := tx.rollCursor(false); err != nil {
+		return false, err
+	}
 	for _, statement := range []string{
+		"DELETE FROM outcomes WHERE endpoint = $1 AND rolled = 0",
 		"DELETE FROM activities WHERE endpoint = $1",
 		"DELETE FROM replays WHERE endpoint = $1",
 		"DELETE FROM replay_case_runs WHERE endpoint = $1",

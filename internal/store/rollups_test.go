@@ -175,6 +175,41 @@ func TestWhatWasIgnoredCountsNowhereOnceItIsErased(t *testing.T) {
 	})
 }
 
+// An endpoint that is gone has no figures, also where attempts were not rolled up by then.
+func TestADeletedEndpointLeavesNoFigures(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		attempt := func() {
+			event := newEvent(e, "12345")
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+			update(t, db, func(tx *store.Tx) error {
+				return tx.AddOutcomes(hookglass.Outcome{EndpointNum: e.Num, EventSeq: event.Seq, Source: hookglass.OutcomeTarget, At: event.ReceivedAt,
+					StatusCode: 200, Final: hookglass.OutcomeDelivered})
+			})
+		}
+		attempt()
+		rollUp(t, db)
+		attempt()
+		update(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&e) })
+		for done := false; !done; {
+			update(t, db, func(tx *store.Tx) (err error) { done, err = tx.EraseEvents(e.Num); return err })
+		}
+		rollUp(t, db)
+		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			n, err := v.Ints("SELECT count(*) FROM rollups WHERE endpoint = $1", e.Num)
+			if err == nil && n[0] != 0 {
+				t.Errorf("%d rows of figures are left", n[0])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // Two nodes that roll up at the same time count everything once.
 // What a sender was answered is known for some events only when they are in the figures already: a local machine took
 // its time.
