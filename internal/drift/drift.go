@@ -155,7 +155,7 @@ func observe(known *hookglass.EventSchema, body jsondoc.Value, e *hookglass.Even
 		return err
 	}
 	t.Since.Observe(body, string(e.ID))
-	if known.FirstAt.IsZero() {
+	if known.FirstAt.IsZero() || e.ReceivedAt.Before(known.FirstAt) { // bodies come in any order
 		known.FirstAt = e.ReceivedAt
 	}
 	known.Events++

@@ -104,6 +104,29 @@ func (y *yard) types(s *drift.Service) (all []string) {
 	return all
 }
 
+// Workers come to events in any order: a schema was first seen with the oldest, and last with the newest.
+func TestASchemaKnowsWhenItsEventsCameInWhateverOrder(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		y, s := newYard(t, db), drift.New(db)
+		for range 3 {
+			y.arrive(`{"a":1}`)
+		}
+		tasks := y.claim(time.Minute)
+		for _, i := range []int{1, 2, 0} {
+			if err := s.Work(t.Context(), tasks[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := s.All(t.Context(), hookglass.System, string(y.ep.ID), 100)
+		if err != nil || len(found.Types) != 1 {
+			t.Fatalf("%d types, %v", len(found.Types), err)
+		}
+		if of := found.Types[0]; !of.FirstAt.Equal(tasks[0].Event.ReceivedAt) || !of.LastAt.Equal(tasks[2].Event.ReceivedAt) {
+			t.Errorf("seen from %v to %v, want from %v to %v", of.FirstAt, of.LastAt, tasks[0].Event.ReceivedAt, tasks[2].Event.ReceivedAt)
+		}
+	})
+}
+
 func TestNothingIsLeftToDoWhereSchemasAreNotKept(t *testing.T) {
 	y := newYard(t, storetest.SQLite(t))
 	y.track(false)

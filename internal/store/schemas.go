@@ -56,9 +56,9 @@ func (tx *Tx) SaveEventSchema(s *hookglass.EventSchema) (saved bool, err error) 
 			s.FirstAt.UnixMicro(), s.LastAt.UnixMicro(), hookglass.MaxEventSchemas)
 		return n > 0, err
 	}
-	n, err = tx.exec(`UPDATE event_schemas SET version = version + 1, observed = $3, events = $4, baseline = $5, accepted_at = $6, drifts = $7, drift_event = $8, summary = $9, last_at = $10
+	n, err = tx.exec(`UPDATE event_schemas SET version = version + 1, observed = $3, events = $4, baseline = $5, accepted_at = $6, drifts = $7, drift_event = $8, summary = $9, first_at = $10, last_at = $11
 		WHERE num = $1 AND version = $2`,
-		s.Num, s.Version, string(s.Observed), s.Events, baseline, micros(s.AcceptedAt), s.Drifts, nullString(string(s.DriftEvent)), s.Summary, s.LastAt.UnixMicro())
+		s.Num, s.Version, string(s.Observed), s.Events, baseline, micros(s.AcceptedAt), s.Drifts, nullString(string(s.DriftEvent)), s.Summary, s.FirstAt.UnixMicro(), s.LastAt.UnixMicro())
 	return n > 0, err
 }
 
