@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,8 +100,34 @@ func (a *app) changeSecret(w http.ResponseWriter, r *http.Request) error {
 	if value := lines(r.PostForm, "secret_value"); value != "" {
 		d.Value, done = &value, "replaced"
 	}
+	var stored hookglass.ActionSecret
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		stored, err = view.ActionSecret(workspace, m.Form.Secret)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if stale(r.PostFormValue("seen"), secrets.Mark(stored)) {
+		m.Form.Stale, m.Form.Faults = true, retypeSecret(d, nil)
+		return a.renderSecrets(w, r, http.StatusConflict, v, m)
+	}
 	_, err = a.Actions.UpdateSecret(r.Context(), v.who, workspace, m.Form.Secret, d)
+	if faults := faultsOf(err); faults != nil {
+		m.Form.Faults = retypeSecret(d, faults)
+		return a.renderSecrets(w, r, http.StatusUnprocessableEntity, v, m)
+	}
 	return a.secretSet(w, r, v, m, err, done)
+}
+
+// retypeSecret adds to the faults of a form that comes back that its value has to be typed again: an empty field would
+// leave the old value in place.
+func retypeSecret(d action.SecretDraft, faults []hookglass.FieldError) []hookglass.FieldError {
+	const field = "action_secret.secret_value"
+	if d.Value == nil || slices.ContainsFunc(faults, func(f hookglass.FieldError) bool { return f.Field == field }) {
+		return faults
+	}
+	return append(slices.Clip(faults), hookglass.FieldError{Field: field, Message: "is not shown again and has to be typed anew"})
 }
 
 func (a *app) deleteSecret(w http.ResponseWriter, r *http.Request) error {

@@ -83,6 +83,18 @@ func (a *app) changeTag(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var stored hookglass.Tag
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		stored, err = view.Tag(m.Form.Tag)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if stale(r.PostFormValue("seen"), tags.Mark(stored)) {
+		m.Form.Stale = true
+		return a.renderTags(w, r, http.StatusConflict, v, m)
+	}
 	_, err = a.Endpoints.UpdateTag(r.Context(), v.who, m.Form.Tag, endpoint.TagDraft{Name: &m.Form.Name, Color: &m.Form.Color})
 	return a.tagSet(w, r, v, m, err, "saved")
 }

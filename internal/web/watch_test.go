@@ -279,7 +279,7 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	b.want(404, "GET", path, nil)
 }
 
-// Alerts, channels and targets that were changed in another window are not put back by a form that was shown before.
+// Alerts, channels, targets, tags and secrets that were changed in another window are not put back by a form that was shown before.
 func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
 	w := newWatched(t)
 	b := w.signedIn()
@@ -289,10 +289,17 @@ func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
 	alert := b.want(200, "GET", w.page("/alerts"), nil).found(t, `href="(/endpoints/[^"]+/alerts/alrt_\w+)"`)
 	channel := b.want(200, "GET", "/channels", nil).found(t, `href="(/channels/chan_\w+)"`)
 	target := b.want(200, "GET", w.page("/settings"), nil).found(t, `action="(/endpoints/[^"]+/targets/\d+)"`)
+	b.want(303, "POST", "/tags", url.Values{"name": {"20"}, "color": {"#15803d"}})
+	tag := b.want(200, "GET", "/tags", nil).found(t, `action="(/tags/\d+)"`)
+	workspace := strconv.FormatInt(w.endpoint.WorkspaceID, 10)
+	b.want(303, "POST", "/secrets", url.Values{"workspace": {workspace}, "name": {"CRM"}, "secret_value": {"hush"}, "description": {"20"}})
+	secret := b.want(200, "GET", "/secrets", nil).found(t, `action="(/secrets/\d+/asec_\w+)"`)
 	for _, form := range []struct {
 		page, address, change string
 		fields                url.Values
 	}{
+		{"/tags", tag, "name", url.Values{"color": {"#15803d"}}},
+		{"/secrets", secret, "description", url.Values{}},
 		{alert, alert, "window_minutes", url.Values{"name": {"Spike"}, "enabled": {"true"}, "factor": {"3"}, "min_count": {"5"}}},
 		{channel, channel, "chat_id", url.Values{"name": {"Ops"}, "enabled": {"true"}}},
 		{w.page("/settings"), target, "timeout_seconds", url.Values{"name": {"Mine"}, "url": {"https://app.example.com/"}, "retry_count": {"3"}}},
@@ -316,6 +323,13 @@ func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
 	seen := b.want(200, "GET", channel, nil).found(t, `name="seen" value="([^"]+)"`)
 	b.want(303, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"2"}})
 	b.want(409, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"3"}, "bot_token": {"2:b"}, "seen": {seen}}).holds(t, "has to be typed anew")
+
+	seen = b.want(200, "GET", "/secrets", nil).found(t, `name="seen" value="([^"]+)"`)
+	b.want(303, "POST", secret, url.Values{"description": {"23"}, "secret_value": {"new"}}) // the value alone is a change as well
+	refused := b.want(409, "POST", secret, url.Values{"description": {"23"}, "secret_value": {"newer"}, "seen": {seen}})
+	refused.holds(t, "changed in the meantime", "has to be typed anew")
+	refused.lacks(t, "newer")
+	b.want(422, "POST", secret, url.Values{"description": {strings.Repeat("x", 501)}, "secret_value": {"newest"}}).holds(t, "has to be typed anew")
 }
 
 func TestFiguresOfAnEndpointAreTables(t *testing.T) {

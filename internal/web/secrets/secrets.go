@@ -3,6 +3,7 @@ package secrets
 
 import (
 	"embed"
+	"strconv"
 	"time"
 
 	"hookglass"
@@ -33,8 +34,12 @@ type Form struct {
 	Secret      string // the id of the one that was to be changed; empty: a new one
 	Name        string
 	Description string
+	Stale       bool // what is stored was changed since the form was shown, and nothing was saved
 	Faults      []hookglass.FieldError
 }
+
+// Mark tells a secret as it is stored from what it becomes by a change, that of its value among them.
+func Mark(s hookglass.ActionSecret) string { return strconv.FormatInt(s.UpdatedAt.UnixMicro(), 10) }
 
 // Workspace is a workspace with its secrets.
 type Workspace struct {
@@ -62,6 +67,9 @@ func (m Model) fault(secret, field string) string {
 }
 
 var words = map[string]string{"name": "The name", "secret_value": "The value", "description": "The description"}
+
+// stale reports whether the form for a secret was not saved because the secret was changed meanwhile.
+func (m Model) stale(s Secret) bool { return m.Form.Stale && m.Form.Secret == s.ID }
 
 func (m Model) typed(s Secret) string {
 	if m.Form.Secret == s.ID {

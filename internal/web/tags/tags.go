@@ -30,8 +30,12 @@ type Form struct {
 	Workspace int64
 	Name      string
 	Color     string
+	Stale     bool   // what is stored was changed since then, and nothing was saved
 	Faults    []hookglass.FieldError
 }
+
+// Mark tells a tag as it is stored from what it becomes by a change.
+func Mark(t hookglass.Tag) string { return layout.Mark([2]string{t.Name, t.Color}) }
 
 // Workspace is a workspace with its tags.
 type Workspace struct {
@@ -61,6 +65,9 @@ func (m Model) typed(t hookglass.Tag) hookglass.Tag {
 	}
 	return t
 }
+
+// stale reports whether the form for a tag was not saved because the tag was changed meanwhile.
+func (m Model) stale(t hookglass.Tag) bool { return m.Form.Stale && m.Form.Tag == t.ID }
 
 // color is one that the page offers.
 type color struct{ value, name string }
