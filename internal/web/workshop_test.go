@@ -316,6 +316,31 @@ func TestSavingAnActionAsItStandsChangesNothing(t *testing.T) {
 	c.silent()
 }
 
+// Enter in the query of a back-test asks it, and does not save what is typed above; the keyboard stays where it is.
+func TestABackTestIsAskedWithTheKeyboard(t *testing.T) {
+	w := newWorkshop(t)
+	w.hook(json(`{"n":7}`))
+	b := w.signedIn()
+	b.want(303, "POST", w.below("/actions")+"/new", url.Values{
+		"do": {"save"}, "name": {"Hide"}, "enabled": {"true"}, "failure_policy": {"continue"},
+		"steps[0].step_type": {"ignore"}, "steps[0].name": {"Hide"}, "steps[0].config.reason": {"noise"},
+	})
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/actions/" + w.onlyAction().ID))
+	eval[any](c, `document.querySelector("#builder [name=name]").value = "Only typed"`)
+	eval[any](c, `document.querySelector("#backtest [name=q]").focus()`)
+	c.press("method:POST\r")
+	c.until(`document.querySelector("#backtest [role=status]")?.textContent.startsWith("1 request:") && document.activeElement.value === "backtest"`)
+	c.until(`document.querySelector("#announce").textContent.startsWith("1 request:")`)
+	if name := w.onlyAction().Name; name != "Hide" {
+		t.Errorf("it was saved as %q", name)
+	}
+	eval[any](c, `document.querySelector("#backtest [name=q]").select()`)
+	c.press(`path:"` + "\r")
+	c.until(`document.activeElement.name === "q" && document.activeElement.ariaInvalid === "true" && document.querySelector("#q-fault")`)
+}
+
 func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 	w := newWorkshop(t)
 	w.hook(w.github("push", "5f7c1a0e-2f6d-11f0-9d41-0242ac120002", `{"ref":"main"}`, "x"))

@@ -70,16 +70,18 @@ async function edit(button) {
   const next = page.getElementById("builder");
   if (!next) throw new Error(page.querySelector("[data-problem]")?.textContent);
   tell("");
-  const focus = next.querySelector("[autofocus]");
+  const tests = page.getElementById("backtest");
+  const focus = next.querySelector("[autofocus]") ?? tests?.querySelector(`[autofocus], button[value="${button.value}"]`);
   focus?.removeAttribute("autofocus");
   const keep = scrollY;
   form().replaceWith(next);
-  const tests = page.getElementById("backtest");
   if (tests) document.getElementById("backtest").replaceWith(tests);
   touched = new Set();
   begin();
   scrollTo(0, keep);
-  focus?.focus();
+  focus?.focus({ preventScroll: tests?.contains(focus) });
+  const came = tests?.querySelector("[role=status], [role=alert]");
+  if (came) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: came.textContent }));
   if (form().elements.namedItem("event")?.value) soon();
 }
 
@@ -108,6 +110,12 @@ if (form()) {
   });
   document.addEventListener("focusout", (event) => {
     if (event.target.form === form() && event.target.name && event.target.value) touched.add(event.target.name);
+  });
+  // Enter stands for the first button of a form, which saves it. In the query it asks.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target.form !== form() || event.target.name !== "q") return;
+    event.preventDefault();
+    form().requestSubmit(document.querySelector('#backtest [value="backtest"]'));
   });
   // A fault leads to its field.
   document.addEventListener("click", (event) => {
