@@ -100,6 +100,86 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	t.Logf("%d acknowledged before it was full; captures %v after space was freed; after a kill: %v", beforeRoom, recovered, l.check(t, n))
 }
 
+// onReserve fills the disk until the server has given up of its reserve, and stays so.
+func onReserve(t *testing.T, n *node, endpoint, ballast string) {
+	t.Helper()
+	var since time.Time // it says so without a break
+	eventually(t, 30*time.Second, "the disk is full", func() bool {
+		if _, body, err := n.get("/readyz"); err == nil && strings.Contains(string(body), "given up") {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			return time.Since(since) > 2500*time.Millisecond
+		}
+		since = time.Time{}
+		fill(t, ballast)
+		if resp, err := plain.Post("http://"+n.addr+"/hooks/"+endpoint, "text/plain", strings.NewReader(strings.Repeat("x", 100_000))); err == nil {
+			resp.Body.Close()
+		}
+		return false
+	})
+}
+
+// On a disk that is full to the last byte, by what others write, nothing is captured and everything can be deleted. With
+// room again it goes on by itself, and a server that is started on a full disk runs.
+func TestAFullDiskLeavesRoomToDelete(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "128m")
+	n := newSite(t, dir, "").serve()
+	reserve := filepath.Join(n.data(0), "hookglass.db-reserve")
+	whole := func() bool {
+		info, err := os.Stat(reserve)
+		return err == nil && info.Size() == 16<<20
+	}
+	eventually(t, 5*time.Second, "a reserve is held", whole)
+	one, two, three := n.endpoint(), n.endpoint(), n.endpoint()
+	for _, l := range []*ledger{one, two, three} {
+		load{to: []*node{n}, ledger: l, conns: 4, rate: 1000}.during(300 * time.Millisecond)
+	}
+	event := n.event(one.endpoint)
+	ballast := filepath.Join(dir, "ballast")
+	onReserve(t, n, one.endpoint, ballast)
+
+	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("readyz on a full disk: %d %s %v", status, body, err)
+	}
+	if status, body, err := n.get("/metrics"); err != nil || !strings.Contains(string(body), "\nhookglass_disk_reserve 0\n") {
+		t.Errorf("metrics on a full disk: %d %v do not say so", status, err)
+	}
+	if status, body := n.refused(http.MethodPost, "/endpoints/"+one.endpoint+"/test_requests", `{"method": "POST", "path": "/", "body": "x"}`); status != http.StatusServiceUnavailable {
+		t.Errorf("a capture on a full disk: %d %s", status, body)
+	}
+	n.api(http.MethodPatch, "/endpoints/"+one.endpoint, `{"endpoint": {"name": "Renamed"}}`, nil)
+	n.api(http.MethodDelete, "/endpoints/"+one.endpoint+"/requests/"+event, "", nil)
+	n.api(http.MethodDelete, "/endpoints/"+one.endpoint+"/requests/destroy_all", "", nil)
+	n.api(http.MethodDelete, "/endpoints/"+two.endpoint+"/requests/destroy_all?before=2099-01-01T00:00:00Z", "", nil)
+	n.api(http.MethodDelete, "/endpoints/"+three.endpoint, "", nil)
+	n.admin(nil, "account", "set", "--account", "1", "--retention", "1h")
+	backup := filepath.Join(t.TempDir(), "backup")
+	n.command(nil, "", append([]string{"backup", backup}, n.storage(0)...)...)
+	if info, err := os.Stat(backup); err != nil || info.Size() > 8<<20 {
+		t.Errorf("the backup holds the reserve: %v bytes, %v", info.Size(), err)
+	}
+
+	n.kill()
+	fill(t, ballast)
+	n.start()
+	eventually(t, 10*time.Second, "a server on a full disk runs", func() bool {
+		status, _, err := n.call(n.token, http.MethodPatch, "/endpoints/"+two.endpoint, `{"endpoint": {"name": "Again"}}`)
+		return err == nil && status == http.StatusOK
+	})
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "the reserve is whole again", whole)
+	n.ready(10 * time.Second)
+	n.event(one.endpoint)
+	if status, body, err := n.get("/metrics"); err != nil || !strings.Contains(string(body), "\nhookglass_disk_reserve 1\n") {
+		t.Errorf("metrics with room: %d %v do not say so", status, err)
+	}
+	checkSays(t, n, "held in reserve is given up")
+}
+
 // fill writes to a file until there is no room left.
 func fill(t *testing.T, name string) {
 	t.Helper()

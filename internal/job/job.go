@@ -192,8 +192,8 @@ func inTurn(db *store.DB, err error) error {
 // Run works jobs until ctx ends, then lets those under way finish for a while before it cancels them.
 func (w *Workers) Run(ctx context.Context) error {
 	// The queue's own context must outlive ctx: its end would cancel jobs at once.
-	if err := w.workers.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("job: start: %w", err)
+	if started, err := w.start(ctx); !started {
+		return err
 	}
 	w.rescue(ctx)
 	w.stopping.Store(true)
@@ -208,6 +208,26 @@ func (w *Workers) Run(ctx context.Context) error {
 		return fmt.Errorf("job: stop: %w", err)
 	}
 	return nil
+}
+
+// start starts the workers, as soon as the storage is there. It reports whether they run; where ctx ended before, that
+// is no error.
+func (w *Workers) start(ctx context.Context) (started bool, err error) {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := w.workers.Start(context.WithoutCancel(ctx))
+		if err == nil {
+			return true, nil
+		}
+		if !hookglass.Is(err, hookglass.CodeUnavailable) {
+			return false, fmt.Errorf("job: start: %w", err)
+		}
+		w.log.Warn("jobs are not worked yet: the storage can not answer now", "error", err, "retry_in", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false, nil
+		}
+	}
 }
 
 // rescue takes back what dead nodes had begun, until ctx ends. All nodes do so: one of them has each job.

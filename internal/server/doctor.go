@@ -190,7 +190,7 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	if len(*f) == faults {
 		f.ok(name, "%s, private and writable", c.Data)
 	}
-	switch free, err := freeDisk(c.Data); {
+	switch _, free, err := store.DiskSpace(c.Data); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
 		f.wrong("disk space", "%v", err)
@@ -200,6 +200,26 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 		f.warn("disk space", "%d MiB are free: "+moreRoom, free>>20)
 	default:
 		f.ok("disk space", "%d GiB are free", free>>30)
+	}
+	if c.DatabaseURL == "" {
+		c.examineReserve(f)
+	}
+}
+
+// examineReserve finds out whether the disk was full to the last byte.
+func (c *DoctorCmd) examineReserve(f *findings) {
+	const name = "reserve"
+	switch held, whole, err := store.Reserve(c.databasePath()); {
+	case errors.Is(err, fs.ErrNotExist):
+		f.ok(name, "there is none yet; the service makes it")
+	case err != nil:
+		f.wrong(name, "%v", remedied(err))
+	case held == 0:
+		f.wrong(name, "the disk is full, and what was held in reserve is given up for deleting: nothing is captured until there is room to make it again; "+moreRoom)
+	case held < whole:
+		f.warn(name, "%d of %d KiB are held for the time when the disk is full: there was no room for more, or the rest is given up; "+moreRoom, held>>10, whole>>10)
+	default:
+		f.ok(name, "%d KiB are held for the time when the disk is full", held>>10)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -190,5 +191,30 @@ func TestWhoStopsAProbeDoesNotWaitForItsAnswer(t *testing.T) {
 	health := &server.HealthCmd{Listen: silent.Addr().String()}
 	if err := health.Run(ctx, &server.Terminal{Out: io.Discard}); err == nil || time.Since(began) > 5*time.Second {
 		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+}
+
+func TestDoctorTellsOfTheReserve(t *testing.T) {
+	cfg := config(filepath.Join(t.TempDir(), "data"))
+	migrate := &server.MigrateCmd{Storage: cfg.Storage}
+	if err := migrate.Run(t.Context(), &server.Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		held int64
+		want string
+	}{{-1, "ok"}, {0, "wrong"}, {1 << 20, "warning"}, {64 << 20, "ok"}} {
+		if row.held >= 0 {
+			f, err := os.Create(filepath.Join(cfg.Data, "hookglass.db-reserve"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(f.Truncate(row.held), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := examined(t, cfg)["reserve"]; got != row.want {
+			t.Errorf("with %d bytes in reserve doctor says %s; want %s", row.held, got, row.want)
+		}
 	}
 }

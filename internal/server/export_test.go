@@ -15,7 +15,9 @@ import (
 )
 
 // Private is the handler of --metrics-listen.
-func Private() http.Handler { return newMetrics(func() bool { return true }).private() }
+func Private() http.Handler {
+	return newMetrics(func() bool { return true }, func() bool { return false }).private()
+}
 
 // ReadArchive reads a backup whole and counts its rows.
 func ReadArchive(r io.Reader) (rows int64, err error) {
@@ -76,7 +78,7 @@ var metricName = regexp.MustCompile(`fqName: "([^"]*)"`)
 func MetricNames() []string {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
-		newMetrics(nil).registry.Describe(descriptions)
+		newMetrics(nil, nil).registry.Describe(descriptions)
 		close(descriptions)
 	}()
 	var names []string

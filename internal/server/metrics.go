@@ -29,8 +29,8 @@ type metrics struct {
 	took        prometheus.Histogram
 }
 
-// newMetrics makes them; ready is asked at each look.
-func newMetrics(ready func() bool) *metrics {
+// newMetrics makes them; ready and onReserve are asked at each look.
+func newMetrics(ready, onReserve func() bool) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		captured: prometheus.NewCounter(prometheus.CounterOpts{Name: "hookglass_events_captured_total", Help: "Events stored durably."}),
@@ -66,6 +66,14 @@ func newMetrics(ready func() bool) *metrics {
 				return 1
 			}
 			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "hookglass_disk_reserve", Help: "0 when the disk of the embedded database is full, what was held in reserve on it is given up for deleting, and nothing is captured; else 1.",
+		}, func() float64 {
+			if onReserve() {
+				return 0
+			}
+			return 1
 		}))
 	m.declared.Set(1)
 	return m

@@ -102,7 +102,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	draining := make(chan struct{})
 	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining, hangup: make(chan os.Signal, 1)}
 	s.requests, s.cutOff = context.WithCancel(context.Background())
-	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" })
+	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" }, func() bool { return s.gate.ready.Load() && s.db.OnReserve() })
 	if err := c.makeDirectory(); err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
 	cfg := store.Config{
 		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
-		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup,
+		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup, Reserve: true,
 	}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		db, err := store.Open(ctx, cfg)

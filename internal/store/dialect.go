@@ -125,7 +125,7 @@ func NoRoom(err error) bool {
 	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		return lite.Code()&0xff == sqlite3.SQLITE_FULL || lite.Code()&0xff == sqlite3.SQLITE_IOERR
 	}
-	return false
+	return isFull(err)
 }
 
 // among is the condition that a column holds one of the integers of a list, in one text whatever their number.

@@ -250,3 +250,14 @@ func (v *View) Unnested(rows [][]any) (read [][]any, err error) {
 		return row, nil
 	}, "SELECT n, t, b, b IS NULL FROM "+from, args...)
 }
+
+// MakeRoom has a part of the reserve given up for an error of a full disk.
+func (db *DB) MakeRoom(err error) bool { return db.engine.makeRoom(err) }
+
+// WantReserve says how large the reserve should be.
+func (db *DB) WantReserve(size int64) {
+	r := db.engine.(*sqliteEngine).reserve
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.size = func() (int64, error) { return size, nil }
+}

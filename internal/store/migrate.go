@@ -45,13 +45,20 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 		return err
 	}
 	results, err := up(ctx, provider)
+	for db.engine.makeRoom(err) {
+		results, err = up(ctx, provider)
+	}
 	if err != nil {
 		return fmt.Errorf("store: migrate: %w", err)
 	}
 	for _, r := range results {
 		db.log.Info("schema migrated", "version", r.Source.Version, "took", r.Duration)
 	}
-	if err := db.queue.migrate(ctx); err != nil || len(results) == 0 {
+	err = db.queue.migrate(ctx)
+	for db.engine.makeRoom(err) {
+		err = db.queue.migrate(ctx)
+	}
+	if err != nil || len(results) == 0 {
 		return err
 	}
 	// What commits by itself is brought to the disk by an update that follows it.

@@ -430,6 +430,11 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	}
 }
 
+// makeRoom can not: the disk is the server's.
+func (e *postgresEngine) makeRoom(error) bool { return false }
+
+func (e *postgresEngine) onReserve() bool { return false }
+
 // lockSchema returns a database of its own to migrate by: an index of a large table takes longer than any other
 // statement may.
 func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {

@@ -35,8 +35,27 @@ type Workers interface {
 	StopAndCancel(ctx context.Context) error
 }
 
-// NewWorkers returns workers on this database's queue. Only internal/job calls it.
-func (db *DB) NewWorkers(cfg *river.Config) (Workers, error) { return db.queue.newWorkers(cfg) }
+// NewWorkers returns workers on this database's queue. Only internal/job calls it. Their Start answers unavailable
+// where the storage is away, and may be called again then.
+func (db *DB) NewWorkers(cfg *river.Config) (Workers, error) {
+	w, err := db.queue.newWorkers(cfg)
+	return startedWorkers{w, db.engine}, err
+}
+
+// startedWorkers say what kept them from starting.
+type startedWorkers struct {
+	Workers
+	engine engine
+}
+
+// Start implements Workers.
+func (w startedWorkers) Start(ctx context.Context) error {
+	err := w.Workers.Start(ctx)
+	for w.engine.makeRoom(err) {
+		err = w.Workers.Start(ctx)
+	}
+	return classify(err)
+}
 
 func sqliteQueue(db *sql.DB, announced *hub) (*queue, error) {
 	driver := riversqlite.New(db)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,13 +36,14 @@ type sqliteEngine struct {
 	version int64     // of the data, when others were last seen to have written; of the writer
 	log     logFile
 	copier  *copier
+	reserve *reserve      // nil: none is kept
 	syncing atomic.Bool   // a sync is on its way
 	synced  chan struct{} // one has ended
 	holed   atomic.Bool   // a sync has failed, and what it should have brought to the disk may be missing there
 	skip    bool          // numbers before the next capture, see skipSeen; of the writer
 }
 
-func (db *DB) openSQLite(ctx context.Context, path string) error {
+func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) error {
 	if strings.ContainsAny(path, "?#") {
 		return fmt.Errorf("store: the path of the database may not contain ? or #")
 	}
@@ -56,6 +59,17 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
+	var kept *reserve
+	if keepReserve {
+		kept = newReserve(path, db.log)
+	}
+	for err = db.openFile(ctx, path, kept); kept.yield(err); err = db.openFile(ctx, path, kept) {
+	}
+	return err
+}
+
+// openFile opens the file that is there.
+func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 	log := logFile{path: path + "-wal", sync: syncData}
 	crashed := log.left()
 	dsn := func(cacheKiB int, pragmas ...string) string {
@@ -101,13 +115,16 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	}
 	e := &sqliteEngine{
 		db: db, ops: make(chan *op, queueLen), along: make(chan *op, queueLen), groups: make(chan written, sealQueue),
-		synced: make(chan struct{}, 1), stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: write}, log: log, skip: crashed,
+		synced: make(chan struct{}, 1), stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: write}, log: log, skip: crashed, reserve: kept,
 	}
-	e.copier = newCopier(copies, db.log, &e.holed)
+	e.copier = newCopier(copies, db.log, &e.holed, kept)
 	db.engine = e
 	go e.run()
 	go e.seal()
 	go e.copier.run()
+	if kept != nil {
+		go e.keepReserve()
+	}
 	return nil
 }
 
@@ -157,6 +174,9 @@ func (e *sqliteEngine) updateAlong(ctx context.Context, fn change) error {
 }
 
 func (e *sqliteEngine) capture(ctx context.Context, c *captureOp) error {
+	if e.reserve.given() {
+		return unavailable("capture", errOnReserve)
+	}
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, capture: c, done: make(chan struct{})})
 }
 
@@ -252,11 +272,9 @@ func (e *sqliteEngine) group(ops []*op, patient bool) {
 		}
 	}
 	e.db.offer(ops)
-	err := e.transact(ops)
-	if err != nil && len(ops) > 1 {
-		retrySingly(ops, err, func(o *op) error { return e.transact([]*op{o}) })
-	} else if err != nil {
-		ops[0].err = err
+	e.write(e.admitted(ops))
+	for again := e.spared(ops); len(again) > 0; again = e.spared(again) {
+		e.write(again)
 	}
 	promised, rest := part(ops)
 	settle(e.db, rest, g.began)
@@ -264,6 +282,50 @@ func (e *sqliteEngine) group(ops []*op, patient bool) {
 		e.groups <- g
 	}
 	e.copier.after(e.db.write)
+}
+
+// admitted returns the ops to write: all but captures where there is room for deleting alone.
+func (e *sqliteEngine) admitted(ops []*op) []*op {
+	if !e.reserve.given() {
+		return ops
+	}
+	var others []*op
+	for _, o := range ops {
+		if o.capture == nil {
+			others = append(others, o)
+		} else {
+			o.err = unavailable("capture", errOnReserve)
+		}
+	}
+	return others
+}
+
+// write runs ops in one transaction, or in one each where one of them spoils it for all.
+func (e *sqliteEngine) write(ops []*op) {
+	if len(ops) == 0 {
+		return
+	}
+	err := e.transact(ops)
+	if err != nil && len(ops) > 1 {
+		retrySingly(ops, err, func(o *op) error { return e.transact([]*op{o}) })
+	} else if err != nil {
+		ops[0].err = err
+	}
+}
+
+// spared returns the ops to try again because the disk was full for them and has room now that a part of the reserve is
+// given up: all but captures, for which it is not.
+func (e *sqliteEngine) spared(ops []*op) (again []*op) {
+	for _, o := range ops {
+		if o.capture == nil && mayBeFull(o.err) {
+			again = append(again, o)
+		}
+	}
+	full := slices.IndexFunc(ops, func(o *op) bool { return mayBeFull(o.err) })
+	if full < 0 || !e.reserve.yield(ops[full].err) {
+		return nil
+	}
+	return again
 }
 
 // part parts the ops that are answered when they are on disk from those with nothing there to wait for.
@@ -356,8 +418,19 @@ func (e *sqliteEngine) health(ctx context.Context) (map[string]string, error) {
 		}
 		return false, err
 	})
+	if e.reserve != nil {
+		facts["reserve"] = "held"
+	}
+	if e.reserve.given() {
+		facts["reserve"] = "given up: the disk is full"
+		err = cmp.Or(err, errOnReserve)
+	}
 	return facts, classify(err)
 }
+
+func (e *sqliteEngine) makeRoom(err error) bool { return e.reserve.yield(err) }
+
+func (e *sqliteEngine) onReserve() bool { return e.reserve.given() }
 
 func (e *sqliteEngine) close(ctx context.Context) error {
 	e.mu.Lock()
@@ -373,6 +446,13 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 	case <-e.copier.done:
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if e.reserve != nil {
+		select {
+		case <-e.reserve.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	e.insert.close()
 	// The writer closes last: it leaves no log behind.

@@ -28,10 +28,12 @@ type copier struct {
 	pages int          // committed since the last copy was asked for; of the writer
 	long  atomic.Bool  // the log is
 	holed *atomic.Bool // then nothing is copied: a power cut in the midst would leave pages whose log is lost
+
+	reserve *reserve
 }
 
-func newCopier(db *sql.DB, log *slog.Logger, holed *atomic.Bool) *copier {
-	return &copier{db: db, log: log, holed: holed, due: make(chan struct{}, 1), done: make(chan struct{})}
+func newCopier(db *sql.DB, log *slog.Logger, holed *atomic.Bool, kept *reserve) *copier {
+	return &copier{db: db, log: log, holed: holed, reserve: kept, due: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // run copies whenever it is asked to, until due is closed.
@@ -43,6 +45,9 @@ func (c *copier) run() {
 			continue
 		}
 		pages, err := copyLog(c.db)
+		for c.reserve.yield(err) {
+			pages, err = copyLog(c.db)
+		}
 		if err != nil && !failed {
 			c.log.Warn("the log of the database can not be copied into it", "error", err)
 		}
@@ -75,6 +80,21 @@ func (c *copier) after(write *sql.DB) {
 		c.pages = 0
 	default: // it is at it
 	}
+}
+
+// truncate copies all of the log and gives its room back to the disk, unless somebody reads or writes.
+func (c *copier) truncate() error {
+	ctx := context.Background()
+	conn, err := c.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // writers would wait with it; it never has to
+		return err
+	}
+	var busy, pages, copied int
+	return conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &copied)
 }
 
 // copyLog copies what no reader keeps from being copied, and returns how many pages the log has.

@@ -47,6 +47,7 @@ func (e *sqliteEngine) seal() {
 			if failed == nil {
 				if failed = e.sync(); failed != nil {
 					e.holed.Store(true)
+					e.reserve.yield(failed)
 				}
 			}
 			for _, g := range groups[:together] {

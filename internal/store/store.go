@@ -50,6 +50,9 @@ type Config struct {
 	OnCapture func(events int, bytes int64, took time.Duration)
 	// Clock is this machine's; nil: time.Now.
 	Clock func() time.Time
+	// Reserve keeps a file beside the SQLite file that is given up when the disk is full, so that there is room to
+	// delete.
+	Reserve bool
 }
 
 // DB is an open database.
@@ -83,6 +86,10 @@ type engine interface {
 	tell(ctx context.Context, tx *sql.Tx, topics []string) (*told, error)
 	// health answers nil when the database accepts writes, and describes its durability settings.
 	health(ctx context.Context) (map[string]string, error)
+	// makeRoom reports whether what an error of a full disk has failed is worth another try.
+	makeRoom(err error) bool
+	// onReserve reports whether nothing is captured because the disk is full.
+	onReserve() bool
 	// lockSchema keeps other processes from migrating at the same time, and returns what to migrate by.
 	lockSchema(ctx context.Context) (by *sql.DB, unlock func(), err error)
 	close(ctx context.Context) error
@@ -107,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.URL != "" {
 		err = db.openPostgres(ctx, cfg.URL)
 	} else {
-		err = db.openSQLite(ctx, cfg.Path)
+		err = db.openSQLite(ctx, cfg.Path, cfg.Reserve)
 	}
 	if err != nil {
 		return nil, err
@@ -128,6 +135,10 @@ func (db *DB) Close() error {
 // Health answers nil when the database accepts writes. The map describes the database and its
 // durability settings, for /readyz.
 func (db *DB) Health(ctx context.Context) (map[string]string, error) { return db.engine.health(ctx) }
+
+// OnReserve reports whether the disk of an embedded database is full, so that what was held in reserve on it is given
+// up for deleting, and nothing is captured.
+func (db *DB) OnReserve() bool { return db.engine.onReserve() }
 
 // The write that health tries, and what takes it away in the same transaction: a look leaves nothing behind, by which a
 // database that was moved would differ from its source.

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package store
+
+import "errors"
+
+// DiskSpace is not known here.
+func DiskSpace(string) (size, free int64, err error) { return 0, 0, errors.ErrUnsupported }

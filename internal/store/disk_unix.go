@@ -1,0 +1,21 @@
+//go:build unix
+
+package store
+
+import (
+	"os"
+	"syscall"
+)
+
+// DiskSpace is the size of the file system that a path is on, and how many bytes of it this user can still write.
+func DiskSpace(path string) (size, free int64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(path, &s); err != nil {
+		return 0, 0, os.NewSyscallError("statfs", err)
+	}
+	blocks := int64(s.Bavail)
+	if os.Geteuid() == 0 {
+		blocks = int64(s.Bfree) // some are kept for root
+	}
+	return int64(s.Blocks) * int64(s.Bsize), blocks * int64(s.Bsize), nil
+}
