@@ -70,7 +70,11 @@ func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) err
 
 // openFile opens the file that is there.
 func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
-	log := logFile{path: path + "-wal", sync: syncData}
+	is, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", path, err)
+	}
+	log := logFile{path: path + "-wal", of: path, is: is, sync: syncData}
 	crashed := log.left()
 	dsn := func(cacheKiB int, pragmas ...string) string {
 		v := url.Values{"_pragma": append(pragmas, fmt.Sprintf("cache_size(-%d)", cacheKiB), "busy_timeout(5000)", "foreign_keys(1)", "temp_store(memory)")}

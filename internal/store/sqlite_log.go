@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -153,6 +155,8 @@ func (e *sqliteEngine) mend() error {
 // logFile is the log of an embedded database. It is for one goroutine, but for rewrite.
 type logFile struct {
 	path string
+	of   string               // the database
+	is   os.FileInfo          // what that was when it was opened
 	sync func(*os.File) error // brings a file to the disk
 	file *os.File
 	info os.FileInfo
@@ -167,6 +171,9 @@ func (l *logFile) left() bool {
 // seal returns when all that was written to the log before is on disk. The database makes its log with the first
 // commit, and removes it only when its last connection closes.
 func (l *logFile) seal() error {
+	if err := l.inPlace(); err != nil {
+		return err
+	}
 	info, err := os.Stat(l.path)
 	if err != nil {
 		return err
@@ -177,6 +184,19 @@ func (l *logFile) seal() error {
 		}
 	}
 	return l.sync(l.file)
+}
+
+// errReplaced is told where the database's place is taken. What is written goes on to the file that was opened, which
+// nobody looks into any more, and the log beside the other is another.
+var errReplaced = errors.New("the database was moved away or replaced under the running service: put it back, or restart the service")
+
+// inPlace fails unless the database is where it was opened.
+func (l *logFile) inPlace() error {
+	info, err := os.Stat(l.of)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, l.is) {
+		return errReplaced
+	}
+	return err
 }
 
 func (l *logFile) open() error {
@@ -197,6 +217,9 @@ func (l *logFile) open() error {
 
 // rewrite writes the whole log as it is read to its place, and returns when that is on disk.
 func (l *logFile) rewrite() error {
+	if err := l.inPlace(); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(l.path, os.O_RDWR, 0)
 	if err != nil {
 		return err

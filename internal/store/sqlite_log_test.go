@@ -445,3 +445,35 @@ func TestFewThatComeDuringASyncAreCommittedTogether(t *testing.T) {
 		t.Errorf("groups of %v captures, want %v", got, want)
 	}
 }
+
+// Who moves the database away and puts another in its place, under the running service, is told: what would be stored
+// goes where nobody looks.
+func TestADatabaseThatWasReplacedTakesNothing(t *testing.T) {
+	db, path := logged(t)
+	e := newEndpoint(t, db)
+	if _, err := captureBody(t.Context(), db, e, "before"); err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Dir(path)
+	away := place + ".away"
+	if err := os.Rename(place, away); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(place, os.DirFS(away)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // after the first the log counts as not whole, and is written once more
+		if _, err := captureBody(t.Context(), db, e, "replaced"); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("a capture into a database that was replaced: %v", err)
+		}
+	}
+	if err := os.RemoveAll(place); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(away, place); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := captureBody(t.Context(), db, e, "back"); err != nil {
+		t.Errorf("a capture when it is back: %v", err)
+	}
+}
