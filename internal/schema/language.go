@@ -11,12 +11,17 @@ import (
 // Code writes types of a language, go or ts, for bodies of this schema; name is that of the outermost.
 func (s *Schema) Code(language, name string) string {
 	w := &writer{used: map[string]bool{}, golang: language == "go"}
-	root := w.kind(s.Root, w.unique(identifier(name)))
+	whole := w.unique(identifier(name))
+	place := whole
+	if r := s.Root; r != nil && r.Types[Object] != nil && len(r.types()) > 1 { // the object is one of several things
+		place = w.unique(whole + "Object")
+	}
+	root := w.kind(s.Root, place)
 	if len(w.made) == 0 || !s.Root.structured() {
 		if w.golang {
-			w.made = append(w.made, fmt.Sprintf("type %s %s\n", identifier(name), root))
+			w.made = append(w.made, fmt.Sprintf("type %s %s\n", whole, root))
 		} else {
-			w.made = append(w.made, fmt.Sprintf("export type %s = %s;\n", identifier(name), root))
+			w.made = append(w.made, fmt.Sprintf("export type %s = %s;\n", whole, root))
 		}
 	}
 	slices.Reverse(w.made) // the outermost first

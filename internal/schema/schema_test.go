@@ -282,6 +282,28 @@ type InvoicePaidDataItemsItem struct {
 	}
 }
 
+// A body that is an object at one time and something else at another has two types, of two names.
+func TestTypesOfABodyThatIsNotAlwaysAnObject(t *testing.T) {
+	for _, row := range []struct{ other, golang, ts string }{
+		{"1", "type X any\n\ntype XObject struct {\n\tA int64 `json:\"a\"`\n}\n", "export type X = XObject | number;\n\nexport interface XObject {\n  a: number;\n}\n"},
+		{"null", "type X *XObject\n\ntype XObject struct {\n\tA int64 `json:\"a\"`\n}\n", "export type X = XObject | null;\n\nexport interface XObject {\n  a: number;\n}\n"},
+	} {
+		s := observe(t, schema.New(), `{"a":1}`, row.other)
+		if got := s.Code("go", "x"); got != row.golang {
+			t.Errorf("with %s: got\n%swant\n%s", row.other, got, row.golang)
+		}
+		if got := s.Code("ts", "x"); got != row.ts {
+			t.Errorf("with %s: got\n%swant\n%s", row.other, got, row.ts)
+		}
+	}
+}
+
+func TestTypesOfNothing(t *testing.T) {
+	if got := schema.New().Code("go", "x"); got != "type X any\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // What encoding/json would read as another name, or as none, is written so that it does not or left out.
 func TestNamesOfGoTags(t *testing.T) {
 	const leftOut = "// a member with a name that no tag can hold is left out"
