@@ -13,33 +13,55 @@ type Declare struct {
 // is not named of something stays as it is.
 type Declaration struct {
 	_         struct{}           `additionalProperties:"false"`
-	Version   Optional[int64]    `json:"version,omitzero" doc:"Of the form; 1." example:"1"`
+	Version   Optional[int64]    `json:"version,omitzero" minimum:"1" maximum:"1" doc:"Of the form; 1." example:"1"`
 	Set       Optional[string]   `json:"set,omitzero" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Tells this declaration from others for the workspace: each prunes only what it declared itself. Default: default." example:"default"`
 	Workspace Optional[string]   `json:"workspace,omitzero" doc:"The name or id of a workspace; default: the token's, or the account's oldest." example:"Default"`
 	Prune     Optional[bool]     `json:"prune,omitzero" doc:"Delete what the set declared before, does not declare any more, and would not be there without it; default false." example:"false"`
-	Endpoints []DeclaredEndpoint `json:"endpoints,omitempty" doc:"500 at most."`
+	Endpoints []DeclaredEndpoint `json:"endpoints,omitempty" maxItems:"500" doc:"500 at most."`
 }
 
 // DeclaredEndpoint is an endpoint that shall be there, and what shall be there of it. custom_id says which it is, or id
-// for one that is there already.
+// for one that is there already. Without a name a new one is called by its custom_id. The workspace is that of the
+// declaration.
 type DeclaredEndpoint struct {
 	_  struct{}         `additionalProperties:"false"`
 	ID Optional[string] `json:"id,omitzero" doc:"Of an endpoint that is there already." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	NewEndpoint
-	SignatureConfigs  []NewSignatureConfig  `json:"signature_configs,omitempty" doc:"Each by its provider. The secret may be left out where there is one."`
-	ForwardingTargets []NewForwardingTarget `json:"forwarding_targets,omitempty" doc:"Each by its name."`
-	Actions           []NewAction           `json:"actions,omitempty" doc:"Each by its name."`
-	Alerts            []DeclaredAlert       `json:"alerts,omitempty" doc:"Each by its name."`
+	EndpointChange
+	Kind              Optional[string]           `json:"kind,omitzero" enum:"webhook,email" doc:"Default webhook." example:"webhook"`
+	EmailLocalPart    Optional[string]           `json:"email_local_part,omitzero" null:"true" pattern:"^[a-z0-9._-]{2,50}$" doc:"For email endpoints only; random when absent."`
+	SignatureConfigs  []DeclaredSignatureConfig  `json:"signature_configs,omitempty" doc:"Each by its provider."`
+	ForwardingTargets []DeclaredForwardingTarget `json:"forwarding_targets,omitempty" doc:"Each by its name."`
+	Actions           []NewAction                `json:"actions,omitempty" doc:"Each by its name."`
+	Alerts            []DeclaredAlert            `json:"alerts,omitempty" doc:"Each by its name."`
+}
+
+// DeclaredSignatureConfig is a config that shall be there.
+type DeclaredSignatureConfig struct {
+	_        struct{}                 `additionalProperties:"false"`
+	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
+	Secret   Optional[string]         `json:"secret,omitzero" minLength:"1" maxLength:"4096" doc:"Needed where the config is new. It is sealed and never shown again." example:"It's a Secret to Everybody"`
+	Enabled  Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	Options  Optional[GenericOptions] `json:"options,omitzero" doc:"With generic_hmac alone."`
+}
+
+// DeclaredForwardingTarget is a target that shall be there.
+type DeclaredForwardingTarget struct {
+	_              struct{}         `additionalProperties:"false"`
+	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
+	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable. Needed where the target is new." example:"https://staging.example.com/webhooks"`
+	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
+	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
 }
 
 // DeclaredAlert is an alert that shall be there.
 type DeclaredAlert struct {
 	_        struct{}                `additionalProperties:"false"`
-	Name     Optional[string]        `json:"name,omitzero" required:"true" example:"Deliveries fail"`
+	Name     Optional[string]        `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"Deliveries fail"`
 	Kind     Optional[string]        `json:"kind,omitzero" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" doc:"Needed where the alert is new, and so is config." example:"error_response"`
 	Enabled  Optional[bool]          `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Config   Optional[AlertSettings] `json:"config,omitzero"`
-	Channels Optional[[]string]      `json:"channels,omitzero" doc:"Notification channels of the workspace, by name or id."`
+	Channels Optional[[]string]      `json:"channels,omitzero" maxItems:"20" doc:"Notification channels of the workspace, by name or id."`
 }
 
 // Declared is what a declaration did, or would do.

@@ -161,9 +161,6 @@ func check(d api.Declaration) (set string, err error) {
 		if e.CustomID.Value != "" {
 			once("endpoints", i, "custom_id", e.CustomID.Value)
 		}
-		if e.WorkspaceID.Set {
-			fault(at+".workspace_id", "is not known here: workspace, at the top, is that of all")
-		}
 		for k, c := range e.SignatureConfigs {
 			once(at+".signature_configs", k, "provider", c.Provider.Value)
 		}

@@ -224,7 +224,6 @@ func TestWhatIsWrongWithoutTheDatabase(t *testing.T) {
 			"workspace: 999":         "workspace",
 			"endpoints: [{name: a}]": "endpoints.0.custom_id",
 			"endpoints: [{custom_id: aa}, {custom_id: aa}]":                                      "endpoints.1.custom_id",
-			"endpoints: [{custom_id: aa, workspace_id: 1}]":                                      "endpoints.0.workspace_id",
 			"endpoints: [{id: ep_0000000000000000000000000a}]":                                   "endpoints.0.id",
 			"endpoints: [{custom_id: aa, actions: [{name: x}, {name: x}]}]":                      "endpoints.0.actions.1.name",
 			"endpoints: [{custom_id: aa, signature_configs: [{secret: {env: X}}]}]":              "endpoints.0.signature_configs.0.provider",

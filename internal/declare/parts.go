@@ -35,7 +35,11 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 	case err != nil && !hookglass.Is(err, hookglass.CodeNotFound):
 		return err
 	}
-	wanted, err := draft.Endpoint(&d.NewEndpoint)
+	c := d.EndpointChange
+	wanted, err := draft.Endpoint(&api.NewEndpoint{
+		Name: c.Name, Kind: d.Kind, Provider: c.Provider, EmailLocalPart: d.EmailLocalPart, CustomID: c.CustomID, ProviderConfig: c.ProviderConfig,
+		Response: c.Response, ResponseScript: c.ResponseScript, SchemaTracking: c.SchemaTracking, Enabled: c.Enabled,
+	})
 	if err != nil {
 		return r.fail(at, "endpoint", err)
 	}
@@ -129,7 +133,7 @@ func pick[T any](r *run, kind hookglass.DeclaredKind, e hookglass.Endpoint, all 
 	return one, found
 }
 
-func (r *run) signature(at, of string, e hookglass.Endpoint, d api.NewSignatureConfig) error {
+func (r *run) signature(at, of string, e hookglass.Endpoint, d api.DeclaredSignatureConfig) error {
 	wanted, err := draft.Signature(api.SignatureConfigChange{Provider: d.Provider, Secret: d.Secret, Enabled: d.Enabled, Options: d.Options})
 	if err != nil {
 		return r.fail(at, "signature_config", err)
@@ -167,7 +171,7 @@ func (r *run) signature(at, of string, e hookglass.Endpoint, d api.NewSignatureC
 	})
 }
 
-func (r *run) target(at, of string, e hookglass.Endpoint, d api.NewForwardingTarget) error {
+func (r *run) target(at, of string, e hookglass.Endpoint, d api.DeclaredForwardingTarget) error {
 	wanted, err := draft.Target(api.ForwardingTargetChange(d))
 	if err != nil {
 		return r.fail(at, "forwarding_target", err)

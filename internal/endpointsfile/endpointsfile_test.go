@@ -278,9 +278,9 @@ func TestTheSchemaIsThatOfTheFile(t *testing.T) {
 		less []string // the other way round
 	}{
 		"the file":   {s.Properties, api.Declaration{}, []string{"account"}, nil},
-		"endpoints":  {s.Defs["DeclaredEndpoint"].Properties, api.DeclaredEndpoint{}, nil, []string{"workspace_id"}},
-		"signatures": {s.Defs["NewSignatureConfig"].Properties, api.NewSignatureConfig{}, nil, nil},
-		"targets":    {s.Defs["NewForwardingTarget"].Properties, api.NewForwardingTarget{}, nil, nil},
+		"endpoints":  {s.Defs["DeclaredEndpoint"].Properties, api.DeclaredEndpoint{}, nil, nil},
+		"signatures": {s.Defs["NewSignatureConfig"].Properties, api.DeclaredSignatureConfig{}, nil, nil},
+		"targets":    {s.Defs["NewForwardingTarget"].Properties, api.DeclaredForwardingTarget{}, nil, nil},
 		"actions":    {s.Defs["NewAction"].Properties, api.NewAction{}, nil, nil},
 		"alerts":     {s.Defs["DeclaredAlert"].Properties, api.DeclaredAlert{}, nil, nil},
 	} {

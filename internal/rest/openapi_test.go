@@ -211,10 +211,14 @@ func TestTheDescriptionSaysWhatABodyNeeds(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	schemas := s.describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
 	for name, want := range map[string][]any{
-		"ActionCondition":     {"field", "operator"}, // exists and not_exists take no value
-		"DeclaredAlert":       {"name"},              // what is not named of one that is there stays
-		"DeliveryReport":      {"endpoint_id", "webhook_request_id", "target_url", "status_code"},
-		"DeliveryReportByKey": {"tunnel_key", "webhook_request_id", "target_url", "status_code"}, // the key is of one endpoint
+		"ActionCondition": {"field", "operator"}, // exists and not_exists take no value
+		// What is not named of one that is there stays. Which endpoint it is, its custom_id or its id says.
+		"DeclaredAlert":            {"name"},
+		"DeclaredEndpoint":         nil,
+		"DeclaredForwardingTarget": {"name"},
+		"DeclaredSignatureConfig":  {"provider"},
+		"DeliveryReport":           {"endpoint_id", "webhook_request_id", "target_url", "status_code"},
+		"DeliveryReportByKey":      {"tunnel_key", "webhook_request_id", "target_url", "status_code"}, // the key is of one endpoint
 	} {
 		if got, _ := schemas[name].(map[string]any)["required"].([]any); !slices.Equal(got, want) {
 			t.Errorf("%s is described as needing %v, want %v", name, got, want)
