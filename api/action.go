@@ -31,7 +31,7 @@ type ActionCondition struct {
 	_        struct{} `additionalProperties:"false"`
 	Field    string   `json:"field" enum:"provider,event_type,signature_status,http_method,request_path,content_type,sender,email_subject,has_tag" example:"event_type"`
 	Operator string   `json:"operator" enum:"equals,not_equals,contains,not_contains,matches,exists,not_exists" doc:"The negative ones hold for an absent value; matches takes a regular expression." example:"equals"`
-	Value    *string  `json:"value" required:"false" doc:"Up to 500 characters; none with exists and not_exists." example:"push"`
+	Value    *string  `json:"value" required:"false" minLength:"1" maxLength:"500" doc:"Up to 500 characters; none with exists and not_exists." example:"push"`
 }
 
 // ActionStep is one step of an action.
@@ -48,8 +48,8 @@ type ActionStep struct {
 // ActionStepCondition is one condition of a step.
 type ActionStepCondition struct {
 	_        struct{}        `additionalProperties:"false"`
-	Source   string          `json:"source" doc:"request, provider, email, endpoint or steps.<reference_key>." example:"request"`
-	Path     *string         `json:"path,omitzero" required:"true" doc:"An RFC 6901 pointer into the source." example:"/body/action"`
+	Source   string          `json:"source" pattern:"^(request|provider|email|endpoint|steps\\..+)$" doc:"request, provider, email, endpoint or steps.<reference_key>." example:"request"`
+	Path     *string         `json:"path,omitzero" required:"true" pattern:"^(/|$)" doc:"An RFC 6901 pointer into the source." example:"/body/action"`
 	Operator string          `json:"operator" enum:"equals,not_equals,contains,not_contains,matches,exists,not_exists" example:"equals"`
 	Value    json.RawMessage `json:"value,omitempty" doc:"A string, a number, true, false or null; none with exists and not_exists." example:"\"opened\""`
 }
@@ -63,24 +63,24 @@ type CreateAction struct {
 // NewAction is what a new action shall be.
 type NewAction struct {
 	_             struct{}                    `additionalProperties:"false"`
-	Name          Optional[string]            `json:"name,omitzero" required:"true" doc:"A label for people." example:"Tell the CRM"`
+	Name          Optional[string]            `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Tell the CRM"`
 	Enabled       Optional[bool]              `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	FailurePolicy Optional[string]            `json:"failure_policy,omitzero" enum:"continue,stop" doc:"Default continue." example:"continue"`
-	Position      Optional[int64]             `json:"position,omitzero" doc:"From 1; those behind move on. Default: the last." example:"1"`
-	Conditions    Optional[[]ActionCondition] `json:"conditions,omitzero" doc:"Up to 10." example:"[{\"field\":\"event_type\",\"operator\":\"equals\",\"value\":\"push\"}]"`
+	Position      Optional[int64]             `json:"position,omitzero" minimum:"1" doc:"From 1; those behind move on. Default: the last." example:"1"`
+	Conditions    Optional[[]ActionCondition] `json:"conditions,omitzero" maxItems:"10" doc:"Up to 10." example:"[{\"field\":\"event_type\",\"operator\":\"equals\",\"value\":\"push\"}]"`
 	Steps         Optional[[]NewStep]         `json:"steps,omitzero" example:"[{\"step_type\":\"tag\",\"name\":\"Mark\",\"config\":{\"tag\":\"pushed\"}}]"`
 }
 
 // NewStep is what a step shall be.
 type NewStep struct {
 	_             struct{}              `additionalProperties:"false"`
-	ReferenceKey  Optional[string]      `json:"reference_key,omitzero" null:"true" doc:"Derived from the name when omitted. In a change it says which step this is." example:"mark"`
+	ReferenceKey  Optional[string]      `json:"reference_key,omitzero" null:"true" pattern:"^[A-Za-z_][A-Za-z0-9_-]{0,63}$" doc:"Derived from the name when omitted. In a change it says which step this is." example:"mark"`
 	StepType      string                `json:"step_type" enum:"forward,notify,tag,ignore,transform,http_request" example:"tag"`
-	Name          Optional[string]      `json:"name,omitzero" doc:"A label for people; default: the type." example:"Mark"`
-	ConfigVersion Optional[int64]       `json:"config_version,omitzero" null:"true" doc:"Default: the current version, which is 1." example:"1"`
+	Name          Optional[string]      `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people; default: the type." example:"Mark"`
+	ConfigVersion Optional[int64]       `json:"config_version,omitzero" null:"true" minimum:"1" maximum:"1" doc:"Default: the current version, which is 1." example:"1"`
 	FailurePolicy Optional[string]      `json:"failure_policy,omitzero" null:"true" enum:"continue,stop" doc:"null: the action's, and continue for notify." example:"stop"`
 	Config        JSONObject            `json:"config,omitempty" doc:"What the type takes; unknown keys are refused."`
-	Conditions    []ActionStepCondition `json:"conditions,omitempty" doc:"Up to 10."`
+	Conditions    []ActionStepCondition `json:"conditions,omitempty" maxItems:"10" doc:"Up to 10."`
 }
 
 // UpdateAction is the body of PATCH /endpoints/{endpoint_id}/actions/{action_id}.
@@ -92,11 +92,11 @@ type UpdateAction struct {
 // ActionChange names what to change; what is absent stays.
 type ActionChange struct {
 	_             struct{}                    `additionalProperties:"false"`
-	Name          Optional[string]            `json:"name,omitzero" doc:"A label for people." example:"Tell the CRM"`
+	Name          Optional[string]            `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Tell the CRM"`
 	Enabled       Optional[bool]              `json:"enabled,omitzero" example:"false"`
 	FailurePolicy Optional[string]            `json:"failure_policy,omitzero" enum:"continue,stop" example:"stop"`
-	Position      Optional[int64]             `json:"position,omitzero" doc:"From 1; the others make room." example:"2"`
-	Conditions    Optional[[]ActionCondition] `json:"conditions,omitzero" doc:"Replaces all." example:"[]"`
+	Position      Optional[int64]             `json:"position,omitzero" minimum:"1" doc:"From 1; the others make room." example:"2"`
+	Conditions    Optional[[]ActionCondition] `json:"conditions,omitzero" maxItems:"10" doc:"Replaces all." example:"[]"`
 	Steps         Optional[[]NewStep]         `json:"steps,omitzero" doc:"Replaces all. A step with the reference_key of one that there is keeps it." example:"[{\"reference_key\":\"mark\",\"step_type\":\"tag\",\"name\":\"Mark\",\"config\":{\"tag\":\"pushed\"}}]"`
 }
 
@@ -277,8 +277,8 @@ type SensitiveField struct {
 // BacktestAction is the body of POST /endpoints/{endpoint_id}/actions/{action_id}/backtest.
 type BacktestAction struct {
 	_              struct{}         `additionalProperties:"false"`
-	Query          Optional[string] `json:"query,omitzero" doc:"Which events, in the search language; default: all." example:"provider:github"`
-	Limit          Optional[int64]  `json:"limit,omitzero" doc:"How many of the last, 1 to 100; default 25." example:"25"`
+	Query          Optional[string] `json:"query,omitzero" maxLength:"1000" doc:"Which events, in the search language; default: all." example:"provider:github"`
+	Limit          Optional[int64]  `json:"limit,omitzero" minimum:"1" maximum:"100" doc:"How many of the last, 1 to 100; default 25." example:"25"`
 	EndpointAction *ActionChange    `json:"endpoint_action,omitempty" doc:"A configuration to try beside the stored one: what it does not name is as stored."`
 }
 

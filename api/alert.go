@@ -37,11 +37,11 @@ type CreateAlert struct {
 // NewAlert is what a new alert shall be.
 type NewAlert struct {
 	_          struct{}                `additionalProperties:"false"`
-	Name       Optional[string]        `json:"name,omitzero" required:"true" example:"Deliveries fail"`
+	Name       Optional[string]        `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"Deliveries fail"`
 	Kind       Optional[string]        `json:"kind,omitzero" required:"true" enum:"missing_webhook,error_response,keyword_match,volume_spike,schema_drift" example:"error_response"`
 	Enabled    Optional[bool]          `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Config     Optional[AlertSettings] `json:"config,omitzero" required:"true"`
-	ChannelIDs Optional[[]string]      `json:"channel_ids,omitzero" doc:"Notification channels of the endpoint's workspace that are told; 20 at most."`
+	ChannelIDs Optional[[]string]      `json:"channel_ids,omitzero" maxItems:"20" doc:"Notification channels of the endpoint's workspace that are told; 20 at most."`
 }
 
 // UpdateAlert is the body of PATCH /endpoints/{endpoint_id}/alerts/{alert_id}.
@@ -53,22 +53,22 @@ type UpdateAlert struct {
 // AlertChange names what to change; what is absent stays, also within config.
 type AlertChange struct {
 	_          struct{}                `additionalProperties:"false"`
-	Name       Optional[string]        `json:"name,omitzero" example:"Deliveries fail"`
+	Name       Optional[string]        `json:"name,omitzero" minLength:"1" maxLength:"200" example:"Deliveries fail"`
 	Kind       Optional[string]        `json:"kind,omitzero" doc:"May not change."`
 	Enabled    Optional[bool]          `json:"enabled,omitzero" doc:"It watches anew from when it is enabled." example:"true"`
 	Config     Optional[AlertSettings] `json:"config,omitzero"`
-	ChannelIDs Optional[[]string]      `json:"channel_ids,omitzero" doc:"All of them."`
+	ChannelIDs Optional[[]string]      `json:"channel_ids,omitzero" maxItems:"20" doc:"All of them."`
 }
 
 // AlertSettings are how an alert watches; each kind has its own fields, and no others.
 type AlertSettings struct {
 	_             struct{}          `additionalProperties:"false"`
-	WindowMinutes Optional[int64]   `json:"window_minutes,omitzero" doc:"missing_webhook, error_response and volume_spike: 1 to 1440." example:"10"`
-	Threshold     Optional[int64]   `json:"threshold,omitzero" doc:"error_response: how many deliveries to forwarding targets, by forward steps and through the tunnel that failed or were answered with 400 or more." example:"5"`
-	Keyword       Optional[string]  `json:"keyword,omitzero" doc:"keyword_match: 1 to 200 characters; ASCII letters compare without case."`
+	WindowMinutes Optional[int64]   `json:"window_minutes,omitzero" minimum:"1" maximum:"1440" doc:"missing_webhook, error_response and volume_spike: 1 to 1440." example:"10"`
+	Threshold     Optional[int64]   `json:"threshold,omitzero" minimum:"1" maximum:"1000000" doc:"error_response: how many deliveries to forwarding targets, by forward steps and through the tunnel that failed or were answered with 400 or more." example:"5"`
+	Keyword       Optional[string]  `json:"keyword,omitzero" minLength:"1" maxLength:"200" doc:"keyword_match: 1 to 200 characters; ASCII letters compare without case."`
 	Field         Optional[string]  `json:"field,omitzero" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
-	Factor        Optional[float64] `json:"factor,omitzero" doc:"volume_spike: more than 1; how many times the average of the 24 windows before."`
-	MinCount      Optional[int64]   `json:"min_count,omitzero" doc:"volume_spike: fewer events in the window are no spike; default 10."`
+	Factor        Optional[float64] `json:"factor,omitzero" exclusiveMinimum:"1" maximum:"1000000" doc:"volume_spike: more than 1; how many times the average of the 24 windows before."`
+	MinCount      Optional[int64]   `json:"min_count,omitzero" minimum:"1" maximum:"1000000" doc:"volume_spike: fewer events in the window are no spike; default 10."`
 	EventType     Optional[string]  `json:"event_type,omitzero" doc:"schema_drift: of this event type alone; of any when it is not given."`
 }
 

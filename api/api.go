@@ -54,7 +54,7 @@ type Error struct {
 
 	ExistingProvider string      `json:"existing_provider,omitempty" doc:"With signature_config_exists: the provider that has one."`
 	References       []Reference `json:"references,omitempty" doc:"With secret_in_use, and the conflict of a tag or a channel in use: the steps that refer to it."`
-	Position         *int        `json:"position,omitempty" doc:"With validation_failed of a search: the byte at which it is wrong, from 0."`
+	Position         *int        `json:"position,omitempty" doc:"With validation_failed of a search: the character at which it is wrong, from 0."`
 }
 
 // Reference is a step of an action that refers to a secret, a tag or a channel.

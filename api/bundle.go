@@ -4,7 +4,7 @@ package api
 type CreateShareBundle struct {
 	_          struct{} `additionalProperties:"false"`
 	RequestIDs []string `json:"request_ids,omitempty" maxItems:"100" doc:"Which requests; or a query."`
-	Query      string   `json:"query,omitempty" doc:"The search language, in place of ids; 100 requests at most." example:"method:POST"`
+	Query      string   `json:"query,omitempty" maxLength:"1000" doc:"The search language, in place of ids; 100 requests at most." example:"method:POST"`
 	Pointers   []string `json:"pointers,omitempty" maxItems:"100" doc:"What is replaced besides what is recognised: JSON Pointers into the body, in which * stands for any name or index, header:<name>, query:<name>." example:"[\"/data/object/description\"]"`
 	Keep       []string `json:"keep,omitempty" maxItems:"100" doc:"What is left as it is: places likewise, or kinds (email, phone, card, iban, ip, jwt, token, name, address, birth, identifier, binary)." example:"[\"ip\"]"`
 }

@@ -46,7 +46,7 @@ type CreateNotificationChannel struct {
 // NewNotificationChannel is what a new channel shall be.
 type NewNotificationChannel struct {
 	_           struct{}                  `additionalProperties:"false"`
-	Name        Optional[string]          `json:"name,omitzero" required:"true" doc:"Unique in its workspace; steps of actions may use it as well as the id." example:"On call"`
+	Name        Optional[string]          `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"Unique in its workspace; steps of actions may use it as well as the id." example:"On call"`
 	Kind        Optional[string]          `json:"kind,omitzero" required:"true" enum:"slack,discord,teams,telegram,email,webhook" example:"slack"`
 	Enabled     Optional[bool]            `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Config      Optional[ChannelSettings] `json:"config,omitzero" required:"true"`
@@ -62,7 +62,7 @@ type UpdateNotificationChannel struct {
 // NotificationChannelChange names what to change; what is absent stays, also within config.
 type NotificationChannelChange struct {
 	_       struct{}                  `additionalProperties:"false"`
-	Name    Optional[string]          `json:"name,omitzero" example:"Night shift"`
+	Name    Optional[string]          `json:"name,omitzero" minLength:"1" maxLength:"200" example:"Night shift"`
 	Kind    Optional[string]          `json:"kind,omitzero" doc:"May not change."`
 	Enabled Optional[bool]            `json:"enabled,omitzero" doc:"true also brings back a channel that the service disabled; what waited for it is not sent." example:"true"`
 	Config  Optional[ChannelSettings] `json:"config,omitzero"`
@@ -71,13 +71,13 @@ type NotificationChannelChange struct {
 // ChannelSettings are how a channel is reached; each kind has its own fields. Credentials are write-only.
 type ChannelSettings struct {
 	_          struct{}           `additionalProperties:"false"`
-	WebhookURL Optional[string]   `json:"webhook_url,omitzero" doc:"slack, discord and teams: the incoming webhook. Write-only." example:"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"`
-	BotToken   Optional[string]   `json:"bot_token,omitzero" doc:"telegram: the bot's token. Write-only."`
+	WebhookURL Optional[string]   `json:"webhook_url,omitzero" minLength:"1" maxLength:"2048" doc:"slack, discord and teams: the incoming webhook. Write-only." example:"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"`
+	BotToken   Optional[string]   `json:"bot_token,omitzero" minLength:"1" maxLength:"256" doc:"telegram: the bot's token. Write-only."`
 	ChatID     Optional[ChatID]   `json:"chat_id,omitzero" doc:"telegram: the chat's number, or @name."`
-	To         Optional[[]string] `json:"to,omitzero" doc:"email: 1 to 20 addresses."`
-	URL        Optional[string]   `json:"url,omitzero" doc:"webhook: where messages are posted to."`
-	Secret     Optional[string]   `json:"secret,omitzero" doc:"webhook: what messages are signed with (Standard Webhooks): whsec_ and base64 of 24 to 64 bytes, or any other text. Without one it is made and shown once. Write-only."`
-	Events     Optional[[]string] `json:"events,omitzero" doc:"webhook: activity that is pushed to it: webhook.received, email.received, forwarding.failed, alert.triggered."`
+	To         Optional[[]string] `json:"to,omitzero" minItems:"1" maxItems:"20" doc:"email: 1 to 20 addresses."`
+	URL        Optional[string]   `json:"url,omitzero" minLength:"1" maxLength:"2048" doc:"webhook: where messages are posted to."`
+	Secret     Optional[string]   `json:"secret,omitzero" minLength:"1" maxLength:"256" doc:"webhook: what messages are signed with (Standard Webhooks): whsec_ and base64 of 24 to 64 bytes, or any other text. Without one it is made and shown once. Write-only."`
+	Events     Optional[[]string] `json:"events,omitzero" enum:"webhook.received,email.received,forwarding.failed,alert.triggered" doc:"webhook: activity that is pushed to it: webhook.received, email.received, forwarding.failed, alert.triggered."`
 }
 
 // ChatID is text, or a number, which is taken as text.

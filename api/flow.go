@@ -115,7 +115,7 @@ type NewFlowStep struct {
 	EventType  Optional[string]                     `json:"event_type,omitzero" maxLength:"500" doc:"* stands for any characters." example:"checkout.session.*"`
 	Subject    Optional[string]                     `json:"subject,omitzero" maxLength:"500" doc:"Of mail: it has this text in it; * stands for any characters, and then it must be all of it."`
 	From       Optional[string]                     `json:"from,omitzero" maxLength:"500" doc:"Of mail, likewise."`
-	Query      Optional[string]                     `json:"q,omitzero" doc:"In the query language of searches." example:"method:POST"`
+	Query      Optional[string]                     `json:"q,omitzero" maxLength:"1000" doc:"In the query language of searches." example:"method:POST"`
 	Within     Optional[float64]                    `json:"within_seconds,omitzero" minimum:"0.001" maximum:"86400" doc:"After the step before has passed, or after the start; default: until the flow's timeout." example:"30"`
 	Count      Optional[FlowCount]                  `json:"count,omitzero" doc:"Default: at least one."`
 	Never      Optional[bool]                       `json:"never,omitzero" doc:"No event may match, from when the step before has passed until within_seconds have passed or, without them, until all other steps have. It holds up no other step." example:"false"`

@@ -34,11 +34,11 @@ type CreateForwardingTarget struct {
 // NewForwardingTarget is what a new target shall be.
 type NewForwardingTarget struct {
 	_              struct{}         `additionalProperties:"false"`
-	Name           Optional[string] `json:"name,omitzero" required:"true" doc:"A label for people." example:"Staging"`
+	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
 	URL            Optional[string] `json:"url,omitzero" required:"true" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
-	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" doc:"1 to 300, default 30." example:"30"`
-	RetryCount     Optional[int64]  `json:"retry_count,omitzero" doc:"0 to 5, default 3." example:"3"`
+	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
+	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
 }
 
 // UpdateForwardingTarget is the body of PATCH /endpoints/{endpoint_id}/forwarding_targets/{target_id}.
@@ -50,11 +50,11 @@ type UpdateForwardingTarget struct {
 // ForwardingTargetChange names what to change; what is absent stays.
 type ForwardingTargetChange struct {
 	_              struct{}         `additionalProperties:"false"`
-	Name           Optional[string] `json:"name,omitzero" doc:"A label for people." example:"Staging"`
+	Name           Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
 	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"true also resumes a target that is paused. false skips what waits for it." example:"true"`
-	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" doc:"1 to 300." example:"30"`
-	RetryCount     Optional[int64]  `json:"retry_count,omitzero" doc:"0 to 5." example:"3"`
+	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300." example:"30"`
+	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5." example:"3"`
 }
 
 // FromForwardingTarget writes a target.

@@ -320,7 +320,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 // CreateReplayBatch is the body of POST /endpoints/{endpoint_id}/replay_batches.
 type CreateReplayBatch struct {
 	_             struct{} `additionalProperties:"false"`
-	Query         string   `json:"query,omitempty" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
+	Query         string   `json:"query,omitempty" maxLength:"1000" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
 	RequestIDs    []string `json:"request_ids,omitempty" minItems:"1" maxItems:"1000" doc:"These events, in place of a query; one that is named twice is sent once, and one that is not there is 422."`
 	TargetURL     string   `json:"target_url,omitempty" required:"true" example:"https://app.example.com/webhooks"`
 	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`

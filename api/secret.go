@@ -22,9 +22,9 @@ type CreateActionSecret struct {
 // NewActionSecret is what a new secret shall be.
 type NewActionSecret struct {
 	_           struct{}         `additionalProperties:"false"`
-	Name        Optional[string] `json:"name,omitzero" required:"true" doc:"1 to 64 of A-Z, a-z, 0-9 and underscore, beginning with a letter; unique in the workspace." example:"CRM_TOKEN"`
-	SecretValue Optional[string] `json:"secret_value,omitzero" required:"true" doc:"Up to 16 KiB. It is never answered." example:"s3cr3t"`
-	Description Optional[string] `json:"description,omitzero" null:"true" doc:"For people, up to 500 characters." example:"The CRM's API token"`
+	Name        Optional[string] `json:"name,omitzero" required:"true" pattern:"^[A-Za-z][A-Za-z0-9_]{0,63}$" doc:"1 to 64 of A-Z, a-z, 0-9 and underscore, beginning with a letter; unique in the workspace." example:"CRM_TOKEN"`
+	SecretValue Optional[string] `json:"secret_value,omitzero" required:"true" minLength:"1" maxLength:"16384" doc:"Up to 16 KiB. It is never answered." example:"s3cr3t"`
+	Description Optional[string] `json:"description,omitzero" null:"true" maxLength:"500" doc:"For people, up to 500 characters." example:"The CRM's API token"`
 }
 
 // UpdateActionSecret is the body of PATCH /workspaces/{workspace_id}/action_secrets/{secret_id}.
@@ -37,8 +37,8 @@ type UpdateActionSecret struct {
 type ActionSecretChange struct {
 	_           struct{}         `additionalProperties:"false"`
 	Name        Optional[string] `json:"name,omitzero" doc:"It can not be changed: only its present name is taken."`
-	SecretValue Optional[string] `json:"secret_value,omitzero" doc:"Replaces the value." example:"n3w"`
-	Description Optional[string] `json:"description,omitzero" null:"true" doc:"For people, up to 500 characters." example:"The CRM's API token"`
+	SecretValue Optional[string] `json:"secret_value,omitzero" minLength:"1" maxLength:"16384" doc:"Replaces the value." example:"n3w"`
+	Description Optional[string] `json:"description,omitzero" null:"true" maxLength:"500" doc:"For people, up to 500 characters." example:"The CRM's API token"`
 }
 
 // FromActionSecret writes a secret without its value.

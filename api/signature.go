@@ -17,14 +17,14 @@ type SignatureConfig struct {
 // GenericOptions say how a generic_hmac signature is made. An absent one has its default.
 type GenericOptions struct {
 	_                struct{} `additionalProperties:"false"`
-	Header           string   `json:"header,omitempty" doc:"Default X-Signature." example:"X-Acme-Signature"`
+	Header           string   `json:"header,omitempty" maxLength:"200" doc:"Default X-Signature." example:"X-Acme-Signature"`
 	Algorithm        string   `json:"algorithm,omitempty" enum:"sha1,sha256,sha512" doc:"Default sha256." example:"sha256"`
 	Encoding         string   `json:"encoding,omitempty" enum:"hex,base64" doc:"Default hex." example:"hex"`
-	Prefix           string   `json:"prefix,omitempty" doc:"What stands before the value; a leading sha256= and the like is tolerated." example:"v1="`
+	Prefix           string   `json:"prefix,omitempty" maxLength:"200" doc:"What stands before the value; a leading sha256= and the like is tolerated." example:"v1="`
 	PayloadTemplate  string   `json:"payload_template,omitempty" doc:"What is signed, over {body}, {timestamp} and {id}; default {body}." example:"{timestamp}.{body}"`
-	TimestampHeader  string   `json:"timestamp_header,omitempty" example:"X-Acme-Timestamp"`
+	TimestampHeader  string   `json:"timestamp_header,omitempty" maxLength:"200" example:"X-Acme-Timestamp"`
 	TimestampUnit    string   `json:"timestamp_unit,omitempty" enum:"s,ms" doc:"Default s." example:"s"`
-	IDHeader         string   `json:"id_header,omitempty" doc:"The header of {id}." example:"X-Acme-Delivery"`
+	IDHeader         string   `json:"id_header,omitempty" maxLength:"200" doc:"The header of {id}." example:"X-Acme-Delivery"`
 	ToleranceSeconds *int     `json:"tolerance_seconds,omitempty" minimum:"0" maximum:"86400" doc:"How old or new a timestamp may be; 0 does not check. Default 300 where a timestamp is signed." example:"300"`
 	SecretEncoding   string   `json:"secret_encoding,omitempty" enum:"utf8,base64,hex" doc:"How the secret is written; default utf8." example:"utf8"`
 }
@@ -39,7 +39,7 @@ type CreateSignatureConfig struct {
 type NewSignatureConfig struct {
 	_        struct{}                 `additionalProperties:"false"`
 	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
-	Secret   Optional[string]         `json:"secret,omitzero" required:"true" doc:"As the provider shows it. It is sealed and never shown again." example:"It's a Secret to Everybody"`
+	Secret   Optional[string]         `json:"secret,omitzero" required:"true" minLength:"1" maxLength:"4096" doc:"As the provider shows it. It is sealed and never shown again." example:"It's a Secret to Everybody"`
 	Enabled  Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Options  Optional[GenericOptions] `json:"options,omitzero" doc:"With generic_hmac alone."`
 }
@@ -54,7 +54,7 @@ type UpdateSignatureConfig struct {
 type SignatureConfigChange struct {
 	_            struct{}                 `additionalProperties:"false"`
 	Provider     Optional[string]         `json:"provider,omitzero" doc:"Can not change." example:"github"`
-	Secret       Optional[string]         `json:"secret,omitzero" doc:"Replaces the secrets there are, unless keep_previous." example:"whsec_new"`
+	Secret       Optional[string]         `json:"secret,omitzero" minLength:"1" maxLength:"4096" doc:"Replaces the secrets there are, unless keep_previous." example:"whsec_new"`
 	KeepPrevious Optional[bool]           `json:"keep_previous,omitzero" doc:"The two secrets before stay valid, while the provider changes over; default false." example:"true"`
 	Enabled      Optional[bool]           `json:"enabled,omitzero" example:"true"`
 	Options      Optional[GenericOptions] `json:"options,omitzero" doc:"Replaces the whole object."`

@@ -20,7 +20,7 @@ type CreateTag struct {
 // NewTag is what a new tag shall be.
 type NewTag struct {
 	_           struct{}         `additionalProperties:"false"`
-	Name        Optional[string] `json:"name,omitzero" required:"true" doc:"1 to 64 characters; unique in its workspace." example:"billing"`
+	Name        Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"billing"`
 	Color       Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
 	WorkspaceID Optional[int64]  `json:"workspace_id,omitzero" null:"true" doc:"A workspace of the account; default is the token's own, or the account's oldest."`
 }
@@ -34,7 +34,7 @@ type UpdateTag struct {
 // TagChange names what to change; what is absent stays.
 type TagChange struct {
 	_     struct{}         `additionalProperties:"false"`
-	Name  Optional[string] `json:"name,omitzero" doc:"1 to 64 characters; unique in its workspace." example:"invoices"`
+	Name  Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"invoices"`
 	Color Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
 }
 

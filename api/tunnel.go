@@ -117,15 +117,15 @@ type TunnelReplayCommand struct {
 // TunnelEvidence is what a machine saw of an answer (version 2 of reports). All of it may be absent.
 type TunnelEvidence struct {
 	ResolvedURL           string            `json:"resolved_url,omitempty" doc:"The whole address that the request went to." example:"http://localhost:3000/orders?page=2"`
-	ContentType           string            `json:"content_type,omitempty" example:"application/json"`
+	ContentType           string            `json:"content_type,omitempty" maxLength:"255" example:"application/json"`
 	ResponseHeaders       map[string]string `json:"response_headers,omitempty"`
 	Body                  string            `json:"body,omitempty" doc:"The answer's body, or its beginning."`
 	BodyEncoding          string            `json:"body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
-	DeclaredContentLength *int64            `json:"declared_content_length,omitempty" doc:"The answer's Content-Length." example:"2"`
-	DecodedBytesObserved  *int64            `json:"decoded_bytes_observed,omitempty" doc:"Bytes of the body that came." example:"2"`
-	RetainedBytes         *int64            `json:"retained_bytes,omitempty" doc:"Bytes of the body that the report carries." example:"2"`
+	DeclaredContentLength *int64            `json:"declared_content_length,omitempty" minimum:"0" doc:"The answer's Content-Length." example:"2"`
+	DecodedBytesObserved  *int64            `json:"decoded_bytes_observed,omitempty" minimum:"0" doc:"Bytes of the body that came." example:"2"`
+	RetainedBytes         *int64            `json:"retained_bytes,omitempty" minimum:"0" doc:"Bytes of the body that the report carries." example:"2"`
 	CaptureComplete       *bool             `json:"capture_complete,omitempty" doc:"The report carries the whole body."`
-	TruncationReason      string            `json:"truncation_reason,omitempty" doc:"Why it does not." example:"body_limit"`
+	TruncationReason      string            `json:"truncation_reason,omitempty" maxLength:"255" doc:"Why it does not." example:"body_limit"`
 	Latin1                []string          `json:"latin1,omitempty" doc:"JSON Pointers to values of response_headers that are not UTF-8: each of their characters is one byte of the answer." example:"[\"/response_headers/X-Name\"]"`
 }
 
@@ -146,13 +146,13 @@ type DeliveryReport struct {
 	EndpointID             string          `json:"endpoint_id,omitempty" required:"true" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	WebhookRequestID       string          `json:"webhook_request_id" required:"true" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	TargetURL              string          `json:"target_url" required:"true" format:"uri" example:"http://localhost:3000"`
-	StatusCode             Optional[int64] `json:"status_code,omitzero" required:"true" doc:"Of the answer; 0: none came." example:"200"`
-	ResponseMessage        string          `json:"response_message,omitempty" doc:"The answer's reason, or why there was none." example:"OK"`
-	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" example:"12"`
+	StatusCode             Optional[int64] `json:"status_code,omitzero" required:"true" minimum:"0" maximum:"599" doc:"Of the answer; 0: none came." example:"200"`
+	ResponseMessage        string          `json:"response_message,omitempty" maxLength:"4096" doc:"The answer's reason, or why there was none." example:"OK"`
+	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" minimum:"0" maximum:"86400000" example:"12"`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
-	ReportVersion          int             `json:"report_version,omitempty" example:"2"`
-	DeliveryAttemptID      string          `json:"delivery_attempt_id,omitempty" doc:"The same report sent twice counts once." example:"f3b1c6b2"`
-	TunnelClientID         string          `json:"tunnel_client_id,omitempty"`
+	ReportVersion          int             `json:"report_version,omitempty" minimum:"1" maximum:"2" example:"2"`
+	DeliveryAttemptID      string          `json:"delivery_attempt_id,omitempty" maxLength:"255" doc:"The same report sent twice counts once." example:"f3b1c6b2"`
+	TunnelClientID         string          `json:"tunnel_client_id,omitempty" maxLength:"255"`
 	TunnelClientCredential string          `json:"tunnel_client_credential,omitempty"`
 	TunnelEvidence
 }
@@ -170,9 +170,9 @@ type DeliveryReportAck struct {
 type TunnelReplayResult struct {
 	ResultToken            string          `json:"result_token" required:"true" doc:"As the command has it; it serves once." example:"trt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	CommandID              string          `json:"command_id" required:"true" example:"tcmd_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-	StatusCode             Optional[int64] `json:"status_code,omitzero" doc:"Of the answer; 0: none came." example:"200"`
-	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" example:"12"`
-	ResponseMessage        string          `json:"response_message,omitempty" example:"OK"`
+	StatusCode             Optional[int64] `json:"status_code,omitzero" minimum:"0" maximum:"599" doc:"Of the answer; 0: none came." example:"200"`
+	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" minimum:"0" maximum:"86400000" example:"12"`
+	ResponseMessage        string          `json:"response_message,omitempty" maxLength:"4096" example:"OK"`
 	Error                  string          `json:"error,omitempty" doc:"Why there was no answer."`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
 	RequestMayHaveBeenSent *bool           `json:"request_may_have_been_sent,omitempty" doc:"Bytes of the request may have reached the target. Left out: they may, but with connection_refused, dns_error and tls_error."`
@@ -229,9 +229,9 @@ type UndeliveredMeta struct {
 // RecoverGap is the body of POST /tunnel/gaps/{gap_id}/recovery: what a client says it did.
 type RecoverGap struct {
 	Outcome        string `json:"outcome" required:"true" enum:"completed,partial,skipped,interrupted" example:"completed"`
-	AttemptedCount int64  `json:"attempted_count" example:"14"`
-	SucceededCount int64  `json:"succeeded_count" example:"14"`
-	FailedCount    int64  `json:"failed_count" example:"0"`
+	AttemptedCount int64  `json:"attempted_count" minimum:"0" example:"14"`
+	SucceededCount int64  `json:"succeeded_count" minimum:"0" example:"14"`
+	FailedCount    int64  `json:"failed_count" minimum:"0" example:"0"`
 }
 
 // CableMessage is a message of the socket in either direction (the Action Cable protocol, actioncable-v1-json).

@@ -13,7 +13,7 @@ import (
 type eventExport struct {
 	InEndpoint
 	EventFilter
-	Format string `query:"format" default:"ndjson" doc:"ndjson (the detail form, one a line), har, csv, or mbox (the raw messages of mail)." example:"ndjson"`
+	Format string `query:"format" words:"ndjson,har,csv,mbox" default:"ndjson" doc:"ndjson (the detail form, one a line), har, csv, or mbox (the raw messages of mail)." example:"ndjson"`
 }
 
 const exportBuffer = 64 << 10

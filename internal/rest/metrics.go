@@ -11,8 +11,8 @@ import (
 
 type metricsQuery struct {
 	InEndpoint
-	Window string `query:"window" default:"24h" doc:"How far back: a number and m, h or d; 1m to 90d, a whole number of steps." example:"24h"`
-	Step   string `query:"step" doc:"The length of a step: a number and m, h or d; at most 2,000 steps. Steps that are not whole hours divide the hour, and reach back 24 hours at most. Default is one that gives about 24." example:"1h"`
+	Window string `query:"window" form:"^[0-9]+[mhd]$" default:"24h" doc:"How far back: a number and m, h or d; 1m to 90d, a whole number of steps." example:"24h"`
+	Step   string `query:"step" form:"^[0-9]+[mhd]$" doc:"The length of a step: a number and m, h or d; at most 2,000 steps. Steps that are not whole hours divide the hour, and reach back 24 hours at most. Default is one that gives about 24." example:"1h"`
 }
 
 func (s *service) metrics(t *table) {

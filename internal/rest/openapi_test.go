@@ -51,17 +51,36 @@ func TestNoFormatIsNamedThatAnswersDoNotHave(t *testing.T) {
 	}
 }
 
-// What a flow may be is in its schema, so that who writes one is told before it is sent.
-func TestTheBoundsOfAFlowAreDescribed(t *testing.T) {
+// What a body may be is in its schema, so that who writes one is told before it is sent.
+func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
 	for name, want := range map[string]map[string]any{
-		"NewFlow/steps":              {"minItems": 1.0, "maxItems": 20.0},
-		"NewFlow/name":               {"maxLength": 500.0},
-		"NewFlow/timeout_seconds":    {"minimum": 0.1, "maximum": 86400.0},
-		"NewFlowStep/within_seconds": {"minimum": 0.001, "maximum": 86400.0},
-		"NewFlowStep/id":             {"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$"},
-		"NewFlowStep/subject":        {"maxLength": 500.0},
-		"FlowCount/at_least":         {"minimum": 1.0, "maximum": 1000.0},
+		"NewFlow/steps":                        {"minItems": 1.0, "maxItems": 20.0},
+		"NewFlow/name":                         {"maxLength": 500.0},
+		"NewFlow/timeout_seconds":              {"minimum": 0.1, "maximum": 86400.0},
+		"NewFlowStep/within_seconds":           {"minimum": 0.001, "maximum": 86400.0},
+		"NewFlowStep/id":                       {"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$"},
+		"NewFlowStep/subject":                  {"maxLength": 500.0},
+		"FlowCount/at_least":                   {"minimum": 1.0, "maximum": 1000.0},
+		"NewAction/name":                       {"minLength": 1.0, "maxLength": 200.0},
+		"NewAction/position":                   {"minimum": 1.0},
+		"NewAction/conditions":                 {"maxItems": 10.0},
+		"ActionCondition/value":                {"minLength": 1.0, "maxLength": 500.0},
+		"NewStep/reference_key":                {"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"},
+		"NewForwardingTarget/timeout_seconds":  {"minimum": 1.0, "maximum": 300.0},
+		"ForwardingTargetChange/retry_count":   {"minimum": 0.0, "maximum": 5.0},
+		"DeclaredForwardingTarget/retry_count": {"minimum": 0.0, "maximum": 5.0},
+		"AlertSettings/window_minutes":         {"minimum": 1.0, "maximum": 1440.0},
+		"AlertSettings/factor":                 {"exclusiveMinimum": 1.0, "maximum": 1000000.0},
+		"AlertSettings/keyword":                {"minLength": 1.0, "maxLength": 200.0},
+		"NewAlert/channel_ids":                 {"maxItems": 20.0},
+		"NewActionSecret/name":                 {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"},
+		"NewActionSecret/description":          {"maxLength": 500.0},
+		"NewSignatureConfig/secret":            {"minLength": 1.0, "maxLength": 4096.0},
+		"NewTag/name":                          {"minLength": 1.0, "maxLength": 64.0},
+		"ChannelSettings/to":                   {"minItems": 1.0, "maxItems": 20.0},
+		"BacktestAction/limit":                 {"minimum": 1.0, "maximum": 100.0},
+		"DeliveryReport/status_code":           {"minimum": 0.0, "maximum": 599.0},
 	} {
 		of, field, _ := strings.Cut(name, "/")
 		described := schemas[of].(map[string]any)["properties"].(map[string]any)[field].(map[string]any)
@@ -71,6 +90,39 @@ func TestTheBoundsOfAFlowAreDescribed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The words that a parameter takes are described; each is taken, and no other.
+func TestTheWordsOfParametersAreDescribed(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	e := s.newEndpoint("")
+	words := map[string]string{
+		"type": "webhook email", "method": "GET POST PUT PATCH DELETE HEAD OPTIONS EMAIL", "signature_status": "verified failed unchecked",
+		"ignored": "false true any", "format": "ndjson har csv mbox",
+	}
+	s.describe().each(func(method, path string, op described) {
+		for _, p := range op.Parameters {
+			if p.Name == "Idempotency-Key" && p.Required != (op.OperationID == "run-replay-case") {
+				t.Errorf("%s: that %s is required: %v", op.OperationID, p.Name, p.Required)
+			}
+			if p.In != "query" || words[p.Name] == "" {
+				continue
+			}
+			if got := strings.Trim(fmt.Sprint(p.Schema["enum"]), "[]"); got != words[p.Name] {
+				t.Errorf("%s: %s is one of %q, want %q", op.OperationID, p.Name, got, words[p.Name])
+			}
+			if op.OperationID != "export-requests" {
+				continue
+			}
+			for word := range strings.SplitSeq(words[p.Name]+" other", " ") {
+				want := 200
+				if word == "other" {
+					want = 422
+				}
+				s.want(want, method, strings.ReplaceAll(path, "{endpoint_id}", e.ID)+"?"+p.Name+"="+word, "", nil)
+			}
+		}
+	})
 }
 
 func (s *site) describe() (d document) {

@@ -222,7 +222,32 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 		// there is none for it to read.
 		kept := t.find(op.method, path)
 		kept.RequestBody = body
+		narrow[In](kept)
 		t.operations = append(t.operations, kept)
+	}
+}
+
+// narrow describes what parameters take that are judged behind the framework, by who knows the words, with faults of
+// its own: words are all that a parameter may be, form is a pattern of it, longest bounds its characters.
+func narrow[In any](op *huma.Operation) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
+		words, form := f.Tag.Get("words"), f.Tag.Get("form")
+		longest, _ := strconv.Atoi(f.Tag.Get("longest"))
+		if words == "" && form == "" && longest == 0 {
+			continue
+		}
+		i := slices.IndexFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == f.Tag.Get(p.In) })
+		s := *op.Parameters[i].Schema // the framework judges by the other
+		s.Pattern = form
+		if longest > 0 {
+			s.MaxLength = &longest
+		}
+		for word := range strings.SplitSeq(words, ",") {
+			if word != "" {
+				s.Enum = append(s.Enum, word)
+			}
+		}
+		op.Parameters[i].Schema = &s
 	}
 }
 
