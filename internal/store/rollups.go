@@ -190,6 +190,9 @@ func (tx *Tx) RollUp(limit int) (more bool, err error) {
 			c.outcome(o, 1)
 		}
 	}
+	if err := tx.forgetErased(c); err != nil {
+		return false, err
+	}
 	if err := tx.addFigures(c); err != nil {
 		return false, err
 	}
@@ -199,6 +202,26 @@ func (tx *Tx) RollUp(limit int) (more bool, err error) {
 		}
 	}
 	return events == int64(limit) || len(outcomes) == limit, nil
+}
+
+// forgetErased takes out what is of endpoints that are gone, with their figures: outcomes may be rolled up later.
+func (tx *Tx) forgetErased(c changes) error {
+	there := make(map[int64]bool)
+	for b := range c {
+		there[b.endpoint] = false
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	living, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(slices.Collect(maps.Keys(there))))
+	if err != nil {
+		return err
+	}
+	for _, num := range living {
+		there[num] = true
+	}
+	maps.DeleteFunc(c, func(b bucket, _ *hookglass.Figures) bool { return !there[b.endpoint] })
+	return nil
 }
 
 // ignoredAmong tells which of the outcomes' events are ignored.

@@ -333,3 +333,30 @@ func BenchmarkFiguresOfAWeek(b *testing.B) {
 		})
 	}
 }
+
+// A delivery may end when its endpoint is gone already, and leaves nothing behind.
+func TestADeletedEndpointHasNoFigures(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		event := several(t, db, e, 1)[0]
+		rollUp(t, db)
+		update(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&e) })
+		for done := false; !done; {
+			update(t, db, func(tx *store.Tx) (err error) { done, err = tx.EraseEvents(e.Num); return err })
+		}
+		update(t, db, func(tx *store.Tx) error {
+			return tx.AddOutcomes(hookglass.Outcome{EndpointNum: e.Num, EventSeq: event.Seq, Source: hookglass.OutcomeTarget, At: event.ReceivedAt, StatusCode: 200, Final: hookglass.OutcomeDelivered})
+		})
+		rollUp(t, db)
+		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			left, err := v.Ints("SELECT span FROM rollups WHERE endpoint = $1", e.Num)
+			if len(left) != 0 {
+				t.Errorf("%d rows of figures are left", len(left))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
