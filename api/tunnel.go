@@ -229,9 +229,9 @@ type UndeliveredMeta struct {
 // RecoverGap is the body of POST /tunnel/gaps/{gap_id}/recovery: what a client says it did.
 type RecoverGap struct {
 	Outcome        string `json:"outcome" required:"true" enum:"completed,partial,skipped,interrupted" example:"completed"`
-	AttemptedCount int64  `json:"attempted_count" minimum:"0" example:"14"`
-	SucceededCount int64  `json:"succeeded_count" minimum:"0" example:"14"`
-	FailedCount    int64  `json:"failed_count" minimum:"0" example:"0"`
+	AttemptedCount int64  `json:"attempted_count" required:"false" minimum:"0" example:"14"`
+	SucceededCount int64  `json:"succeeded_count" required:"false" minimum:"0" example:"14"`
+	FailedCount    int64  `json:"failed_count" required:"false" minimum:"0" example:"0"`
 }
 
 // CableMessage is a message of the socket in either direction (the Action Cable protocol, actioncable-v1-json).
