@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -221,6 +222,19 @@ func Persistence(proto string, asked []string) string {
 		return "keep-alive"
 	}
 	return ""
+}
+
+// Readable returns the fields as they are shown, see [Readable].
+func (h Headers) Readable() Headers {
+	foreign := func(f Header) bool { return !utf8.ValidString(f.Name) || !utf8.ValidString(f.Value) }
+	if !slices.ContainsFunc(h, foreign) {
+		return h
+	}
+	shown := make(Headers, len(h))
+	for i, f := range h {
+		shown[i] = Header{Name: Readable(f.Name), Value: Readable(f.Value)}
+	}
+	return shown
 }
 
 // AppendWire appends the fields in the form of HTTP/1.1 ("Name: value" CRLF). It is how headers are

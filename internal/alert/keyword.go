@@ -48,19 +48,19 @@ func (m matcher) in(e *hookglass.Event) (where string) {
 	return ""
 }
 
-// part is what an event has of a field of KeywordFields.
+// part is what an event has of a field of KeywordFields, as it is shown.
 func part(e *hookglass.Event, field string) [][]byte {
 	switch field {
 	case hookglass.KeywordBody:
 		return bodies(e)
 	case hookglass.KeywordHeaders:
-		return [][]byte{e.Headers.AppendWire(nil)}
+		return [][]byte{e.Headers.Readable().AppendWire(nil)}
 	case hookglass.KeywordPath:
-		return [][]byte{[]byte(e.Path)}
+		return [][]byte{[]byte(hookglass.Readable(e.Path))}
 	case hookglass.KeywordQuery:
-		return [][]byte{[]byte(e.RawQuery)}
+		return [][]byte{[]byte(hookglass.Readable(e.RawQuery))}
 	case hookglass.KeywordEventType:
-		return [][]byte{[]byte(e.EventType)}
+		return [][]byte{[]byte(hookglass.Readable(e.EventType))}
 	case hookglass.KeywordSubject:
 		return [][]byte{[]byte(e.Subject)}
 	case hookglass.KeywordFrom:

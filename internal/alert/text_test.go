@@ -46,6 +46,15 @@ func TestKeywordsAreFoundWhereTheFieldSays(t *testing.T) {
 			t.Errorf("%s in %s is in %q, want %q", c.keyword, c.field, got, c.where)
 		}
 	}
+	// What is not UTF-8 is Latin-1, as it is shown and searched.
+	latin := &hookglass.Event{Type: hookglass.EventWebhook, Path: "/caf\xe9", RawQuery: "q=\xfc", Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-N", Value: "na\xefve"}}}}
+	for field, keyword := range map[string]string{"path": "café", "query": "ü", "headers": "x-n: naïve"} {
+		for _, in := range []string{field, "any"} {
+			if got := alert.Matches(hookglass.AlertConfig{Keyword: keyword, Field: in}, latin); got != field {
+				t.Errorf("%s in %s is in %q, want %q", keyword, in, got, field)
+			}
+		}
+	}
 	// Across the pieces in which a long body is read.
 	e.Body = []byte(strings.Repeat("x", 64<<10-3) + "Needle")
 	if alert.Matches(hookglass.AlertConfig{Keyword: "needle", Field: "body"}, e) != "body" {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -122,26 +121,13 @@ func (t *Term) inText(e *hookglass.Event, body *reader) bool {
 	if e.Payload == nil {
 		return false
 	}
-	if t.Pattern.contained(readable(e.Headers).AppendWire(nil)) || t.Pattern.contained(e.Body) {
+	if t.Pattern.contained(e.Headers.Readable().AppendWire(nil)) || t.Pattern.contained(e.Body) {
 		return true
 	}
 	if e.Type != hookglass.EventEmail {
 		return t.Pattern.contained(body.decoded())
 	}
 	return slices.ContainsFunc(body.shown(), t.Pattern.contained)
-}
-
-// readable returns the fields as they are shown.
-func readable(fields hookglass.Headers) hookglass.Headers {
-	foreign := func(h hookglass.Header) bool { return !utf8.ValidString(h.Name) || !utf8.ValidString(h.Value) }
-	if !slices.ContainsFunc(fields, foreign) {
-		return fields
-	}
-	shown := make(hookglass.Headers, len(fields))
-	for i, h := range fields {
-		shown[i] = hookglass.Header{Name: hookglass.Readable(h.Name), Value: hookglass.Readable(h.Value)}
-	}
-	return shown
 }
 
 func (t *Term) inHeaders(e *hookglass.Event) bool {
