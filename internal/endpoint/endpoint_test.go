@@ -76,3 +76,44 @@ func TestNoMoreSearchesAreSavedAtOnceThanThereMayBe(t *testing.T) {
 		}
 	})
 }
+
+// plain seals nothing.
+type plain struct{}
+
+func (plain) Seal(text []byte, _ string) ([]byte, error) { return text, nil }
+func (plain) Open(text []byte, _ string) ([]byte, error) { return text, nil }
+
+// A secret that takes the place of another stays, also where something else of the config is changed at the same time.
+func TestASecretThatWasReplacedIsNotPutBack(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		_, who, e := searched(t, db)
+		s, id, enabled := endpoint.New(db, plain{}), "github", true
+		first := "first"
+		c, err := s.CreateSignatureConfig(t.Context(), who, string(e.ID), endpoint.SignatureDraft{Provider: &id, Secret: &first}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 40 {
+			secret := fmt.Sprintf("secret %d", n)
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := s.CreateSignatureConfig(t.Context(), who, string(e.ID), endpoint.SignatureDraft{Provider: &id, Secret: &secret}, true); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Go(func() {
+				if _, err := s.UpdateSignatureConfig(t.Context(), who, string(e.ID), c.ID, endpoint.SignatureDraft{Enabled: &enabled}); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Wait()
+			now, err := s.SignatureConfigs(t.Context(), who, string(e.ID))
+			if err != nil || len(now) != 1 {
+				t.Fatalf("%d configs, %v", len(now), err)
+			}
+			if holds, err := s.HoldsSecret(now[0], secret); err != nil || !holds {
+				t.Fatalf("after %d times the secret is an older one, %v", n+1, err)
+			}
+		}
+	})
+}

@@ -80,7 +80,7 @@ func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Princ
 		return c, hookglass.InvalidFields(faults)
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		e, err := tx.EndpointToChange(ref) // who changes the config at the same time would put its secret back
 		if err != nil {
 			return err
 		}
