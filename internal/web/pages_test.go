@@ -109,6 +109,10 @@ func TestAMethodThatAPageDoesNotHaveIsToldFromAPageThatIsNotThere(t *testing.T) 
 	}
 	b.want(405, "POST", "/", url.Values{})
 	b.want(404, "POST", "/nothing", url.Values{})
+	// A form that came back with what is wrong leaves its address in the browser, which may open it anew.
+	for path, page := range map[string]string{"/tags/7": "/tags", "/secrets/1/asec_1": "/secrets", "/endpoints/ep_1/actions/act_1/rerun": "/endpoints/ep_1/actions/act_1", "/sign-out": "/"} {
+		b.want(405, "GET", path, nil).holds(t, "takes what a form sends", `<a class="button" href="`+page+`">`)
+	}
 }
 
 func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {

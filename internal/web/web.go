@@ -8,6 +8,8 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -121,7 +123,21 @@ func (a *app) unknown(w http.ResponseWriter, r *http.Request) error {
 		return hookglass.NotFound("page")
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	if r.Method == http.MethodGet {
+		return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address takes what a form sends. There is nothing to look at.")
+	}
 	return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This page does not answer to this method.")
+}
+
+// above is the nearest page whose address a path begins with.
+func (a *app) above(r *http.Request) string {
+	for up := path.Dir(path.Clean("/" + r.URL.Path)); up != "/"; up = path.Dir(up) {
+		at := &url.URL{Path: up}
+		if slices.Contains(httpd.Allowed(a.mux, &http.Request{URL: at, Host: r.Host}), http.MethodGet) {
+			return at.EscapedPath()
+		}
+	}
+	return "/"
 }
 
 // contentPolicy lets a page use what comes from here in files of its own, and nothing else: no inline script
@@ -224,6 +240,9 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if _, e, err := a.open(r); err == nil {
 			m.Back, m.List = listOf(r, e)
 		}
+	}
+	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the form's address was opened anew
+		m.Back, m.List = a.above(r), "page above it"
 	}
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
 		http.Error(w, http.StatusText(f.Status), f.Status)
