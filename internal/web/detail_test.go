@@ -489,6 +489,54 @@ func TestAComparisonSpeaksAsThePageOfARequestDoes(t *testing.T) {
 	page.lacks(t, "detected_provider", "delivery_id", `<th scope="row"></th>`)
 }
 
+func TestAPictureIsLookedAtAndComparedWithItsBytes(t *testing.T) {
+	s := newSite(t)
+	png := "\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU\x00\x00\x00\x0aIDATx\x9cch\x00\x00\x00\x82\x00\x81w\xcdr\xb6\x00\x00\x00\x00IEND\xaeB`\x82"
+	event := s.hook(sent{body: png, headers: hookglass.Headers{{Name: "Content-Type", Value: "text/html"}}}) // what it claims does not count
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(`document.querySelector(".view-picture img")?.naturalWidth === 1 && !document.querySelector(".view-hex").checkVisibility()`)
+	eval[any](c, `document.querySelector('input[value="hex"]').click()`)
+	c.until(`!document.querySelector(".view-picture").checkVisibility() && document.querySelector(".view-hex").checkVisibility()`)
+	c.silent()
+
+	b := s.signedIn()
+	a := b.want(200, "GET", s.page("/requests/"+string(event)+"/picture"), nil)
+	if a.body != png || a.Header.Get("Content-Type") != "image/png" || a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
+		t.Errorf("%v %q", a.Header, a.body)
+	}
+	for _, body := range []string{`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`, "<h1>no</h1>\x00\xff", ""} {
+		other := s.hook(sent{body: body, headers: hookglass.Headers{{Name: "Content-Type", Value: "image/png"}}})
+		b.want(200, "GET", s.page("/requests/"+string(other)), nil).lacks(t, "view-picture")
+		b.want(404, "GET", s.page("/requests/"+string(other)+"/picture"), nil)
+	}
+	s.stranger().want(404, "GET", s.page("/requests/"+string(event)+"/picture"), nil)
+}
+
+func TestShiftSelectsAllBetweenTwo(t *testing.T) {
+	s := newSite(t)
+	for range 6 {
+		s.hook(json(`{}`))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive + ` && document.querySelectorAll(".pick").length === 6`)
+	shift := func(n int, held bool, chosen string) {
+		t.Helper()
+		at := `document.querySelectorAll(".pick-box")[` + strconv.Itoa(n) + `]`
+		eval[any](c, at+`.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey: `+strconv.FormatBool(held)+` }))`)
+		c.until(`[...document.querySelectorAll(".pick")].map((box) => Number(box.checked)).join("") === "` + chosen + `"`)
+	}
+	shift(4, true, "000010") // there is nothing before it
+	shift(1, true, "011110")
+	c.until(`document.querySelector("#bulk-count").textContent === "4 selected"`)
+	shift(3, false, "011010")
+	shift(1, true, "000010")
+	shift(5, false, "000011")
+	c.until(`document.querySelector("#bulk-count").textContent === "2 selected"`)
+}
+
 func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 	s := newSite(t)
 	for range 3 {

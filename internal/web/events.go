@@ -31,6 +31,7 @@ func (a *app) registerInspector() {
 	a.page("GET /endpoints/{endpoint}/requests/{event}", a.inspect)
 	a.page("GET /endpoints/{endpoint}/requests/{event}/panel", a.panel)
 	a.page("GET /endpoints/{endpoint}/requests/{event}/body", a.body)
+	a.page("GET /endpoints/{endpoint}/requests/{event}/picture", a.picture)
 	a.page("POST /endpoints/{endpoint}/requests/{event}/delete", a.deleteEvent)
 }
 
@@ -220,6 +221,29 @@ func (a *app) body(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Content-Length", strconv.Itoa(len(event.Body)))
+	_, _ = w.Write(event.Body) // nobody is left to tell
+	return nil
+}
+
+// picture is a body that is a picture, for the page of its request. What is none is not given: nothing but pixels comes
+// from here under a media type that a browser reads.
+func (a *app) picture(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	event, err := a.held(r.Context(), v, e, r.PathValue("event"))
+	if err != nil {
+		return err
+	}
+	media := inspector.PictureType(event.Body)
+	if media == "" {
+		return hookglass.NotFound("picture")
+	}
+	h := w.Header()
+	h.Set("Content-Type", media)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Content-Length", strconv.Itoa(len(event.Body)))
 	_, _ = w.Write(event.Body) // nobody is left to tell

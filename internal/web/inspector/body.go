@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -31,6 +32,7 @@ type Body struct {
 	XML      string // indented; empty: it is none
 	Form     []Pair // of a form
 	Parts    []Part // of a multipart body
+	Picture  bool   // the bytes as received are a picture that browsers show
 	Text     string // of text
 	Hex      string // the bytes; all there is of what is no text
 	Cut      bool   // Text, or Hex where there is no Text, holds the beginning alone
@@ -53,6 +55,7 @@ func NewBody(body []byte, contentType, encoding string) Body {
 		b.Parts = multiparts(body, contentType)
 	}
 	if !isText(body) {
+		b.Picture = b.Encoding == "" && PictureType(body) != ""
 		shown := body[:min(len(body), maxHex)]
 		b.Hex, b.Cut = hex.Dump(shown), len(shown) < len(body)
 		return b
@@ -79,6 +82,16 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	}
 	b.Exact = !cut && b.Text == text && !strings.HasPrefix(text, "\n") && !strings.Contains(text, "\r") // which HTML takes away
 	return b
+}
+
+// PictureType is the media type of a picture that all browsers show, by its first bytes alone; empty: it is none.
+// SVG is none: it is markup.
+func PictureType(body []byte) string {
+	switch media := http.DetectContentType(body); media {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return media
+	}
+	return ""
 }
 
 // isText reports whether the beginning of a body, as much as is shown of it, reads as text. A zero here and there is a
