@@ -836,6 +836,16 @@ function count() {
   if (compare) compare.disabled = n !== 2;
 }
 bulk.addEventListener("change", (event) => event.target.matches(".pick") && count());
+// A click with Shift does the same to all between it and the box that was clicked before.
+let lastPick = null;
+bulk.addEventListener("click", (event) => {
+  if (!event.target.matches(".pick")) return;
+  const boxes = [...bulk.querySelectorAll(".pick")];
+  const ends = [boxes.indexOf(event.target), boxes.findIndex((box) => box.value === lastPick)].sort((a, b) => a - b);
+  if (event.shiftKey && ends[0] >= 0) for (const box of boxes.slice(ends[0], ends[1] + 1)) box.checked = event.target.checked;
+  lastPick = event.target.value;
+});
+bulk.addEventListener("mousedown", (event) => event.shiftKey && event.target.closest(".pick-box") && event.preventDefault()); // it would select text
 document.getElementById("bulk-none").addEventListener("click", () => {
   for (const box of picked()) box.checked = false;
   count();

@@ -30,7 +30,7 @@ type Form struct {
 	Workspace int64
 	Name      string
 	Color     string
-	Stale     bool   // what is stored was changed since then, and nothing was saved
+	Stale     bool // what is stored was changed since then, and nothing was saved
 	Faults    []hookglass.FieldError
 }
 
