@@ -382,7 +382,7 @@ func (a *app) rerunAction(w http.ResponseWriter, r *http.Request) error {
 		}
 		return a.renderActions(w, r, status, v, e, actions.ListModel{Problem: message})
 	}
-	redirect(w, r, "/endpoints/"+string(e.ID)+"/actions/"+id+"?run="+run.ID)
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/actions/"+id+"?run="+run.ID+actions.RunsPart)
 	return nil
 }
 

@@ -89,6 +89,7 @@ func (w *workshop) below(path string) string { return "/endpoints/" + string(w.e
 func (w *workshop) execute(address string) {
 	w.t.Helper()
 	_, id, _ := strings.Cut(address, "run=")
+	id, _, _ = strings.Cut(id, "#")
 	var err error
 	if strings.HasPrefix(id, hookglass.PrefixReplayCaseRun) {
 		err = w.replays.ExecuteRun(w.t.Context(), id)
@@ -379,7 +380,8 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 	w.execute(ran)
 	b.want(200, "GET", ran, nil).holds(t, "completed", "rerun", "not matched", "Mark", "What it did")
 	b.want(200, "GET", base+"/runs", nil).holds(t, "Mark pushes", "completed")
-	_, run, _ := strings.Cut(ran, "run=")
+	run, part, _ := strings.Cut(ran[strings.Index(ran, "run=")+len("run="):], "#")
+	b.want(200, "GET", ran, nil).holds(t, `id="`+part+`"`, "?run="+run+"#"+part) // they stand far down
 	again := b.want(303, "POST", one+"/rerun", url.Values{"run": {run}}).Header.Get("Location")
 	b.want(200, "GET", again, nil).holds(t, "repeats an earlier run")
 

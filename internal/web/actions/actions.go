@@ -89,6 +89,9 @@ func (m Model) self() string {
 	return m.base() + "/" + m.Action.ID
 }
 
+// RunsPart leads to the runs of a page, which stand below all that an action is.
+const RunsPart = "#runs-title"
+
 func (r Runs) path(below string) string {
 	path := "/endpoints/" + string(r.Endpoint) + "/actions"
 	if r.Action != "" {
