@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -128,6 +130,28 @@ func handleRaw[In any](t *table, op operation, media []string, fn func(in *In, w
 	register(t, op, t.admit(op), nil, writing(t, func(_ context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
 		return fn(in, w, r)
 	}), media...)
+}
+
+// handleWritten registers an operation that writes an answer of JSON itself, because it may be larger than memory. It
+// is described as that of any other.
+func handleWritten[In, Out any](t *table, op operation, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
+	const media = "application/json"
+	handleRaw(t, op, []string{media}, fn)
+	described := t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Out](), true, op.id)
+	t.find(op.method, op.path).Responses["200"].Content[media].Schema = described
+}
+
+// writeJSON writes an answer that is held whole, as the framework does.
+func writeJSON(w http.ResponseWriter, out any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = text.WriteTo(w) // nobody is left to tell
+	return nil
 }
 
 func writing[In any](t *table, fn func(ctx context.Context, in *In, w http.ResponseWriter, r *http.Request) error) func(context.Context, *In) (*raw, error) {

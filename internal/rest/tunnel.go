@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -87,16 +89,16 @@ func (s *service) tunnel(t *table) {
 		id: "list-tunnel-gaps", method: http.MethodGet, path: "/tunnel/gaps", tag: tag, summary: "List gaps", access: orKey,
 		text: "Outages that are not recovered, oldest first: counts and times, no content.", errors: []int{http.StatusNotFound},
 	}, s.listGaps)
-	handle(t, operation{
+	handleWritten[undeliveredList, api.Undelivered](t, operation{
 		id: "list-undelivered", method: http.MethodGet, path: "/tunnel/undelivered", tag: tag, summary: "List undelivered events", access: orKey,
 		text:   "Those that no report calls delivered, oldest first. With gap_id or since they come in pages, with meta; without, those of the last minutes, 500 at most, and data alone.",
 		errors: []int{http.StatusNotFound},
 	}, s.listUndelivered)
-	handle(t, operation{
+	handleWritten[missedList, api.Undelivered](t, operation{
 		id: "list-missed", method: http.MethodGet, path: "/tunnel/missed", tag: tag, summary: "List events missed since a time", access: needs,
 		text: "Undelivered events, oldest first, 500 at most.", errors: []int{http.StatusNotFound},
 	}, s.listMissed)
-	handle(t, operation{
+	handleWritten[missedByKey, api.Undelivered](t, operation{
 		id: "list-missed-anonymous", method: http.MethodGet, path: "/tunnel/missed_anonymous", tag: tag, summary: "List events missed since a time by key", access: anyone,
 		text: "Undelivered events of a temporary endpoint, oldest first, 500 at most.", errors: []int{http.StatusUnauthorized, http.StatusTooManyRequests},
 	}, s.listMissedByKey)
@@ -229,13 +231,14 @@ func (s *service) listGaps(ctx context.Context, in *gapList) (out api.List[api.G
 	return httpd.Answer(p, gaps, func(g hookglass.Gap) int64 { return g.Num }, api.FromGap), err
 }
 
-func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out api.Undelivered, err error) {
+func (s *service) listUndelivered(in *undeliveredList, w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
 	if in.GapID != "" && in.Since != "" {
-		return out, hookglass.Invalid("since", "takes the place of gap_id; leave one of them out")
+		return hookglass.Invalid("since", "takes the place of gap_id; leave one of them out")
 	}
 	after, err := ofUndelivered.Place(in.Cursor)
 	if err != nil {
-		return out, err
+		return err
 	}
 	var m tunnel.Missing
 	switch {
@@ -244,58 +247,103 @@ func (s *service) listUndelivered(ctx context.Context, in *undeliveredList) (out
 	case in.Since != "":
 		var since time.Time
 		if since, err = moment("since", in.Since, s.DB.Now()); err != nil {
-			return out, err
+			return err
 		}
 		m, err = s.Tunnels.Since(ctx, asker(ctx), in.EndpointIDs, since, after, in.Limit, true)
 	default:
-		m, err = s.Tunnels.Within(ctx, asker(ctx), in.EndpointIDs, time.Duration(in.Minutes)*time.Minute)
-		return s.undelivered(m), err
+		since := s.DB.Now().Add(-time.Duration(in.Minutes) * time.Minute)
+		return s.writeMissing(w, r, func(after int64, limit int) (tunnel.Missing, error) {
+			return s.Tunnels.Within(ctx, asker(ctx), in.EndpointIDs, since, after, limit)
+		})
 	}
 	if err != nil {
-		return out, err
+		return err
 	}
-	out = s.undelivered(m)
-	out.Meta = &api.UndeliveredMeta{StartedAt: api.Time{Time: m.Since}, TotalCount: m.Total, PendingCount: m.Missed, ReturnedCount: int64(len(m.Events))}
+	meta := &api.UndeliveredMeta{StartedAt: api.Time{Time: m.Since}, TotalCount: m.Total, PendingCount: m.Missed, ReturnedCount: int64(len(m.Events))}
 	if g := m.Gap; g != nil {
-		out.Meta.GapID, out.Meta.StartedAt, out.Meta.DetectedAt = &g.ID, api.Time{Time: g.StartedAt}, &api.Time{Time: g.DetectedAt}
+		meta.GapID, meta.StartedAt, meta.DetectedAt = &g.ID, api.Time{Time: g.StartedAt}, &api.Time{Time: g.DetectedAt}
 		if !g.ReconnectedAt.IsZero() {
-			out.Meta.EndedAt = &api.Time{Time: g.ReconnectedAt}
+			meta.EndedAt = &api.Time{Time: g.ReconnectedAt}
 		}
-		out.Meta.TotalCount, out.Meta.PendingCount, out.Meta.RetentionTruncated = g.Counts.Total, g.Counts.Pending, g.Counts.Expired > 0
+		meta.TotalCount, meta.PendingCount, meta.RetentionTruncated = g.Counts.Total, g.Counts.Pending, g.Counts.Expired > 0
 	}
 	if m.Next > 0 {
-		out.Meta.NextCursor = ofUndelivered.Cursor(m.Next)
+		meta.NextCursor = ofUndelivered.Cursor(m.Next)
 	}
-	return out, nil
-}
-
-func (s *service) undelivered(m tunnel.Missing) (out api.Undelivered) {
-	out.Data = make([]api.TunnelRequest, len(m.Events))
+	out := api.Undelivered{Data: make([]api.TunnelRequest, len(m.Events)), Meta: meta}
 	for i, e := range m.Events {
 		out.Data[i] = s.Tunnels.Request(e)
 	}
-	return out
+	return writeJSON(w, out)
 }
 
-func (s *service) listMissed(ctx context.Context, in *missedList) (api.Undelivered, error) {
-	return s.missed(ctx, asker(ctx), in.EndpointIDs, in.Since)
+func (s *service) listMissed(in *missedList, w http.ResponseWriter, r *http.Request) error {
+	return s.missed(w, r, asker(r.Context()), in.EndpointIDs, in.Since)
 }
 
-func (s *service) listMissedByKey(ctx context.Context, in *missedByKey) (out api.Undelivered, err error) {
-	who, err := s.byKey(ctx, in.TunnelKey)
+func (s *service) listMissedByKey(in *missedByKey, w http.ResponseWriter, r *http.Request) error {
+	who, err := s.byKey(r.Context(), in.TunnelKey)
 	if err != nil {
-		return out, err
+		return err
 	}
-	return s.missed(ctx, who, nil, in.Since)
+	return s.missed(w, r, who, nil, in.Since)
 }
 
-func (s *service) missed(ctx context.Context, who hookglass.Principal, refs []string, text string) (out api.Undelivered, err error) {
+func (s *service) missed(w http.ResponseWriter, r *http.Request, who hookglass.Principal, refs []string, text string) error {
 	since, err := moment("since", text, s.DB.Now())
 	if err != nil {
-		return out, err
+		return err
 	}
-	m, err := s.Tunnels.Since(ctx, who, refs, since, 0, tunnel.MaxMissed, false)
-	return s.undelivered(m), err
+	return s.writeMissing(w, r, func(after int64, limit int) (tunnel.Missing, error) {
+		return s.Tunnels.Since(r.Context(), who, refs, since, after, limit, false)
+	})
+}
+
+// maxMissed is how many events an answer without pages has (decisions, section 14).
+const maxMissed = 500
+
+// writeMissing writes an answer without pages while it reads: its events may have more bytes than there is memory, and
+// who asks has no cursor to ask for the rest with. What fails when a part is out breaks the connection, so that the
+// answer does not look whole.
+func (s *service) writeMissing(w http.ResponseWriter, r *http.Request, page func(after int64, limit int) (tunnel.Missing, error)) error {
+	m, err := page(0, maxMissed)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	out := bufio.NewWriterSize(w, exportBuffer)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	_, _ = out.WriteString(`{"data":[`) // the writer remembers a fault, and Flush tells it
+	for n := 0; ; {
+		for _, e := range m.Events {
+			if n > 0 {
+				_ = out.WriteByte(',')
+			}
+			if err = enc.Encode(s.Tunnels.Request(e)); err != nil {
+				break
+			}
+			n++
+		}
+		if err != nil || m.Next == 0 || n >= maxMissed {
+			break
+		}
+		if m, err = page(m.Next, maxMissed-n); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		_, _ = out.WriteString("]}\n")
+		err = out.Flush()
+	}
+	if err != nil {
+		httpd.BrokeOff(r.Context(), err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
 }
 
 func (s *service) recoverGap(ctx context.Context, in *gapPath, body *api.RecoverGap) (out api.One[api.Gap], err error) {

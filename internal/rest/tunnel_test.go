@@ -1,12 +1,14 @@
 package rest_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/capture"
 	"hookglass/internal/store"
 )
 
@@ -295,6 +297,49 @@ func TestAKeyDoesWhatATunnelNeeds(t *testing.T) {
 		s.wantAs(key, 401, "GET", "/endpoints/"+string(e.ID), "", nil)
 		s.want(404, "POST", "/endpoints/claim", `{"tunnel_key":"`+key+`"}`, nil)
 		s.wantError(422, "validation_failed", "POST", "/endpoints/claim", `{}`)
+	})
+}
+
+// An answer without pages has all of them, however large: who asked has no cursor to ask for the rest with.
+func TestAnAnswerWithoutPagesIsWhole(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e, key, err := s.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := s.newEndpoint("")
+		large := func(a *capture.Arrival) { a.Body = bytes.Repeat([]byte("x"), 9<<20) }
+		var want, hers []string
+		for range 3 {
+			want, hers = append(want, s.arrive(mine.ID, large)), append(hers, s.arrive(string(e.ID), large))
+		}
+		for _, c := range []struct {
+			token, path string
+			want        []string
+		}{
+			{s.token, "/tunnel/undelivered?endpoint_ids[]=" + mine.ID, want},
+			{s.token, "/tunnel/missed?since=1h&endpoint_ids[]=" + mine.ID, want},
+			{key, "/tunnel/undelivered", hers},
+			{"", "/tunnel/missed_anonymous?since=1h&tunnel_key=" + key, hers},
+		} {
+			var got api.Undelivered
+			s.wantAs(c.token, 200, "GET", c.path, "", &got)
+			var ids []string
+			for _, r := range got.Data {
+				ids = append(ids, r.ID)
+				if r.BodySize != 9<<20 || len(r.Body) != (9<<20)/3*4 {
+					t.Errorf("%s: a body of %d bytes, written in %d", c.path, r.BodySize, len(r.Body))
+				}
+			}
+			if !slices.Equal(ids, c.want) || got.Meta != nil {
+				t.Errorf("%s: got %v, want %v", c.path, ids, c.want)
+			}
+		}
+		var page api.Undelivered
+		s.want(200, "GET", "/tunnel/undelivered?since=1h&limit=100&endpoint_ids[]="+mine.ID, "", &page)
+		if len(page.Data) != 1 || page.Meta.NextCursor == nil || page.Meta.PendingCount != 3 {
+			t.Errorf("a page has %d events, and %+v", len(page.Data), page.Meta)
+		}
 	})
 }
 

@@ -13,8 +13,7 @@ import (
 // Bounds of lists of what was not delivered.
 const (
 	maxEndpoints = 100      // named in one request
-	maxMissed    = 500      // events of one answer without pages (decisions, section 14)
-	maxListed    = 16 << 20 // bytes of their bodies, beyond the first
+	maxListed    = 16 << 20 // bytes of the bodies of a page, beyond the first
 )
 
 // resolve finds the endpoints that a caller names, or all that are the caller's where it names none. It answers
@@ -139,19 +138,15 @@ func missingSince(v *store.View, refs []string, since time.Time, after int64, li
 	return m, m.collect(v, nums, store.Undelivered{Since: since, After: after}, limit)
 }
 
-// Within lists those of the last while, as older clients ask for them.
-func (s *Service) Within(ctx context.Context, who hookglass.Principal, refs []string, last time.Duration) (Missing, error) {
-	since := s.db.Now().Add(-last)
+// Within lists those of a while that is not asked to be in what is retained, as older clients ask for them.
+func (s *Service) Within(ctx context.Context, who hookglass.Principal, refs []string, since time.Time, after int64, limit int) (Missing, error) {
 	var m Missing
 	err := s.db.View(ctx, who, func(v *store.View) (err error) {
-		m, err = missingSince(v, refs, since, 0, MaxMissed, false)
+		m, err = missingSince(v, refs, since, after, limit, false)
 		return err
 	})
 	return m, err
 }
-
-// MaxMissed is how many events an answer without pages has at most.
-const MaxMissed = maxMissed
 
 // collect fills a page from several endpoints in the order of capture. Only what is on it is read whole: an account
 // may have thousands of endpoints, with large bodies each.
