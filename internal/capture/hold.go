@@ -7,6 +7,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/fair"
+	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
 
@@ -15,35 +16,142 @@ const (
 	largeReads = 256 << 20
 	// readTime is how long a reader waits for room.
 	readTime = 30 * time.Second
+	// exportTime is how long one waits who has a part of a file already, and would have to begin anew.
+	exportTime = time.Hour
+	// exportTimes is how many times its size an event takes that is written to a file: as it was received, as text, and
+	// as what is written of it.
+	exportTimes = 4
 )
 
 // errNoRead is told where what others read leaves no room in time.
-var errNoRead = &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many large requests are being read.", RetryAfter: 2 * time.Second}
+var errNoRead = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too many large requests are being read.", RetryAfter: 5 * time.Second}
 
 // Hold reads an event, and a large one only while there is room for what becomes of it: so many times its size. The
 // room is given back when ctx is done, as that of a request is when it has been answered. It answers what read answers,
-// and rate_limited.
+// and unavailable.
 func (s *Service) Hold(
 	ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error),
-) (e *hookglass.Event, err error) {
+) (*hookglass.Event, error) {
+	all, err := s.HoldAll(ctx, who, times, func(v *store.View) ([]*hookglass.Event, error) {
+		e, err := read(v)
+		return []*hookglass.Event{e}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// HoldAll is Hold for events that are needed together. Who took room for one, and then for another, could wait for
+// somebody who waits for them.
+func (s *Service) HoldAll(
+	ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error),
+) (all []*hookglass.Event, err error) {
 	look := func(v *store.View) (err error) {
-		e, err = read(v)
+		all, err = read(v)
 		return err
 	}
-	if err = s.db.View(ctx, who, look); err != nil || e.Size <= fair.SmallBody {
-		return e, err
+	if err = s.db.View(ctx, who, look); err != nil {
+		return nil, err
 	}
-	of, size := strconv.FormatInt(who.Account, 10)+" "+string(who.Endpoint), times*e.Size
-	give, ok := s.reads.Take(of, size)
+	var size int64
+	for _, e := range all {
+		size += e.Size
+	}
+	if size <= fair.SmallBody {
+		return all, nil
+	}
+	give, ok := s.reads.Take(readerOf(who), times*size)
 	if ok {
 		context.AfterFunc(ctx, give)
-		return e, nil
+		return all, nil
 	}
-	e = nil // who waits holds nothing
-	if give, ok = s.reads.Await(ctx, of, size, s.readTime); !ok {
-		return nil, errNoRead
+	all = nil // who waits holds nothing
+	if err = s.RoomFor(ctx, who, times*size); err != nil {
+		return nil, err
 	}
-	context.AfterFunc(ctx, give)
 	err = s.db.View(ctx, who, look)
-	return e, err
+	return all, err
+}
+
+// RoomFor waits for room for what was made of events and is given to a reader, which has it until ctx is done. It
+// answers unavailable.
+func (s *Service) RoomFor(ctx context.Context, who hookglass.Principal, bytes int64) error {
+	give, err := s.room(ctx, who, bytes, s.readTime)
+	if err == nil {
+		context.AfterFunc(ctx, give)
+	}
+	return err
+}
+
+func (s *Service) room(ctx context.Context, who hookglass.Principal, bytes int64, most time.Duration) (give func(), err error) {
+	give, ok := s.reads.Await(ctx, readerOf(who), bytes, most)
+	switch {
+	case ok:
+		return give, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, errNoRead
+}
+
+// readerOf names those who share as one.
+func readerOf(who hookglass.Principal) string {
+	return strconv.FormatInt(who.Account, 10) + " " + string(who.Endpoint)
+}
+
+// MayExport waits until a file may be begun. It answers unavailable, which can not be told any more once it has been.
+func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error {
+	give, err := s.room(ctx, who, store.EachBytes, s.readTime)
+	if err == nil {
+		give()
+	}
+	return err
+}
+
+// Each calls fn with each event of an endpoint that the query means, oldest first, for a file that a reader takes as
+// slowly as they like: large ones are read as there is room, see Hold. With reported an event has what was reported of
+// it. It answers what [store.DB.EachEvent] does.
+func (s *Service) Each(ctx context.Context, who hookglass.Principal, ref string, q query.Query, reported bool, fn func(*hookglass.Event) error) error {
+	each := s.db.EachEvent
+	if reported {
+		each = s.db.EachReportedEvent
+	}
+	return each(ctx, who, ref, q, func(bytes, largest int64) (give func(), err error) {
+		return s.room(ctx, who, bytes+(exportTimes-1)*largest, exportTime)
+	}, fn)
+}
+
+// Picked is Each for events that are named, in their order, with what was reported of them. Those that are gone are
+// left out.
+func (s *Service) Picked(ctx context.Context, who hookglass.Principal, ref string, ids []string, fn func(*hookglass.Event) error) error {
+	one := func(id string) error {
+		var e *hookglass.Event
+		err := s.db.View(ctx, who, func(v *store.View) (err error) {
+			e, err = v.ListedEvent(ref, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		give, err := s.room(ctx, who, exportTimes*e.Size, exportTime)
+		if err != nil {
+			return err
+		}
+		defer give()
+		err = s.db.View(ctx, who, func(v *store.View) (err error) {
+			e, err = v.ReportedEvent(ref, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return fn(e)
+	}
+	for _, id := range ids {
+		if err := one(id); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
 }

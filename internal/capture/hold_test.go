@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/query"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -39,7 +40,7 @@ func TestLargeEventsAreReadAsRoomAllows(t *testing.T) {
 		if e, err := hold(reader, large); err != nil || len(e.Body) != 1<<20 {
 			t.Fatalf("the first: %v", err)
 		}
-		if _, err := hold(t.Context(), large); !hookglass.Is(err, hookglass.CodeRateLimited) {
+		if _, err := hold(t.Context(), large); !hookglass.Is(err, hookglass.CodeUnavailable) {
 			t.Errorf("beside a reader who has all the room: %v", err)
 		}
 		if _, err := hold(t.Context(), small); err != nil {
@@ -49,6 +50,64 @@ func TestLargeEventsAreReadAsRoomAllows(t *testing.T) {
 		leaves()
 		if e, err := hold(t.Context(), large); err != nil || len(e.Body) != 1<<20 {
 			t.Errorf("when the reader is gone: %v", err)
+		}
+	})
+}
+
+func TestAnExportReadsLargeEventsAsRoomAllows(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		for range 3 {
+			b.post("POST", "/", strings.Repeat("x", 1<<20))
+		}
+		first := func(ctx context.Context, times int64) {
+			t.Helper()
+			_, err := b.captures.Hold(ctx, hookglass.System, times, func(v *store.View) (*hookglass.Event, error) {
+				page, err := v.Events(string(b.ep.ID), store.EventList{Limit: 1})
+				if err != nil {
+					return nil, err
+				}
+				return page.Events[0], nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.captures.SetReadTime(20 * time.Millisecond)
+		if err := b.captures.MayExport(t.Context(), hookglass.System); err != nil {
+			t.Fatalf("where nobody reads: %v", err)
+		}
+		reader, leaves := context.WithCancel(t.Context())
+		first(reader, 256)
+		if err := b.captures.MayExport(t.Context(), hookglass.System); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("a file is begun beside a reader who has all the room: %v", err)
+		}
+		leaves()
+		b.captures.SetReadTime(10 * time.Second)
+		if err := b.captures.MayExport(t.Context(), hookglass.System); err != nil {
+			t.Errorf("when the reader is gone: %v", err)
+		}
+		// While a large event is written nobody has its room; that of those before it is free again.
+		n := 0
+		err := b.captures.Each(t.Context(), hookglass.System, string(b.ep.ID), query.Query{}, false, func(e *hookglass.Event) error {
+			n++
+			if len(e.Body) != 1<<20 {
+				t.Errorf("event %d has %d bytes", n, len(e.Body))
+			}
+			b.captures.SetReadTime(20 * time.Millisecond)
+			if err := b.captures.RoomFor(t.Context(), hookglass.System, 253<<20); !hookglass.Is(err, hookglass.CodeUnavailable) {
+				t.Errorf("event %d is written and takes no room: %v", n, err)
+			}
+			b.captures.SetReadTime(10 * time.Second)
+			beside, leaves := context.WithCancel(t.Context())
+			if err := b.captures.RoomFor(beside, hookglass.System, 120<<20); err != nil {
+				t.Errorf("beside event %d: %v", n, err)
+			}
+			leaves()
+			return nil
+		})
+		if err != nil || n != 3 {
+			t.Errorf("%d events, %v", n, err)
 		}
 	})
 }

@@ -16,26 +16,41 @@ import (
 // Judge finds out about the signature of a webhook, as the capability that captures can. It answers not_found.
 type Judge func(ctx context.Context, who hookglass.Principal, ref, eventID string) (inspect.Signature, error)
 
+// Hold reads events as there is room for so many times their size until ctx is done, as the capability that captures
+// can. It answers unavailable.
+type Hold func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error)
+
+// eventTimes is how many times its size an event takes while it is explained or compared.
+const eventTimes = 3
+
 // Service is the capability.
 type Service struct {
 	db    *store.DB
 	judge Judge
+	hold  Hold
 }
 
 // New returns the service.
-func New(db *store.DB, judge Judge) *Service { return &Service{db, judge} }
+func New(db *store.DB, judge Judge, hold Hold) *Service { return &Service{db, judge, hold} }
 
 // most is how many of each kind of thing are read of one event.
 const most = 20
 
-// Diagnose explains what became of an event. It answers not_found.
+// Diagnose explains what became of an event. It answers not_found and unavailable.
 func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, eventID string) (d hookglass.Diagnosis, err error) {
 	var c inspect.Case
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	held, err := s.hold(ctx, who, eventTimes, func(v *store.View) ([]*hookglass.Event, error) {
+		e, err := v.Event(ref, eventID)
+		return []*hookglass.Event{e}, err
+	})
+	if err != nil {
+		return d, err
+	}
+	c.Event = held[0]
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		if c.Endpoint, err = v.Endpoint(ref); err != nil {
-			return err
-		}
-		if c.Event, err = v.Event(ref, eventID); err != nil {
 			return err
 		}
 		if c.Deliveries, err = deliveries(v, ref, c.Event); err != nil {
@@ -64,20 +79,22 @@ func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, ev
 	return inspect.Diagnose(c), nil
 }
 
-// Compare tells how two events differ. They may be of different endpoints. It answers not_found.
+// Compare tells how two events differ. They may be of different endpoints. It answers not_found and unavailable.
 func (s *Service) Compare(ctx context.Context, who hookglass.Principal, ref, eventID, otherRef, otherID string) (c hookglass.Comparison, err error) {
-	var left, right *hookglass.Event
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		if left, err = v.Event(ref, eventID); err != nil {
-			return err
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	both, err := s.hold(ctx, who, eventTimes, func(v *store.View) ([]*hookglass.Event, error) {
+		left, err := v.Event(ref, eventID)
+		if err != nil {
+			return nil, err
 		}
-		right, err = v.Event(otherRef, otherID)
-		return err
+		right, err := v.Event(otherRef, otherID)
+		return []*hookglass.Event{left, right}, err
 	})
 	if err != nil {
 		return c, err
 	}
-	return inspect.Compare(left, right), nil // which may take a second: others need the connection
+	return inspect.Compare(both[0], both[1]), nil // which may take a second: others need the connection
 }
 
 // deliveries are the ways by which an event went out: to targets, through the tunnel, by replays.

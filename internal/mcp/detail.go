@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -30,6 +31,10 @@ type bodyPart struct {
 
 // maxDeliveries bounds the deliveries that an agent is told of, newest first. Their bodies share what a body may have.
 const maxDeliveries = 10
+
+// detailTimes is how many times its size an event takes while its detail is made: as it was received, as text, and what
+// is parsed of it.
+const detailTimes = 4
 
 // maxParsed bounds the body that pointers look into: its values take several times its room.
 const maxParsed = 8 << 20
@@ -82,15 +87,16 @@ func detail(e *hookglass.Event, most int, pointers []jsondoc.Pointer) (out reque
 	return out, nil
 }
 
-// shorten cuts a body to most bytes and reports whether it had more. What is left of base64 can be decoded.
+// shorten cuts a body to most bytes and reports whether it had more. What is left of base64 can be decoded, and keeps
+// nothing of what was cut off in memory.
 func shorten(text *string, most int, encoding string) bool {
 	if len(*text) <= most {
 		return false
 	}
 	if encoding == "base64" {
-		*text = (*text)[:most/4*4]
+		*text = strings.Clone((*text)[:most/4*4])
 	} else {
-		*text = strings.ToValidUTF8((*text)[:most], "")
+		*text = strings.Clone(strings.ToValidUTF8((*text)[:most], ""))
 	}
 	return true
 }
@@ -116,7 +122,7 @@ func partsOf(e *hookglass.Event, most int, pointers []jsondoc.Pointer) ([]bodyPa
 		parts[i].Found, parts[i].Size = true, v.Size()
 		text := v.Bytes()
 		if len(text) <= most {
-			parts[i].Value = text
+			parts[i].Value = bytes.Clone(text)
 			most -= len(text)
 			continue
 		}

@@ -66,7 +66,7 @@ func open(t testing.TB, db *store.DB) *site {
 	handler := mcp.New(mcp.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions,
 		Alerts:    alert.New(db, alert.Config{Client: client, Sealer: keys, Log: log}),
-		Diagnoses: diagnosis.New(db, s.captures.Judge),
+		Diagnoses: diagnosis.New(db, s.captures.Judge, s.captures.HoldAll),
 		Addresses: api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		Draining:  make(chan struct{}), Log: log,
 	})

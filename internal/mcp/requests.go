@@ -140,14 +140,14 @@ func (s *service) getRequest(ctx context.Context, in *oneEvent) (out api.One[req
 	if err != nil {
 		return out, err
 	}
-	var e *hookglass.Event
-	err = s.view(ctx, func(v *store.View) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done() // no more is left of a large event then than was asked for
+	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
 		ref, id, err := in.find(v)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		e, err = v.ReportedEvent(ref, id)
-		return err
+		return v.ReportedEvent(ref, id)
 	})
 	if err != nil {
 		return out, err

@@ -114,15 +114,16 @@ func (s *service) waitEnd(ctx context.Context, in *wait, found *hookglass.Event,
 	if found == nil {
 		return out, nil
 	}
-	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.ReportedEvent(in.EndpointID, string(found.ID))
-		if err != nil {
-			return err
-		}
-		d, err := detail(e, in.MaxBytes, nil)
-		out.Data = &d
-		return err
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
+		return v.ReportedEvent(in.EndpointID, string(found.ID))
 	})
+	if err != nil {
+		return out, err
+	}
+	d, err := detail(e, in.MaxBytes, nil)
+	out.Data = &d
 	return out, err
 }
 

@@ -21,7 +21,8 @@ const exportBuffer = 64 << 10
 func (s *service) export(t *table) {
 	handleRaw(t, operation{
 		id: "export-requests", method: http.MethodGet, path: "/endpoints/{endpoint_id}/requests/export", tag: "Requests", summary: "Export captured events",
-		text:   "What the filters select, oldest first, as a file. A file whose transfer breaks off is not whole.",
+		text: "What the filters select, oldest first, as a file. A file whose transfer breaks off is not whole. Where slow readers leave no room for large events, " +
+			"a file that was begun goes on once there is some.",
 		access: access{scope: hookglass.ScopeRead, key: true},
 	}, []string{"application/x-ndjson", "application/json", "text/csv", "application/mbox"}, s.exportRequests)
 }
@@ -43,17 +44,19 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	if err != nil {
 		return err
 	}
+	if r.Method != http.MethodHead {
+		if err := s.Captures.MayExport(ctx, asker(ctx)); err != nil {
+			return err
+		}
+	}
 	download(w, file.MediaType(), in.EndpointID+"."+in.Format)
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	_ = http.NewResponseController(w).Flush() // a search may find nothing for long, and clients wait for this so long alone
 	checked := time.Now()
-	each := s.DB.EachEvent
-	if in.Format == "ndjson" { // the detail form, which tells of deliveries
-		each = s.DB.EachReportedEvent
-	}
-	err = each(ctx, asker(ctx), string(e.ID), q, func(e *hookglass.Event) error {
+	reported := in.Format == "ndjson" // the detail form, which tells of deliveries
+	err = s.Captures.Each(ctx, asker(ctx), string(e.ID), q, reported, func(e *hookglass.Event) error {
 		if time.Since(checked) > poll {
 			if !s.stillValid(r) {
 				return http.ErrAbortHandler

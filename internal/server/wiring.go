@@ -40,7 +40,7 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: s.proxied(), Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
 	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: s.proxied(), Log: s.log.With("part", "action")})
-	s.diagnoses = diagnosis.New(db, s.captures.Judge)
+	s.diagnoses = diagnosis.New(db, s.captures.Judge, s.captures.HoldAll)
 	s.declares = declare.New(db, s.endpoints, s.actions, s.alerts)
 	s.retries = retries.New(db)
 	s.drift = drift.New(db)

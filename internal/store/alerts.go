@@ -410,7 +410,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 			events = append(events, e)
 		}
 	}
-	if n := batch(events); n > 0 && n < len(events) {
+	if n := batch(events, payloadBytes); n > 0 && n < len(events) {
 		upTo, events = events[n-1].Seq, events[:n]
 	}
 	if len(events) == 0 {

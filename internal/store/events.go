@@ -124,6 +124,20 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	return found[0], nil
 }
 
+// ListedEvent is Event in the list form. It answers not_found.
+func (v *View) ListedEvent(ref, id string) (*hookglass.Event, error) {
+	e, err := v.Endpoint(ref)
+	if err != nil {
+		return nil, err
+	}
+	eventID, err := hookglass.ParseEventID(id)
+	if err != nil {
+		return nil, err
+	}
+	return one(v, "request", eventLog{endpoint: e}.scan, "SELECT "+listColumns+` FROM events
+		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(eventID), e.Num}})
+}
+
 // EventSize returns how many bytes an event has, for who is about to load it; 0 where there is none. It does not ask
 // whose it is, so it is nothing to tell anybody.
 func (v *View) EventSize(id string) (size int64, err error) {
@@ -288,11 +302,11 @@ const payloadBytes = 4 << 20
 // payloadRows bounds how many payloads are read at a time.
 const payloadRows = 64
 
-// batch returns how many of the first events have payloads to be read together.
-func batch(events []*hookglass.Event) int {
+// batch returns how many of the first events have payloads to be read together, which have most bytes beyond the first.
+func batch(events []*hookglass.Event, most int64) int {
 	var bytes int64
 	for i, e := range events {
-		if bytes += e.Size; i == payloadRows || i > 0 && bytes > payloadBytes {
+		if bytes += e.Size; i == payloadRows || i > 0 && bytes > most {
 			return i
 		}
 	}
@@ -320,7 +334,7 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 // LoadPayloads gives events in the list form their payloads, as many together as may be read so.
 func (v *View) LoadPayloads(events []*hookglass.Event) error {
 	for len(events) > 0 {
-		n := batch(events)
+		n := batch(events, payloadBytes)
 		if err := v.loadPayloads(events[:n]); err != nil {
 			return err
 		}

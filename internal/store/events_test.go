@@ -480,7 +480,7 @@ func TestAnExportHasEveryEventThatTheFilterMeans(t *testing.T) {
 			}
 		}
 		var got []*hookglass.Event
-		err := db.EachEvent(t.Context(), hookglass.System, string(e.ID), parse(t, `"even 0"`), func(event *hookglass.Event) error {
+		err := db.EachEvent(t.Context(), hookglass.System, string(e.ID), parse(t, `"even 0"`), store.NoBound, func(event *hookglass.Event) error {
 			if event.Payload == nil || string(event.Body) != "even 0" || event.Reply == nil {
 				t.Fatalf("not the detail form: %+v", event)
 			}
@@ -497,7 +497,7 @@ func TestAnExportHasEveryEventThatTheFilterMeans(t *testing.T) {
 
 		enough := errors.New("enough")
 		n := 0
-		err = db.EachEvent(t.Context(), hookglass.System, string(e.ID), query.Query{}, func(*hookglass.Event) error {
+		err = db.EachEvent(t.Context(), hookglass.System, string(e.ID), query.Query{}, store.NoBound, func(*hookglass.Event) error {
 			if n++; n == 2 {
 				return enough
 			}
@@ -507,7 +507,7 @@ func TestAnExportHasEveryEventThatTheFilterMeans(t *testing.T) {
 			t.Errorf("ended after %d with %v", n, err)
 		}
 		empty := newEndpoint(t, db)
-		if err := db.EachEvent(t.Context(), hookglass.System, string(empty.ID), query.Query{}, func(*hookglass.Event) error { return enough }); err != nil {
+		if err := db.EachEvent(t.Context(), hookglass.System, string(empty.ID), query.Query{}, store.NoBound, func(*hookglass.Event) error { return enough }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -546,7 +546,7 @@ func TestSQLAndMatchAgree(t *testing.T) {
 			})
 		}
 		var stored []*hookglass.Event
-		if err := db.EachEvent(t.Context(), hookglass.System, string(e.ID), query.Query{}, func(event *hookglass.Event) error {
+		if err := db.EachEvent(t.Context(), hookglass.System, string(e.ID), query.Query{}, store.NoBound, func(event *hookglass.Event) error {
 			stored = append(stored, event)
 			return nil
 		}); err != nil {

@@ -152,7 +152,7 @@ func (w *walk) judge(low int64, skip *int64, limit int, events *[]*hookglass.Eve
 		return err
 	}
 	for len(candidates) > 0 {
-		n := batch(candidates)
+		n := batch(candidates, payloadBytes)
 		if err := w.v.loadParts(candidates[:n], w.q); err != nil {
 			return err
 		}
@@ -297,22 +297,29 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	return rows.Err()
 }
 
+// EachBytes bounds how much of payloads EachEvent reads at a time, beyond the first.
+const EachBytes = 1 << 20
+
+// Holding is asked before payloads are read: of so many bytes, the largest of which has so many. give is called when
+// they are held no longer.
+type Holding func(bytes, largest int64) (give func(), err error)
+
 // EachEvent calls fn with each event of an endpoint that the query means, in the detail form, oldest first, up to the
-// newest at the time of the call. It reads a few at a time, and holds no transaction while fn runs. It ends with the
-// first error of fn, and with not_found when the endpoint is deleted meanwhile.
-func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
-	return db.eachEvent(ctx, who, ref, q, func(*View, []*hookglass.Event) error { return nil }, fn)
+// newest at the time of the call. It reads a few at a time when hold lets it, and has no transaction open while hold or
+// fn runs. It ends with the first error of either, and with not_found when the endpoint is deleted meanwhile.
+func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
+	return db.eachEvent(ctx, who, ref, q, func(*View, []*hookglass.Event) error { return nil }, hold, fn)
 }
 
 // EachReportedEvent is EachEvent with what was reported of each event. The reports of one event are held at a time:
 // with the bodies in them they may be megabytes.
-func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
+func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
 	var reported map[int64]bool
 	return db.eachEvent(ctx, who, ref, q, func(v *View, events []*hookglass.Event) (err error) {
 		reported, err = v.reported(events)
 		return err
-	}, func(e *hookglass.Event) error {
-		if e.Payload == nil || !reported[e.Seq] {
+	}, hold, func(e *hookglass.Event) error {
+		if !reported[e.Seq] {
 			return fn(e)
 		}
 		err := db.View(ctx, who, func(v *View) (err error) {
@@ -328,9 +335,9 @@ func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, re
 	})
 }
 
-// eachEvent reads a few events at a time, and more of them by also in the same view.
+// eachEvent finds a few events at a time, and more of them by also in the same view.
 func (db *DB) eachEvent(
-	ctx context.Context, who hookglass.Principal, ref string, q query.Query, also func(*View, []*hookglass.Event) error, fn func(*hookglass.Event) error,
+	ctx context.Context, who hookglass.Principal, ref string, q query.Query, also func(*View, []*hookglass.Event) error, hold Holding, fn func(*hookglass.Event) error,
 ) error {
 	var last int64 // 0: not known yet
 	for above, more := int64(0), true; more; {
@@ -352,23 +359,44 @@ func (db *DB) eachEvent(
 			}
 			return also(v, events)
 		})
+		if err == nil && len(events) > 0 {
+			err = db.eachHeld(ctx, who, q, events, hold, fn)
+		}
 		if err != nil {
 			return err
-		}
-		for _, e := range events {
-			if !q.Match(e) {
-				continue
-			}
-			if err := fn(e); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-// next returns a few of the events that SQL selects above a seq and up to another, oldest first, and the seq that it
-// came to.
+// eachHeld gives events their payloads when hold lets it.
+func (db *DB) eachHeld(ctx context.Context, who hookglass.Principal, q query.Query, events []*hookglass.Event, hold Holding, fn func(*hookglass.Event) error) error {
+	var bytes, largest int64
+	for _, e := range events {
+		bytes, largest = bytes+e.Size, max(largest, e.Size)
+	}
+	give, err := hold(bytes, largest)
+	if err != nil {
+		return err
+	}
+	defer give()
+	if err := db.View(ctx, who, func(v *View) error { return v.loadPayloads(events) }); err != nil {
+		return err
+	}
+	for i, e := range events {
+		events[i] = nil                      // so that what is done with is not held
+		if e.Payload == nil || !q.Match(e) { // it was deleted meanwhile
+			continue
+		}
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next returns a few of the events that SQL selects above a seq and up to another, oldest first and without their
+// payloads, and the seq that it came to.
 func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*hookglass.Event, reached int64, err error) {
 	high, err := v.nthAbove(log, above, firstChunk)
 	if err != nil {
@@ -382,12 +410,11 @@ func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*h
 	if events, err = queryAll(v, log.scan, query, a.values...); err != nil || len(events) == 0 {
 		return nil, high, err
 	}
-	n := batch(events)
+	n := batch(events, EachBytes)
 	if n == len(events) && n < payloadRows {
 		reached = high
 	} else {
 		reached = events[n-1].Seq
 	}
-	events = slices.Clip(events[:n])
-	return events, reached, v.loadPayloads(events)
+	return slices.Clip(events[:n]), reached, nil
 }

@@ -261,3 +261,6 @@ func (db *DB) WantReserve(size int64) {
 	defer r.mu.Unlock()
 	r.size = func() (int64, error) { return size, nil }
 }
+
+// NoBound is a Holding that lets everything be read.
+func NoBound(int64, int64) (give func(), err error) { return func() {}, nil }

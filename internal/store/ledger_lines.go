@@ -45,7 +45,7 @@ func (v *View) LedgerLines(ref string, from, to time.Time, after int64, limit in
 		lines[i].Event, at[e.Seq], seqs[i] = e, &lines[i], e.Seq
 	}
 	for rest := events[:n]; len(rest) > 0; {
-		some := rest[:batch(rest)]
+		some := rest[:batch(rest, payloadBytes)]
 		rest = rest[len(some):]
 		if err := v.hashBodies(some, at); err != nil {
 			return nil, 0, err

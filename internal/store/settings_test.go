@@ -37,7 +37,7 @@ func TestSettingsOfADatabaseChangeNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			var paths []string
-			err = db.EachEvent(t.Context(), hookglass.System, string(e.ID), q, func(found *hookglass.Event) error {
+			err = db.EachEvent(t.Context(), hookglass.System, string(e.ID), q, store.NoBound, func(found *hookglass.Event) error {
 				paths = append(paths, found.Path)
 				return nil
 			})

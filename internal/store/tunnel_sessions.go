@@ -292,7 +292,7 @@ func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hook
 	if err != nil || len(events) == 0 {
 		return e, nil, err
 	}
-	events = events[:batch(events)]
+	events = events[:batch(events, payloadBytes)]
 	if err := v.loadPayloads(events); err != nil {
 		return e, nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/query"
 	"hookglass/internal/replay"
-	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
 )
 
@@ -100,30 +99,14 @@ func (a *app) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.writeExport(w, r, e, func(add func(*hookglass.Event) error) error {
-		return a.DB.EachReportedEvent(r.Context(), v.who, string(e.ID), q, add)
+	return a.writeExport(w, r, v, e, func(add func(*hookglass.Event) error) error {
+		return a.Captures.Each(r.Context(), v.who, string(e.ID), q, true, add)
 	})
 }
 
 func (a *app) exportPicked(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, ids []string) error {
-	return a.writeExport(w, r, e, func(add func(*hookglass.Event) error) error {
-		for _, id := range ids {
-			var event *hookglass.Event
-			err := a.DB.View(r.Context(), v.who, func(view *store.View) (err error) {
-				event, err = view.ReportedEvent(string(e.ID), id)
-				return err
-			})
-			if hookglass.Is(err, hookglass.CodeNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if err := add(event); err != nil {
-				return err
-			}
-		}
-		return nil
+	return a.writeExport(w, r, v, e, func(add func(*hookglass.Event) error) error {
+		return a.Captures.Picked(r.Context(), v.who, string(e.ID), ids, add)
 	})
 }
 
@@ -132,7 +115,7 @@ func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e ho
 	if len(ids) != 1 {
 		return hookglass.Errorf(hookglass.CodeValidationFailed, "An eml file holds one mail; choose mbox for several.")
 	}
-	event, err := a.event(r.Context(), v, e, ids[0])
+	event, err := a.held(r.Context(), v, e, ids[0], 1)
 	if err != nil {
 		return err
 	}
@@ -146,7 +129,7 @@ func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e ho
 
 // writeExport writes the file while it reads. What fails when a part is out breaks the connection, so that the file
 // does not look whole.
-func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.Endpoint, each func(func(*hookglass.Event) error) error) error {
+func (a *app) writeExport(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, each func(func(*hookglass.Event) error) error) error {
 	format := r.FormValue("format")
 	if format == "" {
 		format = "ndjson"
@@ -154,6 +137,9 @@ func (a *app) writeExport(w http.ResponseWriter, r *http.Request, e hookglass.En
 	out := bufio.NewWriterSize(w, 64<<10)
 	file, err := capture.NewExport(format, out, func(e *hookglass.Event) any { return capture.Detail(e) })
 	if err != nil {
+		return err
+	}
+	if err := a.Captures.MayExport(r.Context(), v.who); err != nil {
 		return err
 	}
 	download(w, file.MediaType(), string(e.ID)+"."+format)

@@ -25,7 +25,7 @@ func (a *app) renderBundle(w http.ResponseWriter, r *http.Request, status int) e
 	if err != nil {
 		return err
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *app) makeBundle(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
 	if err != nil {
 		return err
 	}

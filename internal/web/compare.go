@@ -18,26 +18,29 @@ func (a *app) compare(w http.ResponseWriter, r *http.Request) error {
 	}
 	m := compare.Model{Path: "/endpoints/" + string(e.ID)}
 	left, right := strings.TrimSpace(r.FormValue("left")), strings.TrimSpace(r.FormValue("right"))
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		if m.Left, err = view.Event(string(e.ID), left); err != nil {
-			return err
+	both, err := a.Captures.HoldAll(holding(r.Context(), v.who), v.who, eventTimes, func(view *store.View) ([]*hookglass.Event, error) {
+		first, err := view.Event(string(e.ID), left)
+		if err != nil {
+			return nil, err
 		}
-		if right == "" {
-			page, err := view.Events(string(e.ID), store.EventList{Limit: 1, Before: m.Left.Seq})
+		other := right
+		if other == "" {
+			page, err := view.Events(string(e.ID), store.EventList{Limit: 1, Before: first.Seq})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if len(page.Events) == 0 {
-				return hookglass.Errorf(hookglass.CodeNotFound, "There is no request before this one to compare it with.")
+				return nil, hookglass.Errorf(hookglass.CodeNotFound, "There is no request before this one to compare it with.")
 			}
-			right = string(page.Events[0].ID)
+			other = string(page.Events[0].ID)
 		}
-		m.Right, err = view.Event(string(e.ID), right)
-		return err
+		second, err := view.Event(string(e.ID), other)
+		return []*hookglass.Event{first, second}, err
 	})
 	if err != nil {
 		return err
 	}
+	m.Left, m.Right = both[0], both[1]
 	m.Comparison = inspect.Compare(m.Left, m.Right)
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests); err != nil {
 		return err

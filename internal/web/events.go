@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -106,20 +105,6 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience ti
 	return l, err
 }
 
-// event reads one request whole.
-func (a *app) event(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (event *hookglass.Event, err error) {
-	err = a.DB.View(ctx, v.who, func(view *store.View) error {
-		event, err = view.Event(string(e.ID), id)
-		return err
-	})
-	return event, err
-}
-
-// held is event for what is given to a reader, see [capture.Service.Hold].
-func (a *app) held(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
-	return a.Captures.Hold(ctx, v.who, 1, func(view *store.View) (*hookglass.Event, error) { return view.Event(string(e.ID), id) })
-}
-
 // inspect is the page of an endpoint, with one request in detail where the path names one.
 func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
@@ -210,7 +195,7 @@ func (a *app) body(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	event, err := a.held(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.held(r.Context(), v, e, r.PathValue("event"), 1)
 	if err != nil {
 		return err
 	}
@@ -234,7 +219,7 @@ func (a *app) picture(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	event, err := a.held(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.held(r.Context(), v, e, r.PathValue("event"), 1)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (a *app) file(w http.ResponseWriter, r *http.Request, part func(*hookglass.
 	if err != nil {
 		return hookglass.NotFound("part")
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.held(r.Context(), v, e, r.PathValue("event"), 2) // and what it is decoded to
 	if err != nil {
 		return err
 	}

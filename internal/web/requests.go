@@ -91,7 +91,7 @@ func (a *app) row(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
 	if err != nil {
 		return err
 	}
@@ -105,21 +105,7 @@ func (a *app) marked(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var event *hookglass.Event
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		seqs, gone, err := view.EventSeqs(string(e.ID), []string{r.PathValue("event")})
-		if err != nil {
-			return err
-		}
-		if len(gone) > 0 {
-			return hookglass.NotFound("request")
-		}
-		found, err := view.EventsBySeq(seqs, -1) // without its payload
-		if event = found[seqs[0]]; event == nil && err == nil {
-			err = hookglass.NotFound("request")
-		}
-		return err
-	})
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) { // what is read stays, and says so
 		return render(w, r, http.StatusOK, inspector.Gone(true))
 	}
@@ -219,7 +205,7 @@ func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) { // what is read stays, and says so
 		return render(w, r, http.StatusOK, inspector.NoDeliveries())
 	}

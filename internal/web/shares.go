@@ -21,7 +21,7 @@ func (a *app) renderShares(w http.ResponseWriter, r *http.Request, status int, l
 	if err != nil {
 		return err
 	}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
 	if err != nil {
 		return err
 	}

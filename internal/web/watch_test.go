@@ -279,7 +279,8 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	b.want(404, "GET", path, nil)
 }
 
-// Alerts, channels, targets, tags and secrets that were changed in another window are not put back by a form that was shown before.
+// Alerts, channels, targets, tags and secrets that were changed in another window are not put back by a form that was
+// shown before.
 func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
 	w := newWatched(t)
 	b := w.signedIn()

@@ -110,6 +110,8 @@ func New(d Deps) http.Handler {
 // that says what went wrong.
 func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		r, done := a.reads(r)
+		defer done()
 		if err := handle(w, r); err != nil {
 			a.fail(w, r, err)
 		}
@@ -202,6 +204,9 @@ func render(w http.ResponseWriter, r *http.Request, status int, page templ.Compo
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
 	if err := page.Render(r.Context(), buffer); err != nil {
+		return err
+	}
+	if err := rendered(r, buffer.Len()); err != nil {
 		return err
 	}
 	w.WriteHeader(status)

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"hookglass"
+	"hookglass/internal/store"
+)
+
+// eventTimes is how many times its size a request takes while an answer is made of it: as it was received, and as it is
+// parsed, decoded and judged.
+const eventTimes = 3
+
+// reading is what an answer holds of large requests. They are let go when a page is rendered: what is given to the
+// reader then is the page, whose room is its own.
+type reading struct {
+	ctx  context.Context // done when the answer needs them no longer
+	over context.CancelFunc
+	room func(ctx context.Context, who hookglass.Principal, bytes int64) error
+	who  hookglass.Principal
+	held bool // a request was read whole
+}
+
+type readingKey struct{}
+
+// reads lets what answers a request read requests. done is called when it has answered.
+func (a *app) reads(r *http.Request) (with *http.Request, done func()) {
+	ctx, over := context.WithCancel(r.Context())
+	return r.WithContext(context.WithValue(r.Context(), readingKey{}, &reading{ctx: ctx, over: over, room: a.Captures.RoomFor})), over
+}
+
+// rendered says that a page of so many bytes was made of what was read.
+func rendered(r *http.Request, bytes int) error {
+	now, ok := r.Context().Value(readingKey{}).(*reading)
+	if !ok || !now.held {
+		return nil
+	}
+	now.held = false
+	now.over()
+	return now.room(r.Context(), now.who, int64(bytes))
+}
+
+// holding is the context until whose end what is read of requests is held.
+func holding(ctx context.Context, who hookglass.Principal) context.Context {
+	now := ctx.Value(readingKey{}).(*reading)
+	now.who, now.held = who, true
+	return now.ctx
+}
+
+// event reads one request whole, for a page.
+func (a *app) event(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
+	return a.held(ctx, v, e, id, eventTimes)
+}
+
+// held is event for an answer that takes so many times the request's size, see [capture.Service.Hold].
+func (a *app) held(ctx context.Context, v visitor, e hookglass.Endpoint, id string, times int64) (*hookglass.Event, error) {
+	return a.Captures.Hold(holding(ctx, v.who), v.who, times, func(view *store.View) (*hookglass.Event, error) {
+		return view.Event(string(e.ID), id)
+	})
+}
+
+// listed reads one request without what was sent.
+func (a *app) listed(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (event *hookglass.Event, err error) {
+	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+		event, err = view.ListedEvent(string(e.ID), id)
+		return err
+	})
+	return event, err
+}
