@@ -66,8 +66,8 @@ func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
 func (s *Service) Run(ctx context.Context) error {
 	flush := time.NewTicker(time.Second)
 	defer flush.Stop()
-	// What is being written when ctx ends is waited for. Given up, it may be stored all the same, and what is kept of it
-	// would be counted twice.
+	// What is being written when ctx ends is waited for. Given up, it may be stored all the same, and what is kept of
+	// it would be counted twice.
 	writing := context.WithoutCancel(ctx)
 	for {
 		select {
