@@ -127,6 +127,14 @@ type room struct {
 	wait  time.Duration // at most
 }
 
+// expect returns when so many ops are in the queue, or after a while. It looks now and then: to be woken by each would
+// take the processor from senders.
+func expect(queue <-chan *op, ops int, wait time.Duration) {
+	for until := time.Now().Add(wait); len(queue) < ops && time.Now().Before(until); {
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
 // take returns the first op and those that wait behind it, as there is room.
 // Yielding a few times lets senders that were just answered come back with their next request, which fills the group at
 // no cost to a lone one.
@@ -142,7 +150,6 @@ func take(queue <-chan *op, first *op, room room) []*op {
 		}
 	}
 	add(first)
-	var over <-chan time.Time // the wait is
 	for yields := 0; len(ops) < room.ops && bytes < room.bytes; {
 		select {
 		case o, open := <-queue:
@@ -160,18 +167,8 @@ func take(queue <-chan *op, first *op, room room) []*op {
 		if len(ops) >= room.worth {
 			return ops
 		}
-		if over == nil {
-			over = time.After(room.wait)
-		}
-		select {
-		case o, open := <-queue:
-			if !open {
-				return ops
-			}
-			add(o)
-		case <-over:
-			return ops
-		}
+		expect(queue, room.worth-len(ops), room.wait)
+		room.worth = 0 // what has come by now goes along
 	}
 	return ops
 }
