@@ -191,30 +191,32 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 
 // body is what a sender sent, byte for byte, as a download that no browser takes for a page.
 func (a *app) body(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.open(r)
-	if err != nil {
-		return err
-	}
-	event, err := a.held(r.Context(), v, e, r.PathValue("event"), 1)
-	if err != nil {
-		return err
-	}
-	name := string(event.ID) + ".bin"
-	if event.Type == hookglass.EventEmail {
-		name = string(event.ID) + ".eml"
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Content-Length", strconv.Itoa(len(event.Body)))
-	_, _ = w.Write(event.Body) // nobody is left to tell
-	return nil
+	return a.bytes(w, r, func(event *hookglass.Event) error {
+		name := string(event.ID) + ".bin"
+		if event.Type == hookglass.EventEmail {
+			name = string(event.ID) + ".eml"
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		return nil
+	})
 }
 
 // picture is a body that is a picture, for the page of its request. What is none is not given: nothing but pixels comes
 // from here under a media type that a browser reads.
 func (a *app) picture(w http.ResponseWriter, r *http.Request) error {
+	return a.bytes(w, r, func(event *hookglass.Event) error {
+		media := inspector.PictureType(event.Body)
+		if media == "" {
+			return hookglass.NotFound("picture")
+		}
+		w.Header().Set("Content-Type", media)
+		return nil
+	})
+}
+
+// bytes answers the body of the request that is asked for, as what describe says in the header.
+func (a *app) bytes(w http.ResponseWriter, r *http.Request, describe func(*hookglass.Event) error) error {
 	v, e, err := a.open(r)
 	if err != nil {
 		return err
@@ -223,14 +225,11 @@ func (a *app) picture(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	media := inspector.PictureType(event.Body)
-	if media == "" {
-		return hookglass.NotFound("picture")
+	if err := describe(event); err != nil {
+		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", media)
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Content-Length", strconv.Itoa(len(event.Body)))
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	w.Header().Set("Content-Length", strconv.Itoa(len(event.Body)))
 	_, _ = w.Write(event.Body) // nobody is left to tell
 	return nil
 }
