@@ -12,7 +12,7 @@ import (
 
 // Create stores an action. It answers not_found, plan_required, subscription_required and validation_failed.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref string, d Draft) (a hookglass.Action, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return a, err
 	}
 	a = hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
@@ -60,7 +60,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 // Update changes what the draft names. It answers not_found, plan_required, subscription_required and
 // validation_failed.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Action, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return a, err
 	}
 	var changed hookglass.Action
@@ -124,7 +124,7 @@ func move(tx *store.Tx, present []hookglass.Action, from, to int) error {
 
 // Delete deletes an action; its runs stay, and a rerun that has not begun ends. It answers not_found.
 func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id string) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -150,13 +150,6 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id s
 		}
 		return tx.DeleteAction(present[i].Num)
 	})
-}
-
-func mayManage(who hookglass.Principal) error {
-	if who.Endpoint != "" {
-		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
-	}
-	return nil
 }
 
 // permitted answers plan_required where the endpoint's account may have no actions.

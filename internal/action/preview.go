@@ -52,7 +52,7 @@ type SensitiveField struct{ Step, Path string }
 // Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found and
 // plan_required.
 func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string) (p PreviewResult, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return p, err
 	}
 	var a hookglass.Action
@@ -301,7 +301,7 @@ type BacktestDifference struct {
 // make of the action. Nothing is sent, and nothing is stored. limit 0 is the default. It answers not_found,
 // plan_required, subscription_required and validation_failed.
 func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID, text string, limit int64, d *Draft) (b Backtest, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return b, err
 	}
 	if limit == 0 {

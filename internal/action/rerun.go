@@ -34,7 +34,7 @@ func (s *Service) place(e hookglass.Endpoint) (give func(), err error) {
 // Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the
 // first run on the event, where there is one. It answers not_found, plan_required and validation_failed.
 func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actionID, eventID, parentID string) (r hookglass.ActionRun, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return r, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {

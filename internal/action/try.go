@@ -13,7 +13,7 @@ import (
 // named, what the action that the draft makes would do with it. Nothing is sent, and nothing is stored. It answers
 // not_found, plan_required, subscription_required and validation_failed.
 func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string, d Draft) (p PreviewResult, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return p, err
 	}
 	a := hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}

@@ -118,7 +118,7 @@ type ChannelSettings struct {
 // Where it made the signing secret of a webhook channel itself, it returns it, once. It answers validation_failed and
 // target_not_allowed.
 func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d ChannelDraft) (c hookglass.Channel, secret string, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return c, "", err
 	}
 	var faults []hookglass.FieldError
@@ -171,7 +171,7 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 // UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed,
 // target_not_allowed, and conflict, with the references, while an action's step names the channel by its old name.
 func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id string, d ChannelDraft) (c hookglass.Channel, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return c, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -201,7 +201,7 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 
 // DeleteChannel deletes a channel and what waits for it. It answers not_found.
 func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id string) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteChannel(id) })
@@ -220,7 +220,7 @@ type Sent struct {
 // TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers
 // not_found.
 func (s *Service) TestChannel(ctx context.Context, who hookglass.Principal, id string) (sent Sent, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return sent, err
 	}
 	var c hookglass.Channel
@@ -433,14 +433,6 @@ func sealedIn(channelID string) string { return "notification_channels:sealed:" 
 func validName(s string) bool {
 	n := utf8.RuneCountInString(s)
 	return n > 0 && n <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
-}
-
-// mayManage: a tunnel key reads and deletes its events, and nothing else (decisions, section 13).
-func mayManage(who hookglass.Principal) error {
-	if who.Endpoint != "" {
-		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
-	}
-	return nil
 }
 
 func channelFault(field, message string) hookglass.FieldError {

@@ -33,7 +33,7 @@ const defaultMinCount = 10
 
 // Create stores a new alert, which watches from now on. It answers not_found for the endpoint, and validation_failed.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref string, d Draft) (a hookglass.Alert, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return a, err
 	}
 	a.ID, a.Enabled = hookglass.NewSortableID(hookglass.PrefixAlert, s.Now()), true
@@ -79,7 +79,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 // Update changes what the draft names. An alert that is enabled, or set to watch for something else, begins anew, and
 // an incident that goes on is resolved; so is that of one that is disabled. It answers not_found and validation_failed.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Alert, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return a, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -108,7 +108,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 
 // Delete deletes an alert with its history. It answers not_found.
 func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id string) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {

@@ -65,8 +65,8 @@ var (
 // It answers validation_failed with all that is wrong, each with its path in the declaration such as
 // endpoints.0.actions.1.name, and what the capabilities answer where a plan does not allow something.
 func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Declaration, dryRun bool) (changes []hookglass.DeclaredChange, err error) {
-	if who.Endpoint != "" {
-		return nil, hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
+	if err := who.MayManage(); err != nil {
+		return nil, err
 	}
 	d = spelled(d)
 	set, err := check(d)

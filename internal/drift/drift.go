@@ -363,7 +363,7 @@ func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventTy
 // Accept makes what is known of an event type by now its baseline, from which later events depart. It answers
 // not_found, and conflict where the endpoint's schemas are not kept.
 func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) (Type, error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return Type{}, err
 	}
 	for range maxTries {
@@ -407,7 +407,7 @@ func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, even
 // Forget deletes the schema of an event type with its baseline; what arrives from then on begins another. It answers
 // not_found.
 func (s *Service) Forget(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	_, t, err := s.One(ctx, who, ref, eventType, provider, 1)
@@ -420,12 +420,4 @@ func (s *Service) Forget(ctx context.Context, who hookglass.Principal, ref, even
 		}
 		return tx.DeleteEventSchema(t.Num)
 	})
-}
-
-// mayManage: a tunnel key reads and deletes its events, and nothing else (decisions, section 13).
-func mayManage(who hookglass.Principal) error {
-	if who.Endpoint != "" {
-		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
-	}
-	return nil
 }

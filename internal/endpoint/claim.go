@@ -12,7 +12,7 @@ import (
 // Claim makes a temporary endpoint, known by its key, the principal's for good: it ends no more by itself, and the key
 // is of no use from then on. It answers not_found where another was quicker, and validation_failed.
 func (s *Service) Claim(ctx context.Context, who, key hookglass.Principal, name *string, workspace *int64) (e hookglass.Endpoint, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return e, err
 	}
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {

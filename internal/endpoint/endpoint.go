@@ -136,7 +136,7 @@ func KeyHash(key string) []byte {
 
 // Update changes what the draft names.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref string, d Draft) (e hookglass.Endpoint, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return e, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -153,7 +153,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref strin
 
 // Delete deletes the endpoint and all its events, for good.
 func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref string) (e hookglass.Endpoint, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return e, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -163,14 +163,6 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref strin
 		return tx.DeleteEndpoint(&e)
 	})
 	return e, err
-}
-
-// mayManage: a tunnel key reads and deletes its events, and nothing else (decisions, section 13).
-func mayManage(who hookglass.Principal) error {
-	if who.Endpoint != "" {
-		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
-	}
-	return nil
 }
 
 // apply sets what the draft names and returns what is wrong with it.

@@ -41,7 +41,7 @@ type TargetDraft struct {
 
 // CreateForwardingTarget stores a target. It answers subscription_required, validation_failed and target_not_allowed.
 func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, d TargetDraft) (t hookglass.ForwardingTarget, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return t, err
 	}
 	t = hookglass.ForwardingTarget{Enabled: true, Timeout: hookglass.DefaultForwardTimeout, RetryCount: hookglass.DefaultForwardRetries}
@@ -79,7 +79,7 @@ func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Prin
 // UpdateForwardingTarget changes what the draft names. While the account may not forward, a target can be disabled and
 // nothing else (spec, Actions rule 3, for forward steps).
 func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64, d TargetDraft) (t hookglass.ForwardingTarget, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return t, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -109,7 +109,7 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 
 // DeleteForwardingTarget deletes a target and what waits for it. It answers not_found.
 func (s *Service) DeleteForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {

@@ -50,7 +50,7 @@ func (s *Service) SignatureConfigs(ctx context.Context, who hookglass.Principal,
 // CreateSignatureConfig stores a config. It answers plan_required where the account may not (spec, "Signature
 // configs"), signature_config_exists unless force replaces the one there is, and validation_failed.
 func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, d SignatureDraft, force bool) (c hookglass.SignatureConfig, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return c, err
 	}
 	return s.createSignatureConfig(ctx, who, ref, d, force)
@@ -107,7 +107,7 @@ func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Princ
 
 // UpdateSignatureConfig changes what the draft names.
 func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, id int64, d SignatureDraft) (c hookglass.SignatureConfig, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return c, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -171,7 +171,7 @@ func (s *Service) checkKept(c *hookglass.SignatureConfig) error {
 
 // DeleteSignatureConfig deletes a config.
 func (s *Service) DeleteSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {

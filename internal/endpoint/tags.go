@@ -21,7 +21,7 @@ type TagDraft struct {
 // CreateTag stores a new tag, in the principal's workspace or its account's oldest when the draft names none. It
 // answers validation_failed.
 func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagDraft) (t hookglass.Tag, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return t, err
 	}
 	var faults []hookglass.FieldError
@@ -48,7 +48,7 @@ func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagD
 // UpdateTag changes what the draft names. The events that have the tag get its new name, many of them in the
 // background. It answers conflict while an action's step names the tag by its old name.
 func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int64, d TagDraft) (t hookglass.Tag, err error) {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return t, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -75,7 +75,7 @@ func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int
 // DeleteTag deletes a tag and takes it off the events that have it, many of them in the background. It answers
 // conflict, with the references, while an action's step names it.
 func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int64) error {
-	if err := mayManage(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {

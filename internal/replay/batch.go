@@ -42,7 +42,7 @@ type BatchRequest struct {
 // CreateBatch finds the events that a query means now and begins to replay them. A dry run stores nothing: its batch
 // has a Total and no ID.
 func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref string, r BatchRequest) (b hookglass.ReplayBatch, err error) {
-	if err := maySend(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return b, err
 	}
 	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
@@ -173,7 +173,7 @@ func (s *Service) Cancel(ctx context.Context, who hookglass.Principal, ref, id s
 }
 
 func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id string, to hookglass.BatchState, from ...hookglass.BatchState) (b hookglass.ReplayBatch, err error) {
-	if err := maySend(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return b, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {

@@ -59,7 +59,7 @@ func (s *Service) openCase(c *hookglass.ReplayCase) error {
 // CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint,
 // payment_method_required, target_not_allowed and validation_failed.
 func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref string, d CaseDraft) (c hookglass.ReplayCase, err error) {
-	if err := maySend(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return c, err
 	}
 	c.Options = hookglass.ReplayOptions{Identity: hookglass.IdentityOriginal, Signature: hookglass.DefaultSignatureMode}
@@ -94,7 +94,7 @@ func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref s
 // UpdateCase changes what the draft names. It answers stale_lock_version unless the draft carries the case's current
 // version.
 func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, id string, d CaseDraft) (c hookglass.ReplayCase, err error) {
-	if err := maySend(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return c, err
 	}
 	var src source
@@ -143,7 +143,7 @@ func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, 
 
 // DeleteCase deletes a case; its runs stay. It answers not_found.
 func (s *Service) DeleteCase(ctx context.Context, who hookglass.Principal, ref, id string) error {
-	if err := maySend(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -258,7 +258,7 @@ const maxKey = 255
 // RunCase queues a run of the case. A key that the case has seen at the same version gives that run again; at another
 // version it answers idempotency_conflict.
 func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id, key string) (r hookglass.ReplayCaseRun, err error) {
-	if err := maySend(who); err != nil {
+	if err := who.MayManage(); err != nil {
 		return r, err
 	}
 	if n := utf8.RuneCountInString(key); n == 0 || n > maxKey || !utf8.ValidString(key) || containsControl(key) {

@@ -215,12 +215,15 @@ func (t *table) mayCall(r *http.Request, op operation) error {
 			return err
 		}
 	}
-	switch {
-	case op.access.public:
+	if op.access.public {
 		return nil
-	case who.Endpoint != "" && !op.access.key:
-		return hookglass.Errorf(hookglass.CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")
-	case op.access.scope != "":
+	}
+	if !op.access.key {
+		if err := who.MayManage(); err != nil {
+			return err
+		}
+	}
+	if op.access.scope != "" {
 		return who.May(op.access.scope)
 	}
 	return nil
