@@ -53,9 +53,6 @@ func Panic(plan hookglass.FlowPlan, e *hookglass.Event, log *slog.Logger) (hookg
 	return h.Flow, err
 }
 
-// Terms splits a query where its terms end.
-func Terms(q string) []string { return terms(q, time.Now()) }
-
 // Lease and Grace are what tests wait for.
 const (
 	Lease = lease

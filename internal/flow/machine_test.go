@@ -240,38 +240,6 @@ func TestACompressedBodyIsRead(t *testing.T) {
 	}
 }
 
-// Each term of a query is a condition of its own, so that it can be told which was not met.
-func TestAQueryIsSplitWhereItsTermsEnd(t *testing.T) {
-	for q, want := range map[string]string{
-		`provider:stripe event:a.* -tag:noise`: `provider:stripe|event:a.*|-tag:noise`,
-		`subject:"a \" b" "free text"  x`:      `subject:"a \" b"|"free text"|x`,
-		`-"not this" body./a:"b c"`:            `-"not this"|body./a:"b c"`,
-		`http://x.example.com/a:b "q"`:         `http://x.example.com/a:b|"q"`,
-		`@x:"a`:                                `@x:"a`,
-		``:                                     ``,
-		`ab"c d`:                               `ab"c|d`,
-		` method:POST	path:/x `:                `method:POST|path:/x`,
-	} {
-		if got := strings.Join(flow.Terms(q), "|"); got != want {
-			t.Errorf("%s: %s, want %s", q, got, want)
-		}
-	}
-}
-
-func FuzzTermsOfAQuery(f *testing.F) {
-	for _, q := range []string{`a b`, `-"x" y:"z \" " `, `@x:"a b" c`, `"`, `a:"b`} {
-		f.Add(q)
-	}
-	f.Fuzz(func(t *testing.T, q string) {
-		joined := strings.Join(flow.Terms(q), "")
-		for _, word := range strings.Fields(q) {
-			if !strings.Contains(strings.Join(strings.Fields(q), ""), word) || len(joined) > len(q) {
-				t.Errorf("%q became %q", q, joined)
-			}
-		}
-	})
-}
-
 func TestAPatternHasItsTime(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string

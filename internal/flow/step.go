@@ -109,7 +109,11 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 		{"subject", in.Subject, query.Filter{Q: "subject:" + quoted(in.Subject)}, func(e *hookglass.Event) string { return e.Subject }},
 		{"from", in.From, query.Filter{Q: "from:" + quoted(in.From)}, func(e *hookglass.Event) string { return e.From }},
 	}
-	for _, term := range terms(in.Query, now) {
+	terms, err := query.Split(in.Query, now) // so that each can be told whether it held
+	if err != nil {
+		terms = []string{in.Query} // what is wrong with it is told below
+	}
+	for _, term := range terms {
 		all = append(all, given{"q", term, query.Filter{Q: term}, nil})
 	}
 	var deep []condition
@@ -145,48 +149,6 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 // quoted writes a text as a value of a query, in which stars still stand for any characters.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
-}
-
-// terms splits a query where its terms end, so that each can be told whether it held. A query that can not be split is
-// one.
-func terms(q string, now time.Time) []string {
-	whole, err := query.Parse(q, now)
-	if err != nil || q == "" {
-		return []string{q}
-	}
-	var found []string
-	for rest := strings.TrimLeft(q, " \t\r\n\v\f"); rest != ""; rest = strings.TrimLeft(rest, " \t\r\n\v\f") {
-		n := termLength(rest)
-		found = append(found, rest[:n])
-		rest = rest[n:]
-	}
-	if len(found) != len(whole.Terms()) {
-		return []string{q}
-	}
-	return found
-}
-
-// termLength is the length of the first term of a text.
-func termLength(text string) int {
-	at := 0
-	if text[0] == '-' {
-		at = 1
-	}
-	if space := strings.IndexAny(text, " \t\r\n\v\f"); at < len(text) && text[at] != '"' {
-		if colon := strings.IndexByte(text, ':'); colon >= 0 && colon+1 < len(text) && text[colon+1] == '"' && (space < 0 || colon < space) {
-			at = colon + 1
-		} else if space < 0 {
-			return len(text)
-		} else {
-			return space
-		}
-	}
-	for at++; at < len(text) && text[at] != '"'; at++ {
-		if text[at] == '\\' {
-			at++
-		}
-	}
-	return min(at+1, len(text))
 }
 
 // pieces splits a value at its references.

@@ -13,27 +13,39 @@ import (
 // event. A bad one is validation_failed of the field "q"; the message and the member "position" of the error's
 // Extra say at which character, counted from 0, and what was expected there.
 func Parse(q string, now time.Time) (Query, error) {
+	terms, _, err := parse(q, now)
+	return Query{terms}, err
+}
+
+// Split lists the terms of a query as they are written: each is a query by itself, and all of them together mean what the
+// query means. It answers what [Parse] answers.
+func Split(q string, now time.Time) ([]string, error) {
+	_, written, err := parse(q, now)
+	return written, err
+}
+
+func parse(q string, now time.Time) (terms []Term, written []string, err error) {
 	p := parser{in: q, now: now}
 	if !utf8.ValidString(q) {
-		return Query{}, p.fail(invalidAt(q), "expected UTF-8")
+		return nil, nil, p.fail(invalidAt(q), "expected UTF-8")
 	}
 	if n := utf8.RuneCountInString(q); n > MaxLength {
-		return Query{}, p.fail(len(string([]rune(q)[:MaxLength])), "expected the end: a query has at most %d characters, this one %d", MaxLength, n)
+		return nil, nil, p.fail(len(string([]rune(q)[:MaxLength])), "expected the end: a query has at most %d characters, this one %d", MaxLength, n)
 	}
-	var terms []Term
 	for {
 		p.skipSpace()
 		if p.at == len(p.in) {
-			return Query{terms}, nil
+			return terms, written, nil
 		}
 		if len(terms) == MaxTerms {
-			return Query{}, p.fail(p.at, "expected the end: a query has at most %d terms", MaxTerms)
+			return nil, nil, p.fail(p.at, "expected the end: a query has at most %d terms", MaxTerms)
 		}
+		begin := p.at
 		t, err := p.term()
 		if err != nil {
-			return Query{}, err
+			return nil, nil, err
 		}
-		terms = append(terms, t)
+		terms, written = append(terms, t), append(written, q[begin:p.at])
 	}
 }
 

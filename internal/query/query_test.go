@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +274,56 @@ func TestAFieldIsOneAlsoBeforeTwoSlashes(t *testing.T) {
 			t.Errorf("%s means //x/y: %t, /x/y: %t", c.q, doubled, plain)
 		}
 	}
+}
+
+// Each term of a query is a query of its own, so that it can be told which was not met.
+func TestAQueryIsSplitWhereItsTermsEnd(t *testing.T) {
+	for q, want := range map[string]string{
+		`provider:stripe event:a.* -tag:noise`: `provider:stripe|event:a.*|-tag:noise`,
+		`subject:"a \" b" "free text"  x`:      `subject:"a \" b"|"free text"|x`,
+		`-"not this" body./a:"b c"`:            `-"not this"|body./a:"b c"`,
+		`http://x.example.com/a:b "q"`:         `http://x.example.com/a:b|"q"`,
+		`@x:"a`:                                `@x:"a`,
+		``:                                     ``,
+		`ab"c d`:                               `ab"c|d`,
+		` method:POST	path:/x `:                `method:POST|path:/x`,
+		`"id":"evt_1" x`:                       `"id":"evt_1"|x`,
+		`1x:"a b" "id":"x"`:                    `1x:"a|b"|"id":"x"`,
+	} {
+		got, err := query.Split(q, now)
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
+		} else if got := strings.Join(got, "|"); got != want {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+	if _, err := query.Split(`a "open`, now); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+		t.Errorf("a query without its closing quote is answered %v", err)
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	for _, q := range []string{`a b`, `-"x" y:"z \" " `, `@x:"a b" c`, `"`, `a:"b`, `"id":"x" -tag:y after:2h`} {
+		f.Add(q)
+	}
+	f.Fuzz(func(t *testing.T, q string) {
+		whole, err := query.Parse(q, now)
+		written, splitErr := query.Split(q, now)
+		if (err == nil) != (splitErr == nil) {
+			t.Fatalf("%q is answered %v as a whole and %v in terms", q, err, splitErr)
+		}
+		var terms []query.Term
+		for _, w := range written {
+			part, err := query.Parse(w, now)
+			if err != nil {
+				t.Fatalf("%q of %q is no query: %v", w, q, err)
+			}
+			terms = append(terms, part.Terms()...)
+		}
+		if !reflect.DeepEqual(terms, whole.Terms()) {
+			t.Errorf("%q became %q", q, written)
+		}
+	})
 }
 
 func TestABadQuerySaysWhere(t *testing.T) {
