@@ -130,7 +130,7 @@ func scan(text string, place Place) (*Template, error) {
 		if fault := checkLiteral(rest[:open], place); fault != nil {
 			return nil, fault
 		}
-		quoted = insideString(rest[:open], quoted)
+		quoted = jsondoc.EndsInString(rest[:open], quoted)
 		inside, after, closed := strings.Cut(rest[open+2:], "}}")
 		name := strings.Trim(inside, " \t\r\n")
 		switch {
@@ -175,19 +175,6 @@ func validName(s string) bool {
 		}
 	}
 	return true
-}
-
-// insideString reports whether a JSON text is inside a string at its end, given whether it began inside one.
-func insideString(text string, quoted bool) bool {
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] == '"':
-			quoted = !quoted
-		case text[i] == '\\' && quoted:
-			i++
-		}
-	}
-	return quoted
 }
 
 // BodyPlace is the place of a body with this Content-Type. Without one, or where it is itself filled in, a body is JSON

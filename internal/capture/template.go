@@ -130,25 +130,12 @@ func (f *filler) fill(text string, escape escaper) string {
 			b.WriteString(text)
 			break
 		}
-		quoted = insideQuotes(text[:open], quoted)
+		quoted = jsondoc.EndsInString(text[:open], quoted)
 		b.WriteString(text[:open])
 		b.WriteString(escape(f.value(strings.TrimSpace(text[open+2:open+end])), quoted))
 		text = text[open+end+2:]
 	}
 	return b.String()
-}
-
-// insideQuotes reports whether a JSON text is inside a string at its end, given whether it began inside one.
-func insideQuotes(text string, quoted bool) bool {
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] == '"':
-			quoted = !quoted
-		case text[i] == '\\' && quoted:
-			i++
-		}
-	}
-	return quoted
 }
 
 func (f *filler) value(name string) filling {

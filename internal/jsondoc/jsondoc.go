@@ -35,6 +35,20 @@ func Check(text []byte) error {
 	return d.end()
 }
 
+// EndsInString reports whether a part of a JSON text ends inside a string, given whether it began inside one. A backslash
+// at its end counts for nothing.
+func EndsInString(part string, quoted bool) bool {
+	for i := 0; i < len(part); i++ {
+		switch {
+		case part[i] == '"':
+			quoted = !quoted
+		case part[i] == '\\' && quoted:
+			i++
+		}
+	}
+	return quoted
+}
+
 // node is a JSON value. Its kind is that of jsontext: one of n f t " 0 { [.
 type node struct {
 	kind     jsontext.Kind
