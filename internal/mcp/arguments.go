@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
+	"hookglass/internal/httpd"
 	"hookglass/internal/jsondoc"
 )
 
@@ -122,33 +123,5 @@ func refused(err error, fields []field) error {
 	if path == "" {
 		path = "arguments"
 	}
-	return hookglass.Invalid(path, "must be %s", wanted(shape.GoType))
-}
-
-// wanted names the JSON that a Go type takes.
-func wanted(t reflect.Type) string {
-	if t == nil {
-		return "of another type"
-	}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if own, ok := reflect.Zero(t).Interface().(interface{ Form() string }); ok {
-		return own.Form()
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Map, reflect.Struct:
-		return "an object"
-	}
-	return "of another type"
+	return hookglass.Invalid(path, "must be %s", httpd.Form(shape.GoType))
 }

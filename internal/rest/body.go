@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"reflect"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass"
+	"hookglass/internal/httpd"
 	"hookglass/internal/jsondoc"
 )
 
@@ -105,7 +105,7 @@ func decode(text []byte, v any, loose bool) error {
 	if errors.Is(shape.Err, json.ErrUnknownName) {
 		return hookglass.Invalid(field, "is not a known field")
 	}
-	return hookglass.Invalid(field, "must be %s", wanted(shape))
+	return hookglass.Invalid(field, "must be %s", httpd.Form(shape.GoType))
 }
 
 // wholeNumbers takes 30.0 for an integer, as the description's schemas do.
@@ -149,33 +149,4 @@ func checkSyntax(text []byte) error {
 		return hookglass.Errorf(hookglass.CodeInvalidJSON, "Something follows the JSON value, near byte %d.", dec.InputOffset())
 	}
 	return nil
-}
-
-// wanted names the JSON that a field takes.
-func wanted(e *json.SemanticError) string {
-	if e.GoType == nil {
-		return "of another type"
-	}
-	is := e.GoType
-	if is.Kind() == reflect.Pointer { // what functions of ours refuse, as whole, is named so
-		is = is.Elem()
-	}
-	if own, ok := reflect.Zero(is).Interface().(interface{ Form() string }); ok {
-		return own.Form()
-	}
-	switch is.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Map, reflect.Struct:
-		return "an object"
-	}
-	return "of another type"
 }

@@ -1,0 +1,33 @@
+package httpd
+
+import "reflect"
+
+// Form names the JSON that a Go type takes, behind "must be" for a caller who gave another. A type that reads itself says
+// so by a method of this name.
+func Form(t reflect.Type) string {
+	const other = "of another type"
+	if t == nil {
+		return other
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if own, ok := reflect.Zero(t).Interface().(interface{ Form() string }); ok {
+		return own.Form()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return other
+}
