@@ -81,7 +81,8 @@ func (t *target) arrived(ctx context.Context) (a arrivals, err error) {
 		return a, err
 	}
 	defer resp.Body.Close()
-	return a, json.NewDecoder(resp.Body).Decode(&a)
+	err = json.NewDecoder(resp.Body).Decode(&a)
+	return a, err
 }
 
 // await waits until so many events have arrived and returns when the last did.

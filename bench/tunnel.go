@@ -66,7 +66,10 @@ func (s *service) ticket(ctx context.Context, token string) (string, error) {
 	if res.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("a ticket was answered %s", res.Status)
 	}
-	return got.Ticket, errors.Join(json.NewDecoder(res.Body).Decode(&got), nilIf(got.Ticket != "", "no ticket"))
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+		return "", err
+	}
+	return got.Ticket, nilIf(got.Ticket != "", "no ticket")
 }
 
 func nilIf(ok bool, what string) error {

@@ -171,7 +171,8 @@ func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, 
 		case <-stop:
 			return f, nil
 		case <-ctx.Done():
-			return f, read(context.WithoutCancel(ctx))
+			err = read(context.WithoutCancel(ctx))
+			return f, err
 		}
 	}
 }

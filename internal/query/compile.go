@@ -51,7 +51,8 @@ func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {
 			return t, expected(at+len(name), "a colon behind "+strconv.Quote(name))
 		}
 	}
-	return t, t.compare(name, v, p.now)
+	wrong := t.compare(name, v, p.now)
+	return t, wrong
 }
 
 func checkArgument(t *Term, at int, arg string) *fault {

@@ -49,7 +49,8 @@ func (s *Service) Case(ctx context.Context, who hookglass.Principal, ref, id str
 	if err != nil {
 		return c, err
 	}
-	return c, s.openCase(&c)
+	err = s.openCase(&c)
+	return c, err
 }
 
 func (s *Service) openCase(c *hookglass.ReplayCase) error {

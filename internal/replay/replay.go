@@ -203,7 +203,8 @@ func (s *Service) source(v *store.View, ref string) (src source, err error) {
 	if src.endpoint, err = v.Endpoint(ref); err != nil {
 		return src, err
 	}
-	return src, s.fill(v, &src)
+	err = s.fill(v, &src)
+	return src, err
 }
 
 func (s *Service) fill(v *store.View, src *source) (err error) {

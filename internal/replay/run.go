@@ -127,7 +127,8 @@ func (s *Service) CaseRun(ctx context.Context, who hookglass.Principal, ref, id 
 	if err != nil {
 		return r, err
 	}
-	return r, s.openResult(&r)
+	err = s.openResult(&r)
+	return r, err
 }
 
 // runSource is what a run sends, and what its answer must be.

@@ -194,7 +194,8 @@ func whereDraft(part string, raw json.RawMessage) (w hookglass.FlowWhere, ok boo
 	case len(raw) == 0 || raw[0] == '[':
 		return w, false
 	case raw[0] == '"':
-		return w, json.Unmarshal(raw, &w.Value) == nil
+		err := json.Unmarshal(raw, &w.Value)
+		return w, err == nil
 	case raw[0] == '{':
 		var contains map[string]string
 		err := json.Unmarshal(raw, &contains)

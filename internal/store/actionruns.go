@@ -29,7 +29,8 @@ func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
 	}
 	r.ParentID, r.Rerun = parent.String, rerun != 0
 	r.CreatedAt, r.StartedAt, r.FinishedAt = time.UnixMicro(created).UTC(), fromMicros(started), fromMicros(finished)
-	return r, readTrace(&r, trace)
+	err = readTrace(&r, trace)
+	return r, err
 }
 
 // readTrace reads the column of that name.

@@ -168,7 +168,7 @@ const activityRows = 500
 func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, err error) {
 	type due struct{ account, cutoff int64 }
 	// It looks at one line of each account, the oldest.
-	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { return d, scan(&d.account, &d.cutoff) },
+	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { err = scan(&d.account, &d.cutoff); return d, err },
 		`SELECT account, cutoff FROM (
 			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts
 			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)

@@ -125,7 +125,7 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 		return nil, err
 	}
 	type claim struct{ num, claim int64 }
-	written, err := queryAll(&tx.View, func(scan func(...any) error) (c claim, err error) { return c, scan(&c.num, &c.claim) },
+	written, err := queryAll(&tx.View, func(scan func(...any) error) (c claim, err error) { err = scan(&c.num, &c.claim); return c, err },
 		`UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM `+from+`
 		WHERE forwards.num = s.num`+in.lookup(tx.dialect, "forwards.num")+` AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num, forwards.claim`, args...)
 	for i, c := range settled {

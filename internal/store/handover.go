@@ -228,5 +228,6 @@ func (h *HandedForward) claimed(at time.Time) {
 }
 
 func scanHandedTask(scan func(...any) error) (t Task, err error) {
-	return t, scan(&t.Num, &t.EventSeq, &t.Claim, &t.EndpointNum, (*string)(&t.Kind))
+	err = scan(&t.Num, &t.EventSeq, &t.Claim, &t.EndpointNum, (*string)(&t.Kind))
+	return t, err
 }

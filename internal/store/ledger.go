@@ -133,7 +133,8 @@ type tally struct {
 }
 
 func scanTally(scan func(...any) error) (t tally, err error) {
-	return t, scan(&t.num, &t.id, &t.state, &t.n, &t.nobody)
+	err = scan(&t.num, &t.id, &t.state, &t.n, &t.nobody)
+	return t, err
 }
 
 // close adds consumers in the order of their numbers. Events that a consumer has nothing of are skipped.

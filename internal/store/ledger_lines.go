@@ -105,7 +105,7 @@ func (v *View) lineTasks(w ledgerWindow, at map[int64]*hookglass.LedgerLine, seq
 		event int64
 		kind  TaskKind
 	}
-	tasks, err := queryAll(v, func(scan func(...any) error) (t task, err error) { return t, scan(&t.event, &t.kind) },
+	tasks, err := queryAll(v, func(scan func(...any) error) (t task, err error) { err = scan(&t.event, &t.kind); return t, err },
 		"SELECT event, kind FROM event_tasks WHERE kind IN ('actions', 'verdict') AND endpoint = $2 AND "+v.dialect.among("event", "$1"), seqs, w.log.endpoint.Num)
 	for _, line := range at {
 		if e := line.Event; e.Type == hookglass.EventEmail {
@@ -130,7 +130,7 @@ func (v *View) lineTunnel(w ledgerWindow, at map[int64]*hookglass.LedgerLine, se
 		event int64
 		state hookglass.ConsumerState
 	}
-	found, err := queryAll(v, func(scan func(...any) error) (s standing, err error) { return s, scan(&s.event, &s.state) },
+	found, err := queryAll(v, func(scan func(...any) error) (s standing, err error) { err = scan(&s.event, &s.state); return s, err },
 		"SELECT w.seq, CASE WHEN t.delivered_at IS NOT NULL THEN 'delivered' WHEN t.event IS NOT NULL THEN 'failed' WHEN "+missed("$2")+
 			" THEN 'pending' ELSE 'skipped' END FROM events w LEFT JOIN tunnel_events t ON t.event = w.seq WHERE "+v.dialect.among("w.seq", "$1"), seqs, w.log.endpoint.Num)
 	for _, s := range found {

@@ -249,7 +249,8 @@ func (s *MoveSource) Count(ctx context.Context, t MoveTable) (n int64, err error
 	if t.Queue() {
 		query = "SELECT count(*) FROM river_job WHERE state IN " + pending
 	}
-	return n, classify(s.tx.QueryRowContext(ctx, query).Scan(&n))
+	err = s.tx.QueryRowContext(ctx, query).Scan(&n)
+	return n, classify(err)
 }
 
 // Mark tells this database in its present state from others and from itself before and after it was served: it is made

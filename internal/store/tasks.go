@@ -69,7 +69,8 @@ func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time
 	clock := tx.dialect.clock()
 	return queryAll(&tx.View, func(scan func(...any) error) (t Task, err error) {
 		t.Kind = kind
-		return t, scan(&t.Num, &t.EndpointNum, &t.EventSeq, &t.Claim, &t.Lost)
+		err = scan(&t.Num, &t.EndpointNum, &t.EventSeq, &t.Claim, &t.Lost)
+		return t, err
 	}, `WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at <= `+clock+` ORDER BY due_at, num LIMIT $3`+lock+`)
 		UPDATE event_tasks SET due_at = `+clock+` + cast($4 AS bigint), claim = claim + 1, lost = lost + leased, leased = 1
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())

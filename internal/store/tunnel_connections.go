@@ -24,7 +24,8 @@ func (v *View) TunnelConnections(ref string) ([]hookglass.TunnelConnection, erro
 		}
 		c.Session.ConnectedAt, c.Since = time.UnixMicro(connected).UTC(), time.UnixMicro(subscribed).UTC()
 		c.Reports, c.Replays = reports != 0, replays != 0
-		return c, json.Unmarshal(client, &c.Session.Client)
+		err = json.Unmarshal(client, &c.Session.Client)
+		return c, err
 	}, `SELECT s.id, s.client, s.connected_at, t.subscribed_at, t.target_url, t.hostname, t.reports, t.replays
 		FROM tunnel_subscriptions t JOIN tunnel_sessions s ON s.num = t.session WHERE t.endpoint = $1 ORDER BY t.num LIMIT $2`, e.Num, maxConnections)
 }

@@ -161,7 +161,8 @@ func (v *View) gap(id, lock string) (hookglass.Gap, error) {
 	if err != nil {
 		return g, err
 	}
-	return g, v.countGap(&g)
+	err = v.countGap(&g)
+	return g, err
 }
 
 // RecoverGap notes the outcome that a client claims, where one does, and moves the gap to what its events show. It

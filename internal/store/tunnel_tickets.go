@@ -40,7 +40,8 @@ func (tx *Tx) RedeemTunnelTicket(hash []byte) (t hookglass.TunnelTicket, err err
 		return t, err
 	}
 	t.ExpiresAt = time.UnixMicro(expires).UTC()
-	return t, json.Unmarshal(client, &t.Client)
+	err = json.Unmarshal(client, &t.Client)
+	return t, err
 }
 
 // TunnelCredential returns the SHA-256 of a client's credential, and whose the client is: an account's or, where that
