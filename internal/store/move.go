@@ -363,15 +363,24 @@ func (s *MoveSource) jobs(ctx context.Context, t MoveTable, after []byte) iter.S
 			return
 		}
 		defer rows.Close()
-		for rows.Next() {
-			row, err := scanJob(rows.Scan)
-			if !yield(row, classify(err)) || err != nil {
-				return
-			}
+		eachJob(rows, yield)
+	}
+}
+
+// eachJob yields jobs up to the first fault. The drivers of both databases have such rows.
+func eachJob(rows interface {
+	Next() bool
+	Scan(...any) error
+	Err() error
+}, yield func(MovedRow, error) bool) {
+	for rows.Next() {
+		row, err := scanJob(rows.Scan)
+		if !yield(row, classify(err)) || err != nil {
+			return
 		}
-		if err := rows.Err(); err != nil {
-			yield(MovedRow{}, classify(err))
-		}
+	}
+	if err := rows.Err(); err != nil {
+		yield(MovedRow{}, classify(err))
 	}
 }
 

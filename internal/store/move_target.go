@@ -330,15 +330,7 @@ func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
 			return
 		}
 		defer rows.Close()
-		for rows.Next() {
-			row, err := scanJob(rows.Scan)
-			if !yield(row, classify(err)) || err != nil {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(MovedRow{}, classify(err))
-		}
+		eachJob(rows, yield)
 	}
 }
 
