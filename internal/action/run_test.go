@@ -888,7 +888,9 @@ func (b *bench) stop() {
 func (b *bench) readTotals() (got hookglass.ActionTotals) {
 	b.t.Helper()
 	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
-		got, err = v.ActionTotals(string(b.ep.ID), time.Now().Add(-time.Hour), time.Now())
+		now := time.Now()
+		f, err := v.WindowFigures(string(b.ep.ID), hookglass.Window{From: now.Add(-time.Hour), To: now.Add(time.Second), Each: time.Hour})
+		got = f.Actions
 		return err
 	}))
 	return got

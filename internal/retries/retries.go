@@ -30,7 +30,6 @@ func New(db *store.DB) *Service { return &Service{db, readFor, compareFor} }
 // Bounds of a profile.
 const (
 	DefaultEvents = 500
-	MaxEvents     = 2000
 	DefaultGroups = 20
 
 	maxAttempts = 50        // of one delivery that are listed

@@ -62,16 +62,8 @@ func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.Window
 	return f, err
 }
 
-// ActionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of
-// another. They are those of about a second ago. It answers not_found.
-func (v *View) ActionTotals(ref string, from, to time.Time) (t hookglass.ActionTotals, err error) {
-	e, err := v.Endpoint(ref)
-	if err != nil {
-		return t, err
-	}
-	return v.actionTotals(e.Num, from, to)
-}
-
+// actionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of
+// another. They are those of about a second ago.
 func (v *View) actionTotals(endpointNum int64, from, to time.Time) (t hookglass.ActionTotals, err error) {
 	t.Runs, t.Steps, t.Failures = map[hookglass.RunStatus]int64{}, map[hookglass.StepType]map[hookglass.StepStatus]int64{}, map[string]int64{}
 	type row struct {

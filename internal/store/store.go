@@ -290,9 +290,6 @@ type Tx struct {
 	atOnce    bool // other processes hear of the topics before Update returns
 }
 
-// Who returns the principal that the view was opened for.
-func (v *View) Who() hookglass.Principal { return v.who }
-
 // Announce makes the commit tell the topics.
 func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
 
