@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -93,10 +94,7 @@ func (s *Service) writeTotals(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), totalsTimeout)
 	defer cancel()
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b totalsOf) int {
-		if a.endpointNum != b.endpointNum {
-			return int(a.endpointNum - b.endpointNum)
-		}
-		return int(a.hour - b.hour)
+		return cmp.Or(cmp.Compare(a.endpointNum, b.endpointNum), cmp.Compare(a.hour, b.hour))
 	})
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
 		for _, of := range order {

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -50,7 +51,7 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 			}
 		}
 		// All transactions take the rows in the same order, so that no two wait for each other.
-		slices.SortFunc(batch, func(a, b *settled) int { return int(a.Num - b.Num) })
+		slices.SortFunc(batch, func(a, b *settled) int { return cmp.Compare(a.Num, b.Num) })
 		f.settle(ctx, batch)
 		if slices.ContainsFunc(batch, func(s *settled) bool { return s.State == hookglass.ForwardPending }) {
 			f.lookAgain() // it may be due already

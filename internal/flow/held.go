@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -102,7 +103,7 @@ func (s *Service) all() []*held {
 	for _, h := range s.held {
 		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b *held) int { return int(a.Num - b.Num) })
+	slices.SortFunc(all, func(a, b *held) int { return cmp.Compare(a.Num, b.Num) })
 	return all
 }
 

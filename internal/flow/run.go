@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -327,7 +328,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 		}
 		return nil
 	})
-	slices.SortFunc(events, func(a, b *hookglass.Event) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(events, func(a, b *hookglass.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	return events, upTo, more, asOf, err
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -335,7 +336,7 @@ func (w *Tasks) settleAll(ctx context.Context) {
 // settle writes down what became of tasks.
 func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
 	// All transactions take the rows in the same order, so that no two wait for each other.
-	slices.SortFunc(batch, func(a, b endedTask) int { return int(a.Num - b.Num) })
+	slices.SortFunc(batch, func(a, b endedTask) int { return cmp.Compare(a.Num, b.Num) })
 	if !slices.ContainsFunc(batch, func(e endedTask) bool { return !e.gone }) {
 		return
 	}

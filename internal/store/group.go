@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -263,7 +264,7 @@ func byEndpoint(ops []*op) []*endpointGroup {
 		}
 		g.ops = append(g.ops, o)
 	}
-	slices.SortFunc(groups, func(a, b *endpointGroup) int { return int(a.endpoint - b.endpoint) })
+	slices.SortFunc(groups, func(a, b *endpointGroup) int { return cmp.Compare(a.endpoint, b.endpoint) })
 	for _, g := range groups {
 		slices.SortStableFunc(g.ops, func(a, b *op) int { return a.capture.event.ReceivedAt.Compare(b.capture.event.ReceivedAt) })
 	}
