@@ -288,12 +288,15 @@ func (r *run) channels(at string, names api.Optional[[]string]) (ids api.Optiona
 func (r *run) prune(d api.Declaration) error {
 	declared := namesIn(d)
 	gone := make(map[int64]bool)
-	// Endpoints first: with them goes what they have.
-	known := slices.Clone(r.known)
-	slices.SortStableFunc(known, func(a, b hookglass.Declared) int {
-		return boolOrder(a.Kind != hookglass.DeclaredEndpoint) - boolOrder(b.Kind != hookglass.DeclaredEndpoint)
-	})
-	for _, k := range known {
+	var endpoints, parts []hookglass.Declared
+	for _, k := range r.known {
+		if k.Kind == hookglass.DeclaredEndpoint {
+			endpoints = append(endpoints, k)
+		} else {
+			parts = append(parts, k)
+		}
+	}
+	for _, k := range append(endpoints, parts...) { // with an endpoint goes what it has
 		if k.Set != r.set || gone[k.EndpointNum] {
 			continue
 		}
@@ -360,13 +363,6 @@ func (names declaredNames) has(k hookglass.Declared, e hookglass.Endpoint) bool 
 		name = ""
 	}
 	return names[declaredName{k.Kind, string(e.ID), name}] || e.CustomID != "" && names[declaredName{k.Kind, e.CustomID, name}]
-}
-
-func boolOrder(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // drop does with one thing that is no longer declared what is to be done.
