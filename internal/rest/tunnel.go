@@ -249,11 +249,11 @@ func (s *service) listUndelivered(in *undeliveredList, w http.ResponseWriter, r 
 		if since, err = moment("since", in.Since, s.DB.Now()); err != nil {
 			return err
 		}
-		m, err = s.Tunnels.Since(ctx, asker(ctx), in.EndpointIDs, since, after, in.Limit, true)
+		m, err = s.Tunnels.Since(ctx, asker(ctx), tunnel.Span{Endpoints: in.EndpointIDs, Since: since, After: after, Limit: in.Limit, Counted: true})
 	default:
 		since := s.DB.Now().Add(-time.Duration(in.Minutes) * time.Minute)
 		return s.writeMissing(w, r, func(after int64, limit int) (tunnel.Missing, error) {
-			return s.Tunnels.Within(ctx, asker(ctx), in.EndpointIDs, since, after, limit)
+			return s.Tunnels.Within(ctx, asker(ctx), tunnel.Span{Endpoints: in.EndpointIDs, Since: since, After: after, Limit: limit})
 		})
 	}
 	if err != nil {
@@ -295,7 +295,7 @@ func (s *service) missed(w http.ResponseWriter, r *http.Request, who hookglass.P
 		return err
 	}
 	return s.writeMissing(w, r, func(after int64, limit int) (tunnel.Missing, error) {
-		return s.Tunnels.Since(r.Context(), who, refs, since, after, limit, false)
+		return s.Tunnels.Since(r.Context(), who, tunnel.Span{Endpoints: refs, Since: since, After: after, Limit: limit})
 	})
 }
 

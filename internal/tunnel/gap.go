@@ -90,9 +90,17 @@ func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []str
 	return m, err
 }
 
-// Since lists those that were received since a time. counted adds how many there are. It answers validation_failed for
-// a time before what is retained.
-func (s *Service) Since(ctx context.Context, who hookglass.Principal, refs []string, since time.Time, after int64, limit int, counted bool) (m Missing, err error) {
+// Span is a page of what was received since a time.
+type Span struct {
+	Endpoints []string // ids or custom ids; none: all that there are
+	Since     time.Time
+	After     int64 // Seq behind which the page begins
+	Limit     int
+	Counted   bool // how many there are is told besides
+}
+
+// Since lists those of a span. It answers validation_failed where that begins before what is retained.
+func (s *Service) Since(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		retention := s.Retention
 		if who.Account != 0 {
@@ -105,29 +113,29 @@ func (s *Service) Since(ctx context.Context, who hookglass.Principal, refs []str
 			}
 		}
 		// A moment of grace: a caller may name the very bound.
-		if since.Before(v.Now.Add(-retention).Add(-time.Minute)) {
+		if of.Since.Before(v.Now.Add(-retention).Add(-time.Minute)) {
 			return hookglass.Invalid("since", "is before the data that is retained")
 		}
-		m, err = missingSince(v, refs, since, after, limit, counted)
+		m, err = missingSince(v, of)
 		return err
 	})
 	return m, err
 }
 
-func missingSince(v *store.View, refs []string, since time.Time, after int64, limit int, counted bool) (Missing, error) {
-	m := Missing{Since: since}
-	endpoints, err := resolve(v, refs)
+func missingSince(v *store.View, of Span) (Missing, error) {
+	m := Missing{Since: of.Since}
+	endpoints, err := resolve(v, of.Endpoints)
 	if err != nil {
 		return m, err
 	}
 	var nums []int64
 	for _, e := range endpoints {
-		if e.LastEventAt.Before(since) {
+		if e.LastEventAt.Before(of.Since) {
 			continue
 		}
 		nums = append(nums, e.Num)
-		if counted {
-			missed, all, err := v.CountUndelivered(e.Num, since)
+		if of.Counted {
+			missed, all, err := v.CountUndelivered(e.Num, of.Since)
 			if err != nil {
 				return m, err
 			}
@@ -135,14 +143,14 @@ func missingSince(v *store.View, refs []string, since time.Time, after int64, li
 			m.Total += all
 		}
 	}
-	return m, m.collect(v, nums, store.Undelivered{Since: since, After: after}, limit)
+	err = m.collect(v, nums, store.Undelivered{Since: of.Since, After: of.After}, of.Limit)
+	return m, err
 }
 
-// Within lists those of a while that is not asked to be in what is retained, as older clients ask for them.
-func (s *Service) Within(ctx context.Context, who hookglass.Principal, refs []string, since time.Time, after int64, limit int) (Missing, error) {
-	var m Missing
-	err := s.db.View(ctx, who, func(v *store.View) (err error) {
-		m, err = missingSince(v, refs, since, after, limit, false)
+// Within lists those of a span that may begin before what is retained, as older clients ask for them.
+func (s *Service) Within(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		m, err = missingSince(v, of)
 		return err
 	})
 	return m, err

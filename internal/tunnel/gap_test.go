@@ -377,7 +377,7 @@ func TestAPageOfManyEndpointsHoldsNoMoreThanItGives(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		m, err := n.Since(t.Context(), b.who, nil, time.Now().Add(-time.Minute), 0, 1, false)
+		m, err := n.Since(t.Context(), b.who, tunnel.Span{Since: time.Now().Add(-time.Minute), Limit: 1})
 		must(t, err)
 		runtime.ReadMemStats(&after)
 		if len(m.Events) != 1 || string(m.Events[0].ID) != ids[0] || len(m.Events[0].Body) != size || m.Next == 0 {
@@ -388,7 +388,7 @@ func TestAPageOfManyEndpointsHoldsNoMoreThanItGives(t *testing.T) {
 		}
 		var found []string
 		for cursor := int64(0); ; {
-			m, err := n.Since(t.Context(), b.who, nil, time.Now().Add(-time.Minute), cursor, 100, false)
+			m, err := n.Since(t.Context(), b.who, tunnel.Span{Since: time.Now().Add(-time.Minute), After: cursor, Limit: 100})
 			must(t, err)
 			for _, e := range m.Events {
 				found = append(found, string(e.ID))
@@ -411,7 +411,7 @@ func TestTheLongestRetentionIsNoShortOne(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		s := tunnel.New(b.dbs[0], tunnel.Config{Mail: delivery.MailJSON, Retention: math.MaxInt64, Log: slog.New(slog.DiscardHandler)})
 		want := b.capture(0, b.ep, 1)
-		m, err := s.Since(t.Context(), b.who, []string{string(b.ep.ID)}, time.Now().Add(-time.Hour), 0, 10, true)
+		m, err := s.Since(t.Context(), b.who, tunnel.Span{Endpoints: []string{string(b.ep.ID)}, Since: time.Now().Add(-time.Hour), Limit: 10, Counted: true})
 		must(t, err)
 		if len(m.Events) != 1 || string(m.Events[0].ID) != want[0] {
 			t.Errorf("missed are %v, want %v", m.Events, want)
