@@ -199,13 +199,14 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 			return outcome{err: err}
 		}
 	}
+	forwarding := delivery.Forwarding{
+		Event: r.event, URL: target, Proxied: r.s.Proxied, Timeout: timeout, Key: r.tenant(), Turn: turn,
+		Redact: func(answer string) string { return r.echoes().Body(answer) }, Now: r.s.db.Now,
+	}
 	var a hookglass.ForwardAttempt
 	var retryAfter time.Duration
 	var made bool
-	redact := func(answer string) string { return r.echoes().Body(answer) }
-	r.s.saver.away(func() {
-		a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, r.tenant(), turn, timeout, r.event, target, r.s.Proxied, redact, r.s.db.Now)
-	})
+	r.s.saver.away(func() { a, retryAfter, made = delivery.ForwardOnce(ctx, r.s.Client, forwarding) })
 	if !made {
 		return outcome{wait: again}
 	}

@@ -11,27 +11,37 @@ import (
 // shownBody is how much of an answer is redacted to be shown: enough that nothing which is shown was cut before.
 const shownBody = 16 << 10
 
-// ForwardOnce makes one attempt to forward an event to a URL, and tells how long the target asks to be left alone. What
-// is kept of an answer goes through redact first; now is the clock that its time is told by. It reports false where it
-// was none: nobody had a turn for it, or the context ended; then it counts for nothing. turn is of the key; nil: it is
-// waited for within the timeout.
-func ForwardOnce(ctx context.Context, c Client, key string, turn *outbound.Turn, timeout time.Duration, e *hookglass.Event, url string, proxied bool, redact func(string) string, now func() time.Time) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
-	r, failure := buildForward(e, url, proxied, now())
+// Forwarding is what one attempt to forward an event takes.
+type Forwarding struct {
+	Event   *hookglass.Event
+	URL     string
+	Proxied bool // as in [Order]
+	Timeout time.Duration
+	Key     string              // as in [Send]
+	Turn    *outbound.Turn      // of the key; nil: it is waited for within the timeout
+	Redact  func(string) string // what is kept of an answer goes through it first
+	Now     func() time.Time    // the clock that its time is told by
+}
+
+// ForwardOnce makes one attempt, and tells how long the target asks to be left alone. It reports false where it was
+// none: nobody had a turn for it, or the context ended; then it counts for nothing.
+func ForwardOnce(ctx context.Context, c Client, f Forwarding) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
+	r, failure := buildForward(f.Event, f.URL, f.Proxied, f.Now())
 	if failure != nil {
-		return hookglass.ForwardAttempt{At: now().UTC(), Failure: failure}, 0, true
+		return hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure}, 0, true
 	}
-	a.At, r.Turn = now().UTC(), turn
-	out := Send(ctx, c, key, timeout, r)
+	a.At, r.Turn = f.Now().UTC(), f.Turn
+	out := Send(ctx, c, f.Key, f.Timeout, r)
 	a.Duration = out.Duration
 	if out.Failure != nil {
-		a.Failure = &hookglass.Failure{Code: out.Failure.Code, Message: redact(out.Failure.Message)}
+		a.Failure = &hookglass.Failure{Code: out.Failure.Code, Message: f.Redact(out.Failure.Message)}
 		return a, 0, !withdrawn(a)
 	}
 	a.StatusCode = out.Response.Status
 	body, longer := said(out.Response, shownBody)
-	a.Body, a.Truncated = beginning([]byte(redact(string(body))))
+	a.Body, a.Truncated = beginning([]byte(f.Redact(string(body))))
 	a.Truncated = a.Truncated || longer
-	return a, outbound.RetryAfter(out.Response.Headers, now(), hookglass.MaxForwardWait), true
+	return a, outbound.RetryAfter(out.Response.Headers, f.Now(), hookglass.MaxForwardWait), true
 }
 
 // RenderForward is the request that ForwardOnce would send.
