@@ -1,6 +1,7 @@
 package email
 
 import (
+	"slices"
 	"strings"
 
 	"hookglass"
@@ -81,40 +82,46 @@ type traces struct {
 }
 
 // find returns the sender of a layer that left the strongest trace: its own headers, its domain in the Message-ID, in
-// the return path, in a signature, in a hop.
+// the return path, in a signature, in a hop. Of senders that left the same it is the first.
 func (t *traces) find(layer []sender) *sender {
-	for i := range layer {
-		for _, all := range layer[i].strong {
-			met := true
-			for _, c := range all {
-				met = met && c.met(t.headers)
-			}
-			if met {
+	for _, left := range []func(*sender) bool{
+		t.hasHeaders,
+		func(s *sender) bool { return s.owns(t.messageID) },
+		func(s *sender) bool { return s.owns(t.returnPath) },
+		func(s *sender) bool { return slices.ContainsFunc(t.signers, s.owns) },
+		t.hasHop,
+	} {
+		for i := range layer {
+			if left(&layer[i]) {
 				return &layer[i]
 			}
 		}
 	}
-	for _, names := range [][]string{{t.messageID}, {t.returnPath}, t.signers} {
-		for i := range layer {
-			for _, domain := range layer[i].Domains {
-				for _, name := range names {
-					if within(name, domain) {
-						return &layer[i]
-					}
-				}
-			}
-		}
-	}
-	for i := range layer {
-		for _, domain := range layer[i].Received {
-			for _, hop := range t.headers.Values("received") {
-				if at := strings.Index(hop, domain); at > 0 && (hop[at-1] == '.' || hop[at-1] == ' ' || hop[at-1] == '(') {
-					return &layer[i]
-				}
-			}
-		}
-	}
 	return nil
+}
+
+// hasHeaders reports whether one of the sets of headers is there that a sender alone writes.
+func (t *traces) hasHeaders(s *sender) bool {
+	return slices.ContainsFunc(s.strong, func(all []condition) bool {
+		return !slices.ContainsFunc(all, func(c condition) bool { return !c.met(t.headers) })
+	})
+}
+
+// hasHop reports whether a message came by a server of a sender.
+func (t *traces) hasHop(s *sender) bool {
+	for _, hop := range t.headers.Values("received") {
+		for _, domain := range s.Received {
+			if at := strings.Index(hop, domain); at > 0 && strings.IndexByte(". (", hop[at-1]) >= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// owns reports whether a name is that of a sender.
+func (s *sender) owns(name string) bool {
+	return slices.ContainsFunc(s.Domains, func(domain string) bool { return within(name, domain) })
 }
 
 // within reports whether a name is a domain or below it.

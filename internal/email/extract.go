@@ -82,14 +82,8 @@ func readHTML(document string) (links []string, shown string) {
 					hidden = 0
 				}
 			case atom.A, atom.Area:
-				for hasAttributes {
-					var key, value []byte
-					key, value, hasAttributes = z.TagAttr()
-					if string(key) == "href" && len(links) < 10*maxLinks {
-						if l, ok := link(string(value)); ok {
-							links = append(links, l)
-						}
-					}
+				if hasAttributes {
+					links = appendHrefs(links, z)
 				}
 			case atom.B, atom.Strong, atom.Em, atom.I, atom.U, atom.Span, atom.Font, atom.Code, atom.Wbr, atom.Small, atom.Big, atom.Sub, atom.Sup, atom.Img:
 			default:
@@ -97,6 +91,20 @@ func readHTML(document string) (links []string, shown string) {
 			}
 		}
 	}
+}
+
+// appendHrefs adds the links of the tag that a tokenizer is at.
+func appendHrefs(links []string, z *html.Tokenizer) []string {
+	for more := true; more && len(links) < 10*maxLinks; {
+		var key, value []byte
+		if key, value, more = z.TagAttr(); string(key) != "href" {
+			continue
+		}
+		if l, ok := link(string(value)); ok {
+			links = append(links, l)
+		}
+	}
+	return links
 }
 
 // textLinks are the links of plain text, without the punctuation around them.

@@ -145,21 +145,26 @@ func decodeUU(dst, src []byte) (_ []byte, clean bool) {
 		case bytes.HasPrefix(text, []byte("end")):
 			return dst, true
 		case len(text) > 0:
-			want := int(text[0]-' ') & 63
-			for i := 1; i < len(text) && want > 0; i += 4 {
-				var four [4]byte
-				for j := range four {
-					if i+j < len(text) {
-						four[j] = (text[i+j] - ' ') & 63
-					}
-				}
-				three := []byte{four[0]<<2 | four[1]>>4, four[1]<<4 | four[2]>>2, four[2]<<6 | four[3]}
-				dst = append(dst, three[:min(want, 3)]...)
-				want -= 3
-			}
+			dst = appendUU(dst, text)
 		}
 	}
 	return dst, false
+}
+
+// appendUU appends what a line of uuencoding holds: how many bytes, and then four characters for each three of them. A
+// line that is too short goes on with zeros up to the end of its last four.
+func appendUU(dst, text []byte) []byte {
+	want := int(text[0]-' ') & 63
+	for i := 1; i < len(text) && want > 0; i += 4 {
+		var four [4]byte
+		for j := range min(len(text)-i, len(four)) {
+			four[j] = (text[i+j] - ' ') & 63
+		}
+		three := []byte{four[0]<<2 | four[1]>>4, four[1]<<4 | four[2]>>2, four[2]<<6 | four[3]}
+		dst = append(dst, three[:min(want, 3)]...)
+		want -= 3
+	}
+	return dst
 }
 
 // decodeTransfer appends the content of src, sent in an encoding. An unknown encoding yields the bytes as they are.
