@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"mime"
@@ -173,7 +174,7 @@ func (m *Maker) form(s, source string) string {
 			at.shown = pointer([]string{name}, nil)
 		}
 		if newName := m.text(name, spot{source: "path", shown: at.shown}, maxNested); newName != name {
-			rawName, at.shown = writeName(newName), cmpOr(source, "body")
+			rawName, at.shown = writeName(newName), cmp.Or(source, "body")
 		}
 		if put := m.text(value, at, 0); put != value {
 			rawValue = writeValue(put)
@@ -192,13 +193,6 @@ func unescaped(raw string) (s string, write func(string) string) {
 		return s, url.QueryEscape
 	}
 	return raw, func(s string) string { return s }
-}
-
-func cmpOr(source, otherwise string) string {
-	if source == "" {
-		return otherwise
-	}
-	return source
 }
 
 // parts edits the parts of a multipart form in place: fields are text, files are where they are text, and left out

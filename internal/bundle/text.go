@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,11 +55,7 @@ func (m *Maker) text(s string, at spot, depth int) string {
 func (m *Maker) whole(s string, at spot, kind Kind) string {
 	fakes := kind
 	if kind == Pointed || kind == Token { // what it looks like tells how the substitute shall
-		for _, found := range m.detect(s) {
-			if found.start == 0 && found.end == len(s) {
-				fakes = found.kind
-			}
-		}
+		fakes = cmp.Or(wholeKind(s, m.detect(s)), kind)
 	}
 	m.remember(s, fakes)
 	m.note(at.shown, kind, 1)
@@ -246,30 +243,42 @@ func pointer(path []string, names map[string]string) string {
 	return jsondoc.ShownPointer(path)
 }
 
+// numberKind is what a JSON number was recognised as, "" for one that stays.
+func (m *Maker) numberKind(s string, at spot) Kind {
+	if covered(m.pointers, at) {
+		return Pointed
+	}
+	if m.known.exempt[s] {
+		return ""
+	}
+	if kind := m.fieldKind(at, s); kind != "" && !m.keepKinds[kind] {
+		return kind
+	}
+	if len(s) < leastSure {
+		return ""
+	}
+	return wholeKind(s, slices.Concat(m.known.find(s, false), m.detect(s)))
+}
+
+// wholeKind is the kind of what was found to be all of a text, "" where nothing was.
+func wholeKind(s string, found []span) (kind Kind) {
+	for _, f := range found {
+		if f.start == 0 && f.end == len(s) {
+			kind = f.kind
+		}
+	}
+	return kind
+}
+
 // number is what stands instead of a JSON number.
 func (m *Maker) number(s string, at spot) (string, bool) {
-	kind := Kind("")
-	switch {
-	case covered(m.keep, at):
+	if covered(m.keep, at) {
 		if m.collect {
 			m.known.exempt[lower(s)] = true
 		}
 		return "", false
-	case covered(m.pointers, at):
-		kind = Pointed
-	case m.known.exempt[s]:
-		return "", false
-	default:
-		if kind = m.fieldKind(at, s); kind == "" || m.keepKinds[kind] {
-			if kind = ""; len(s) >= leastSure {
-				for _, found := range slices.Concat(m.known.find(s, false), m.detect(s)) {
-					if found.start == 0 && found.end == len(s) {
-						kind = found.kind
-					}
-				}
-			}
-		}
 	}
+	kind := m.numberKind(s, at)
 	if kind == "" {
 		return "", false
 	}

@@ -364,20 +364,31 @@ func tryTimes(in *input, judges []*judge, _ []Config) (Finding, bool) {
 	}
 	for _, j := range judges {
 		for _, s := range j.schemes {
-			stamp, ok := s.stampOf(in)
-			if !ok || s.TimeUnit != "s" || !s.presented(in) || s.timePath != nil {
+			if s.TimeUnit != "s" || s.timePath != nil || !s.presented(in) {
 				continue
 			}
-			for n := int64(1); n <= most; n++ {
-				for _, off := range []int64{n, -n} {
-					changed := *in.Request
-					changed.Headers = s.withTime(in.Headers, fmt.Sprint(stamp/1000+off))
-					if f, ok := attempt(&input{Request: &changed}, []*judge{j}); ok {
-						f.Code = "timestamp_changed"
-						f.Message = fmt.Sprintf("The timestamp was changed after signing: the signature was made for one that is %+d s away.", off)
-						return f, true
-					}
-				}
+			if f, ok := j.tryTimes(in, s, most); ok {
+				return f, true
+			}
+		}
+	}
+	return Finding{}, false
+}
+
+// tryTimes looks for the timestamp of a scheme so many seconds around the one that is presented, the nearest first.
+func (j *judge) tryTimes(in *input, s *scheme, most int64) (Finding, bool) {
+	stamp, ok := s.stampOf(in)
+	if !ok {
+		return Finding{}, false
+	}
+	for n := int64(1); n <= most; n++ {
+		for _, off := range []int64{n, -n} {
+			changed := *in.Request
+			changed.Headers = s.withTime(in.Headers, fmt.Sprint(stamp/1000+off))
+			if f, ok := attempt(&input{Request: &changed}, []*judge{j}); ok {
+				f.Code = "timestamp_changed"
+				f.Message = fmt.Sprintf("The timestamp was changed after signing: the signature was made for one that is %+d s away.", off)
+				return f, true
 			}
 		}
 	}
