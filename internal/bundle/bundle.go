@@ -109,7 +109,7 @@ func New(o Options) (*Maker, error) {
 			continue
 		}
 		for _, text := range list.texts {
-			if list.field == "keep" && slices.Contains(Kinds, Kind(text)) {
+			if list.field == "keep" && slices.Contains(keepable, Kind(text)) {
 				m.keepKinds[Kind(text)] = true
 				continue
 			}

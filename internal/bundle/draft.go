@@ -27,8 +27,8 @@ type draft struct {
 	own                 func(name string) bool
 }
 
-// Host stands where the receiver's own name stood: the address of an endpoint lets everybody send to it.
-const Host = "bundle.example"
+// host stands where the receiver's own name stood: the address of an endpoint lets everybody send to it.
+const host = "bundle.example"
 
 // leftOut are fields that say something of the connection, or of a body that will be another.
 var leftOut = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade",
@@ -254,7 +254,7 @@ func (d draft) seal(s Source, number int) Event {
 	if d.hasQuery {
 		target += "?" + d.query
 	}
-	out := provider.Outgoing{Method: d.method, URL: "https://" + Host + target, Headers: d.headers, Body: d.body}
+	out := provider.Outgoing{Method: d.method, URL: "https://" + host + target, Headers: d.headers, Body: d.body}
 	found := provider.Detection{Provider: s.Provider}
 	e := Event{Number: number, Type: string(s.Type), Provider: s.Provider, ReceivedAt: s.ReceivedAt.UTC()}
 	config, ok := provider.Published(found, s.Configs)
@@ -274,8 +274,8 @@ func (d draft) seal(s Source, number int) Event {
 			e.Unsigned = "its sender is not known, and the endpoint has no generic_hmac config"
 		}
 	}
-	target = strings.TrimPrefix(out.URL, "https://"+Host)
-	headers := append(hookglass.Headers{{Name: "Host", Value: Host}}, out.Headers...)
+	target = strings.TrimPrefix(out.URL, "https://"+host)
+	headers := append(hookglass.Headers{{Name: "Host", Value: host}}, out.Headers...)
 	if len(out.Body) > 0 || d.method != "GET" && d.method != "HEAD" {
 		headers = append(headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(out.Body))})
 	}

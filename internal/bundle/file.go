@@ -13,12 +13,11 @@ import (
 	"hookglass/internal/provider"
 )
 
-// Format and Version name the form of the file.
+// The form of the file.
 const (
-	Format  = "hookglass-bundle"
-	Version = 1
-	// MaxFile bounds a file that is read.
-	MaxFile = 64 << 20
+	fileFormat  = "hookglass-bundle"
+	fileVersion = 1
+	maxFile     = 64 << 20 // bytes that are read
 )
 
 // File is a bundle as it is stored: one JSON document.
@@ -82,7 +81,7 @@ const notice = "Captured requests in which personal data and secrets were replac
 
 // File is the bundle as it is stored.
 func (m Made) File(at time.Time) File {
-	f := File{Format: Format, Version: Version, CreatedAt: at.UTC(), Notice: notice, Events: m.Events, Replaced: make([]Count, len(m.Replaced))}
+	f := File{Format: fileFormat, Version: fileVersion, CreatedAt: at.UTC(), Notice: notice, Events: m.Events, Replaced: make([]Count, len(m.Replaced))}
 	for i, r := range m.Replaced {
 		f.Replaced[i] = Count{r.Event, r.Where, string(r.Kind), r.Count}
 	}
@@ -99,18 +98,18 @@ func (f File) Write(w io.Writer) error {
 
 // Read reads a file and checks that it is whole. Its error is for a person.
 func Read(r io.Reader) (f File, err error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return f, err
 	}
-	if len(text) > MaxFile {
+	if len(text) > maxFile {
 		return f, hookglass.Errorf(hookglass.CodePayloadTooLarge, "A bundle has 64 MiB at most.")
 	}
-	if err := json.Unmarshal(text, &f); err != nil || f.Format != Format {
+	if err := json.Unmarshal(text, &f); err != nil || f.Format != fileFormat {
 		return f, hookglass.Errorf(hookglass.CodeValidationFailed, "This is no bundle.")
 	}
-	if f.Version != Version {
-		return f, hookglass.Errorf(hookglass.CodeValidationFailed, "This bundle is of version %d, and only %d can be read here.", f.Version, Version)
+	if f.Version != fileVersion {
+		return f, hookglass.Errorf(hookglass.CodeValidationFailed, "This bundle is of version %d, and only %d can be read here.", f.Version, fileVersion)
 	}
 	for _, e := range f.Events {
 		if _, err := e.Request(); err != nil {
@@ -159,7 +158,7 @@ func (e Event) Request() (o provider.Outgoing, err error) {
 	if !ok || len(words) != 3 || words[2] != "HTTP/1.1" || !strings.HasPrefix(words[1], "/") {
 		return o, broken
 	}
-	o = provider.Outgoing{Method: words[0], URL: "https://" + Host + words[1], Body: e.Body}
+	o = provider.Outgoing{Method: words[0], URL: "https://" + host + words[1], Body: e.Body}
 	for line := range strings.SplitSeq(strings.TrimSuffix(rest, "\r\n"), "\r\n") {
 		if line == "" {
 			continue
@@ -179,7 +178,7 @@ func (e Event) received(hint string) (*provider.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	target := strings.TrimPrefix(o.URL, "https://"+Host)
+	target := strings.TrimPrefix(o.URL, "https://"+host)
 	path, query, _ := strings.Cut(target, "?")
 	return &provider.Request{
 		Method: o.Method, URL: o.URL, Path: path, RawQuery: query, Headers: o.Headers, Body: o.Body, ReceivedAt: e.ReceivedAt, Hint: hint,

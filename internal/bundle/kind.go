@@ -25,8 +25,8 @@ const (
 	Binary     Kind = "binary"     // content that can not be looked into and is left out
 )
 
-// Kinds are those that a bundle may keep: all but what is secret and what the caller named.
-var Kinds = []Kind{Email, Phone, Card, IBAN, IP, JWT, Token, Name, Address, Birth, Identifier, Binary}
+// keepable are the kinds that a bundle may keep: all but what is secret and what the caller named.
+var keepable = []Kind{Email, Phone, Card, IBAN, IP, JWT, Token, Name, Address, Birth, Identifier, Binary}
 
 // fieldKinds are what fields hold, by their names in lower case without marks between words.
 var fieldKinds = fields(map[Kind]string{

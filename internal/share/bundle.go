@@ -17,8 +17,7 @@ import (
 )
 
 // Wanted says which events of an endpoint go into a bundle, by their ids or by a query, and what is replaced and kept
-// in them (see
-// [bundle.Options]).
+// in them (see [bundle.Options]).
 type Wanted struct {
 	Events   []string
 	Query    string // the search language; "": by ids
