@@ -100,58 +100,69 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 	return r, err
 }
 
-// ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It
-// answers rate_limited where a step waits to be tried again, where its tenant has too many others under way and where
-// there is no room for a large event. Calling again is safe.
-func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
-	var h store.HeldRun
-	var p plan
-	var event *hookglass.Event
-	var current *hookglass.Action
+// queuedRun is a rerun with what it takes.
+type queuedRun struct {
+	store.HeldRun
+	plan
+	event   *hookglass.Event
+	current *hookglass.Action // nil: it was deleted, or the run goes on with the steps that it began with
+}
+
+// open reads a rerun; of one that has ended no more than that. Until release is called it has a place and room for its
+// event. It answers not_found where the endpoint or the event was deleted, and what ExecuteRun does.
+func (s *Service) open(ctx context.Context, runID string) (q queuedRun, release func(), err error) {
 	leave, give := func() {}, func() {}
-	defer func() { give(); leave() }()
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		if h, err = v.HeldActionRun(runID); err != nil || h.Status.Final() {
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		if q.HeldRun, err = v.HeldActionRun(runID); err != nil || q.Status.Final() {
 			return err
 		}
-		if p.endpoint, p.rights, err = rightsAt(v, h.EndpointNum); err != nil {
+		if q.endpoint, q.rights, err = rightsAt(v, q.EndpointNum); err != nil {
 			return err
 		}
-		place, err := s.place(p.endpoint)
+		place, err := s.place(q.endpoint)
 		if err != nil {
 			return err
 		}
 		leave = place
-		if h.Checkpoint == nil {
-			a, err := v.ActionByNum(h.ActionNum)
+		if q.Checkpoint == nil {
+			a, err := v.ActionByNum(q.ActionNum)
 			if err == nil {
-				current = &a
+				q.current = &a
 			} else if !hookglass.Is(err, hookglass.CodeNotFound) {
 				return err
 			}
 		}
-		light, err := v.EventsBySeq([]int64{h.EventSeq}, 0)
+		light, err := v.EventsBySeq([]int64{q.EventSeq}, 0)
 		if err != nil {
 			return err
 		}
-		if e := light[h.EventSeq]; e != nil {
-			room, err := s.hold(p.endpoint, e.Size)
+		if e := light[q.EventSeq]; e != nil {
+			room, err := s.hold(q.endpoint, e.Size)
 			if err != nil {
 				return err
 			}
 			give = room
 		}
-		event, err = v.Event(string(p.endpoint.ID), string(h.EventID))
+		q.event, err = v.Event(string(q.endpoint.ID), string(q.EventID))
 		return err
 	})
+	return q, func() { give(); leave() }, err
+}
+
+// ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It
+// answers rate_limited where a step waits to be tried again, where its tenant has too many others under way and where
+// there is no room for a large event. Calling again is safe.
+func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
+	q, release, err := s.open(ctx, runID)
+	defer release()
 	switch {
 	case hookglass.Is(err, hookglass.CodeNotFound):
 		return nil // the endpoint or the event was deleted, and the run with it
-	case err != nil || h.Status.Final():
+	case err != nil || q.Status.Final():
 		return err
 	}
-	sc := p.scene(event)
-	if sc.secrets, err = s.vaults.find(ctx, p.endpoint.WorkspaceID); err != nil {
+	h, sc := q.HeldRun, q.scene(q.event)
+	if sc.secrets, err = s.vaults.find(ctx, q.endpoint.WorkspaceID); err != nil {
 		return err
 	}
 	s.saver.enter()
@@ -170,10 +181,10 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	if err != nil || !ours {
 		return err
 	}
-	if current == nil { // deleted without ending what was queued, as it was once done
+	if q.current == nil { // deleted without ending what was queued, as it was once done
 		return s.abandon(ctx, h, string(hookglass.CodeNotFound), deletedFirst)
 	}
-	program, err := compile(*current)
+	program, err := compile(*q.current)
 	if err != nil {
 		s.Log.Error("an action can not be run", "error", err)
 		return s.abandon(ctx, h, hookglass.FailureInternal, "The action can not be read.")
