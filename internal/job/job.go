@@ -117,43 +117,59 @@ type Workers struct {
 	stopping *atomic.Bool
 }
 
-// New returns workers that are not started yet.
-func New(db *store.DB, captures Captures, accounts Accounts, alerts Alerts, tags Tags, replays Replays, actions Actions, log *slog.Logger) (*Workers, error) {
-	workers, stopping := river.NewWorkers(), new(atomic.Bool)
+// Capabilities is what the jobs call.
+type Capabilities struct {
+	Captures Captures
+	Accounts Accounts
+	Alerts   Alerts
+	Tags     Tags
+	Replays  Replays
+	Actions  Actions
+}
+
+// workers has a worker for each kind of job.
+func (do Capabilities) workers(db *store.DB) *river.Workers {
+	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
-		return errors.Join(captures.Purge(ctx), accounts.Purge(ctx), replays.Purge(ctx))
+		return errors.Join(do.Captures.Purge(ctx), do.Accounts.Purge(ctx), do.Replays.Purge(ctx))
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.EraseJob]) error {
-		done, err := captures.Erase(ctx, j.Args.EndpointNum)
+		done, err := do.Captures.Erase(ctx, j.Args.EndpointNum)
 		if err == nil && !done {
 			return snooze(db, 0) // the rest when others have had their turn
 		}
 		return err
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.NoteJob]) error {
-		accounts.Tell(ctx, j.Args)
+		do.Accounts.Tell(ctx, j.Args)
 		return nil
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.AlertJob]) error {
-		return alerts.Evaluate(ctx)
+		return do.Alerts.Evaluate(ctx)
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.RetagJob]) error {
-		return tags.Retag(ctx, j.Args)
+		return do.Tags.Retag(ctx, j.Args)
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayRunJob]) error {
-		return inTurn(db, replays.ExecuteRun(ctx, j.Args.RunID))
+		return inTurn(db, do.Replays.ExecuteRun(ctx, j.Args.RunID))
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.ReplayBatchJob]) error {
-		done, err := replays.WorkBatch(ctx, j.Args.BatchID)
+		done, err := do.Replays.WorkBatch(ctx, j.Args.BatchID)
 		if err == nil && !done {
 			return snooze(db, 0)
 		}
 		return inTurn(db, err)
 	}))
-	river.AddWorker(workers, &rerun{db: db, actions: actions})
+	river.AddWorker(workers, &rerun{db: db, actions: do.Actions})
+	return workers
+}
+
+// New returns workers that are not started yet.
+func New(db *store.DB, do Capabilities, log *slog.Logger) (*Workers, error) {
+	stopping := new(atomic.Bool)
 	w, err := db.NewWorkers(&river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}, hookglass.ActionQueue: {MaxWorkers: actionWorkers}},
-		Workers:              workers,
+		Workers:              do.workers(db),
 		Logger:               slog.New(quiet{log.With("part", "job").Handler(), stopping, new(faults)}),
 		JobTimeout:           jobTimeout,
 		RescueStuckJobsAfter: 24 * time.Hour, // in vain, see rescue: the queue's own goes by the clock of one node

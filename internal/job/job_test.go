@@ -28,6 +28,13 @@ func (idle) Evaluate(context.Context) error                  { return nil }
 func (idle) ExecuteRun(context.Context, string) error        { return nil }
 func (idle) WorkBatch(context.Context, string) (bool, error) { return true, nil }
 
+// idly has all jobs do nothing but those of what is put in their place.
+func idly(but func(*job.Capabilities)) job.Capabilities {
+	do := job.Capabilities{Captures: idle{}, Accounts: idle{}, Alerts: idle{}, Tags: idle{}, Replays: idle{}, Actions: idle{}}
+	but(&do)
+	return do
+}
+
 // TestATagThatIsRenamedTwiceHasOneName is about tags of so many events that each renaming goes on in the background:
 // the second begins while the first is not done.
 func TestATagThatIsRenamedTwiceHasOneName(t *testing.T) {
@@ -103,7 +110,7 @@ func TestATagThatIsRenamedTwiceHasOneName(t *testing.T) {
 		// settle has the jobs that wait worked, and waits for what the events have then.
 		settle := func(step string, want map[string]int) {
 			t.Helper()
-			w, err := job.New(db, idle{}, idle{}, idle{}, tags, idle{}, idle{}, log)
+			w, err := job.New(db, idly(func(do *job.Capabilities) { do.Tags = tags }), log)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +149,7 @@ func TestAJobBeginsWhenItIsEnqueued(t *testing.T) {
 	job.FetchEvery(t, time.Hour)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		told := notes(make(chan hookglass.NoteJob))
-		w, err := job.New(db, idle{}, told, idle{}, idle{}, idle{}, idle{}, slog.New(slog.DiscardHandler))
+		w, err := job.New(db, idly(func(do *job.Capabilities) { do.Accounts = told }), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +181,7 @@ func TestARunIsTriedAgainSoonHoweverLongStorageWasAway(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		replays := away{left: new(atomic.Int32), done: make(chan string, 1)}
 		replays.left.Store(3)
-		w, err := job.New(db, idle{}, idle{}, idle{}, idle{}, replays, idle{}, slog.New(slog.DiscardHandler))
+		w, err := job.New(db, idly(func(do *job.Capabilities) { do.Replays = replays }), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

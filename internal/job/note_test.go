@@ -40,7 +40,7 @@ func TestAServerLogsWhatWasChangedBesideIt(t *testing.T) {
 
 		var log bytes.Buffer
 		server := telling{account.New(db, slog.New(slog.NewTextHandler(&log, nil))), make(chan struct{})}
-		w, err := job.New(db, idle{}, server, idle{}, idle{}, idle{}, idle{}, slog.New(slog.DiscardHandler))
+		w, err := job.New(db, idly(func(do *job.Capabilities) { do.Accounts = server }), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

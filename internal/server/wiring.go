@@ -50,7 +50,9 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 // work begins what goes on beside requests.
 func (s *Server) work(background func(string, func(context.Context) error), out *outbound.Client) error {
 	db := s.db
-	workers, err := job.New(db, s.captures, s.accounts, s.alerts, s.endpoints, s.replays, s.actions, s.log)
+	workers, err := job.New(db, job.Capabilities{
+		Captures: s.captures, Accounts: s.accounts, Alerts: s.alerts, Tags: s.endpoints, Replays: s.replays, Actions: s.actions,
+	}, s.log)
 	if err != nil {
 		return err
 	}
