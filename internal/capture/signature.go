@@ -62,47 +62,56 @@ const (
 // Rejudge checks the newest events again, [maxRejudged] at most, with the configs of now, and keeps the new verdicts.
 // Timestamps are judged as of the reception of each.
 func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref string, configID int64) (r Rejudged, err error) {
-	var e hookglass.Endpoint
-	var configs []provider.Config
+	j := rejudging{Service: s, who: who, fetches: keysForPerson}
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		if e, err = v.Endpoint(ref); err != nil {
+		if j.endpoint, err = v.Endpoint(ref); err != nil {
 			return err
 		}
-		if _, err = v.SignatureConfig(e.Num, configID); err != nil {
+		if _, err = v.SignatureConfig(j.endpoint.Num, configID); err != nil {
 			return err
 		}
-		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
+		j.configs, err = s.cfg.Verifiers.Verifiers(v, j.endpoint.Num)
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
-	fetches := keysForPerson
-	for before := int64(0); r.Checked < maxRejudged; {
+	for before := int64(0); j.found.Checked < maxRejudged; {
 		var page store.EventPage
 		err = s.db.View(ctx, who, func(v *store.View) (err error) {
 			page, err = v.Events(ref, store.EventList{Limit: rejudgePiece, Before: before})
 			return err
 		})
 		if err != nil {
-			return r, err
+			return j.found, err
 		}
-		if err := s.rejudge(ctx, who, e, configs, page.Events, &r, &fetches); err != nil {
-			return r, err
+		if err := j.piece(ctx, page.Events); err != nil {
+			return j.found, err
 		}
 		if before = page.Next; before == 0 {
 			break
 		}
 	}
-	return r, nil
+	return j.found, nil
 }
 
-func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookglass.Endpoint, configs []provider.Config, events []*hookglass.Event, r *Rejudged, fetches *int) error {
+// rejudging is one call of Rejudge.
+type rejudging struct {
+	*Service
+	who      hookglass.Principal
+	endpoint hookglass.Endpoint
+	configs  []provider.Config
+	fetches  int // of keys, that are left
+	found    Rejudged
+}
+
+// piece checks some events and keeps what differs from before in one transaction.
+func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error {
 	var verdicts []store.SignatureVerdict
 	for _, listed := range events {
 		var ev *hookglass.Event // one at a time: bodies are large
-		err := s.db.View(ctx, who, func(v *store.View) (err error) {
-			ev, err = v.EventOf(e, string(listed.ID))
+		err := j.db.View(ctx, j.who, func(v *store.View) (err error) {
+			ev, err = v.EventOf(j.endpoint, string(listed.ID))
 			return err
 		})
 		if hookglass.Is(err, hookglass.CodeNotFound) {
@@ -111,23 +120,15 @@ func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookgl
 		if err != nil {
 			return err
 		}
-		r.Checked++
-		req := s.presented(ev, e.Provider)
-		found := provider.Detect(req)
-		verdict := s.verify(req, found, configs)
-		if verdict.Needs != nil && *fetches > 0 {
-			*fetches--
-			if s.keys.fetch(ctx, *verdict.Needs) == nil {
-				verdict = s.verify(req, found, configs)
-			}
-		}
+		verdict := j.verdict(ctx, ev)
+		j.found.Checked++
 		switch verdict.Status {
 		case hookglass.SignatureVerified:
-			r.Verified++
+			j.found.Verified++
 		case hookglass.SignatureFailed:
-			r.Failed++
+			j.found.Failed++
 		default:
-			r.Unchecked++
+			j.found.Unchecked++
 		}
 		if verdict.Status != ev.SignatureStatus || verdict.Reason != ev.SignatureReason {
 			verdicts = append(verdicts, judged(ev, verdict))
@@ -136,8 +137,23 @@ func (s *Service) rejudge(ctx context.Context, who hookglass.Principal, e hookgl
 	if len(verdicts) == 0 {
 		return nil
 	}
-	r.Changed += len(verdicts)
-	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.JudgeSignatures(verdicts...) })
+	j.found.Changed += len(verdicts)
+	return j.db.Update(ctx, j.who, func(tx *store.Tx) error { return tx.JudgeSignatures(verdicts...) })
+}
+
+// verdict judges an event, and fetches a key that it needs while that may be done.
+func (j *rejudging) verdict(ctx context.Context, ev *hookglass.Event) provider.Verdict {
+	req := j.presented(ev, j.endpoint.Provider)
+	found := provider.Detect(req)
+	verdict := j.verify(req, found, j.configs)
+	if verdict.Needs == nil || j.fetches == 0 {
+		return verdict
+	}
+	j.fetches--
+	if j.keys.fetch(ctx, *verdict.Needs) != nil {
+		return verdict
+	}
+	return j.verify(req, found, j.configs)
 }
 
 // judged is a verdict on an event as it is stored.
