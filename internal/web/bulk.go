@@ -56,7 +56,23 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
-	last := "" // the last that was there
+	last, err := a.doToEach(r, v, ref, ids, do)
+	if err != nil {
+		return err
+	}
+	switch {
+	case last == "" && do != "delete":
+		return hookglass.Errorf(hookglass.CodeNotFound, "None of the selected requests is there any more.")
+	case do == "replay":
+		redirect(w, r, inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("/requests/"+last, "tab", "replays"))
+		return nil
+	}
+	redirect(w, r, backTo(r, e, "done", do))
+	return nil
+}
+
+// doToEach does one thing to each of the requests that are still there, and returns the last of those.
+func (a *app) doToEach(r *http.Request, v visitor, ref string, ids []string, do string) (last string, err error) {
 	for _, id := range ids {
 		switch do {
 		case "tag":
@@ -68,25 +84,17 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 		case "replay":
 			_, err = a.Replays.Replay(r.Context(), v.who, ref, id, replay.Request{TargetURL: strings.TrimSpace(r.PostFormValue("target_url"))})
 		default:
-			return hookglass.Invalid("do", "is nothing that can be done")
+			return "", hookglass.Invalid("do", "is nothing that can be done")
 		}
 		if hookglass.Is(err, hookglass.CodeNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
 		last = id
 	}
-	switch {
-	case last == "" && do != "delete":
-		return hookglass.Errorf(hookglass.CodeNotFound, "None of the selected requests is there any more.")
-	case do == "replay":
-		redirect(w, r, inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("/requests/"+last, "tab", "replays"))
-		return nil
-	}
-	redirect(w, r, backTo(r, e, "done", do))
-	return nil
+	return last, nil
 }
 
 // export gives what a search finds as a file.
