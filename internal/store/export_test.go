@@ -69,7 +69,10 @@ func AskedFor(ctx context.Context) (time.Duration, error) {
 }
 
 // CaptureLock is the advisory lock of a group of captures.
-const CaptureLock = captureLock
+const (
+	CaptureLock = captureLock
+	EventsLock  = eventsLock
+)
 
 // KeptStatements is how many statements a connection to SQLite keeps.
 const KeptStatements = keptStatements

@@ -15,7 +15,7 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// turn is another node's hold on the turn to store a group of captures.
+// turn is another node's hold on the turn to store a group of captures, the first half of which is not stored yet.
 type turn struct {
 	t    *testing.T
 	conn *pgx.Conn
@@ -30,18 +30,28 @@ func newTurn(t *testing.T, dsn string) turn {
 	return turn{t, conn}
 }
 
-func (o turn) take() { o.run("SELECT pg_advisory_lock($1)") }
-func (o turn) give() { o.run("SELECT pg_advisory_unlock($1)") }
+func (o turn) take() {
+	o.run("SELECT pg_advisory_lock($1)", store.CaptureLock)
+	o.run("SELECT pg_advisory_lock($1)", store.EventsLock)
+}
 
-func (o turn) run(query string) {
-	if _, err := o.conn.Exec(o.t.Context(), query, int64(store.CaptureLock)); err != nil {
+// half says that half of the group is stored.
+func (o turn) half() { o.run("SELECT pg_advisory_unlock($1)", store.EventsLock) }
+
+func (o turn) give() { o.run("SELECT pg_advisory_unlock_all()") }
+
+func (o turn) run(query string, args ...any) {
+	if _, err := o.conn.Exec(o.t.Context(), query, args...); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-// waiter is the mode in which the turn is waited for: shared by who has not made its group yet.
-func (o turn) waiter() (mode string) {
-	for began := time.Now(); mode == "" && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+// waiter is the mode in which the group's end is waited for: shared by who has not made its group yet.
+func (o turn) waiter() string { return o.waiterOtherThan("") }
+
+// waiterOtherThan waits until nobody waits in that mode any more, but somebody in another.
+func (o turn) waiterOtherThan(last string) (mode string) {
+	for began := time.Now(); (mode == "" || mode == last) && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
 		err := o.conn.QueryRow(o.t.Context(), `SELECT coalesce(min(mode), '') FROM pg_locks
 			WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&mode)
 		if err != nil {
@@ -86,9 +96,9 @@ func (s *sizes) all() []int {
 	return slices.Clone(s.list)
 }
 
-// Where there are other nodes a group is put together when theirs have ended, of all that came until then but for what
-// was given up, more than a node that is alone puts into one.
-func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
+// Where there are other nodes a group is put together when half of theirs is stored, of all that came until then but for
+// what was given up, more than a node that is alone puts into one. It is stored when theirs has ended.
+func TestAGroupIsMadeWhenThoseOfOtherNodesAreHalfStored(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	var groups sizes
 	db := storetest.Open(t, store.Config{URL: dsn, OnCapture: groups.add})
@@ -123,6 +133,13 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	for began := time.Now(); db.Queued() < 100 && time.Since(began) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}
+	other.half()
+	if mode := other.waiterOtherThan("ShareLock"); mode != "ExclusiveLock" {
+		t.Errorf("when half of a group is stored, the next waits for a lock of mode %q", mode)
+	}
+	if made := groups.all(); len(made) != kept {
+		t.Errorf("%d groups have been stored before the turn was given back, want %d", len(made), kept)
+	}
 	other.give()
 	captures.Wait()
 	if last := groups.all()[len(groups.all())-1]; last != 100 {
@@ -131,6 +148,77 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesHaveEnded(t *testing.T) {
 	if _, rows := counted(t, db, e); rows != int64(kept)+100 {
 		t.Errorf("%d events, want %d", rows, kept+100)
 	}
+}
+
+// A node that has met others tells them when half of its group is stored, and is not waited for when its group fails.
+func TestAGroupTellsOtherNodesWhenItIsHalfStored(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	db := storetest.Open(t, store.Config{URL: dsn})
+	e := newEndpoint(t, db)
+	first := newEvent(e, "first")
+	capture(t, db, first)
+	other := newTurn(t, dsn)
+	const before, after = 1, 2 // locks of ours, on which the server waits before it stores an event, and before it commits
+	other.run(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		PERFORM pg_advisory_xact_lock(TG_ARGV[0]::bigint); RETURN NEW; END $$`)
+	other.run(`CREATE TRIGGER before BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION wait(1)`)
+	other.run(`CREATE CONSTRAINT TRIGGER after AFTER INSERT ON events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait(2)`)
+	other.meet(func() { capture(t, db, newEvent(e, "met")) })
+	for _, events := range [][]*hookglass.Event{assortment(20, e), {newEvent(e, "alone")}} {
+		other.run("SELECT pg_advisory_lock($1)", before)
+		other.run("SELECT pg_advisory_lock($1)", after)
+		var captures sync.WaitGroup
+		captures.Go(func() {
+			for _, err := range db.CaptureGroup(context.WithoutCancel(t.Context()), events, store.Work{}) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		other.waiter()
+		if turn, making := other.held(store.CaptureLock), other.held(store.EventsLock); !turn || !making {
+			t.Errorf("while %d events are stored: the turn is held %t, others wait %t", len(events), turn, making)
+		}
+		other.run("SELECT pg_advisory_unlock($1)", before)
+		if made, turn := other.givenBack(store.EventsLock), other.held(store.CaptureLock); !turn || !made {
+			t.Errorf("before %d events are committed: the turn is held %t, others wait %t", len(events), turn, !made)
+		}
+		other.give()
+		captures.Wait()
+	}
+	for _, n := range []int{0, 20} {
+		twice := *first
+		failed := 0
+		for _, err := range db.CaptureGroup(t.Context(), append(assortment(n, e), &twice), store.Work{}) {
+			if err != nil {
+				failed++
+			}
+		}
+		if made := other.givenBack(store.EventsLock); failed != 1 || !made {
+			t.Errorf("among %d: %d events failed, want 1; others wait %t", n, failed, !made)
+		}
+	}
+}
+
+// held reports whether a node has the advisory lock.
+func (o turn) held(lock int64) (held bool) {
+	err := o.conn.QueryRow(o.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+		AND classid = cast($1 AS bigint) AND objid = cast($2 AS bigint) AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`,
+		lock>>32, lock&0xffffffff).Scan(&held)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return held
+}
+
+// givenBack reports whether no node has the advisory lock after a while.
+func (o turn) givenBack(lock int64) bool {
+	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+		if !o.held(lock) {
+			return true
+		}
+	}
+	return false
 }
 
 // Among other nodes, senders that were answered together send together again, a few at a time: the group waits for most

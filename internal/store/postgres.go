@@ -31,6 +31,7 @@ const (
 	moveLock     = 0x686f6f6b03 // of a database that is moved to, for the session
 	togetherLock = 0x686f6f6b04 // see [DB.Together]
 	rangesLock   = 0x686f6f6b05 // see [DB.TendPayloads]
+	eventsLock   = 0x686f6f6b06 // of a group among other nodes, until its events are stored
 )
 
 // postgresEngine has a pool for views and updates, connections of its own for captures, so that slow

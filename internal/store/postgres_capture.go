@@ -96,17 +96,18 @@ func (n *neighbours) room() room {
 	return room{ops: amongOps, bytes: amongBytes, worth: min(slices.Max(n.sizes[:])*4/5, sharedOps/2), wait: comeBack}
 }
 
-// turnFree returns when no group is under way, and whether one was.
-const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN false ELSE pg_advisory_xact_lock_shared($1) IS NOT NULL END`
+// turnFree returns when no group is under way but one that is past half, and whether one was.
+const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN false ELSE pg_advisory_xact_lock_shared($2) IS NOT NULL END`
 
 // letPass waits for the group of another node that is under way, and reports whether there was one. What would wait for
 // it on the server, a group of a few, waits here instead and grows: fewer and larger groups are less work for the
-// server that all nodes share. Nothing is kept from others meanwhile, as by a node that freezes with the turn; so
+// server that all nodes share. Half of that group is enough to wait for: then this node's is there when the server has
+// committed it (docs/decisions/0040). Nothing is kept from others meanwhile, as by a node that freezes with the turn; so
 // another group may come first all the same.
 func (e *postgresEngine) letPass() (met bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := e.captures.QueryRow(ctx, turnFree, int64(captureLock)).Scan(&met)
+	err := e.captures.QueryRow(ctx, turnFree, int64(captureLock), int64(eventsLock)).Scan(&met)
 	if noTurn(err) {
 		e.makeWay()
 	}
@@ -167,7 +168,7 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 		}
 	}
 	for len(groups) > 0 {
-		gone, err := sendGroup(ctx, conn.Conn(), groups, e.db.Now())
+		gone, err := sendGroup(ctx, conn.Conn(), groups, e.db.Now(), e.others.Load())
 		if errors.Is(err, errTurn) {
 			e.makeWay()
 		}

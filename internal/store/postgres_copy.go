@@ -24,6 +24,11 @@ var (
 	captureBump = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
 	captureTurn = statement{"capture_turn", "SELECT pg_advisory_xact_lock($1)"}
 
+	// Among other nodes a group has a second lock, which it gives back halfway. Only one of the session can be given back
+	// before the transaction ends.
+	captureTurnAmong = statement{"capture_turn_among", "SELECT CASE WHEN pg_advisory_xact_lock($1) IS NOT NULL THEN pg_advisory_lock($2) END"}
+	captureHalf      = statement{"capture_half", "SELECT pg_advisory_unlock($1)"}
+
 	// Few events are inserted one by one, and large ones too.
 	captureEvent   = statement{"capture_event", "INSERT INTO events (" + capturedEvent + ") VALUES (" + placeholders(capturedEvent) + ") RETURNING seq"}
 	capturePayload = statement{"capture_payload", "INSERT INTO payloads (seq, " + capturedPayload + ") VALUES (currval('events_seq_seq'), " + placeholders(capturedPayload) + ")"}
@@ -60,7 +65,7 @@ var (
 			CROSS JOIN LATERAL (SELECT CASE WHEN until > 0 THEN 1 ELSE 0 END AS taken) AS l
 		RETURNING num, event, claim, endpoint, kind`}
 
-	captureAll = []statement{captureBump, captureTurn, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
+	captureAll = []statement{captureBump, captureTurn, captureTurnAmong, captureHalf, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
 )
 
 const (
@@ -115,8 +120,9 @@ func noTurn(err error) bool {
 }
 
 // sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When
-// the endpoint of one of the groups is gone it returns that group, and nothing was stored.
-func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at time.Time) (gone *endpointGroup, err error) {
+// the endpoint of one of the groups is gone it returns that group, and nothing was stored. It says whether there may be
+// other nodes.
+func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at time.Time, among bool) (gone *endpointGroup, err error) {
 	for _, s := range captureAll {
 		if _, err := conn.Prepare(ctx, s.name, s.text); err != nil { // asks the server once for a connection
 			return nil, err
@@ -124,6 +130,7 @@ func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at 
 	}
 	m := captureMessages.Get().(*captureMessage)
 	defer m.keep()
+	m.among = among
 	captures := m.write(groups, at)
 	answer, err := m.exchange(ctx, conn, len(groups))
 	switch {
@@ -153,12 +160,13 @@ type captureAnswer struct {
 }
 
 // exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is
-// closed. What the server is at for it is canceled: what comes too late must not be stored beside what its sender sends
-// again.
+// closed, and with it goes the lock that a group has among other nodes. What the server is at for it is canceled: what
+// comes too late must not be stored beside what its sender sends again.
 func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints int) (answer captureAnswer, err error) {
 	conn := c.PgConn()
 	defer func() {
-		if err != nil || stale(answer.failed) {
+		locked := m.among && answer.failed != nil && answer.executed > endpoints
+		if err != nil || stale(answer.failed) || locked {
 			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if err != nil {

@@ -20,6 +20,8 @@ type captureMessage struct {
 	row    int // where the row begins
 	fields uint16
 
+	among bool // other nodes, which make their groups once the events of this one are stored
+
 	statements      int // executed
 	forwards, tasks int // which of them answer with work that is handed over; 0: none
 }
@@ -57,22 +59,39 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (captures 
 	for _, g := range groups {
 		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
 	}
-	m.execute(captureTurn, integer(captureLock))
+	m.takeTurn()
 	count := integer(int64(len(captures)))
 	if !copied {
 		for i := range captures {
 			m.executePortal(portal('e', i))
 			m.executePortal(portal('p', i))
 		}
+		m.letMake()
 	} else {
 		m.execute(captureTable)
 		m.copyRows(captureEvents, m.event, captures)
 		m.execute(captureNumber, count)
+		m.letMake()
 		m.copyRows(capturePayloads, m.payload, captures)
 	}
 	m.follow(groups, count, at)
 	m.b = encode(m.b, &pgproto3.Sync{})
 	return captures
+}
+
+func (m *captureMessage) takeTurn() {
+	if m.among {
+		m.execute(captureTurnAmong, integer(captureLock), integer(eventsLock))
+	} else {
+		m.execute(captureTurn, integer(captureLock))
+	}
+}
+
+// letMake lets other nodes make their next groups, which travel while the rest of this one is stored and committed.
+func (m *captureMessage) letMake() {
+	if m.among {
+		m.execute(captureHalf, integer(eventsLock))
+	}
 }
 
 // follow stores the work that follows the events.
