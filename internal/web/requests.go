@@ -129,7 +129,7 @@ func (a *app) find(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, more := inspector.Find(event.Body, coding.Of(event.Headers), text)
+	found, more := inspector.Find(event.Body, event.ContentType, coding.Of(event.Headers), text)
 	return render(w, r, http.StatusOK, inspector.FoundIn(found, more))
 }
 

@@ -7,10 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"hookglass/internal/coding"
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/web/show"
 )
 
@@ -27,6 +27,9 @@ const (
 type Body struct {
 	Total    int64  // bytes, as received
 	Encoding string // that was undone for display; empty: none
+	Charset  string // that Text was written in, as the sender named it; empty: UTF-8
+	Marked   bool   // it is JSON behind a byte order mark
+	Broken   bool   // Text shows bytes that are no UTF-8 as what they are
 	Tree     *Node  // of JSON
 	Partial  bool   // the tree holds the beginning alone
 	XML      string // indented; empty: it is none
@@ -54,18 +57,28 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	if strings.HasPrefix(media, "multipart/") {
 		b.Parts = multiparts(body, contentType)
 	}
+	sent := body
 	if !isText(body) {
 		b.Picture = b.Encoding == "" && PictureType(body) != ""
-		shown := body[:min(len(body), maxHex)]
-		b.Hex, b.Cut = hex.Dump(shown), len(shown) < len(body)
-		return b
+		text, name := coding.Text(body, contentType, maxDecoded)
+		switch {
+		case !b.Picture && name != "":
+			body, b.Charset = text, name
+		case !b.Picture && isBrokenText(body, media):
+			b.Broken = true
+		default:
+			shown := body[:min(len(body), maxHex)]
+			b.Hex, b.Cut = hex.Dump(shown), len(shown) < len(body)
+			return b
+		}
 	}
 	claimsJSON := media == "application/json" || strings.HasSuffix(media, "+json")
-	if first := bytes.TrimLeft(body, " \t\r\n"); claimsJSON || len(first) > 0 && (first[0] == '{' || first[0] == '[') {
-		tree, partial, err := parseTree(body)
+	document := jsondoc.Unmarked(body)
+	if first := bytes.TrimLeft(document, " \t\r\n"); claimsJSON || len(first) > 0 && (first[0] == '{' || first[0] == '[') {
+		tree, partial, err := parseTree(document)
 		switch {
 		case err == nil:
-			b.Tree, b.Partial = tree, partial
+			b.Tree, b.Partial, b.Marked = tree, partial, len(document) < len(body)
 		case claimsJSON:
 			b.Fault = err.Error()
 		}
@@ -73,10 +86,13 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	if media == "application/x-www-form-urlencoded" {
 		text, _ := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
 		b.Form = pairs(text)
+		if name := recode(b.Form, contentType); name != "" {
+			b.Charset = name
+		}
 	}
 	text, cut := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
 	b.Text, b.Cut = show.Text(text), cut
-	b.Hex = hex.Dump(body[:min(len(body), maxTextHex)])
+	b.Hex = hex.Dump(sent[:min(len(sent), maxTextHex)])
 	if strings.HasSuffix(media, "/xml") || strings.HasSuffix(media, "+xml") {
 		b.XML = indentXML(body)
 	}
@@ -106,20 +122,33 @@ func isText(body []byte) bool {
 			text = text[:len(text)-1]
 		}
 	}
-	return utf8.ValidString(text) && (strings.IndexByte(text, 0) < 0 || controls(text) <= 1+len(text)/maxControls)
+	return utf8.ValidString(text) && (strings.IndexByte(text, 0) < 0 || coding.Unread(text) <= 1+len(text)/maxControls)
 }
 
 // maxControls is among how many bytes of a text with zeros one may be a control character.
 const maxControls = 16
 
-// controls counts the control characters but those that end lines and indent.
-func controls(text string) (n int) {
-	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {
-			n++
+// isBrokenText reports whether a body is text by its type and by most of its bytes, with some that are no UTF-8 and of
+// which nothing says what they are. A character that was cut in two, or a name in a charset that was not declared, is no
+// reason to show all else as bytes.
+func isBrokenText(body []byte, media string) bool {
+	textual := strings.HasPrefix(media, "text/") || media == "application/json" || media == "application/xml" || media == "application/x-www-form-urlencoded" ||
+		strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml")
+	text, _ := show.Cut(string(body[:min(len(body), maxText)]), maxText)
+	return textual && coding.Unread(text)*4 <= len(text)
+}
+
+// recode is for pairs whose escapes were written in the charset that a content type names. It is told; empty: there
+// were none.
+func recode(all []Pair, contentType string) (charset string) {
+	for i := range all {
+		for _, s := range []*string{&all[i].Name, &all[i].Value} {
+			if text, name := coding.Text([]byte(*s), contentType, maxText); name != "" {
+				*s, charset = string(text), name
+			}
 		}
 	}
-	return n
+	return charset
 }
 
 // decode undoes what coding.Of returned, at most maxDecoded of it. Of a body that is cut off it is the beginning.

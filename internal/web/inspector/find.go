@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/web/show"
 )
@@ -22,11 +23,16 @@ const maxFound = 100
 
 // Find looks for text in the names and scalar values of a whole JSON body, without regard to the case of ASCII letters.
 // more says that it stopped at the bound.
-func Find(body []byte, encoding, text string) (found []Found, more bool) {
+func Find(body []byte, contentType, encoding, text string) (found []Found, more bool) {
 	if plain, ok := decode(body, encoding); ok {
 		body = plain
 	}
-	f := finder{Decoder: json.NewDecoder(bytes.NewReader(body)), text: strings.ToLower(text)}
+	if !isText(body) {
+		if plain, name := coding.Text(body, contentType, maxDecoded); name != "" {
+			body = plain
+		}
+	}
+	f := finder{Decoder: json.NewDecoder(bytes.NewReader(jsondoc.Unmarked(body))), text: strings.ToLower(text)}
 	f.UseNumber()
 	_ = f.value(false) // what can not be read ends the search
 	return f.found, f.more

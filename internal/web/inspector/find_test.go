@@ -10,7 +10,7 @@ import (
 
 func TestFindReadsNamesAndValuesOfTheWholeBody(t *testing.T) {
 	body := `{"a/b":[{"Needle":1},"a needle here",{"x":{"needle~":{}}}],"rows":[` + strings.Repeat(`{"id":1},`, 200_000) + `{"last":"NEEDLE"}]}`
-	found, more := inspector.Find([]byte(body), "", "needle")
+	found, more := inspector.Find([]byte(body), "", "", "needle")
 	want := []inspector.Found{
 		{Pointer: "/a~1b/0/Needle", Text: "1"}, {Pointer: "/a~1b/1", Text: `"a needle here"`},
 		{Pointer: "/a~1b/2/x/needle~0", Text: "{…"}, {Pointer: "/rows/200000/last", Text: `"NEEDLE"`},
@@ -23,10 +23,10 @@ func TestFindReadsNamesAndValuesOfTheWholeBody(t *testing.T) {
 			t.Errorf("found %v, want %v", found[i], want[i])
 		}
 	}
-	if found, more := inspector.Find([]byte(`[`+strings.Repeat(`1,`, 200)+`1]`), "", "1"); len(found) != 100 || !more {
+	if found, more := inspector.Find([]byte(`[`+strings.Repeat(`1,`, 200)+`1]`), "", "", "1"); len(found) != 100 || !more {
 		t.Errorf("%d found, more %v", len(found), more)
 	}
-	if found, _ := inspector.Find([]byte(`{"needle":1`), "", "needle"); len(found) != 1 {
+	if found, _ := inspector.Find([]byte(`{"needle":1`), "", "", "needle"); len(found) != 1 {
 		t.Errorf("in a body that is cut: %v", found)
 	}
 }
@@ -34,7 +34,7 @@ func TestFindReadsNamesAndValuesOfTheWholeBody(t *testing.T) {
 // Each place is told in a few words, however long the names are that it stands behind.
 func TestPlacesBehindLongNamesAreShort(t *testing.T) {
 	body := `{"` + strings.Repeat("a", 1<<20) + `":[` + strings.Repeat(`"needle",`, 99) + `"needle"]}`
-	found, _ := inspector.Find([]byte(body), "", "needle")
+	found, _ := inspector.Find([]byte(body), "", "", "needle")
 	size := 0
 	for _, f := range found {
 		size += len(f.Pointer)
@@ -57,7 +57,7 @@ func TestAPointerThatIsCutLeadsNowhere(t *testing.T) {
 		"odd letters":     {"a\u202eb", "/a\u202eb", false},
 	} {
 		body, _ := json.Marshal(map[string]string{c.key: "needle"})
-		found, _ := inspector.Find(body, "", "needle")
+		found, _ := inspector.Find(body, "", "", "needle")
 		if len(found) != 1 || found[0].Pointer != c.pointer || found[0].Cut != c.cut {
 			t.Errorf("%s: %+v", name, found)
 			continue
@@ -74,5 +74,5 @@ func TestAPointerThatIsCutLeadsNowhere(t *testing.T) {
 
 func FuzzFind(f *testing.F) {
 	f.Add([]byte(`{"a":[1,"x",null]}`), "x")
-	f.Fuzz(func(_ *testing.T, body []byte, text string) { inspector.Find(body, "", text) })
+	f.Fuzz(func(_ *testing.T, body []byte, text string) { inspector.Find(body, "", "", text) })
 }

@@ -3,6 +3,7 @@ package inspector_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/hex"
 	"html"
 	"os/exec"
 	"strings"
@@ -121,6 +122,57 @@ func TestWhatABodyIsShownAs(t *testing.T) {
 		if (b.Tree != nil) != c.tree || (b.Form != nil) != c.form || (b.Text != "") != c.text || (b.Hex != "") != c.hex || b.XML != c.xml || !strings.Contains(b.Fault, c.fault) || (b.Fault == "") != (c.fault == "") {
 			t.Errorf("%s: %+v", name, b)
 		}
+	}
+}
+
+func TestTextOfAnotherCharsetIsReadable(t *testing.T) {
+	for name, c := range map[string]struct {
+		body, contentType string
+		text, charset     string
+		tree, broken      bool
+	}{
+		"Latin-1":                              {body: "Gr\xfc\xdfe \x80", contentType: "text/plain; charset=ISO-8859-1", text: "Grüße €", charset: "ISO-8859-1"},
+		"Windows-1251, quoted":                 {body: "\xcf\xf0\xe8\xe2\xe5\xf2", contentType: `text/plain; charset="windows-1251"`, text: "Привет", charset: "windows-1251"},
+		"Shift JIS":                            {body: "\x93\xfa\x96\x7b", contentType: "text/plain; charset=Shift_JIS", text: "日本", charset: "Shift_JIS"},
+		"UTF-16 by its mark":                   {body: "\xff\xfe{\x00\"\x00\xe9\x00\"\x00:\x001\x00}\x00", contentType: "application/json", text: `{"é":1}`, charset: "UTF-16LE", tree: true},
+		"UTF-16 of the other order":            {body: "\xfe\xff\x00a\x65\xe5", text: "a日", charset: "UTF-16BE"},
+		"UTF-16 without a mark":                {body: "\x00a\x00b", contentType: "text/plain; charset=utf-16", text: "ab", charset: "utf-16"},
+		"UTF-16 without a mark, little first":  {body: "a\x00b\x00", contentType: "text/plain; charset=utf-16", text: "ab", charset: "utf-16"},
+		"JSON in Latin-1":                      {body: "{\"a\":\"\xe9\"}", contentType: "application/json; charset=latin1", text: `{"a":"é"}`, charset: "latin1", tree: true},
+		"XML by its declaration":               {body: "<?xml version=\"1.0\" encoding='ISO-8859-1'?><a>\xe9</a>", contentType: "application/xml", text: "<?xml version=\"1.0\" encoding='ISO-8859-1'?><a>é</a>", charset: "ISO-8859-1"},
+		"UTF-8 that is called something else":  {body: "é", contentType: "text/plain; charset=iso-8859-1", text: "é"},
+		"bytes that are called text":           {body: "\x00\x01\x02\xff\xfe\x03\x04\x80", contentType: "text/plain; charset=iso-8859-1"},
+		"a charset that nobody knows":          {body: "\x93\xfa\x96\x7b", contentType: "text/plain; charset=none"},
+		"a charset that browsers do not read":  {body: "\x93\xfa\x96\x7b", contentType: "text/plain; charset=iso-2022-kr"},
+		"a mark and nothing else":              {body: "\xff\xfe", contentType: "text/plain"},
+		"another charset that is not declared": {body: "\xcf\xf0\xe8\xe2\xe5\xf2", contentType: "text/plain"},
+		"a slip in text":                       {body: "caf\xe9 olé", contentType: "text/plain", text: `caf\xe9 olé`, broken: true},
+		"a slip in JSON":                       {body: "{\"a\":\"h\xe9\"}", contentType: "application/json", text: `{"a":"h\xe9"}`, tree: true, broken: true},
+		"a slip in what may be anything":       {body: "caf\xe9 olé", contentType: "application/octet-stream"},
+	} {
+		b := inspector.NewBody([]byte(c.body), c.contentType, "")
+		if b.Text != c.text || b.Charset != c.charset || b.Broken != c.broken || (b.Tree != nil) != c.tree || b.Fault != "" || b.Hex != hex.Dump([]byte(c.body)) {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+	b := inspector.NewBody([]byte("\xef\xbb\xbf{\"a\":1}"), "application/json", "")
+	if b.Tree == nil || b.Fault != "" || !b.Marked || b.Charset != "" {
+		t.Errorf("JSON behind a mark: %+v", b)
+	}
+	b = inspector.NewBody([]byte("a=%E9&b=\xe9&c=%C3%A9"), "application/x-www-form-urlencoded; charset=iso-8859-1", "")
+	if len(b.Form) != 3 || b.Form[0].Value != "é" || b.Form[1].Value != "é" || b.Form[2].Value != "é" || b.Charset != "iso-8859-1" {
+		t.Errorf("a form: %+v", b)
+	}
+	b = inspector.NewBody([]byte("--x\r\nContent-Disposition: form-data; name=a\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\nh\xe9\r\n--x--\r\n"), "multipart/form-data; boundary=x", "")
+	if len(b.Parts) != 1 || b.Parts[0].Text != "hé" || b.Parts[0].Size != 2 || b.Text != "" {
+		t.Errorf("a part: %+v", b)
+	}
+	if found, _ := inspector.Find([]byte("{\"a\":\"h\xe9\"}"), "application/json; charset=latin1", "", "hé"); len(found) != 1 || found[0].Pointer != "/a" {
+		t.Errorf("found %+v", found)
+	}
+	page := render(t, &hookglass.Event{Method: "POST", Type: hookglass.EventWebhook, ContentType: "text/plain; charset=iso-8859-1", Payload: &hookglass.Payload{Body: []byte("h\xe9")}})
+	if !strings.Contains(page, "Written in iso-8859-1") || !strings.Contains(page, ">hé</pre>") {
+		t.Error("the page does not say in which charset the body was written")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"strings"
 
+	"hookglass/internal/coding"
 	"hookglass/internal/web/show"
 )
 
@@ -33,7 +34,10 @@ func multiparts(body []byte, contentType string) []Part {
 	var all []Part
 	eachPart(body, contentType, func(part *multipart.Part, content []byte) bool {
 		p := Part{Index: len(all), Name: part.FormName(), Filename: part.FileName(), ContentType: part.Header.Get("Content-Type"), Size: int64(len(content))}
-		if isText(content) {
+		if !isText(content) {
+			content, _ = coding.Text(content, p.ContentType, maxDecoded)
+		}
+		if len(content) > 0 {
 			text, cut := show.Cut(string(content[:min(len(content), maxPartText+8)]), maxPartText)
 			p.Text, p.Cut = show.Text(text), cut
 		}
