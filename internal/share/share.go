@@ -159,12 +159,18 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	if len(payload.Body) > maxBody {
 		payload.Body = payload.Body[:maxBody]
 	}
+	if plain, charset := coding.Text(payload.Body, e.ContentType, maxBody); charset != "" { // nor does what is in UTF-16
+		payload.Body = plain
+	}
 	payload.Body = []byte(r.Body(address(string(payload.Body))))
 	if payload.Reply != nil {
 		reply := *payload.Reply
 		reply.Headers = r.Headers(reply.Headers)
 		if len(reply.Body) > maxBody {
 			reply.Body = reply.Body[:maxBody]
+		}
+		if plain, charset := coding.Text(reply.Body, reply.Headers.Get("Content-Type"), maxBody); charset != "" {
+			reply.Body = plain
 		}
 		reply.Body = []byte(r.Body(string(reply.Body)))
 		payload.Reply = &reply

@@ -595,6 +595,19 @@ func TestASharedRequestWhoseBodyIsCompressedIsReadWithoutItsSecrets(t *testing.T
 	a.lacks(t, "hunter2", "swordfish")
 }
 
+func TestASharedRequestInAnotherCharsetIsReadWithoutItsSecrets(t *testing.T) {
+	s := newSite(t)
+	body := []byte{0xff, 0xfe}
+	for _, r := range `{"password":"hunter2","total":"fünf"}` {
+		body = append(body, byte(r), 0)
+	}
+	event := s.hook(sent{body: string(body), headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}})
+	page := s.signedIn().want(201, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"1h"}})
+	a := s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil)
+	a.holds(t, "fünf", "[redacted]")
+	a.lacks(t, "hunter2", "h.u.n.t.e.r.2", "68 00 75 00") // as a dump of the bytes tells it
+}
+
 func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	s := newSite(t)
 	s.secret("github", "swordfish-swordfish")
