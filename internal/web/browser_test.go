@@ -459,6 +459,29 @@ func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
 	}
 }
 
+// The stream may outlive what went wrong: then nothing but its next beat tells that the server answers.
+func TestARequestThatCouldNotBeLoadedComesThoughTheStreamGoesOn(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/wanted"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	for name, restored := range map[string]string{"the browser is online again": `dispatchEvent(new Event("online"))`, "the stream goes on": `true`} {
+		c.open(s.page(""))
+		c.until(isLive)
+		eval[any](c, `(window.quick = fetch, window.fetch = () => Promise.reject(new TypeError("no network")), 0)`)
+		c.click("#" + string(event) + " a")
+		c.until(`document.querySelector("#detail [data-again]").checkVisibility()`)
+		eval[any](c, `(document.querySelector("[data-again]").focus(), dispatchEvent(new Event("online")), 0)`)
+		c.until(`document.querySelector("#detail").ariaBusy === "false"`)
+		if !eval[bool](c, `document.activeElement === document.querySelector("[data-again]")`) {
+			t.Errorf("%s: the focus is lost where it fails again", name)
+		}
+		eval[any](c, `(window.fetch = quick, `+restored+`, 0)`)
+		c.untilIn(25*time.Second, shows(event)+` && !document.querySelector("#detail [data-again]")`)
+	}
+}
+
 func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {
 	for _, width := range []int64{1440, 390} {
 		s := newSite(t)

@@ -14,7 +14,7 @@ const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.
 let opening = 0;
 let loading = new AbortController(); // of the request that is opened: who goes on quickly does not wait for what was passed
 let slow = 0; // the timer after which a request that is being opened says so
-let lost = null; // the request that is shown but could not be loaded: it comes once the stream is back
+let lost = null; // the request that is shown but could not be loaded: it comes once the server answers
 
 async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const turn = ++opening;
@@ -33,7 +33,9 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   lost = html === undefined ? id : null;
   if (lost) say("The request could not be loaded");
   const tab = detail.querySelector('[role="tab"][aria-selected="true"]')?.id;
-  detail.innerHTML = html ?? document.getElementById("unloaded").innerHTML; // rendered by this server, which escapes everything
+  if (!lost || !detail.querySelector("[data-again]")) {
+    detail.innerHTML = html ?? document.getElementById("unloaded").innerHTML; // rendered by this server, which escapes everything
+  }
   document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: "detail" }));
   busy(false);
   detail.scrollTop = 0;
@@ -63,6 +65,12 @@ function close({ push = true } = {}) {
   if (push) history.pushState({}, "", base + location.search);
   (was?.isConnected ? was : rows.querySelector("a.row"))?.focus({ preventScroll: false });
 }
+
+// again asks for the request that could not be loaded: the stream may have outlived what went wrong.
+function again() {
+  if (lost && detail.ariaBusy !== "true") open(lost, { history: "keep" });
+}
+addEventListener("online", again);
 
 // busy shows that a request is being opened, where that takes longer than an eye notices.
 function busy(on) {
@@ -99,7 +107,7 @@ root.addEventListener("click", (event) => {
   const row = event.target.closest("a.row");
   const back = event.target.closest("a[data-back]");
   const more = event.target.closest("a[data-more]");
-  if (lost && event.target.closest("[data-again]")) open(lost, { history: "keep" });
+  if (event.target.closest("[data-again]")) again();
   if (row) {
     event.preventDefault();
     open(row.parentElement.id);
@@ -576,7 +584,7 @@ function follow(address) {
     const was = live.dataset.state;
     state("live");
     if (was === "out") trouble("");
-    if (lost) open(lost, { history: "keep" });
+    again();
     if (was === "retry" || was === "out") renew();
   };
   const heard = (event) => {
@@ -629,7 +637,10 @@ function follow(address) {
     source = new EventSource(url);
     source.addEventListener("hello", alive);
     source.addEventListener("current", settle);
-    source.addEventListener("beat", alive);
+    source.addEventListener("beat", () => {
+      alive();
+      again();
+    });
     source.addEventListener("row", (event) => {
       heard(event);
       arrive(event.data);
