@@ -258,7 +258,7 @@ func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	}
 	a = b.want(303, "POST", "/endpoints", url.Values{"name": {"Orders"}, "kind": {"email"}})
 	orders := a.Header.Get("Location")
-	b.want(200, "GET", orders, nil).holds(t, "<h1>Orders</h1>", "@mail.test", "Send a mail to the address above.", "by SMTP at <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
+	b.want(200, "GET", orders, nil).holds(t, ">Orders</h1>", "@mail.test", "Send a mail to the address above.", "by SMTP at <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
 	if tunnel := b.want(200, "GET", orders+"/tunnel", nil); strings.Contains(tunnel.body, "Who answers the sender") {
 		t.Error("the page of a mailbox leads to a setting that it does not have")
 	}
