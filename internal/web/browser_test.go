@@ -459,6 +459,25 @@ func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
 	}
 }
 
+// On one's own machine the service is there without any network.
+func TestABrowserWithoutANetworkSaysSoUnlessTheServerAnswers(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `(window.quick = fetch, window.answered = 0, window.fetch = (...of) => quick(...of).finally(() => window.answered++), window.line = false,
+		Object.defineProperty(navigator, "onLine", { get: () => window.line }), dispatchEvent(new Event("offline")), 0)`)
+	c.until(`window.answered > 0`)
+	if !eval[bool](c, `document.querySelector("#offline").hidden`) {
+		t.Error("it says that it is offline, and the server answers")
+	}
+	eval[any](c, `(window.fetch = () => Promise.reject(new TypeError("no network")), dispatchEvent(new Event("offline")), 0)`)
+	c.until(`document.querySelector("#offline").checkVisibility() && document.querySelector("#announce").textContent === "You are offline"`)
+	eval[any](c, `(window.fetch = quick, window.line = true, dispatchEvent(new Event("online")), 0)`)
+	c.until(`document.querySelector("#offline").hidden`)
+	c.silent()
+}
+
 // The stream may outlive what went wrong: then nothing but its next beat tells that the server answers.
 func TestARequestThatCouldNotBeLoadedComesThoughTheStreamGoesOn(t *testing.T) {
 	s := newSite(t)

@@ -297,9 +297,12 @@ if (address.searchParams.has("done")) {
 // ---- Without a network
 
 const offline = document.getElementById("offline");
-const connection = () => {
-  offline.hidden = navigator.onLine;
-  if (!navigator.onLine) announce("You are offline");
+const connection = async () => {
+  // A browser that has no network says so also where the server is on its own machine.
+  const icon = document.querySelector("link[rel=icon]").href;
+  const reached = navigator.onLine || (await fetch(icon, { method: "HEAD", cache: "no-store" }).catch(() => null)) !== null;
+  offline.hidden = reached || navigator.onLine;
+  if (!offline.hidden) announce("You are offline");
 };
 addEventListener("online", connection);
 addEventListener("offline", connection);
