@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/account"
 	"hookglass/internal/capture"
 	"hookglass/internal/store"
 )
@@ -391,5 +393,25 @@ func TestUndeliveredIsPagedAndBounded(t *testing.T) {
 			}
 		}
 		s.want(404, "GET", "/tunnel/undelivered?endpoint_ids[]="+b.ID+"&gap_id="+s.newGap(a.ID), "", nil)
+	})
+}
+
+// What is retained becomes less while a list is read: only its beginning is asked to be in it.
+func TestAListThatWasBegunGoesOnBehindRetention(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.arrive(e.ID, nil)
+		want := s.arrive(e.ID, nil)
+		var page, rest api.Undelivered
+		path := "/tunnel/undelivered?since=1h&limit=1&endpoint_ids[]=" + e.ID
+		s.want(200, "GET", path, "", &page)
+		if _, err := s.accounts.SetAccount(t.Context(), s.owner.Account.ID, account.Change{Retention: new(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		s.want(422, "GET", path, "", nil)
+		s.want(200, "GET", path+"&cursor="+*page.Meta.NextCursor, "", &rest)
+		if len(rest.Data) != 1 || rest.Data[0].ID != want || rest.Meta.NextCursor != nil {
+			t.Errorf("got %+v", rest)
+		}
 	})
 }

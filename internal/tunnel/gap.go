@@ -112,8 +112,8 @@ func (s *Service) Since(ctx context.Context, who hookglass.Principal, of Span) (
 				retention = account.Retention
 			}
 		}
-		// A moment of grace: a caller may name the very bound.
-		if of.Since.Before(v.Now.Add(-retention).Add(-time.Minute)) {
+		// A moment of grace: a caller may name the very bound. A list that was begun goes on, although the bound moves.
+		if of.After == 0 && of.Since.Before(v.Now.Add(-retention).Add(-time.Minute)) {
 			return hookglass.Invalid("since", "is before the data that is retained")
 		}
 		m, err = missingSince(v, of)
