@@ -558,19 +558,31 @@ func TestGapsOfAnEarlierTimeAreRecoveredAsAskedFor(t *testing.T) {
 	}
 }
 
-// A listener that was killed behind its last delivery left the gap without a word about it.
+// A listener that was killed behind its last delivery left the gap without a word about it. What failed is sent again to
+// who asks for all.
 func TestAGapWhoseEventsWereAllTriedIsSaidToBeOver(t *testing.T) {
-	s := newServer(t)
-	h := newTarget(t, nil)
-	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now(), state: "open"}}
-	tried := s.arrive(api.TunnelRequest{})
-	s.set(func() {
-		s.take(api.DeliveryReport{EndpointID: "ep_a", WebhookRequestID: tried, TargetURL: h.URL, StatusCode: api.Some[int64](500), ReportVersion: 2, DeliveryAttemptID: "before"})
-	})
-	l := start(t, s, h.URL, func(cfg *listen.Config) { cfg.Recover = listen.RecoverAll })
-	eventually(t, "a word about the gap", func() bool { return get(s, func() bool { return len(s.said) == 1 && s.gaps[0].state == "partial" }) })
-	if sum, _ := l.end(true); sum.Delivered+sum.Failed != 0 {
-		t.Errorf("what had failed was sent again: %+v", sum)
+	for mode, again := range map[listen.Recovery]int64{listen.RecoverRecent: 0, listen.RecoverAsk: 0, listen.RecoverAll: 1} {
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			s := newServer(t)
+			h := newTarget(t, nil)
+			s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now(), state: "open"}}
+			tried := s.arrive(api.TunnelRequest{})
+			s.set(func() {
+				s.take(api.DeliveryReport{EndpointID: "ep_a", WebhookRequestID: tried, TargetURL: h.URL, StatusCode: api.Some[int64](500), ReportVersion: 2, DeliveryAttemptID: "before"})
+			})
+			l := start(t, s, h.URL, func(cfg *listen.Config) { cfg.Recover = mode })
+			eventually(t, "a word about the gap", func() bool { return get(s, func() bool { return len(s.said) == 1 }) })
+			want := api.RecoverGap{Outcome: "partial"}
+			if again > 0 {
+				want = api.RecoverGap{Outcome: "completed", AttemptedCount: again, SucceededCount: again}
+			}
+			if said := get(s, func() api.RecoverGap { return s.said[0] }); said != want {
+				t.Errorf("it says %+v", said)
+			}
+			if sum, _ := l.end(true); int64(sum.Delivered) != again || sum.Failed != 0 {
+				t.Errorf("what had failed: %+v", sum)
+			}
+		})
 	}
 }
 

@@ -195,7 +195,7 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, 
 	switch {
 	case lane == nil:
 		return outcome{}
-	case g.Counts.Pending == 0 && g.Counts.Failed > 0: // what failed was tried, and is for a person to see
+	case g.Counts.Pending == 0 && g.Counts.Failed > 0 && l.cfg.Recover != RecoverAll: // what failed was tried, and is for a person to see
 		if g.State == string(hookglass.GapReconnected) { // who tried it did not come to say so
 			l.recovered(ctx, g, api.RecoverGap{Outcome: "partial"}, nil)
 		}
