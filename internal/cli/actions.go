@@ -17,7 +17,7 @@ import (
 // ActionsCmd is `hookglass actions`.
 type ActionsCmd struct {
 	remote
-	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+	ofEndpoint
 
 	List    ActionsListCmd    `cmd:"" help:"List actions, in the order in which they run."`
 	Get     ActionsGetCmd     `cmd:"" help:"Print an action with its last runs, as JSON."`

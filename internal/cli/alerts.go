@@ -16,7 +16,7 @@ import (
 // AlertsCmd is `hookglass alerts`.
 type AlertsCmd struct {
 	remote
-	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+	ofEndpoint
 
 	List      AlertsListCmd      `cmd:"" help:"List alerts, oldest first, and which of them are triggered."`
 	Create    AlertsCreateCmd    `cmd:"" help:"Create an alert: it watches from now on."`

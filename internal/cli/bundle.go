@@ -34,8 +34,8 @@ type BundleCmd struct {
 // BundleCreateCmd is `hookglass bundle create`.
 type BundleCreateCmd struct {
 	remote
+	ofEndpoint
 	Events   []string `arg:"" optional:"" help:"The events' ids; or --query."`
-	Endpoint string   `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
 	Query    string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids; 100 at most."`
 	Pointers []string `name:"pointer" sep:"none" placeholder:"POINTER" help:"Replace this too: /data/email, header:NAME or query:NAME. Repeatable."`
 	Keep     []string `sep:"none" placeholder:"PLACE|KIND" help:"Leave this as it is: a place, or a kind such as ip. Repeatable."`

@@ -20,7 +20,7 @@ import (
 // CasesCmd is `hookglass cases`.
 type CasesCmd struct {
 	remote
-	Endpoint string `short:"e" placeholder:"EP" help:"The endpoint's id or custom id."`
+	Endpoint string `short:"e" env:"HOOKGLASS_ENDPOINT" placeholder:"EP" help:"The endpoint's id or custom id."`
 	Dir      string `default:"hookglass-cases" placeholder:"DIR" help:"Where case files are (default: ${default})."`
 
 	List CasesListCmd `cmd:"" help:"List replay cases, newest first."`
@@ -31,7 +31,7 @@ type CasesCmd struct {
 
 func (c *CasesCmd) endpoint() (*client.Client, error) {
 	if c.Endpoint == "" {
-		return nil, outcome{exitUsage, "name the endpoint with -e"}
+		return nil, outcome{exitUsage, "name the endpoint with -e or HOOKGLASS_ENDPOINT"}
 	}
 	from, _, err := c.connect()
 	return from, err

@@ -17,18 +17,23 @@ import (
 // LedgerCmd is `hookglass ledger`.
 type LedgerCmd struct {
 	remote
-	Endpoint string `arg:"" help:"The endpoint's id or custom id."`
+	byWordOrFlag
+	Endpoint string `arg:"" optional:"" help:"The endpoint's id or custom id."`
 	From     string `placeholder:"TIME" help:"When the window begins: ISO 8601, or a duration as 2h that counts back from now. Default: an hour before --to."`
 	To       string `placeholder:"TIME" help:"When it ends. Default: now."`
 }
 
 // Run implements the command. A ledger that does not balance fails.
 func (c *LedgerCmd) Run(ctx context.Context, t *server.Terminal) error {
+	endpoint, err := c.endpoint(c.Endpoint)
+	if err != nil {
+		return err
+	}
 	from, _, err := c.connect()
 	if err != nil {
 		return err
 	}
-	page, err := from.Ledger(ctx, c.Endpoint, c.From, c.To, client.Page{})
+	page, err := from.Ledger(ctx, endpoint, c.From, c.To, client.Page{})
 	if err != nil {
 		return err
 	}

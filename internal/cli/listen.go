@@ -27,7 +27,7 @@ const exitTimeout = 4
 type ListenCmd struct {
 	remote
 	To       string   `arg:"" optional:"" name:"port-or-url" help:"Where events go: 3000, localhost:3000/hooks or a whole URL. Without one they are shown only."`
-	Endpoint []string `short:"e" placeholder:"EP" help:"Endpoint to listen to, by id or custom id; may be repeated. Without one: the only one there is."`
+	Endpoint []string `short:"e" placeholder:"EP" help:"Endpoint to listen to, by id or custom id; may be repeated. Without one: that of $$HOOKGLASS_ENDPOINT, or the only one there is."`
 	All      bool     `help:"Listen to every endpoint."`
 	New      bool     `help:"Create an endpoint and listen to it."`
 	Key      string   `placeholder:"tk_…" help:"Listen to the temporary endpoint of this key, without an account."`
@@ -141,6 +141,9 @@ var errFraming = errors.New("says where the body ends, which is the request's ow
 
 // Run implements the command. It ends by a signal, by --exit-after and by --timeout.
 func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
+	if named := os.Getenv(endpointVariable); named != "" && len(c.Endpoint) == 0 && !c.All && !c.New && c.Key == "" && c.Config == "" {
+		c.Endpoint = []string{named}
+	}
 	plan, err := c.plan()
 	if err != nil {
 		return outcome{exitUsage, err.Error()}

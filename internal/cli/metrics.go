@@ -16,9 +16,9 @@ import (
 // MetricsCmd is `hookglass metrics`.
 type MetricsCmd struct {
 	remote
-	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
-	Window   string `placeholder:"TIME" help:"How far back: a number and m, h or d, up to 90d; default 24h."`
-	Step     string `placeholder:"TIME" help:"The length of a step; default one that gives about 24."`
+	ofEndpoint
+	Window string `placeholder:"TIME" help:"How far back: a number and m, h or d, up to 90d; default 24h."`
+	Step   string `placeholder:"TIME" help:"The length of a step; default one that gives about 24."`
 }
 
 // Run implements the command.

@@ -30,6 +30,30 @@ type remote struct {
 	JSON   bool   `name:"json" help:"Print JSON, as the API answers, instead of text."`
 }
 
+// ofEndpoint is the endpoint that a command is about.
+type ofEndpoint struct {
+	Endpoint string `short:"e" required:"" env:"HOOKGLASS_ENDPOINT" placeholder:"EP" help:"The endpoint's id or custom id."`
+}
+
+// endpointVariable names the endpoint where nothing else does.
+const endpointVariable = "HOOKGLASS_ENDPOINT"
+
+// byWordOrFlag is the flag of a command that takes its endpoint as its first word as well.
+type byWordOrFlag struct {
+	Flag string `name:"endpoint" short:"e" placeholder:"EP" help:"The same, as other commands take it ($$HOOKGLASS_ENDPOINT)."`
+}
+
+// endpoint is what the command is about. Where the flag names the endpoint there is no word that does.
+func (b byWordOrFlag) endpoint(word string) (string, error) {
+	if b.Flag != "" && word != "" {
+		return "", outcome{exitUsage, fmt.Sprintf("the endpoint is named twice, %s and -e %s", word, b.Flag)}
+	}
+	if named := cmp.Or(b.Flag, word, os.Getenv(endpointVariable)); named != "" {
+		return named, nil
+	}
+	return "", outcome{exitUsage, "name the endpoint with -e or " + endpointVariable}
+}
+
 // connect returns a client of the server that flags, environment or login name. Without a token it is refused.
 func (r *remote) connect() (*client.Client, string, error) {
 	address, token := r.Server, r.Token

@@ -16,8 +16,8 @@ import (
 // ReplayCmd is `hookglass replay`.
 type ReplayCmd struct {
 	remote
+	ofEndpoint
 	Event     string `arg:"" help:"The event's id."`
-	Endpoint  string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
 	To        string `required:"" placeholder:"URL" help:"Where to send it, or the word tunnel."`
 	Identity  string `enum:"original,regenerate" default:"original" help:"original or regenerate."`
 	Signature string `enum:"preserve,strip,resign," default:"" help:"preserve (the default), strip or resign; with --time-shift resign where that is possible."`

@@ -18,7 +18,7 @@ import (
 // ReplaysCmd is `hookglass replays`.
 type ReplaysCmd struct {
 	remote
-	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+	ofEndpoint
 
 	List    ReplaysListCmd    `cmd:"" help:"List bulk replays, newest first."`
 	Run     ReplaysRunCmd     `cmd:"" help:"Send many events again, oldest first, and wait for the end."`

@@ -23,7 +23,7 @@ import (
 // RequestsCmd is `hookglass requests`.
 type RequestsCmd struct {
 	remote
-	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+	ofEndpoint
 
 	List   RequestsListCmd   `cmd:"" help:"List events, newest first."`
 	Tail   RequestsTailCmd   `cmd:"" help:"Print events as they come, until it is stopped."`

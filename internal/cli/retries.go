@@ -16,7 +16,8 @@ import (
 // RetriesCmd is `hookglass retries`.
 type RetriesCmd struct {
 	remote
-	Endpoint string  `arg:"" help:"The endpoint's id or custom id."`
+	byWordOrFlag
+	Endpoint string  `arg:"" optional:"" help:"The endpoint's id or custom id."`
 	Script   *string `placeholder:"SCRIPT" help:"First have the endpoint answer each delivery by this script, for example 500*3,timeout,200; none ends it."`
 	Query    string  `short:"q" placeholder:"QUERY" help:"Of which events, for example: provider:stripe after:2h."`
 	Events   howMany `placeholder:"N" help:"How many of the newest events are looked at, 1 to 2000; default 500."`
@@ -25,6 +26,10 @@ type RetriesCmd struct {
 
 // Run implements the command.
 func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
+	endpoint, err := c.endpoint(c.Endpoint)
+	if err != nil {
+		return err
+	}
 	from, _, err := c.connect()
 	if err != nil {
 		return err
@@ -34,7 +39,7 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 		if *c.Script == "none" || *c.Script == "" {
 			script = api.Null[string]()
 		}
-		e, err := from.UpdateEndpoint(ctx, c.Endpoint, api.EndpointChange{ResponseScript: script})
+		e, err := from.UpdateEndpoint(ctx, endpoint, api.EndpointChange{ResponseScript: script})
 		if err != nil {
 			return err
 		}
@@ -44,7 +49,7 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 			fmt.Fprintf(t.Err, "%q has no script any more.\n", visible(e.Name))
 		}
 	}
-	p, err := from.RetryProfile(ctx, c.Endpoint, client.Filter{Query: c.Query}, int(c.Events), int(c.Limit))
+	p, err := from.RetryProfile(ctx, endpoint, client.Filter{Query: c.Query}, int(c.Events), int(c.Limit))
 	if err != nil {
 		return err
 	}

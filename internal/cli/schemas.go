@@ -19,8 +19,9 @@ import (
 // SchemasCmd is `hookglass schemas`.
 type SchemasCmd struct {
 	remote
-	Endpoint  string `arg:"" help:"The endpoint's id or custom id."`
-	EventType string `arg:"" optional:"" help:"Show the schema of this event type; - is for events without one. All are listed without it."`
+	byWordOrFlag
+	Endpoint  string `arg:"" optional:"" help:"The endpoint's id or custom id."`
+	EventType string `arg:"" optional:"" help:"Show the schema of this event type, behind the endpoint or -e; - is for events without one. All are listed without it."`
 	Provider  string `placeholder:"NAME" help:"Of this sender, where several have events of the type."`
 	Lang      string `enum:",jsonschema,go,ts" default:"" placeholder:"LANG" help:"Print jsonschema, go or ts instead of a table."`
 	Drift     bool   `xor:"do" help:"Show how what arrives departs from the baseline; exit 1 where it does."`
@@ -30,6 +31,13 @@ type SchemasCmd struct {
 
 // Run implements the command.
 func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
+	if c.Flag != "" && c.EventType == "" { // the only word is the type
+		c.Endpoint, c.EventType = "", c.Endpoint
+	}
+	var err error
+	if c.Endpoint, err = c.endpoint(c.Endpoint); err != nil {
+		return err
+	}
 	from, _, err := c.connect()
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // TargetsCmd is `hookglass targets`.
 type TargetsCmd struct {
 	remote
-	Endpoint string `short:"e" required:"" placeholder:"EP" help:"The endpoint's id or custom id."`
+	ofEndpoint
 
 	List   TargetsListCmd   `cmd:"" help:"List forwarding targets, oldest first."`
 	Create TargetsCreateCmd `cmd:"" help:"Create a forwarding target: events that are captured from now on go to it."`

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 type TriggerCmd struct {
 	remote
 	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first."`
-	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given."`
+	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given ($$HOOKGLASS_ENDPOINT)."`
 	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret."`
 	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
 	List     bool   `help:"List the samples there are."`
@@ -46,7 +48,7 @@ func (c *TriggerCmd) Validate() error {
 		return errors.New("say which sample to send, for example github.push; --list shows them all")
 	case c.To != "" && c.Endpoint != "":
 		return errors.New("--to and --endpoint are two places; name one")
-	case c.To == "" && c.Endpoint == "":
+	case c.To == "" && c.Endpoint == "" && os.Getenv(endpointVariable) == "":
 		return errors.New("name the endpoint with -e, or a URL with --to")
 	case c.To != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
 		return errors.New("--to must be an http or https address")
@@ -67,6 +69,7 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
+	c.Endpoint = cmp.Or(c.Endpoint, os.Getenv(endpointVariable))
 	if c.Secret != "" {
 		e, err := to.Endpoint(ctx, c.Endpoint)
 		if err != nil {

@@ -1,0 +1,32 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Where one endpoint is all that somebody works with, a variable names it for every command. Some commands take it as a
+// word too.
+func TestAVariableNamesTheEndpoint(t *testing.T) {
+	endpoint, _ := listening(t)
+	for _, args := range [][]string{{"requests", "list"}, {"ledger"}, {"retries"}, {"schemas"}, {"targets", "list"}, {"cases", "list"}, {"metrics"}, {"trigger", "github.push"}} {
+		if r := run(t, "", args...); r.code != 2 || !strings.Contains(r.err, "endpoint") {
+			t.Errorf("%v of no endpoint: %+v", args, r)
+		}
+	}
+	object(t, "", "trigger", "github.push", "-e", endpoint)
+	for _, args := range [][]string{{"ledger", "-e", endpoint}, {"ledger", endpoint}, {"retries", "-e", endpoint}, {"schemas", "-e", endpoint}, {"schemas", "-e", endpoint, "push"}, {"schemas", endpoint, "push"}} {
+		object(t, "", args...)
+	}
+	fails(t, 2, "named twice", "ledger", endpoint, "-e", "another")
+	fails(t, 2, "named twice", "schemas", endpoint, "push", "-e", "another")
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	for _, args := range [][]string{{"requests", "list"}, {"ledger"}, {"retries"}, {"schemas"}, {"targets", "list"}, {"cases", "list"}, {"metrics"}, {"trigger", "github.push"}} {
+		object(t, "", args...)
+	}
+	fails(t, 1, "no such endpoint", "requests", "list", "-e", "another")
+	fails(t, 1, "no such endpoint", "ledger", "another")
+	if r := run(t, "", "listen", "--exit-after", "1", "--timeout", "10ms"); !strings.Contains(r.err, endpoint) {
+		t.Errorf("listen: %+v", r)
+	}
+}
