@@ -362,6 +362,34 @@ func TestAStreamGoesOnWhenItsConnectionIsLost(t *testing.T) {
 	})
 }
 
+// What comes between the look at what came and the beginning of the stream is left out by neither.
+func TestAStreamBeginsWithWhatCameShortlyBefore(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		e := must[api.Endpoint](t)(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("a")}))
+		s.arrive(e.ID, "/0")
+		s.arrive(e.ID, "/other")
+		s.arrive(e.ID, "/1")
+		var got []string
+		for event, err := range s.Since(ctx, e.ID, client.Filter{Query: "-path:other"}, time.Minute, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, event.Path); len(got) == 3 {
+				break
+			}
+			if len(got) == 1 {
+				s.arrive(e.ID, "/2")
+			}
+			s.server.CloseClientConnections()
+		}
+		if !slices.Equal(got, []string{"/1", "/0", "/2"}) {
+			t.Errorf("it had %v", got)
+		}
+	})
+}
+
 func TestAStreamEndsWhereRepeatingIsOfNoUse(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	var last error

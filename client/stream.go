@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -34,38 +35,24 @@ const (
 // away, which may be nil, hears why there is no connection, once until there is one again, and then nil. One that only
 // has to be made anew is not worth a word.
 func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, after string, away func(error)) iter.Seq2[api.Event, error] {
-	if away == nil {
-		away = func(error) {}
-	}
 	return func(yield func(api.Event, error) bool) {
 		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after, away: away}
-		wait := firstWait
-		for ctx.Err() == nil {
-			more, err := s.follow(ctx, yield)
-			var refused *Error
-			switch {
-			case !more:
-				return
-			case errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
-				yield(api.Event{}, err)
-				return
-			}
-			switch {
-			case s.alive:
-				wait, s.alive = firstWait, false
-			case !s.told && ctx.Err() == nil:
-				s.told = true
-				away(err)
-			}
-			if refused != nil {
-				wait = max(wait, refused.RetryAfter)
-			}
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-			}
-			wait = min(2*wait, lastWait)
+		s.run(ctx, yield)
+	}
+}
+
+// Since is a Stream that begins with what came within that time before by the server's clock, newest first and 100 at
+// most. Nothing is lost between the two: it looks at what came when the stream has begun.
+func (c *Client) Since(ctx context.Context, endpoint string, filter Filter, since time.Duration, away func(error)) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, away: away}
+		s.before = func(ctx context.Context) ([]api.Event, error) {
+			recent := filter
+			recent.Query = strings.TrimSpace(fmt.Sprintf("%s after:%ds", filter.Query, int64(math.Ceil(since.Seconds()))))
+			page, err := c.Requests(ctx, endpoint, recent, Page{Limit: 100})
+			return page.Data, err
 		}
+		s.run(ctx, yield)
 	}
 }
 
@@ -73,11 +60,46 @@ type stream struct {
 	client *Client
 	path   string
 	filter Filter
-	last   string // id of the last event
-	alive  bool   // the connection gave a sign of life
+	last   string                                     // id of the last event
+	alive  bool                                       // the connection gave a sign of life
+	before func(context.Context) ([]api.Event, error) // what comes first, until it is known
 
 	away func(error)
 	told bool // that there is no connection
+}
+
+// run connects until the reader wants no more.
+func (s *stream) run(ctx context.Context, yield func(api.Event, error) bool) {
+	if s.away == nil {
+		s.away = func(error) {}
+	}
+	wait := firstWait
+	for ctx.Err() == nil {
+		more, err := s.follow(ctx, yield)
+		var refused *Error
+		switch {
+		case !more:
+			return
+		case errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
+			yield(api.Event{}, err)
+			return
+		}
+		switch {
+		case s.alive:
+			wait, s.alive = firstWait, false
+		case !s.told && ctx.Err() == nil:
+			s.told = true
+			s.away(err)
+		}
+		if refused != nil {
+			wait = max(wait, refused.RetryAfter)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		wait = min(2*wait, lastWait)
+	}
 }
 
 // follow reads one connection. more is false when the reader wants no more.
@@ -114,6 +136,20 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 		case field == "": // a comment, or the end of an event
 			if place, ok := strings.CutPrefix(value, "begins behind "); ok && s.last == "" {
 				s.last = place
+			}
+			if s.before != nil {
+				alarm.Stop()
+				came, err := s.before(ctx)
+				if err != nil {
+					return true, err
+				}
+				s.before = nil
+				for _, e := range came {
+					if !yield(e, nil) {
+						return false, nil
+					}
+				}
+				alarm.Reset(silence)
 			}
 			if text == "" {
 				continue

@@ -27,6 +27,7 @@ type RequestsCmd struct {
 
 	List   RequestsListCmd   `cmd:"" help:"List events, newest first."`
 	Tail   RequestsTailCmd   `cmd:"" help:"Print events as they come, until it is stopped."`
+	Wait   RequestsWaitCmd   `cmd:"" help:"Wait for an event, and show it, or the link or code in a mail."`
 	Get    RequestsGetCmd    `cmd:"" help:"Show an event with its headers, body and answer."`
 	Export RequestsExportCmd `cmd:"" help:"Write events as a file, oldest first."`
 	Delete RequestsDeleteCmd `cmd:"" help:"Delete an event."`

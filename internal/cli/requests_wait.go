@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// RequestsWaitCmd is `hookglass requests wait`.
+type RequestsWaitCmd struct {
+	Query   string        `short:"q" placeholder:"QUERY" help:"For which event, for example: subject:reset."`
+	Since   time.Duration `placeholder:"TIME" help:"One that came in this time before does as well, the newest first; for example 1m."`
+	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait (default: ${default}); exit with 4 when it passes."`
+	Link    *string       `xor:"part" placeholder:"TEXT" help:"Print the first link of the mail with this text in it, alone; a mail without one is not what is waited for."`
+	Code    bool          `xor:"part" help:"Print the first one-time code of the mail, alone; a mail without one is not what is waited for."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *RequestsWaitCmd) Help() string {
+	return `Examples:
+
+  hookglass requests wait -e ep_… -q 'provider:stripe event:invoice.paid' --json
+  link=$(hookglass requests wait -e ci -q 'path:ci+signup7@' --since 1m --link /reset)
+
+What comes from now on counts, and with --since what came shortly before.`
+}
+
+// Validate says what is wrong with the flags.
+func (c *RequestsWaitCmd) Validate() error {
+	if c.Since < 0 || c.Timeout <= 0 {
+		return errors.New("--since must not be negative, and --timeout must be more than nothing")
+	}
+	return nil
+}
+
+// Run implements the command. It prints the event as get does.
+func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	from, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	if r.JSON && (c.Link != nil || c.Code) {
+		return outcome{exitUsage, "--link and --code print a line, which is no JSON: leave --json out"}
+	}
+	waiting, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	// As in tail, a server that was never there is most likely named wrongly.
+	var unreachable *url.Error
+	if _, err = from.Endpoint(waiting, r.Endpoint); errors.As(err, &unreachable) && waiting.Err() == nil {
+		return err
+	}
+	filter := client.Filter{Query: c.Query}
+	events := from.Stream(waiting, r.Endpoint, filter, "", tellAway(t))
+	if c.Since > 0 {
+		events = from.Since(waiting, r.Endpoint, filter, c.Since, tellAway(t))
+	}
+	for came, err := range events {
+		if err != nil {
+			return err
+		}
+		e, err := from.Request(waiting, r.Endpoint, came.ID)
+		if waiting.Err() != nil {
+			break
+		}
+		if gone := new(client.Error); errors.As(err, &gone) && gone.Code == hookglass.CodeNotFound {
+			continue // it was deleted at once
+		}
+		if err != nil {
+			return err
+		}
+		part, ok := c.part(e)
+		if !ok {
+			continue
+		}
+		return r.print(t, api.One[api.EventDetail]{Data: e}, func(w io.Writer) error {
+			_, err := io.WriteString(w, part)
+			return err
+		})
+	}
+	if ctx.Err() != nil {
+		return outcome{exitFailed, "stopped before it came"}
+	}
+	text := fmt.Sprintf("nothing that was waited for came within %s", c.Timeout)
+	if c.Since == 0 {
+		text += "; --since 1m takes what came before as well"
+	}
+	return outcome{exitTimeout, text}
+}
+
+// part is what is printed of an event; ok is false where it does not have that.
+func (c *RequestsWaitCmd) part(e api.EventDetail) (text string, ok bool) {
+	var found []string
+	switch {
+	case !c.Code && c.Link == nil:
+		return detail(e), true
+	case e.Extracted == nil:
+	case c.Code:
+		found = e.Extracted.Codes
+	default:
+		found = slices.DeleteFunc(slices.Clone(e.Extracted.Links), func(l string) bool { return !strings.Contains(l, *c.Link) })
+	}
+	if len(found) == 0 {
+		return "", false
+	}
+	return visible(found[0]) + "\n", true
+}
