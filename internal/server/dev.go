@@ -36,18 +36,19 @@ type devState struct {
 
 // devInfo is what dev prints.
 type devInfo struct {
-	Web        string `json:"web"`
-	SignIn     string `json:"sign_in"`
-	WebhookURL string `json:"webhook_url"`
-	Email      string `json:"email"`
-	MailURL    string `json:"mail_url"`
-	Token      string `json:"token"`
-	API        string `json:"api"`
-	MCP        string `json:"mcp"`
-	EndpointID string `json:"endpoint_id"`
-	Curl       string `json:"curl"`
-	SMTP       string `json:"smtp"` // empty: mail is not received by SMTP
-	Swaks      string `json:"swaks,omitempty"`
+	Web         string `json:"web"`
+	SignIn      string `json:"sign_in"`
+	WebhookURL  string `json:"webhook_url"`
+	Email       string `json:"email"`
+	MailURL     string `json:"mail_url"`
+	Token       string `json:"token"`
+	API         string `json:"api"`
+	MCP         string `json:"mcp"`
+	EndpointID  string `json:"endpoint_id"`
+	Curl        string `json:"curl"`
+	Environment string `json:"environment"` // of a shell in which the command line is used
+	SMTP        string `json:"smtp"`        // empty: mail is not received by SMTP
+	Swaks       string `json:"swaks,omitempty"`
 }
 
 // Dev creates what is missing (owner, token, endpoints), serves until ctx ends, and prints where everything is.
@@ -138,9 +139,10 @@ func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 	info := devInfo{
 		Web: s.URL() + "/", SignIn: s.URL() + "/auth/link/" + link, WebhookURL: hook,
 		Email: inbox.EmailLocalPart + "@" + s.cfg.MailDomain, Token: state.Token, API: s.URL() + "/api/v1", MCP: s.URL() + "/mcp",
-		EndpointID: string(hooks.ID),
-		Curl:       `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
-		MailURL:    s.URL() + "/mail/" + string(inbox.ID), SMTP: s.SMTPAddr(),
+		EndpointID:  string(hooks.ID),
+		Curl:        `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
+		Environment: "HOOKGLASS_SERVER=" + s.URL() + " HOOKGLASS_TOKEN=" + state.Token + " HOOKGLASS_ENDPOINT=" + string(hooks.ID),
+		MailURL:     s.URL() + "/mail/" + string(inbox.ID), SMTP: s.SMTPAddr(),
 	}
 	if info.SMTP != "" {
 		info.Swaks = "swaks --server " + reachable(s.smtpListener.Addr()) + " --to " + info.Email
@@ -215,6 +217,11 @@ func (i devInfo) text() string {
 
     %s
 %s
+  From a command line:
+
+    export %s
+    %s listen 3000     # every webhook also at localhost:3000, until Ctrl-C
+
   For an agent (MCP):
 
     claude mcp add --transport http hookglass %s --header "Authorization: Bearer %s"
@@ -223,8 +230,16 @@ func (i devInfo) text() string {
 
   Ctrl-C stops it.
 
-`, i.SignIn, i.Web, i.WebhookURL, i.emailText(), i.Token, i.Curl, i.swaksText(), i.MCP, i.Token, i.MCP, i.Token)
+`, i.SignIn, i.Web, i.WebhookURL, i.emailText(), i.Token, i.Curl, i.swaksText(), i.Environment, program(), i.MCP, i.Token, i.MCP, i.Token)
 	return b.String()
+}
+
+// program is how the person called it, who may have no hookglass in the PATH.
+func program() string {
+	if filepath.Base(os.Args[0]) == "hookglass" && !strings.ContainsAny(os.Args[0], " '\"$") {
+		return os.Args[0]
+	}
+	return "hookglass"
 }
 
 // emailText is the address with the way to it.

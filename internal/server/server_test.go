@@ -34,6 +34,8 @@ type dev struct {
 	EndpointID string `json:"endpoint_id"`
 	MailURL    string `json:"mail_url"`
 	Curl       string `json:"curl"`
+
+	Environment string `json:"environment"`
 }
 
 func config(data string) server.Config {
@@ -107,6 +109,9 @@ func TestDevCatchesAWebhookAndFindsItAgainAfterARestart(t *testing.T) {
 			stop()
 
 			again, _ := start(t, cfg)
+			if want := "HOOKGLASS_SERVER=" + strings.TrimSuffix(d.Web, "/") + " HOOKGLASS_TOKEN=" + d.Token + " HOOKGLASS_ENDPOINT=" + d.EndpointID; d.Environment != want {
+				t.Errorf("a shell is to have %s, want %s", d.Environment, want)
+			}
 			if again.Token != d.Token || again.EndpointID != d.EndpointID || again.Email != d.Email {
 				t.Errorf("started again it made another: %+v, before %+v", again, d)
 			}
