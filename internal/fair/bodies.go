@@ -13,35 +13,69 @@ const SmallBody = 64 << 10
 // is larger than all of it goes alone; bodies of up to SmallBody take none. Safe for concurrent use.
 type Bodies struct {
 	total int64
+	after time.Duration // how long room is lent in any case
+	pace  int64         // and how many bytes of it in each second besides
 
 	mu      sync.Mutex
 	taken   int64
 	tenants map[string]int64
 	freed   chan struct{} // closed when bytes are given back
+	lent    map[*loan]struct{}
+	calmed  time.Time // until then nothing is recalled
+}
+
+// loan is room that can be recalled from when it is due.
+type loan struct {
+	due    time.Time
+	recall func() bool
 }
 
 // NewBodies returns room for so many bytes.
 func NewBodies(total int64) *Bodies {
-	return &Bodies{total: total, tenants: make(map[string]int64), freed: make(chan struct{})}
+	return &Bodies{total: total, after: recallAfter, pace: recallPace, tenants: make(map[string]int64), freed: make(chan struct{}), lent: make(map[*loan]struct{})}
+}
+
+// Pace sets how long room is lent that can be recalled: for so long in any case, and a second for each so many bytes.
+func (b *Bodies) Pace(after time.Duration, pace int64) *Bodies {
+	b.after, b.pace = after, pace
+	return b
+}
+
+const (
+	// recallAfter and recallPace are the pace unless another is set: a reader of some 2 Mbit/s keeps it.
+	recallAfter = 20 * time.Second
+	recallPace  = 256 << 10
+	// recallEvery is how long is waited for room that was recalled before other is.
+	recallEvery = 100 * time.Millisecond
+)
+
+type recallKey struct{}
+
+// Recallable is a context in which Await lends room that is recalled from who is slow, once others wait for it. recall
+// has it given back soon, or reports that this would help nobody now. It is not to wait for anything.
+func Recallable(ctx context.Context, recall func() bool) context.Context {
+	return context.WithValue(ctx, recallKey{}, recall)
 }
 
 // Take takes room for a tenant's body and reports whether there was any. give is to be called once.
 func (b *Bodies) Take(of string, n int64) (give func(), ok bool) {
-	give, _, ok = b.take(of, n)
+	give, _, ok = b.take(of, n, nil)
 	return give, ok
 }
 
-// Await is Take that waits so long for room, or until ctx is done.
+// Await is Take that waits so long for room, or until ctx is done. See [Recallable] for what who waits has recalled.
 func (b *Bodies) Await(ctx context.Context, of string, n int64, most time.Duration) (give func(), ok bool) {
 	over := time.NewTimer(most)
 	defer over.Stop()
+	recall, _ := ctx.Value(recallKey{}).(func() bool)
 	for {
-		give, freed, ok := b.take(of, n)
+		give, freed, ok := b.take(of, n, recall)
 		if ok {
 			return give, true
 		}
 		select {
 		case <-freed:
+		case <-time.After(b.recall()):
 		case <-over.C:
 			return nil, false
 		case <-ctx.Done():
@@ -50,7 +84,35 @@ func (b *Bodies) Await(ctx context.Context, of string, n int64, most time.Durati
 	}
 }
 
-func (b *Bodies) take(of string, n int64) (give func(), freed <-chan struct{}, ok bool) {
+// recall recalls room from who has had it the longest beyond its time, and returns after how long to look again.
+func (b *Bodies) recall() time.Duration {
+	b.mu.Lock()
+	var first *loan
+	for l := range b.lent {
+		if first == nil || l.due.Before(first.due) {
+			first = l
+		}
+	}
+	now := time.Now()
+	if first == nil {
+		b.mu.Unlock()
+		return b.after
+	}
+	if wait := max(first.due.Sub(now), b.calmed.Sub(now)); wait > 0 {
+		b.mu.Unlock()
+		return wait
+	}
+	first.due, b.calmed = now.Add(b.after), now.Add(recallEvery)
+	b.mu.Unlock()
+	if !first.recall() {
+		b.mu.Lock()
+		b.calmed = now
+		b.mu.Unlock()
+	}
+	return recallEvery
+}
+
+func (b *Bodies) take(of string, n int64, recall func() bool) (give func(), freed <-chan struct{}, ok bool) {
 	if n <= SmallBody {
 		return func() {}, nil, true
 	}
@@ -61,12 +123,18 @@ func (b *Bodies) take(of string, n int64) (give func(), freed <-chan struct{}, o
 	}
 	b.taken += n
 	b.tenants[of] += n
-	return func() { b.give(of, n) }, nil, true
+	var l *loan
+	if recall != nil {
+		l = &loan{time.Now().Add(b.after + time.Duration(n)*time.Second/time.Duration(b.pace)), recall}
+		b.lent[l] = struct{}{}
+	}
+	return func() { b.give(of, n, l) }, nil, true
 }
 
-func (b *Bodies) give(of string, n int64) {
+func (b *Bodies) give(of string, n int64, l *loan) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.lent, l)
 	b.taken -= n
 	if b.tenants[of] -= n; b.tenants[of] == 0 {
 		delete(b.tenants, of)

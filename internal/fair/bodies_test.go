@@ -86,3 +86,56 @@ func TestBytesAreSharedToo(t *testing.T) {
 	}
 	take("a", 96*mb)() // nothing of what was given back is gone
 }
+
+func TestRoomIsRecalledFromWhoIsSlowWhileOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		b := fair.NewBodies(64 * mib)
+		lend := func(n int64, gives bool) (recalled *int, give func()) {
+			recalled, give = new(int), func() {}
+			ctx := fair.Recallable(t.Context(), func() bool {
+				if *recalled++; gives {
+					time.AfterFunc(time.Millisecond, give)
+				}
+				return gives
+			})
+			give, ok := b.Await(ctx, "reader", n, time.Second)
+			if !ok {
+				t.Fatal("there is no room to begin with")
+			}
+			return recalled, give
+		}
+		early, _ := lend(10*mib, true)      // due after 20 s and 40 s
+		computes, end := lend(5*mib, false) // due before it, and not to blame
+		late, _ := lend(15*mib, true)
+		time.Sleep(10 * time.Minute)
+		if *early != 0 || *late != 0 {
+			t.Error("room is recalled while nobody waits")
+		}
+		began := time.Now()
+		give, ok := b.Await(t.Context(), "other", 40*mib, time.Minute)
+		if !ok || *early != 1 || *late != 0 || *computes != 1 || time.Since(began) > time.Second {
+			t.Errorf("room after %v, %t; recalled %d, %d and %d times", time.Since(began), ok, *early, *late, *computes)
+		}
+		give()
+		end()
+	})
+}
+
+func TestRoomIsNotRecalledFromWhoKeepsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		b := fair.NewBodies(64 * mib)
+		var give func()
+		began := time.Now()
+		give, _ = b.Await(fair.Recallable(t.Context(), func() bool { go give(); return true }), "reader", 50*mib, time.Second)
+		if _, ok := b.Await(t.Context(), "other", 40*mib, 30*time.Second); ok {
+			t.Error("room is recalled before its time")
+		}
+		other, ok := b.Await(t.Context(), "other", 40*mib, time.Hour)
+		if took := time.Since(began); !ok || took != 220*time.Second {
+			t.Errorf("room after %v, %t", took, ok)
+		}
+		other()
+	})
+}

@@ -12,10 +12,12 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 )
 
 // Config says how requests reach the service.
@@ -84,7 +86,14 @@ func (s *Stack) Wrap(next http.Handler) http.Handler {
 		out := &response{ResponseWriter: w, control: http.NewResponseController(w), known: known}
 		out.allow(time.Time{}) // what an answer before set, on the same connection
 		guard(out.Header(), known)
-		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
+		r = r.WithContext(fair.Recallable(context.WithValue(r.Context(), requestKey{}, known), func() bool {
+			broken := out.breakOff()
+			if broken {
+				s.log.Warn("an answer was broken off: others waited for the memory that its slow reader held", "request", known.ID, "client", known.Client)
+			}
+			return broken
+		}))
+		defer out.end()
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler {
@@ -146,6 +155,11 @@ type response struct {
 	known   *Request
 	status  int
 	bytes   int64
+
+	mu     sync.Mutex // of what follows, and of the deadline
+	begun  bool       // something was written, and waits for the reader or was taken
+	ended  bool       // the handler is done with it
+	broken bool       // the rest is not to be written
 }
 
 func (w *response) WriteHeader(status int) {
@@ -164,6 +178,7 @@ func (w *response) Write(p []byte) (written int, err error) {
 	defer w.allow(time.Time{})
 	for {
 		w.allow(time.Now().Add(readerTime))
+		w.begins()
 		n, err := w.ResponseWriter.Write(p[written:min(len(p), written+pieceBytes)])
 		w.bytes += int64(n)
 		if err != nil {
@@ -177,7 +192,37 @@ func (w *response) Write(p []byte) (written int, err error) {
 
 // allow sets when what is written must be taken.
 func (w *response) allow(until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		until = time.Unix(1, 0)
+	}
 	_ = w.control.SetWriteDeadline(until) // what is no connection has none, and one that is gone says so when it is written to
+}
+
+func (w *response) begins() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = true
+}
+
+func (w *response) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+}
+
+// breakOff ends an answer of which the reader has begun to take: what is still to be written is not, and the connection
+// ends, so that nobody takes a part for the whole. It reports whether there is such an answer. Others may call it.
+func (w *response) breakOff() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.begun || w.ended || w.broken {
+		return false
+	}
+	w.broken = true
+	_ = w.control.SetWriteDeadline(time.Unix(1, 0))
+	return true
 }
 
 // rest gives the reader time for what is still to be written of the answer when its handler is done.

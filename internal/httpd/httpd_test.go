@@ -5,15 +5,19 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/httpd"
 )
 
@@ -238,3 +242,74 @@ func TestACapabilitysLinesSayWhoAsked(t *testing.T) {
 		t.Errorf("outside of a request the line is %s", line)
 	}
 }
+
+// Who waits for the memory that a slow reader holds has the answer broken off, so that it is not taken for whole.
+func TestAnAnswerToASlowReaderCanBeBrokenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		room := fair.NewBodies(64 << 20)
+		var log strings.Builder
+		had, ended := make(chan struct{}), make(chan error, 1)
+		srv := &http.Server{Handler: httpd.New(httpd.Config{Log: slog.New(slog.NewTextHandler(&log, nil))}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			give, _ := room.Await(r.Context(), "slow", 50<<20, time.Second)
+			defer give()
+			close(had)
+			w.Header().Set("Content-Length", "1000000")
+			_, err := w.Write(make([]byte, 1_000_000))
+			ended <- err
+		}))}
+		go func() { _ = srv.Serve(&oneConn{conn: server}) }()
+		defer srv.Close()
+		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-had
+		taken := make(chan int)
+		go func() { // 1 KiB in 10 s
+			n, piece := 0, make([]byte, 1<<10)
+			for {
+				got, err := client.Read(piece)
+				if n += got; err != nil {
+					taken <- n
+					return
+				}
+				time.Sleep(10 * time.Second)
+			}
+		}()
+		began := time.Now()
+		give, ok := room.Await(t.Context(), "waits", 50<<20, 10*time.Minute)
+		if !ok {
+			t.Fatal("the reader's room is not given back")
+		}
+		give()
+		if took := time.Since(began); took < 3*time.Minute || took > 4*time.Minute {
+			t.Errorf("the room was given back after %v", took)
+		}
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the answer was written: %v", err)
+		}
+		if n := <-taken; n == 0 || n >= 1_000_000 {
+			t.Errorf("the reader has %d bytes", n)
+		}
+		if !strings.Contains(log.String(), "broken off") {
+			t.Errorf("the log says %q", log.String())
+		}
+	})
+}
+
+// oneConn is a listener on which one connection comes.
+type oneConn struct {
+	conn net.Conn
+	once sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	var conn net.Conn
+	if l.once.Do(func() { conn = l.conn }); conn != nil {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
