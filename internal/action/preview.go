@@ -49,24 +49,28 @@ type PreviewedStep struct {
 // SensitiveField is a place in what a step makes that is blotted out.
 type SensitiveField struct{ Step, Path string }
 
-// Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found and
-// plan_required.
+// rehearsalTimes is how many times its size an event takes while steps are rendered on it: as it was received, and as
+// it is parsed and decoded.
+const rehearsalTimes = 4
+
+// Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found,
+// plan_required and, where there is no room for a large event, unavailable.
 func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string) (p PreviewResult, err error) {
 	if err := who.MayManage(); err != nil {
 		return p, err
 	}
 	var a hookglass.Action
 	var pl plan
-	var event *hookglass.Event
-	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	event, err := s.Hold(ctx, who, rehearsalTimes, func(v *store.View) (_ *hookglass.Event, err error) {
 		if a, err = v.Action(ref, actionID); err != nil {
-			return err
+			return nil, err
 		}
 		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
-			return err
+			return nil, err
 		}
-		event, err = v.Event(ref, eventID)
-		return err
+		return v.Event(ref, eventID)
 	})
 	if err != nil {
 		return p, err
@@ -343,21 +347,28 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		if time.Now().After(until) || ctx.Err() != nil {
 			return b, ctx.Err()
 		}
-		var event *hookglass.Event
-		err := s.db.View(ctx, who, func(v *store.View) (err error) {
-			event, err = v.Event(ref, string(listed.ID))
-			return err
-		})
+		tested, err := s.backtestOn(ctx, who, pl, ref, string(listed.ID), stored, submitted)
 		if hookglass.Is(err, hookglass.CodeNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return b, err
 		}
-		b.Events = append(b.Events, s.backtest(pl.scene(event), stored, submitted))
+		b.Events = append(b.Events, tested)
 	}
 	b.Complete = true
 	return b, nil
+}
+
+// backtestOn rehearses on one event, which is held until then.
+func (s *Service) backtestOn(ctx context.Context, who hookglass.Principal, pl plan, ref, eventID string, stored, submitted *program) (t BacktestEvent, err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	event, err := s.Hold(ctx, who, rehearsalTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, eventID) })
+	if err != nil {
+		return t, err
+	}
+	return s.backtest(pl.scene(event), stored, submitted), nil
 }
 
 // submitted is what a draft makes of an action; nil without a draft.

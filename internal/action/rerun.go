@@ -70,7 +70,7 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		if eventID == "" {
 			return hookglass.Invalid("run.event_id", "is required")
 		}
-		event, err := tx.Event(ref, eventID)
+		event, err := tx.ListedEvent(ref, eventID)
 		if err != nil {
 			return err
 		}

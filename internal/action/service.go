@@ -24,9 +24,14 @@ type Config struct {
 	Client  delivery.Client
 	Sealer  Sealer
 	Proxied bool // webhooks come through proxies of this installation
+	Hold    Hold // nil: there is always room
 	Log     *slog.Logger
 	Delay   delivery.Delayed // of forward retries; nil: evenly distributed ("full jitter")
 }
+
+// Hold reads an event as there is room for so many times its size until ctx is done, as the capability that captures
+// can. It answers unavailable.
+type Hold func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error)
 
 // Service is the capability.
 type Service struct {
@@ -49,6 +54,15 @@ type Service struct {
 func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
+	}
+	if cfg.Hold == nil {
+		cfg.Hold = func(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) (*hookglass.Event, error)) (e *hookglass.Event, err error) {
+			err = db.View(ctx, who, func(v *store.View) error {
+				e, err = read(v)
+				return err
+			})
+			return e, err
+		}
 	}
 	return &Service{
 		Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes),

@@ -11,21 +11,24 @@ import (
 
 // Try answers what Create, or Update of the action that is named, would find wrong with a draft; and, where an event is
 // named, what the action that the draft makes would do with it. Nothing is sent, and nothing is stored. It answers
-// not_found, plan_required, subscription_required and validation_failed.
+// not_found, plan_required, subscription_required, validation_failed and, where there is no room for a large event,
+// unavailable.
 func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string, d Draft) (p PreviewResult, err error) {
 	if err := who.MayManage(); err != nil {
 		return p, err
 	}
-	a := hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
+	var a hookglass.Action
 	var pl plan
-	var event *hookglass.Event
-	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	event, err := s.Hold(ctx, who, rehearsalTimes, func(v *store.View) (event *hookglass.Event, err error) {
+		a = hookglass.Action{ID: hookglass.NewSortableID(hookglass.PrefixAction, s.db.Now()), Enabled: true, FailurePolicy: hookglass.FailureContinue}
 		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
-			return err
+			return nil, err
 		}
 		if actionID != "" {
 			if a, err = v.Action(ref, actionID); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		before := a.Steps
@@ -34,18 +37,18 @@ func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionI
 			def.fault("name", "is required")
 		}
 		if err := missing(v, pl.endpoint, &def); err != nil {
-			return err
+			return nil, err
 		}
 		if err := def.fails(); err != nil {
-			return err
+			return nil, err
 		}
 		if err := mayHave(pl.rights, a.Steps, before); err != nil {
-			return err
+			return nil, err
 		}
 		if eventID != "" {
 			event, err = v.Event(ref, eventID)
 		}
-		return err
+		return event, err
 	})
 	if err != nil || event == nil {
 		return p, err

@@ -28,7 +28,8 @@ var errNoRead = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too 
 
 // Hold reads an event, and a large one only while there is room for what becomes of it: so many times its size. The
 // room is given back when ctx is done, as that of a request is when it has been answered. It answers what read answers,
-// and unavailable.
+// and unavailable. Of a large event read is called twice: first with a view that leaves out what is large, see
+// [store.View.Sparing].
 func (s *Service) Hold(
 	ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error),
 ) (*hookglass.Event, error) {
@@ -47,30 +48,26 @@ func (s *Service) Hold(
 func (s *Service) HoldAll(
 	ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error),
 ) (all []*hookglass.Event, err error) {
-	look := func(v *store.View) (err error) {
+	var bytes int64
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		light, weight := v.Sparing(fair.SmallBody)
+		all, err = read(light)
+		bytes = weight()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if bytes <= fair.SmallBody {
+		return all, nil
+	}
+	if err = s.RoomFor(ctx, who, times*bytes); err != nil {
+		return nil, err
+	}
+	err = s.db.View(ctx, who, func(v *store.View) error {
 		all, err = read(v)
 		return err
-	}
-	if err = s.db.View(ctx, who, look); err != nil {
-		return nil, err
-	}
-	var size int64
-	for _, e := range all {
-		size += e.Size
-	}
-	if size <= fair.SmallBody {
-		return all, nil
-	}
-	give, ok := s.reads.Take(readerOf(who), times*size)
-	if ok {
-		context.AfterFunc(ctx, give)
-		return all, nil
-	}
-	all = nil // who waits holds nothing
-	if err = s.RoomFor(ctx, who, times*size); err != nil {
-		return nil, err
-	}
-	err = s.db.View(ctx, who, look)
+	})
 	return all, err
 }
 
@@ -98,6 +95,25 @@ func (s *Service) room(ctx context.Context, who hookglass.Principal, bytes int64
 // readerOf names those who share as one.
 func readerOf(who hookglass.Principal) string {
 	return strconv.FormatInt(who.Account, 10) + " " + string(who.Endpoint)
+}
+
+// matchTimes is how many times its size an event takes while it is held against a query: it is decoded.
+const matchTimes = 2
+
+// Means reports whether a query means an event that is in the list form, and reads as much of it as that takes, as
+// there is room. It answers not_found for one that was deleted meanwhile, and unavailable.
+func (s *Service) Means(ctx context.Context, who hookglass.Principal, ref string, q query.Query, e *hookglass.Event) (bool, error) {
+	headers, body := q.Reads()
+	if !headers && !body {
+		return q.Match(e), nil
+	}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	whole, err := s.Hold(ctx, who, matchTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, string(e.ID)) })
+	if err != nil {
+		return false, err
+	}
+	return q.Match(whole), nil
 }
 
 // MayExport waits until a file may be begun. It answers unavailable, which can not be told any more once it has been.

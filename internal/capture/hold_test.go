@@ -67,7 +67,7 @@ func TestAnExportReadsLargeEventsAsRoomAllows(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				return page.Events[0], nil
+				return v.Event(string(b.ep.ID), string(page.Events[0].ID))
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -19,16 +19,27 @@ type Signature struct {
 	Finding  provider.Finding // why it fails, or would
 }
 
-// Signature judges the event's signature with the configs of now and finds out why it fails. It answers not_found.
+// judgeTimes is how many times its size an event takes while its signature is judged.
+const judgeTimes = 3
+
+// Signature judges the event's signature with the configs of now and finds out why it fails. It answers not_found, and
+// unavailable where there is no room for a large event.
 func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, eventID string) (sig Signature, err error) {
-	var ev *hookglass.Event
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	ev, err := s.Hold(ctx, who, judgeTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, eventID) })
+	if err != nil {
+		return sig, err
+	}
+	return s.SignatureOf(ctx, who, ref, ev)
+}
+
+// SignatureOf is Signature of an event that was read.
+func (s *Service) SignatureOf(ctx context.Context, who hookglass.Principal, ref string, ev *hookglass.Event) (sig Signature, err error) {
 	var e hookglass.Endpoint
 	var configs []provider.Config
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		if e, err = v.Endpoint(ref); err != nil {
-			return err
-		}
-		if ev, err = v.Event(ref, eventID); err != nil {
 			return err
 		}
 		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
@@ -108,19 +119,14 @@ type rejudging struct {
 // piece checks some events and keeps what differs from before in one transaction.
 func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error {
 	var verdicts []store.SignatureVerdict
-	for _, listed := range events {
-		var ev *hookglass.Event // one at a time: bodies are large
-		err := j.db.View(ctx, j.who, func(v *store.View) (err error) {
-			ev, err = v.EventOf(j.endpoint, string(listed.ID))
-			return err
-		})
+	for _, listed := range events { // one at a time: bodies are large
+		ev, verdict, err := j.judge(ctx, string(listed.ID))
 		if hookglass.Is(err, hookglass.CodeNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return err
 		}
-		verdict := j.verdict(ctx, ev)
 		j.found.Checked++
 		switch verdict.Status {
 		case hookglass.SignatureVerified:
@@ -141,19 +147,24 @@ func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error 
 	return j.db.Update(ctx, j.who, func(tx *store.Tx) error { return tx.JudgeSignatures(verdicts...) })
 }
 
-// verdict judges an event, and fetches a key that it needs while that may be done.
-func (j *rejudging) verdict(ctx context.Context, ev *hookglass.Event) provider.Verdict {
+// judge reads an event while there is room for it, and judges it. It fetches a key that it needs while that may be done.
+func (j *rejudging) judge(ctx context.Context, id string) (ev *hookglass.Event, verdict provider.Verdict, err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	if ev, err = j.Hold(ctx, j.who, judgeTimes, func(v *store.View) (*hookglass.Event, error) { return v.EventOf(j.endpoint, id) }); err != nil {
+		return nil, verdict, err
+	}
 	req := j.presented(ev, j.endpoint.Provider)
 	found := provider.Detect(req)
-	verdict := j.verify(req, found, j.configs)
+	verdict = j.verify(req, found, j.configs)
 	if verdict.Needs == nil || j.fetches == 0 {
-		return verdict
+		return ev, verdict, nil
 	}
 	j.fetches--
-	if j.keys.fetch(ctx, *verdict.Needs) != nil {
-		return verdict
+	if j.keys.fetch(ctx, *verdict.Needs) == nil {
+		verdict = j.verify(req, found, j.configs)
 	}
-	return j.verify(req, found, j.configs)
+	return ev, verdict, nil
 }
 
 // judged is a verdict on an event as it is stored.

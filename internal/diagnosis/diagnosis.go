@@ -14,7 +14,7 @@ import (
 )
 
 // Judge finds out about the signature of a webhook, as the capability that captures can. It answers not_found.
-type Judge func(ctx context.Context, who hookglass.Principal, ref, eventID string) (inspect.Signature, error)
+type Judge func(ctx context.Context, who hookglass.Principal, ref string, e *hookglass.Event) (inspect.Signature, error)
 
 // Hold reads events as there is room for so many times their size until ctx is done, as the capability that captures
 // can. It answers unavailable.
@@ -70,7 +70,7 @@ func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, ev
 		return d, err
 	}
 	if c.Event.Type == hookglass.EventWebhook {
-		sig, err := s.judge(ctx, who, ref, eventID)
+		sig, err := s.judge(ctx, who, ref, c.Event)
 		if err != nil {
 			return d, err
 		}

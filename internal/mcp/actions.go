@@ -213,7 +213,7 @@ func (in *actionRunList) ofRequest(v *store.View, p httpd.Page) ([]hookglass.Act
 	if err != nil {
 		return nil, err
 	}
-	e, err := v.Event(in.EndpointID, string(id))
+	e, err := v.ListedEvent(in.EndpointID, string(id))
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, e
 			seq = after
 			return nil
 		case wrong == nil:
-			if e, err := v.Event(in.EndpointID, in.After); err == nil {
+			if e, err := v.ListedEvent(in.EndpointID, in.After); err == nil {
 				seq = e.Seq
 				return nil
 			} else if !hookglass.Is(err, hookglass.CodeNotFound) {

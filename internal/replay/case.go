@@ -57,19 +57,42 @@ func (s *Service) openCase(c *hookglass.ReplayCase) error {
 	return s.open(c.Sealed, configOf(c.ID), &c.ReplayCaseConfig)
 }
 
+// snapshotTimes is how many times its size an event takes of which a snapshot is made, and sealedTimes a snapshot that
+// is opened: as bytes, as text, and sealed.
+const (
+	snapshotTimes = 6
+	sealedTimes   = 4
+)
+
+// hold reads a source while there is room for its snapshot, until ctx is done.
+func (s *Service) hold(ctx context.Context, who hookglass.Principal, read func(*store.View) (*hookglass.Event, error)) error {
+	if s.Reads == nil {
+		return s.db.View(ctx, who, func(v *store.View) error {
+			_, err := read(v)
+			return err
+		})
+	}
+	_, err := s.Reads.Hold(ctx, who, snapshotTimes, read)
+	return err
+}
+
 // CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint,
-// payment_method_required, target_not_allowed and validation_failed.
+// payment_method_required, target_not_allowed, validation_failed and, where there is no room for a large source,
+// unavailable.
 func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref string, d CaseDraft) (c hookglass.ReplayCase, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, err
 	}
 	c.Options = hookglass.ReplayOptions{Identity: hookglass.IdentityOriginal, Signature: hookglass.DefaultSignatureMode}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	var src source
-	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+	err = s.hold(ctx, who, func(v *store.View) (_ *hookglass.Event, err error) {
 		if src, err = s.source(v, ref); err != nil {
-			return err
+			return nil, err
 		}
-		return s.draft(v, &c, &src, d)
+		err = s.draft(v, &c, &src, d)
+		return src.event, err
 	})
 	if err != nil {
 		return c, err
@@ -98,24 +121,27 @@ func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, 
 	if err := who.MayManage(); err != nil {
 		return c, err
 	}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	var src source
-	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+	err = s.hold(ctx, who, func(v *store.View) (_ *hookglass.Event, err error) {
 		if c, err = v.ReplayCase(ref, id); err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case d.LockVersion == nil:
-			return hookglass.Invalid("replay_case.lock_version", "is required")
+			return nil, hookglass.Invalid("replay_case.lock_version", "is required")
 		case *d.LockVersion != c.LockVersion:
-			return hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case is at version %d. Read it again and repeat the change.", c.LockVersion)
+			return nil, hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case is at version %d. Read it again and repeat the change.", c.LockVersion)
 		}
 		if err := s.openCase(&c); err != nil {
-			return err
+			return nil, err
 		}
 		if src, err = s.source(v, ref); err != nil {
-			return err
+			return nil, err
 		}
-		return s.draft(v, &c, &src, d)
+		err = s.draft(v, &c, &src, d)
+		return src.event, err
 	})
 	if err != nil {
 		return c, err
@@ -126,7 +152,7 @@ func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, 
 	if src.event != nil || d.Options != nil {
 		with := src
 		if with.event == nil {
-			if with.event, err = s.snapshotOf(ctx, c, src.endpoint); err != nil {
+			if with.event, err = s.snapshotOf(ctx, who, c, src.endpoint); err != nil {
 				return c, err
 			}
 		}
@@ -237,9 +263,21 @@ func (s *Service) sealCase(c *hookglass.ReplayCase, e *hookglass.Event) (snap []
 	return s.Sealer.Seal(plain, snapshotIn(c.ID))
 }
 
-func (s *Service) snapshotOf(ctx context.Context, c hookglass.ReplayCase, e hookglass.Endpoint) (*hookglass.Event, error) {
-	var sealed []byte
+// snapshotOf opens the snapshot of a case, which has room until ctx is done.
+func (s *Service) snapshotOf(ctx context.Context, who hookglass.Principal, c hookglass.ReplayCase, e hookglass.Endpoint) (*hookglass.Event, error) {
+	var size int64
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		size, err = v.CaseSnapshotSize(c.Num)
+		return err
+	})
+	if err == nil && s.Reads != nil {
+		err = s.Reads.RoomFor(ctx, who, sealedTimes*size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var sealed []byte
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		sealed, _, err = v.CaseSnapshot(c.Num)
 		return err
 	})

@@ -45,9 +45,17 @@ type Config struct {
 	Verifiers Verifiers
 	Sealer    Sealer
 	Tunnel    Tunnel // nil: no machine is ever connected
+	Reads     Reads  // nil: there is always room
 	Proxied   bool   // webhooks come through proxies of this installation
 	Log       *slog.Logger
 	Retention time.Duration // age at which what has ended is purged, where an account sets none
+}
+
+// Reads has large events read as there is room for so many times their size, and for what else takes so many bytes,
+// until ctx is done. It answers unavailable.
+type Reads interface {
+	Hold(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error)
+	RoomFor(ctx context.Context, who hookglass.Principal, bytes int64) error
 }
 
 // Service is the capability.

@@ -218,7 +218,7 @@ func (s *Service) judged(ctx context.Context, e hookglass.Endpoint, mail *hookgl
 		return nil
 	}
 	return s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		kept, err := v.EventOf(e, string(mail.ID))
+		kept, err := v.ListedEvent(string(e.ID), string(mail.ID))
 		if err == nil {
 			mail.Authentication = kept.Authentication
 		} else if hookglass.Is(err, hookglass.CodeNotFound) {

@@ -85,7 +85,7 @@ func (a *address) look(v *store.View) (err error) {
 			if endpoint.ID == "" {
 				endpoint, err = v.Endpoint(id)
 			} else {
-				_, err = v.Event(string(endpoint.ID), id)
+				_, err = v.ListedEvent(string(endpoint.ID), id)
 			}
 		case "workspace_id":
 			workspace = number

@@ -198,15 +198,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 	return out, err
 }
 
-func (s *service) event(ctx context.Context, in *EventPath) (e *hookglass.Event, err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		e, err = v.Event(in.EndpointID, in.ID)
-		return err
-	})
-	return e, err
-}
-
-// held is event for what is given to a reader, see [capture.Service.Hold].
+// held reads an event whole for what is given to a reader, see [capture.Service.Hold].
 func (s *service) held(ctx context.Context, in *EventPath, times int64) (*hookglass.Event, error) {
 	return s.Captures.Hold(ctx, asker(ctx), times, func(v *store.View) (*hookglass.Event, error) {
 		return v.Event(in.EndpointID, in.ID)
@@ -334,10 +326,12 @@ func (s *service) unignoreRequest(ctx context.Context, in *EventPath) (out api.O
 }
 
 func (s *service) listForm(ctx context.Context, in *EventPath) (out api.One[api.Event], err error) {
-	e, err := s.event(ctx, in)
-	if err != nil {
-		return out, err
-	}
-	out.Data = api.FromEvent(e)
-	return out, nil
+	err = s.view(ctx, func(v *store.View) error {
+		e, err := v.ListedEvent(in.EndpointID, in.ID)
+		if err == nil {
+			out.Data = api.FromEvent(e)
+		}
+		return err
+	})
+	return out, err
 }

@@ -88,17 +88,17 @@ func open(t *testing.T, db *store.DB) *site {
 		t.Fatal(err)
 	}
 	s.endpoints = endpoint.New(db, keys)
-	s.replays = replay.New(db, replay.Config{Client: network{}, Verifiers: s.endpoints, Sealer: keys, Log: log})
-	s.alerts = alert.New(db, alert.Config{Client: network{}, Sealer: keys, Log: log})
-	s.actions = action.New(db, action.Config{Client: network{}, Sealer: keys, Log: log})
 	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints}, log)
+	s.replays = replay.New(db, replay.Config{Client: network{}, Verifiers: s.endpoints, Sealer: keys, Reads: s.captures, Log: log})
+	s.alerts = alert.New(db, alert.Config{Client: network{}, Sealer: keys, Log: log})
+	s.actions = action.New(db, action.Config{Client: network{}, Sealer: keys, Hold: s.captures.Hold, Log: log})
 	draining := make(chan struct{})
 	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels, Flows: flow.New(db, log), Diagnoses: diagnosis.New(db, s.captures.Judge, s.captures.HoldAll), Retries: retries.New(db), Drift: drift.New(db),
 		Declarations:       declare.New(db, s.endpoints, s.actions, s.alerts),
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
-		Shares:             share.New(db, s.endpoints),
+		Shares:             share.New(db, s.endpoints, s.captures),
 		TemporaryEndpoints: true, Draining: draining,
 	}
 	handler := rest.New(s.deps)

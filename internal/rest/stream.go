@@ -145,7 +145,7 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 			if begin, err = hookglass.ParseEventID(in.LastEventID); err != nil {
 				return hookglass.Invalid("Last-Event-ID", "must be the id of an event")
 			}
-			e, err := v.Event(in.ID, in.LastEventID)
+			e, err := v.ListedEvent(in.ID, in.LastEventID)
 			if err == nil {
 				seq = e.Seq
 				return nil
@@ -224,7 +224,6 @@ func (s *service) whilePermitted(ctx context.Context, wait func(context.Context)
 // reader or the endpoint is gone, and when onTheWay does, which is asked between two events; trouble in the storage
 // waits for the next time.
 func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64, q query.Query, onTheWay func() error) (int64, error) {
-	headers, body := q.Reads()
 	for {
 		var batch []*hookglass.Event
 		err := s.view(ctx, func(v *store.View) (err error) {
@@ -241,20 +240,15 @@ func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64
 			if err := onTheWay(); err != nil {
 				return seq, err
 			}
-			if headers || body {
-				whole, err := s.event(ctx, &EventPath{InEndpoint{ref}, string(e.ID)})
-				switch {
-				case hookglass.Is(err, hookglass.CodeNotFound):
-					seq = e.Seq // deleted since
-					continue
-				case hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil:
-					return seq, out.flush()
-				case err != nil:
-					return seq, err
-				}
-				e = whole
+			meant, err := s.Captures.Means(ctx, asker(ctx), ref, q, e)
+			switch {
+			case hookglass.Is(err, hookglass.CodeNotFound): // deleted since
+			case hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil:
+				return seq, out.flush()
+			case err != nil:
+				return seq, err
 			}
-			if q.Match(e) {
+			if meant {
 				if err := out.event(string(e.ID), api.FromEvent(e)); err != nil {
 					return seq, err
 				}

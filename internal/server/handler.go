@@ -17,7 +17,7 @@ import (
 func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
-	shares := share.New(s.db, s.endpoints)
+	shares := share.New(s.db, s.endpoints, s.captures)
 	machines := rest.New(rest.Deps{
 		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Flows: s.flows, Diagnoses: s.diagnoses, Addresses: addresses,
 		Declarations: s.declares, Retries: s.retries, Drift: s.drift, Shares: shares, TemporaryEndpoints: temporary, Draining: s.draining,

@@ -37,9 +37,9 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 		Keys: out, PublicURL: s.public, MaxBody: s.cfg.MaxBodyBytes,
 	}, s.log.With("part", "capture"))
 	s.replays = replay.New(db, replay.Config{
-		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Proxied: s.proxied(), Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
+		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Reads: s.captures, Proxied: s.proxied(), Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
-	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: s.proxied(), Log: s.log.With("part", "action")})
+	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: s.proxied(), Hold: s.captures.Hold, Log: s.log.With("part", "action")})
 	s.diagnoses = diagnosis.New(db, s.captures.Judge, s.captures.HoldAll)
 	s.declares = declare.New(db, s.endpoints, s.actions, s.alerts)
 	s.retries = retries.New(db)

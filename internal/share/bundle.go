@@ -32,8 +32,12 @@ type Bundle struct {
 	At      time.Time
 }
 
+// bundleBytes is the room that a bundle takes in the making: its bodies as they were received, decompressed, parsed and
+// written.
+const bundleBytes = 4 * bundle.MaxBytes
+
 // Bundle makes a file of events that can be given away. Nothing of it is stored. It answers not_found,
-// validation_failed, payload_too_large, and conflict where something can not be taken out.
+// validation_failed, payload_too_large, conflict where something can not be taken out, and unavailable.
 func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref string, w Wanted) (b Bundle, err error) {
 	if (len(w.Events) > 0) == (w.Query != "") {
 		return b, hookglass.Invalid("request_ids", "or query must be given, and not both")
@@ -44,16 +48,42 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 	var sources []bundle.Source
 	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName, Credentials: action.CredentialsIn}
 	b.At = s.db.Now()
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	ids := w.Events
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		at, err := v.Endpoint(ref)
-		if err != nil {
-			return err
-		}
-		ids := w.Events
 		if w.Query != "" {
 			if ids, err = found(v, ref, w.Query, b.At); err != nil {
 				return err
 			}
+		}
+		size := int64(0)
+		seen := make(map[hookglass.EventID]bool, len(ids))
+		for _, id := range ids {
+			e, err := v.ListedEvent(ref, id)
+			if err != nil {
+				return err
+			}
+			if seen[e.ID] {
+				continue
+			}
+			seen[e.ID] = true
+			if size += e.Size; size > bundle.MaxBytes {
+				return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.reads.RoomFor(ctx, who, bundleBytes)
+	}
+	if err != nil {
+		return b, err
+	}
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		at, err := v.Endpoint(ref)
+		if err != nil {
+			return err
 		}
 		configs, err := s.configs.Verifiers(v, at.Num)
 		if err != nil {
@@ -68,7 +98,6 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 			options.Secrets = append(options.Secrets, "/hooks/"+at.CustomID)
 		}
 		options.Secrets = append(options.Secrets, secrets...)
-		size := int64(0)
 		for _, id := range ids {
 			e, err := v.Event(ref, id)
 			if err != nil {
@@ -76,9 +105,6 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 			}
 			if slices.Contains(b.Sources, e.ID) {
 				continue
-			}
-			if size += e.Size; size > bundle.MaxBytes {
-				return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
 			}
 			if i := strings.LastIndexByte(e.Path, '@'); e.Type == hookglass.EventEmail && i >= 0 { // with what follows a plus sign, and without
 				options.Addresses = append(options.Addresses, e.Path, at.EmailLocalPart+e.Path[i:])

@@ -28,6 +28,9 @@ const (
 	minLife     = time.Minute
 )
 
+// openTimes is how many times its size an event takes that a link shows: a mail is decoded, and gone through.
+const openTimes = 4
+
 // maxBody bounds the bytes of a body that a link shows: it is gone through for secrets at each look.
 const maxBody = 1 << 20
 
@@ -42,10 +45,18 @@ type Configs interface {
 type Service struct {
 	db      *store.DB
 	configs Configs
+	reads   Reads
+}
+
+// Reads has large events read as there is room for so many times their size, and for what else takes so many bytes,
+// until ctx is done, as the capability that captures does. It answers unavailable.
+type Reads interface {
+	Hold(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error)
+	RoomFor(ctx context.Context, who hookglass.Principal, bytes int64) error
 }
 
 // New returns the service.
-func New(db *store.DB, configs Configs) *Service { return &Service{db, configs} }
+func New(db *store.DB, configs Configs, reads Reads) *Service { return &Service{db, configs, reads} }
 
 // Create makes a link to an event and returns its secret, which is nowhere else; a life of 0 is the default. It answers
 // not_found, and validation_failed for a life out of bounds.
@@ -61,7 +72,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref, even
 	}
 	secret = strings.ToLower(rand.Text() + rand.Text()[:14])
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Event(ref, eventID)
+		e, err := tx.ListedEvent(ref, eventID)
 		if err != nil {
 			return err
 		}
@@ -89,23 +100,22 @@ func (s *Service) Revoke(ctx context.Context, who hookglass.Principal, ref strin
 }
 
 // Open returns the event of a link, with credentials and the endpoint's secrets blotted out and without what would let
-// a stranger send to the endpoint. It answers not_found for a link that never was, was revoked or has expired, and for
-// an event that is gone.
+// a stranger send to the endpoint. It has room until ctx is done. It answers not_found for a link that never was, was
+// revoked or has expired, and for an event that is gone, and unavailable.
 func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, share hookglass.Share, err error) {
 	var secrets []string
 	var at hookglass.Endpoint
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
+	e, err = s.reads.Hold(ctx, hookglass.System, openTimes, func(v *store.View) (*hookglass.Event, error) {
 		if share, err = v.ShareByHash(digest(secret), s.db.Now()); err != nil {
-			return err
+			return nil, err
 		}
 		if at, err = v.EndpointByNum(share.EndpointNum); err != nil {
-			return err
+			return nil, err
 		}
-		if e, err = v.Event(string(at.ID), string(share.EventID)); err != nil {
-			return err
+		if secrets, err = s.configs.Secrets(v, at.Num); err != nil {
+			return nil, err
 		}
-		secrets, err = s.configs.Secrets(v, at.Num)
-		return err
+		return v.Event(string(at.ID), string(share.EventID))
 	})
 	if err != nil {
 		if hookglass.Is(err, hookglass.CodeNotFound) {

@@ -104,6 +104,10 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	if err != nil {
 		return nil, err
 	}
+	most := int64(math.MaxInt64)
+	if v.sparing != nil {
+		most = v.sparing.most - v.sparing.bytes
+	}
 	// One statement, which a server that knows it need not plan again, as it would one that names the payload by its
 	// number.
 	found, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
@@ -114,13 +118,22 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 		}
 		return e, p.fill(e)
 	}, "SELECT "+listColumns+", "+payloadColumns+` FROM events JOIN payloads USING (seq)
-		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, string(eventID), endpoint.Num)
+		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2) AND size <= $3`,
+		string(eventID), endpoint.Num, most)
 	if err != nil {
 		return nil, err
+	}
+	if len(found) == 0 && v.sparing != nil {
+		e, err := v.listedEventOf(endpoint, eventID)
+		if err == nil {
+			v.spare(e.Size)
+		}
+		return e, err
 	}
 	if len(found) == 0 {
 		return nil, hookglass.NotFound("request")
 	}
+	v.spare(found[0].Size)
 	return found[0], nil
 }
 
@@ -134,8 +147,12 @@ func (v *View) ListedEvent(ref, id string) (*hookglass.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return one(v, "request", eventLog{endpoint: e}.scan, "SELECT "+listColumns+` FROM events
-		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(eventID), e.Num}})
+	return v.listedEventOf(e, eventID)
+}
+
+func (v *View) listedEventOf(endpoint hookglass.Endpoint, id hookglass.EventID) (*hookglass.Event, error) {
+	return one(v, "request", eventLog{endpoint: endpoint}.scan, "SELECT "+listColumns+` FROM events
+		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(id), endpoint.Num}})
 }
 
 // EventSize returns how many bytes an event has, for who is about to load it; 0 where there is none. It does not ask
@@ -315,6 +332,13 @@ func batch(events []*hookglass.Event, most int64) int {
 
 // loadPayloads fills the payloads of events that were read in the list form.
 func (v *View) loadPayloads(events []*hookglass.Event) error {
+	var bytes int64
+	for _, e := range events {
+		bytes += e.Size
+	}
+	if v.spare(bytes) {
+		return nil
+	}
 	index := make(map[int64]*hookglass.Event, len(events))
 	seqs := make([]int64, len(events))
 	for i, e := range events {

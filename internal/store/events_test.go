@@ -636,3 +636,43 @@ func TestATagIsTakenOffPieceByPiece(t *testing.T) {
 		})
 	})
 }
+
+// Who has no room for what is large sees the list form of it, and how much it is.
+func TestASparingViewLeavesOutWhatIsLarge(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ep := newEndpoint(t, db)
+		events := capture(t, db, newEvent(ep, strings.Repeat("x", 700)), newEvent(ep, strings.Repeat("y", 500)), newEvent(ep, "z"))
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.RecordReport(string(ep.ID), string(events[2].ID), &hookglass.DeliveryReport{StatusCode: 200, Evidence: &hookglass.DeliveryEvidence{Body: make([]byte, 2000)}})
+			return err
+		})
+		reading(t, db, func(v *store.View) error {
+			whole := func(v *store.View, e *hookglass.Event) bool {
+				got, err := v.ReportedEvent(string(ep.ID), string(e.ID))
+				if err != nil || got.Size != e.Size {
+					t.Fatal(got, err)
+				}
+				return got.Payload != nil
+			}
+			light, weight := v.Sparing(1000)
+			if !whole(light, events[0]) || weight() != 700 {
+				t.Errorf("one that is small is left out, of %d bytes", weight())
+			}
+			if whole(light, events[1]) || weight() != 1200 {
+				t.Errorf("what is large together is read, %d bytes", weight())
+			}
+			light, weight = v.Sparing(1000)
+			if whole(light, events[2]) || weight() < 2000 {
+				t.Errorf("what was reported of an event counts for nothing beside its %d bytes", weight())
+			}
+			if !whole(v, events[0]) || !whole(v, events[1]) || !whole(v, events[2]) {
+				t.Error("the view itself leaves something out")
+			}
+			_, err := light.Event(string(ep.ID), string(hookglass.NewEventID(hookglass.EventWebhook, time.Now())))
+			if !hookglass.Is(err, hookglass.CodeNotFound) {
+				t.Errorf("one that is not there: %v", err)
+			}
+			return nil
+		})
+	})
+}

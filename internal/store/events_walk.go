@@ -312,14 +312,20 @@ func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string
 }
 
 // EachReportedEvent is EachEvent with what was reported of each event. The reports of one event are held at a time:
-// with the bodies in them they may be megabytes.
+// with the bodies in them they may be megabytes, and hold is asked for the largest.
 func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
-	var reported map[int64]bool
+	var reported map[int64]int64
 	return db.eachEvent(ctx, who, ref, q, func(v *View, events []*hookglass.Event) (err error) {
 		reported, err = v.reported(events)
 		return err
-	}, hold, func(e *hookglass.Event) error {
-		if !reported[e.Seq] {
+	}, func(bytes, largest int64) (give func(), err error) {
+		var most int64
+		for _, weight := range reported {
+			most = max(most, weight)
+		}
+		return hold(bytes+most, largest+most)
+	}, func(e *hookglass.Event) error {
+		if reported[e.Seq] == 0 {
 			return fn(e)
 		}
 		err := db.View(ctx, who, func(v *View) (err error) {

@@ -297,8 +297,12 @@ func (v *View) completeEvidence(eventSeq int64, evidence []hookglass.ForwardEvid
 	if !slices.ContainsFunc(evidence, func(e hookglass.ForwardEvidence) bool { return e.EventBody > 0 }) {
 		return nil
 	}
+	most := 0
+	for _, e := range evidence {
+		most = max(most, e.EventBody)
+	}
 	var body []byte
-	if err := v.queryRow("request", "SELECT body FROM payloads WHERE seq = $1", []any{eventSeq}, &body); err != nil {
+	if err := v.queryRow("request", "SELECT SUBSTR(body, 1, $2) FROM payloads WHERE seq = $1", []any{eventSeq, most}, &body); err != nil {
 		return err
 	}
 	for i := range evidence {

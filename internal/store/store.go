@@ -276,6 +276,29 @@ type View struct {
 	q       querier
 	dialect dialect
 	who     hookglass.Principal
+	sparing *sparing // nil: what is read is read whole
+}
+
+// sparing is how much a view reads whole, and how much that would have been.
+type sparing struct{ most, bytes int64 }
+
+// spare reports whether a view that is sparing leaves out what has so many bytes.
+func (v *View) spare(bytes int64) bool {
+	if v.sparing == nil {
+		return false
+	}
+	v.sparing.bytes += bytes
+	return v.sparing.bytes > v.sparing.most
+}
+
+// Sparing is the view for who has no room yet for what they are about to read: once single events have more than most
+// bytes together, no more of them is read than the list form. weight returns how many bytes all of them have, with what
+// was reported of them.
+func (v *View) Sparing(most int64) (sparingly *View, weight func() int64) {
+	s := &sparing{most: most}
+	light := *v
+	light.sparing = s
+	return &light, func() int64 { return s.bytes }
 }
 
 // Tx reads and writes for one principal.

@@ -106,31 +106,49 @@ func (v *View) Reports(eventSeq int64, limit int) ([]*hookglass.DeliveryReport, 
 	return queryAll(v, scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 ORDER BY num DESC LIMIT $2", eventSeq, limit)
 }
 
+// ReportsSize returns how many bytes are read to show what was reported of an event.
+func (v *View) ReportsSize(eventSeq int64) (int64, error) {
+	weights, err := v.reported([]*hookglass.Event{{Seq: eventSeq}})
+	return weights[eventSeq], err
+}
+
 // shownReports bounds what an event shows of its deliveries.
 const shownReports = 50
 
 // ReportedEvent is Event with what was reported of it.
 func (v *View) ReportedEvent(ref, id string) (*hookglass.Event, error) {
 	e, err := v.Event(ref, id)
-	if err != nil || e.Payload == nil {
+	if err != nil {
+		return nil, err
+	}
+	weights, err := v.reported([]*hookglass.Event{e})
+	if err != nil || weights[e.Seq] == 0 {
 		return e, err
+	}
+	if v.spare(weights[e.Seq]) {
+		e.Payload = nil
+		return e, nil
 	}
 	e.Reports, err = v.Reports(e.Seq, shownReports)
 	return e, err
 }
 
-// reported tells of which events something was reported.
-func (v *View) reported(events []*hookglass.Event) (map[int64]bool, error) {
+// reported tells of which events something was reported, and how many bytes are read to show it.
+func (v *View) reported(events []*hookglass.Event) (map[int64]int64, error) {
 	seqs := make([]int64, len(events))
 	for i, e := range events {
 		seqs[i] = e.Seq
 	}
-	found, err := queryAll(v, scanNum, "SELECT DISTINCT event FROM tunnel_reports WHERE "+v.dialect.among("event", "$1"), v.dialect.list(seqs))
-	some := make(map[int64]bool, len(found))
-	for _, seq := range found {
-		some[seq] = true
+	type reports struct{ event, count, bytes int64 }
+	found, err := queryAll(v, func(scan func(...any) error) (r reports, err error) {
+		err = scan(&r.event, &r.count, &r.bytes)
+		return r, err
+	}, "SELECT event, COUNT(*), CAST(SUM(LENGTH(record)) AS bigint) FROM tunnel_reports WHERE "+v.dialect.among("event", "$1")+" GROUP BY event", v.dialect.list(seqs))
+	weights := make(map[int64]int64, len(found))
+	for _, r := range found {
+		weights[r.event] = max(1, r.bytes*min(r.count, shownReports)/r.count)
 	}
-	return some, err
+	return weights, err
 }
 
 // FirstAnswer returns the first report of version 2 about an event. It answers not_found.

@@ -109,7 +109,7 @@ func (a *app) newCase(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, "/endpoints/"+string(e.ID)+"/cases#create")
 		return nil
 	}
-	event, err := a.event(r.Context(), v, e, id)
+	event, err := a.listed(r.Context(), v, e, id)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *app) createCase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := cases.Model{Form: cases.ReadForm(r.PostForm)}
-	if m.Source, err = a.event(r.Context(), v, e, m.Form.Event); err != nil {
+	if m.Source, err = a.listed(r.Context(), v, e, m.Form.Event); err != nil {
 		return err
 	}
 	d, faults := m.Form.Draft()
@@ -299,7 +299,7 @@ func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v v
 		}
 		m.Plan = messageOf(account.Entitlements().MayRegenerateOrResign())
 		if m.Source == nil {
-			if m.Source, err = view.Event(string(e.ID), source); hookglass.Is(err, hookglass.CodeNotFound) {
+			if m.Source, err = view.ListedEvent(string(e.ID), source); hookglass.Is(err, hookglass.CodeNotFound) {
 				m.Source, err = nil, nil
 			}
 		}

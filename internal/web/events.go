@@ -137,7 +137,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	}
 	status := http.StatusOK
 	if id := r.PathValue("event"); id != "" {
-		event, err := a.event(r.Context(), v, e, id)
+		event, err := a.reported(r.Context(), v, e, id)
 		switch {
 		case err == nil:
 			m.Detail = inspector.NewDetail(m.List, event)
@@ -175,7 +175,7 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
-	event, err := a.event(r.Context(), v, e, r.PathValue("event"))
+	event, err := a.reported(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return render(w, r, http.StatusNotFound, inspector.Missing("This request does not exist, or was deleted.", l.Path("")))
 	}

@@ -53,6 +53,13 @@ func (a *app) event(ctx context.Context, v visitor, e hookglass.Endpoint, id str
 	return a.held(ctx, v, e, id, eventTimes)
 }
 
+// reported is event with what was reported of it.
+func (a *app) reported(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
+	return a.Captures.Hold(holding(ctx, v.who), v.who, eventTimes, func(view *store.View) (*hookglass.Event, error) {
+		return view.ReportedEvent(string(e.ID), id)
+	})
+}
+
 // held is event for an answer that takes so many times the request's size, see [capture.Service.Hold].
 func (a *app) held(ctx context.Context, v visitor, e hookglass.Endpoint, id string, times int64) (*hookglass.Event, error) {
 	return a.Captures.Hold(holding(ctx, v.who), v.who, times, func(view *store.View) (*hookglass.Event, error) {

@@ -3,11 +3,13 @@ package web_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/share"
 )
 
 func TestWhatIsReadSlowlyTakesRoom(t *testing.T) {
@@ -49,5 +51,50 @@ func TestWhatIsReadSlowlyTakesRoom(t *testing.T) {
 		if !room(20 * time.Second) {
 			t.Errorf("%s has its room when it was answered", path)
 		}
+	}
+}
+
+// What shows a large request, or what would be made of it, waits for room; what only names it waits for nobody.
+func TestPagesWaitForRoom(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	id := string(s.hook(sent{body: `{"x":"` + strings.Repeat("x", 1<<20) + `"}`}))
+	shares := share.New(s.db, s.endpoints, s.captures)
+	secret, _, err := shares.Create(t.Context(), s.who, string(s.endpoint.ID), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, leave := context.WithCancel(t.Context())
+	if err := s.captures.RoomFor(all, hookglass.System, 256<<20); err != nil {
+		t.Fatal(err)
+	}
+	preview := url.Values{"do": {"preview"}, "status": {"200"}, "body": {"{{request.body}}"}}
+	readers := []struct {
+		method, address string
+		form            url.Values
+	}{
+		{"GET", s.page("/requests/" + id), nil},
+		{"GET", s.url + "/shared/" + secret, nil},
+		{"POST", s.page("/response"), preview},
+	}
+	for _, r := range readers {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		req, err := http.NewRequestWithContext(ctx, r.method, r.address, strings.NewReader(r.form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", s.url)
+		if res, err := b.http.Do(req); err == nil {
+			t.Errorf("%s %s is answered %d while there is no room", r.method, r.address, res.StatusCode)
+			res.Body.Close()
+		}
+		cancel()
+	}
+	b.want(200, "GET", s.page("/cases/new?event="+id), nil)
+	b.want(200, "GET", s.page("/requests/"+id+"/share"), nil)
+	leave()
+	for _, r := range readers {
+		b.want(200, r.method, r.address, r.form)
 	}
 }

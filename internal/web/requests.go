@@ -136,9 +136,9 @@ func (a *app) find(w http.ResponseWriter, r *http.Request) error {
 // fill reads what a detail shows besides the event itself.
 func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *inspector.Detail) error {
 	ref, id := string(e.ID), string(d.Event.ID)
-	d.Writes, d.Tunnel = v.signedIn(), e.TunnelActive
+	d.Writes, d.Tunnel, d.Reports = v.signedIn(), e.TunnelActive, d.Event.Reports
 	if d.Mail == nil && (d.Event.SignatureStatus != hookglass.SignatureUnchecked || d.Event.Provider != hookglass.UnknownProvider) {
-		s, err := a.Captures.Signature(ctx, v.who, ref, id)
+		s, err := a.Captures.SignatureOf(ctx, v.who, ref, d.Event)
 		if err != nil {
 			return err
 		}
@@ -167,10 +167,11 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 	})
 }
 
-// outcomes reads what became of a request and, for who is signed in, which forwarding targets there are.
+// outcomes reads, for who is signed in, what the service itself made of a request, and which forwarding targets there
+// are.
 func outcomes(view *store.View, v visitor, ref string, d *inspector.Detail) (targets []hookglass.ForwardingTarget, err error) {
-	if d.Reports, err = view.Reports(d.Event.Seq, shownOutcomes); err != nil || !v.signedIn() {
-		return nil, err
+	if !v.signedIn() {
+		return nil, nil
 	}
 	if targets, err = view.ForwardingTargets(ref, 0, 0); err != nil {
 		return nil, err
@@ -213,7 +214,21 @@ func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := inspector.NewOutcomes(e.ID, event, time.Now())
+	var size int64
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		size, err = view.ReportsSize(event.Seq)
+		return err
+	})
+	if err == nil {
+		err = a.Captures.RoomFor(holding(r.Context(), v.who), v.who, eventTimes*size)
+	}
+	if err != nil {
+		return err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if d.Reports, err = view.Reports(event.Seq, shownOutcomes); err != nil {
+			return err
+		}
 		_, err := outcomes(view, v, string(e.ID), d)
 		return err
 	})

@@ -208,13 +208,12 @@ func (a *app) previewResponse(w http.ResponseWriter, r *http.Request, v visitor,
 }
 
 func (a *app) newest(ctx context.Context, v visitor, e hookglass.Endpoint) (event *hookglass.Event, name string, err error) {
-	err = a.DB.View(ctx, v.who, func(view *store.View) error {
+	event, err = a.Captures.Hold(holding(ctx, v.who), v.who, eventTimes, func(view *store.View) (*hookglass.Event, error) {
 		page, err := view.Events(string(e.ID), store.EventList{Limit: 1})
 		if err != nil || len(page.Events) == 0 {
-			return err
+			return nil, err
 		}
-		event, err = view.Event(string(e.ID), string(page.Events[0].ID))
-		return err
+		return view.Event(string(e.ID), string(page.Events[0].ID))
 	})
 	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil, "", err

@@ -258,9 +258,10 @@ type news struct {
 
 // missed reads what was captured since, or as much of it as is sent at once.
 func (s *stream) missed(ctx context.Context) (n news, err error) {
+	ref := string(s.endpoint.ID)
+	var some []*hookglass.Event
 	err = s.DB.View(ctx, s.who, func(view *store.View) error {
-		ref := string(s.endpoint.ID)
-		n = news{upTo: s.at}
+		n, some = news{upTo: s.at}, nil
 		events, err := view.EventsAfter(ref, s.at, batch)
 		if err != nil || len(events) == 0 {
 			return err
@@ -277,8 +278,7 @@ func (s *stream) missed(ctx context.Context) (n news, err error) {
 		if far {
 			err = s.newest(view, ref, &n)
 		} else {
-			n.upTo = events[len(events)-1].Seq
-			n.wanted, err = s.match(view, ref, events)
+			n.upTo, some = events[len(events)-1].Seq, events
 		}
 		if err != nil {
 			return err
@@ -287,6 +287,9 @@ func (s *stream) missed(ctx context.Context) (n news, err error) {
 		n.total = e.EventCount
 		return err
 	})
+	if err == nil && len(some) > 0 {
+		n.wanted, err = s.match(ctx, ref, some)
+	}
 	return n, err
 }
 
@@ -313,23 +316,15 @@ func (s *stream) newest(view *store.View, ref string, n *news) (err error) {
 	return nil
 }
 
-// match keeps the events that the query means, reading as much of each as that takes.
-func (s *stream) match(view *store.View, ref string, events []*hookglass.Event) ([]*hookglass.Event, error) {
-	headers, body := s.filter.Reads()
+// match keeps the events that the query means.
+func (s *stream) match(ctx context.Context, ref string, events []*hookglass.Event) ([]*hookglass.Event, error) {
 	wanted := make([]*hookglass.Event, 0, len(events))
 	for _, e := range events {
-		judged := e
-		if headers || body {
-			whole, err := view.Event(ref, string(e.ID))
-			if hookglass.Is(err, hookglass.CodeNotFound) {
-				continue // deleted meanwhile
-			}
-			if err != nil {
-				return nil, err
-			}
-			judged = whole
+		meant, err := s.Captures.Means(ctx, s.who, ref, s.filter, e)
+		if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) { // deleted meanwhile
+			return nil, err
 		}
-		if s.filter.Match(judged) {
+		if meant {
 			wanted = append(wanted, e)
 		}
 	}
