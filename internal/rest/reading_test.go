@@ -39,6 +39,7 @@ func TestWhatReadsLargeEventsWaitsForRoom(t *testing.T) {
 			return `{"replay_case":{"source_id":"` + id + `","name":"n","target_url":"https://a.example.com/","assertions":{"status":{"class":"2xx"}}}}`
 		}
 		bundle := fmt.Sprintf(`{"request_ids":[%q]}`, small)
+		before := time.Now().UTC().Add(-time.Minute).Format(time.RFC3339)
 		all, leave := context.WithCancel(t.Context())
 		if err := s.captures.RoomFor(all, hookglass.System, 256<<20); err != nil {
 			t.Fatal(err)
@@ -56,6 +57,9 @@ func TestWhatReadsLargeEventsWaitsForRoom(t *testing.T) {
 			{"POST", act + "/backtest", `{"limit":2}`, 200},
 			{"POST", base + "/replay_cases", caseOf(large), 201},
 			{"POST", base + "/share_bundles", bundle, 200},
+			{"GET", "/tunnel/undelivered?endpoint_ids%5B%5D=" + e.ID, "", 200},
+			{"GET", "/tunnel/undelivered?endpoint_ids%5B%5D=" + e.ID + "&since=" + before, "", 200},
+			{"GET", "/tunnel/missed?endpoint_ids%5B%5D=" + e.ID + "&since=" + before, "", 200},
 		}
 		for _, r := range readers {
 			if s.waits(r.method, r.path, r.body) != 0 {

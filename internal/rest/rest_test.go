@@ -93,7 +93,7 @@ func open(t *testing.T, db *store.DB) *site {
 	s.alerts = alert.New(db, alert.Config{Client: network{}, Sealer: keys, Log: log})
 	s.actions = action.New(db, action.Config{Client: network{}, Sealer: keys, Hold: s.captures.Hold, Log: log})
 	draining := make(chan struct{})
-	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: 720 * time.Hour, Draining: draining, Log: log})
+	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, HoldAll: s.captures.HoldAll, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: tunnels, Flows: flow.New(db, log), Diagnoses: diagnosis.New(db, s.captures.Judge, s.captures.HoldAll), Retries: retries.New(db), Drift: drift.New(db),
 		Declarations:       declare.New(db, s.endpoints, s.actions, s.alerts),

@@ -252,7 +252,7 @@ func (s *service) listUndelivered(in *undeliveredList, w http.ResponseWriter, r 
 		m, err = s.Tunnels.Since(ctx, asker(ctx), tunnel.Span{Endpoints: in.EndpointIDs, Since: since, After: after, Limit: in.Limit, Counted: true})
 	default:
 		since := s.DB.Now().Add(-time.Duration(in.Minutes) * time.Minute)
-		return s.writeMissing(w, r, func(after int64, limit int) (tunnel.Missing, error) {
+		return s.writeMissing(w, r, func(ctx context.Context, after int64, limit int) (tunnel.Missing, error) {
 			return s.Tunnels.Within(ctx, asker(ctx), tunnel.Span{Endpoints: in.EndpointIDs, Since: since, After: after, Limit: limit})
 		})
 	}
@@ -294,8 +294,8 @@ func (s *service) missed(w http.ResponseWriter, r *http.Request, who hookglass.P
 	if err != nil {
 		return err
 	}
-	return s.writeMissing(w, r, func(after int64, limit int) (tunnel.Missing, error) {
-		return s.Tunnels.Since(r.Context(), who, tunnel.Span{Endpoints: refs, Since: since, After: after, Limit: limit})
+	return s.writeMissing(w, r, func(ctx context.Context, after int64, limit int) (tunnel.Missing, error) {
+		return s.Tunnels.Since(ctx, who, tunnel.Span{Endpoints: refs, Since: since, After: after, Limit: limit})
 	})
 }
 
@@ -305,35 +305,43 @@ const maxMissed = 500
 // writeMissing writes an answer without pages while it reads: its events may have more bytes than there is memory, and
 // who asks has no cursor to ask for the rest with. What fails when a part is out breaks the connection, so that the
 // answer does not look whole.
-func (s *service) writeMissing(w http.ResponseWriter, r *http.Request, page func(after int64, limit int) (tunnel.Missing, error)) error {
-	m, err := page(0, maxMissed)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if r.Method == http.MethodHead {
-		return nil
-	}
+func (s *service) writeMissing(w http.ResponseWriter, r *http.Request, page func(ctx context.Context, after int64, limit int) (tunnel.Missing, error)) error {
 	out := bufio.NewWriterSize(w, exportBuffer)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	_, _ = out.WriteString(`{"data":[`) // the writer remembers a fault, and Flush tells it
-	for n := 0; ; {
+	n := 0
+	// write has room for its page until that is written.
+	write := func(after int64) (next int64, began bool, err error) {
+		ctx, done := context.WithCancel(r.Context())
+		defer done()
+		m, err := page(ctx, after, maxMissed-n)
+		if err != nil {
+			return 0, false, err
+		}
+		if after == 0 {
+			w.Header().Set("Content-Type", "application/json")
+			if r.Method == http.MethodHead {
+				return 0, true, nil
+			}
+			_, _ = out.WriteString(`{"data":[`) // the writer remembers a fault, and Flush tells it
+		}
 		for _, e := range m.Events {
 			if n > 0 {
 				_ = out.WriteByte(',')
 			}
-			if err = enc.Encode(s.Tunnels.Request(e)); err != nil {
-				break
+			if err := enc.Encode(s.Tunnels.Request(e)); err != nil {
+				return 0, true, err
 			}
 			n++
 		}
-		if err != nil || m.Next == 0 || n >= maxMissed {
-			break
-		}
-		if m, err = page(m.Next, maxMissed-n); err != nil {
-			break
-		}
+		return m.Next, true, nil
+	}
+	next, began, err := write(0)
+	if !began || r.Method == http.MethodHead {
+		return err
+	}
+	for err == nil && next > 0 && n < maxMissed {
+		next, _, err = write(next)
 	}
 	if err == nil {
 		_, _ = out.WriteString("]}\n")

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"hookglass"
 	"hookglass/internal/account"
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
@@ -30,7 +31,10 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	s.endpoints = endpoint.New(db, keys).Through(out)
 	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
 	s.tunnels = tunnel.New(db, tunnel.Config{
-		Mail: delivery.MailJSON, Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
+		Mail: delivery.MailJSON, HoldAll: func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error) {
+			return s.captures.HoldAll(ctx, who, times, read) // which is made of the tunnel
+		},
+		Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
 	})
 	s.captures = capture.New(db, capture.Config{
 		Retention: s.cfg.Retention, Verifiers: s.endpoints, Tunnel: s.tunnels, MailDomain: s.cfg.MailDomain, Resolver: s.cfg.mailDNS,

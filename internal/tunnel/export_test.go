@@ -1,12 +1,19 @@
 package tunnel
 
-import "time"
+import (
+	"time"
+
+	"hookglass/internal/fair"
+)
 
 // SetLease makes a node's lease short enough to be waited for. It must be called before Run.
 func (s *Service) SetLease(d time.Duration) { s.lease = d }
 
 // SetTicketLife makes tickets of another life.
 func (s *Service) SetTicketLife(d time.Duration) { s.life = d }
+
+// SetBodies sets what room there is for large events. It must be called before a client comes.
+func (s *Service) SetBodies(b *fair.Bodies) { s.bodies = b }
 
 // Share lets two nodes use one embedded database, which no two programs can. It must be called before Run.
 func (s *Service) Share() { s.alone = false }

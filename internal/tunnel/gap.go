@@ -69,7 +69,7 @@ type Missing struct {
 // InGap lists those of one outage. It answers not_found, also where the outage is of none of the endpoints that are
 // named.
 func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []string, gapID string, after int64, limit int) (m Missing, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
+	err = s.page(ctx, who, &m, func(v *store.View) error {
 		m = Missing{}
 		g, err := v.Gap(gapID)
 		if err != nil {
@@ -101,7 +101,7 @@ type Span struct {
 
 // Since lists those of a span. It answers validation_failed where that begins before what is retained.
 func (s *Service) Since(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
+	err = s.page(ctx, who, &m, func(v *store.View) error {
 		retention := s.Retention
 		if who.Account != 0 {
 			account, err := v.Account(who.Account)
@@ -149,11 +149,20 @@ func missingSince(v *store.View, of Span) (Missing, error) {
 
 // Within lists those of a span that may begin before what is retained, as older clients ask for them.
 func (s *Service) Within(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+	err = s.page(ctx, who, &m, func(v *store.View) (err error) {
 		m, err = missingSince(v, of)
 		return err
 	})
 	return m, err
+}
+
+// page reads a page of events, large ones as there is room for what is told of them, until ctx is done.
+func (s *Service) page(ctx context.Context, who hookglass.Principal, m *Missing, read func(*store.View) error) error {
+	_, err := s.HoldAll(ctx, who, listTimes, func(v *store.View) ([]*hookglass.Event, error) {
+		err := read(v)
+		return m.Events, err
+	})
+	return err
 }
 
 // collect fills a page from several endpoints in the order of capture. Only what is on it is read whole: an account

@@ -9,6 +9,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -240,33 +241,64 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 	type batch struct {
 		e      hookglass.Endpoint
 		events []*hookglass.Event
+		bytes  int64 // of which the large are not read
 	}
-	b, err := aside(func() (b batch, err error) {
-		err = x.s.db.View(x.ctx, x.who, func(v *store.View) (err error) {
-			b.e, b.events, err = v.TunnelEvents(sub.EndpointNum, sub.cursor)
-			return err
+	look := func(whole bool) (batch, error) {
+		return aside(func() (b batch, err error) {
+			err = x.s.db.View(x.ctx, x.who, func(v *store.View) (err error) {
+				weight := func() int64 { return 0 }
+				if !whole {
+					v, weight = v.Sparing(unboundBytes)
+				}
+				b.e, b.events, err = v.TunnelEvents(sub.EndpointNum, sub.cursor)
+				b.bytes = weight()
+				return err
+			})
+			return b, err
 		})
-		return b, err
-	})
+	}
+	b, err := look(false)
+	if err == nil && b.bytes > unboundBytes {
+		give, ok := x.room(b.e, b.bytes)
+		if !ok {
+			sub.pending.Store(true) // with the next sign of life
+			return false, nil
+		}
+		defer give()
+		b, err = look(true)
+	}
 	if err != nil {
 		if !hookglass.Is(err, hookglass.CodeNotFound) { // what is gone, the watcher ends
 			sub.pending.Store(true) // with the next sign of life
 		}
 		return false, nil
 	}
-	for _, ev := range b.events {
+	for i, ev := range b.events {
 		message, err := json.Marshal(x.s.message(b.e, ev))
 		if err != nil {
 			return false, err
 		}
+		seq, size := ev.Seq, len(message)
+		b.events[i] = nil // nothing but what is being written is held for as long as that takes
 		if err := x.conn.Deliver(x.ctx, sub.key, message); err != nil {
 			return false, err
 		}
-		sub.cursor = ev.Seq
+		sub.cursor = seq
 		f.sent++
-		f.bytes += len(message)
+		f.bytes += size
 	}
 	return len(b.events) > 0, nil
+}
+
+// room waits for room for large events, and lends it for as long as nobody waits or the client keeps a pace. Otherwise
+// the session ends: the client comes back for what it has not received.
+func (x *Session) room(e hookglass.Endpoint, bytes int64) (give func(), ok bool) {
+	ctx := fair.Recallable(x.ctx, func() bool {
+		x.s.Log.Warn("a tunnel was ended: others waited for the memory that its slow client held", "session", x.record.ID)
+		go x.conn.Abort()
+		return true
+	})
+	return x.s.bodies.Await(ctx, fair.Tenant(e.AccountID, e.Num), messageTimes*bytes, roomTime)
 }
 
 // message is an event as a client is sent it when it was captured just now.

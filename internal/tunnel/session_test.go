@@ -14,6 +14,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 	"hookglass/internal/tunnel"
@@ -370,6 +371,36 @@ func TestAPanicOverAnEventEndsItsSocketAlone(t *testing.T) {
 		back.subscribe(b.ep)
 		if ids, got := b.capture(0, b.ep, 1), back.got(1); !slices.Equal(got, ids) {
 			t.Errorf("who came back got %q, want %q", got, ids)
+		}
+	})
+}
+
+// Slow clients hold few large events in memory at a time, and end when others wait for their room; nothing is lost.
+func TestLargeEventsAreSentAsRoomAllows(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		n.SetBodies(fair.NewBodies(64<<20).Pace(100*time.Millisecond, 1<<40))
+		var sockets []*socket
+		var thaws []func()
+		for range 3 {
+			c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+			c.subscribe(b.ep)
+			sockets, thaws = append(sockets, c), append(thaws, c.freeze())
+		}
+		must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, event(b.ep, strings.Repeat("x", 12<<20)))) // two are more than half
+		ended := make(chan *socket, len(sockets))
+		for _, c := range sockets {
+			go func() { <-c.gone; ended <- c }()
+		}
+		<-ended // one that had the room, for the next
+		<-ended
+		for i, c := range sockets {
+			select {
+			case <-c.gone:
+			default:
+				thaws[i]()
+				c.got(1)
+			}
 		}
 	})
 }

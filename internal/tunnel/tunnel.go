@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -58,6 +59,22 @@ const (
 	windowBytes  = 4 << 20
 )
 
+const (
+	// largeBytes bounds the large events that are being sent, each to one client for as long as that takes. What is
+	// read together and has no more than unboundBytes is within what a socket may hold.
+	largeBytes   = 160 << 20
+	unboundBytes = 1 << 20
+	// messageTimes is how many times its size an event takes while it is sent, as a message that is being written, and
+	// listTimes on a page of several.
+	messageTimes = 2
+	listTimes    = 4
+	// While others wait for room a client has the time for 2 MiB a second and 5 s.
+	recallAfter = 5 * time.Second
+	recallPace  = 2 << 20
+	// roomTime is how long a session waits for room before it looks again at what else there is to do.
+	roomTime = 3 * time.Second
+)
+
 // Why the server ends a socket, in the words of Action Cable.
 const (
 	ReasonUnauthorized = "unauthorized"
@@ -87,6 +104,9 @@ type Conn interface {
 type Config struct {
 	// Mail is a captured mail as local machines get it.
 	Mail func(*hookglass.Event) []byte
+	// HoldAll reads events as there is room for so many times their size until ctx is done, as the capability that
+	// captures can; nil: there is always room. It answers unavailable.
+	HoldAll func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error)
 	// Retention is the age at which events are purged where an account sets none.
 	Retention time.Duration
 	// Draining is closed when the server stops.
@@ -97,13 +117,15 @@ type Config struct {
 // Service is the capability.
 type Service struct {
 	Config
-	db    *store.DB
-	node  string
-	lease time.Duration
-	life  time.Duration // of tickets
-	alone bool          // no other node can be alive when this one starts: an embedded database has one
-	held  chan struct{} // closed when the node has its lease
-	stops chan struct{} // closed when the server stops, which may be before that
+	db *store.DB
+	// bodies are the large events that are being sent to clients.
+	bodies *fair.Bodies
+	node   string
+	lease  time.Duration
+	life   time.Duration // of tickets
+	alone  bool          // no other node can be alive when this one starts: an embedded database has one
+	held   chan struct{} // closed when the node has its lease
+	stops  chan struct{} // closed when the server stops, which may be before that
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
@@ -114,7 +136,17 @@ type Service struct {
 
 // New returns the service. Sockets are served while [Service.Run] runs.
 func New(db *store.DB, cfg Config) *Service {
+	if cfg.HoldAll == nil {
+		cfg.HoldAll = func(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) ([]*hookglass.Event, error)) (all []*hookglass.Event, err error) {
+			err = db.View(ctx, who, func(v *store.View) error {
+				all, err = read(v)
+				return err
+			})
+			return all, err
+		}
+	}
 	return &Service{
+		bodies: fair.NewBodies(largeBytes).Pace(recallAfter, recallPace),
 		Config: cfg, db: db, node: hookglass.NewRandomID("node"), lease: leaseFor, life: TicketLife, alone: !db.Postgres(), held: make(chan struct{}), stops: make(chan struct{}), sessions: make(map[*Session]struct{}),
 	}
 }
