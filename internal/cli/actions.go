@@ -144,13 +144,16 @@ func (r *ActionsCreateCmd) read(t *server.Terminal) (a api.NewAction, err error)
 // ActionsPreviewCmd is `hookglass actions preview`.
 type ActionsPreviewCmd struct {
 	Action string `arg:"" help:"Its id."`
-	Event  string `arg:"" help:"The captured event's id."`
+	Event  string `arg:"" help:"The captured event's id, latest, or latest and an event type."`
 }
 
 // Run implements the command.
 func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Event, err = eventNamed(ctx, from, c.Endpoint, r.Event); err != nil {
 		return err
 	}
 	p, err := from.PreviewAction(ctx, c.Endpoint, r.Action, r.Event)
@@ -163,13 +166,16 @@ func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *Acti
 // ActionsRunCmd is `hookglass actions run`.
 type ActionsRunCmd struct {
 	Action string `arg:"" help:"Its id."`
-	Event  string `arg:"" help:"The captured event's id."`
+	Event  string `arg:"" help:"The captured event's id, latest, or latest and an event type."`
 }
 
 // Run implements the command.
 func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Event, err = eventNamed(ctx, to, c.Endpoint, r.Event); err != nil {
 		return err
 	}
 	run, err := to.RerunAction(ctx, c.Endpoint, r.Action, r.Event)

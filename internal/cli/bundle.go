@@ -35,7 +35,7 @@ type BundleCmd struct {
 type BundleCreateCmd struct {
 	remote
 	ofEndpoint
-	Events   []string `arg:"" optional:"" help:"The events' ids; or --query."`
+	Events   []string `arg:"" optional:"" help:"The events' ids, or latest; or --query."`
 	Query    string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids; 100 at most."`
 	Pointers []string `name:"pointer" sep:"none" placeholder:"POINTER" help:"Replace this too: /data/email, header:NAME or query:NAME. Repeatable."`
 	Keep     []string `sep:"none" placeholder:"PLACE|KIND" help:"Leave this as it is: a place, or a kind such as ip. Repeatable."`
@@ -55,6 +55,11 @@ func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
 	from, _, err := c.connect()
 	if err != nil {
 		return err
+	}
+	for i, word := range c.Events {
+		if c.Events[i], err = eventNamed(ctx, from, c.Endpoint, word); err != nil {
+			return err
+		}
 	}
 	var text bytes.Buffer
 	if err := from.ShareBundle(ctx, c.Endpoint, api.CreateShareBundle{RequestIDs: c.Events, Query: c.Query, Pointers: c.Pointers, Keep: c.Keep}, &text); err != nil {

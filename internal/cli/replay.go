@@ -17,7 +17,7 @@ import (
 type ReplayCmd struct {
 	remote
 	ofEndpoint
-	Event     string `arg:"" help:"The event's id."`
+	Event     string `arg:"" help:"The event's id, latest, or latest and an event type."`
 	To        string `required:"" placeholder:"URL" help:"Where to send it, or the word tunnel."`
 	Identity  string `enum:"original,regenerate" default:"original" help:"original or regenerate."`
 	Signature string `enum:"preserve,strip,resign," default:"" help:"preserve (the default), strip or resign; with --time-shift resign where that is possible."`
@@ -36,6 +36,7 @@ func (c *ReplayCmd) Help() string {
 	return `Examples:
 
   hookglass replay req_… -e ep_… --to https://app.example.com/webhooks
+  hookglass replay 'latest invoice.paid' -e ep_… --to tunnel
   hookglass replay req_… -e ep_… --to tunnel --signature resign --body paid.json --header 'X-Attempt: 2'
 
 "hookglass replays run" sends many events again.`
@@ -89,6 +90,17 @@ func (c *ReplayCmd) sentTo(target string) string {
 	return target + "?" + *c.Query
 }
 
+// Validate says what is wrong with the target: the server would name it as its own API does.
+func (c *ReplayCmd) Validate() error {
+	if c.To != tunnelTarget && !strings.Contains(c.To, "://") {
+		return fmt.Errorf("--to must be an http or https address that the server can reach, or the word tunnel, for the machine on which \"hookglass listen\" runs; %q is neither", c.To)
+	}
+	return nil
+}
+
+// tunnelTarget stands in the place of an address for the machine that is connected.
+const tunnelTarget = "tunnel"
+
 // Run implements the command. It fails when no answer came.
 func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	overrides, err := c.overrides(t)
@@ -97,6 +109,9 @@ func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	to, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if c.Event, err = eventNamed(ctx, to, c.Endpoint, c.Event); err != nil {
 		return err
 	}
 	r, err := to.Replay(ctx, c.Endpoint, c.Event, api.ReplayRequest{

@@ -135,9 +135,25 @@ func tellAway(t *server.Terminal) func(error) {
 	}
 }
 
+// eventNamed is the id of the event that a word means, as agents name them too: its own, or latest, also of a type.
+func eventNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
+	eventType, ok := strings.CutPrefix(word, "latest")
+	if !ok || eventType != "" && eventType[0] != ' ' {
+		return word, nil
+	}
+	page, err := from.Requests(ctx, endpoint, client.Filter{EventType: strings.TrimSpace(eventType)}, client.Page{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	if len(page.Data) == 0 {
+		return "", outcome{exitFailed, strings.TrimSpace("nothing came to this endpoint yet, or nothing is left" + strings.Replace(eventType, " ", " of the type ", 1))}
+	}
+	return page.Data[0].ID, nil
+}
+
 // RequestsGetCmd is `hookglass requests get`.
 type RequestsGetCmd struct {
-	Event      string `arg:"" help:"The event's id."`
+	Event      string `arg:"" help:"The event's id, latest, or latest and an event type."`
 	Body       bool   `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
 	Attachment *int   `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
 }
@@ -148,10 +164,13 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	if err != nil {
 		return err
 	}
+	if r.JSON && (c.Body || c.Attachment != nil) {
+		return outcome{exitUsage, "--body and --attachment write what came, which is no JSON: leave --json out"}
+	}
+	if c.Event, err = eventNamed(ctx, from, r.Endpoint, c.Event); err != nil {
+		return err
+	}
 	if c.Body || c.Attachment != nil {
-		if r.JSON {
-			return outcome{exitUsage, "--body and --attachment write what came, which is no JSON: leave --json out"}
-		}
 		return c.bytes(ctx, t, from, r.Endpoint)
 	}
 	e, err := from.Request(ctx, r.Endpoint, c.Event)
