@@ -12,11 +12,6 @@ func (c *Client) Declare(ctx context.Context, d api.Declaration, dryRun bool) (a
 	return data[api.Declared](ctx, c, http.MethodPost, "/declarations", nil, api.Declare{Declaration: &d, DryRun: api.Some(dryRun)})
 }
 
-// SignatureConfigs lists the signature configs of an endpoint, the oldest first.
-func (c *Client) SignatureConfigs(ctx context.Context, endpoint string) ([]api.SignatureConfig, error) {
-	return all[api.SignatureConfig](ctx, c, join("endpoints", endpoint, "signature_configs"))
-}
-
 // all lists what the API answers in one piece.
 func all[T any](ctx context.Context, c *Client, path string) ([]T, error) {
 	list, err := call[api.List[T]](ctx, c, http.MethodGet, path, nil, nil)

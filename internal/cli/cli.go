@@ -43,6 +43,7 @@ type grammar struct {
 	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show, export and delete endpoints."`
 	Apply      ApplyCmd      `cmd:"" help:"Make a workspace what an endpoints file says."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, wait for, show, export and delete the events of an endpoint."`
+	Signatures SignaturesCmd `cmd:"" help:"Give endpoints the secrets that their senders sign with, and judge captured events by them."`
 	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
 	Replays    ReplaysCmd    `cmd:"" help:"Send many captured events again, one after another."`

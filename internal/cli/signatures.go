@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// SignaturesCmd is `hookglass signatures`.
+type SignaturesCmd struct {
+	remote
+	ofEndpoint
+
+	List   SignaturesListCmd   `cmd:"" help:"List whose signatures are checked, oldest first."`
+	Set    SignaturesSetCmd    `cmd:"" help:"Give an endpoint the secret that a provider signs with, or another one."`
+	Check  SignaturesCheckCmd  `cmd:"" help:"Judge the newest captured events again, 1,000 at most."`
+	Delete SignaturesDeleteCmd `cmd:"" help:"Check the signatures of a provider no more."`
+}
+
+// SignaturesListCmd is `hookglass signatures list`.
+type SignaturesListCmd struct{}
+
+// Run implements the command.
+func (*SignaturesListCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	all, err := from.SignatureConfigs(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Provider, strconv.FormatBool(one.Enabled), clock(&one.UpdatedAt)}
+	}
+	return c.print(t, api.List[api.SignatureConfig]{Data: all}, table([]string{"ID", "PROVIDER", "ENABLED", "CHANGED"}, rows))
+}
+
+// SignaturesSetCmd is `hookglass signatures set`.
+type SignaturesSetCmd struct {
+	Provider     string `arg:"" help:"github, stripe, shopify, slack, twilio, or another whose signatures can be checked."`
+	Secret       string `required:"" placeholder:"SECRET" help:"As the provider shows it; - reads it from standard input, since other users can see flags."`
+	KeepPrevious bool   `help:"The secrets before it stay valid, while the provider changes over."`
+}
+
+// Help implements kong.HelpProvider.
+func (*SignaturesSetCmd) Help() string {
+	return `Examples:
+
+  hookglass signatures set stripe -e payments --secret - < stripe.secret
+  hookglass signatures set github -e ep_… --secret "$GITHUB_SECRET" --keep-previous
+
+What is signed by a description of one's own (generic_hmac) is set over the API or in an endpoints file.`
+}
+
+// Run implements the command.
+func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
+	to, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if s.Secret == "-" {
+		text, err := readInput(t, "-", 1<<16)
+		if err != nil {
+			return err
+		}
+		s.Secret = strings.TrimRight(string(text), "\r\n")
+	}
+	if !utf8.ValidString(s.Secret) { // in JSON it would be another
+		return outcome{exitUsage, "a secret must be text in UTF-8"}
+	}
+	set, err := s.set(ctx, to, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.SignatureConfig]{Data: set}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Signatures of %s are checked from now on. Events that came before: hookglass signatures check %[1]s -e %s\n", visible(set.Provider), visible(c.Endpoint))
+		return err
+	})
+}
+
+// set changes the config of the provider, or makes it where there is none.
+func (s *SignaturesSetCmd) set(ctx context.Context, to *client.Client, endpoint string) (api.SignatureConfig, error) {
+	there, err := configOf(ctx, to, endpoint, s.Provider)
+	if err != nil {
+		return there, err
+	}
+	if there.ID == 0 {
+		return to.CreateSignatureConfig(ctx, endpoint, api.NewSignatureConfig{Provider: api.Some(s.Provider), Secret: api.Some(s.Secret)})
+	}
+	return to.UpdateSignatureConfig(ctx, endpoint, there.ID, api.SignatureConfigChange{Secret: api.Some(s.Secret), KeepPrevious: api.Some(s.KeepPrevious), Enabled: api.Some(true)})
+}
+
+// configOf is the endpoint's config of a provider, with the id 0 where there is none.
+func configOf(ctx context.Context, from *client.Client, endpoint, provider string) (api.SignatureConfig, error) {
+	all, err := from.SignatureConfigs(ctx, endpoint)
+	for _, one := range all {
+		if one.Provider == provider {
+			return one, err
+		}
+	}
+	return api.SignatureConfig{}, err
+}
+
+// existing is that of a provider whose signatures are checked.
+func (c *SignaturesCmd) existing(ctx context.Context, from *client.Client, provider string) (api.SignatureConfig, error) {
+	there, err := configOf(ctx, from, c.Endpoint, provider)
+	if err == nil && there.ID == 0 {
+		err = outcome{exitFailed, fmt.Sprintf("signatures of %s are not checked here; \"hookglass signatures set\" gives the secret", provider)}
+	}
+	return there, err
+}
+
+// SignaturesCheckCmd is `hookglass signatures check`.
+type SignaturesCheckCmd struct {
+	Provider string `arg:"" help:"Whose."`
+}
+
+// Run implements the command.
+func (s *SignaturesCheckCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	config, err := c.existing(ctx, at, s.Provider)
+	if err != nil {
+		return err
+	}
+	r, err := at.VerifySignatureConfig(ctx, c.Endpoint, config.ID)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Rejudged]{Data: r}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: %d verified, %d failed, %d unchecked; %d changed.\n", plural(r.Checked, "event", "events"), r.Verified, r.Failed, r.Unchecked, r.Changed)
+		return err
+	})
+}
+
+// SignaturesDeleteCmd is `hookglass signatures delete`.
+type SignaturesDeleteCmd struct {
+	Provider string `arg:"" help:"Whose."`
+}
+
+// Run implements the command.
+func (s *SignaturesDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	config, err := c.existing(ctx, at, s.Provider)
+	if err != nil {
+		return err
+	}
+	if err := at.DeleteSignatureConfig(ctx, c.Endpoint, config.ID); err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: config.ID, Deleted: true}}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Signatures of %s are checked no more.\n", visible(s.Provider))
+		return err
+	})
+}
