@@ -40,7 +40,7 @@ type grammar struct {
 	Login      LoginCmd      `cmd:"" help:"Sign in to a server, with a browser or a token."`
 	Logout     LogoutCmd     `cmd:"" help:"Forget the server and the token."`
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
-	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show, export and delete endpoints."`
+	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show, change, export and delete endpoints."`
 	Apply      ApplyCmd      `cmd:"" help:"Make a workspace what an endpoints file says."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, wait for, show, export and delete the events of an endpoint."`
 	Signatures SignaturesCmd `cmd:"" help:"Give endpoints the secrets that their senders sign with, and judge captured events by them."`

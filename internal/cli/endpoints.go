@@ -17,6 +17,7 @@ type EndpointsCmd struct {
 	List   EndpointsListCmd   `cmd:"" help:"List endpoints."`
 	Create EndpointsCreateCmd `cmd:"" help:"Create an endpoint."`
 	Get    EndpointsGetCmd    `cmd:"" help:"Show an endpoint."`
+	Update EndpointsUpdateCmd `cmd:"" help:"Change an endpoint: its names, whether it takes anything, and how it answers."`
 	Delete EndpointsDeleteCmd `cmd:"" help:"Delete an endpoint and all its events, for good."`
 	Export EndpointsExportCmd `cmd:"" help:"Write an endpoints file of what there is, without secrets."`
 }
@@ -47,6 +48,7 @@ type EndpointsCreateCmd struct {
 	Kind           string `enum:"webhook,email" default:"webhook" help:"What it catches: ${enum}."`
 	Provider       string `placeholder:"NAME" help:"The intended source, for example stripe."`
 	CustomID       string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, in its address too."`
+	Workspace      *int64 `placeholder:"ID" help:"Where to create it (default: the token's workspace, or the account's oldest)."`
 	EmailLocalPart string `placeholder:"NAME" help:"What stands before the @ of an email endpoint (default: at random)."`
 }
 
@@ -66,6 +68,7 @@ func (c *EndpointsCreateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	if c.EmailLocalPart != "" {
 		wanted.EmailLocalPart = api.Some(c.EmailLocalPart)
 	}
+	wanted.WorkspaceID = api.Maybe(c.Workspace)
 	made, err := to.CreateEndpoint(ctx, wanted)
 	if err != nil {
 		return err
@@ -93,7 +96,7 @@ func (c *EndpointsGetCmd) Run(ctx context.Context, t *server.Terminal, e *Endpoi
 	}
 	rows := [][]string{
 		{"Name", one.Name}, {"Kind", one.Kind}, {"Address", address(one)}, {"Custom id", orDash(one.CustomID)}, {"Provider", orDash(one.Provider)},
-		{"Enabled", strconv.FormatBool(one.Enabled)}, {"Events", strconv.FormatInt(one.EventCount, 10)}, {"Last event", clock(one.LastEventAt)},
+		{"Enabled", strconv.FormatBool(one.Enabled)}, {"Answer", answerOf(one)}, {"Events", strconv.FormatInt(one.EventCount, 10)}, {"Last event", clock(one.LastEventAt)},
 		{"Created", clock(&one.CreatedAt)},
 	}
 	return e.print(t, api.One[api.Endpoint]{Data: one}, table([]string{"Id", one.ID}, rows))

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+	"unicode/utf8"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// EndpointsUpdateCmd is `hookglass endpoints update`.
+type EndpointsUpdateCmd struct {
+	Endpoint string `arg:"" help:"Its id or custom id."`
+
+	Name     *string `placeholder:"NAME" help:"A label for people."`
+	Provider *string `placeholder:"NAME" help:"The intended source; none clears it."`
+	CustomID *string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, in its address too; none clears it."`
+	Enable   bool    `xor:"on" help:"Take what comes."`
+	Disable  bool    `xor:"on" help:"Answer 410 to what comes."`
+
+	Status        *int           `placeholder:"STATUS" help:"Answer senders with this status, 200 to 599."`
+	Header        []string       `sep:"none" placeholder:"'N: V'" help:"Answer with this field, in the place of one of the same name; may be repeated."`
+	Body          *string        `placeholder:"FILE" help:"Answer with what this file holds, in which {{event.id}} and the like stand for parts of the request; - is standard input."`
+	Delay         *time.Duration `placeholder:"TIME" help:"Wait before the answer, 30s at most."`
+	DefaultAnswer bool           `help:"Answer as if nothing had been set."`
+	ResponseMode  string         `enum:"static,tunnel," default:"" help:"Who answers: static, or tunnel for the connected local machine."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *EndpointsUpdateCmd) Help() string {
+	return `Examples:
+
+  hookglass endpoints update payments --status 503 --header 'Retry-After: 60'
+  echo '{"ok":true}' | hookglass endpoints update payments --body - --header 'Content-Type: application/json'
+  hookglass endpoints update payments --default-answer
+
+What is not named stays as it is. "hookglass retries --script" answers the attempts of a delivery one after another.`
+}
+
+// answers reports whether a part of the answer is named.
+func (c *EndpointsUpdateCmd) answers() bool {
+	return c.Status != nil || len(c.Header) > 0 || c.Body != nil || c.Delay != nil
+}
+
+// Validate says what is wrong with the flags together.
+func (c *EndpointsUpdateCmd) Validate() error {
+	switch {
+	case c.DefaultAnswer && c.answers():
+		return errors.New("--default-answer leaves no answer to set")
+	case c.Name == nil && c.Provider == nil && c.CustomID == nil && !c.Enable && !c.Disable && !c.answers() && !c.DefaultAnswer && c.ResponseMode == "":
+		return errors.New("say what to change")
+	}
+	return nil
+}
+
+// Run implements the command.
+func (c *EndpointsUpdateCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
+	at, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	change, err := c.change(ctx, t, at)
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateEndpoint(ctx, c.Endpoint, change)
+	if err != nil {
+		return err
+	}
+	return e.print(t, api.One[api.Endpoint]{Data: now}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Changed %s (%s), whose answer is: %s\n", now.ID, visible(address(now)), answerOf(now))
+		return err
+	})
+}
+
+// change is what the flags say. What they name in part is changed of what is there.
+func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at *client.Client) (api.EndpointChange, error) {
+	change := api.EndpointChange{Name: api.Maybe(c.Name), Provider: clearable(c.Provider), CustomID: clearable(c.CustomID)}
+	if c.Enable || c.Disable {
+		change.Enabled = api.Some(c.Enable)
+	}
+	if c.DefaultAnswer {
+		change.Response = api.Null[api.Response]()
+	}
+	if !c.answers() && c.ResponseMode == "" {
+		return change, nil
+	}
+	there, err := at.Endpoint(ctx, c.Endpoint)
+	if err != nil {
+		return change, err
+	}
+	if c.ResponseMode != "" {
+		config := there.ProviderConfig
+		config.ResponseMode = c.ResponseMode
+		change.ProviderConfig = api.Some(config)
+	}
+	if !c.answers() {
+		return change, nil
+	}
+	answer := api.Response{}
+	if there.Response != nil {
+		answer = *there.Response
+		answer.Headers = maps.Clone(answer.Headers)
+	}
+	if answer.Headers == nil {
+		answer.Headers = map[string]string{}
+	}
+	if c.Status != nil {
+		answer.Status = c.Status
+	}
+	for _, h := range c.Header {
+		field, err := headerFlag(h)
+		if err != nil {
+			return change, outcome{exitUsage, err.Error()}
+		}
+		answer.Headers[field.Name] = field.Value
+	}
+	if c.Delay != nil {
+		answer.DelayMS = c.Delay.Milliseconds()
+	}
+	if c.Body != nil {
+		text, err := readInput(t, *c.Body, maxOverride)
+		if err != nil {
+			return change, err
+		}
+		if !utf8.Valid(text) {
+			return change, fmt.Errorf("%s is no text in UTF-8, which an answer must be", *c.Body)
+		}
+		answer.Body = string(text)
+	}
+	change.Response = api.Some(answer)
+	return change, nil
+}
+
+// clearable is what a flag says of a field that can be without a value.
+func clearable(flag *string) api.Optional[string] {
+	if flag != nil && (*flag == "none" || *flag == "") {
+		return api.Null[string]()
+	}
+	return api.Maybe(flag)
+}
+
+// answerOf is what senders are answered, in a few words.
+func answerOf(e api.Endpoint) string {
+	switch {
+	case !takesWebhooks(e):
+		return "250 (mail)"
+	case !e.Enabled:
+		return "410 (disabled)"
+	case e.ResponseScript != nil:
+		return "by the script " + visible(*e.ResponseScript)
+	case e.ProviderConfig.ResponseMode == "tunnel":
+		return "that of the connected local machine"
+	case e.Response != nil && e.Response.Status != nil:
+		return fmt.Sprintf("%d (custom)", *e.Response.Status)
+	}
+	return "200 (default)"
+}

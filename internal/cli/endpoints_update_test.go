@@ -1,0 +1,55 @@
+package cli_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
+	endpoint, hook := listening(t)
+	change := func(stdin string, args ...string) {
+		t.Helper()
+		if r := run(t, stdin, append([]string{"endpoints", "update", endpoint}, args...)...); r.code != 0 || !strings.Contains(r.out, "Changed "+endpoint) {
+			t.Fatalf("%v: %+v", args, r)
+		}
+	}
+	answered := func(status int, body, header string) {
+		t.Helper()
+		res, err := http.Post(hook, "text/plain", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != status || !strings.HasPrefix(string(text), body) || res.Header.Get("Retry-After") != header {
+			t.Errorf("answered %d %q %v, %v; want %d %q %q", res.StatusCode, text, res.Header, err, status, body, header)
+		}
+	}
+	change("", "--status", "503", "--header", "Retry-After: 60")
+	answered(503, "", "60")
+	change("no: {{request.method}}", "--body", "-")
+	answered(503, "no: POST", "60") // what is not named stays
+	change("", "--status", "201", "--header", "Retry-After: 1", "--delay", "1ms", "--name", "Shop", "--custom-id", "shop")
+	answered(201, "no: POST", "1")
+	change("", "--disable")
+	answered(410, "", "")
+	change("", "--enable", "--default-answer", "--custom-id", "none")
+	answered(200, `{"received":true`, "")
+	change("", "--response-mode", "tunnel")
+	got := object(t, "", "endpoints", "get", endpoint)
+	if member(t, got, "data", "name") != "Shop" || member(t, got, "data", "custom_id") != nil || member(t, got, "data", "provider_config", "response_mode") != "tunnel" {
+		t.Errorf("%v", got)
+	}
+	if r := run(t, "", "endpoints", "get", endpoint); !strings.Contains(r.out, "that of the connected local machine") {
+		t.Errorf("%+v", r)
+	}
+	for says, args := range map[string][]string{
+		"what to change": {}, "no answer to set": {"--default-answer", "--status", "200"}, "together": {"--enable", "--disable"}, "not of the form": {"--header", "x"},
+	} {
+		fails(t, 2, says, append([]string{"endpoints", "update", endpoint}, args...)...)
+	}
+	fails(t, 1, "status", "endpoints", "update", endpoint, "--status", "99")
+	fails(t, 1, "no such endpoint", "endpoints", "update", "ep_none", "--status", "200")
+}
