@@ -143,6 +143,13 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		return err
 	}
 	defer dir.close()
+	if r.Secret == "-" {
+		text, err := readInput(t, "-", 1<<16)
+		if err != nil {
+			return err
+		}
+		r.Secret = strings.TrimRight(string(text), "\r\n")
+	}
 	files, err := dir.some(r.Case)
 	if err != nil {
 		return err
@@ -151,7 +158,7 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	worst, failed := exitDone, 0
 	out, results := c.progress(t), make([]caseResult, len(files))
 	for i, f := range files {
-		state, detail, took := f.run(ctx, network, target)
+		state, detail, took := f.run(ctx, network, target, r.Secret)
 		name := cmp.Or(f.Name, stem(f.name))
 		fmt.Fprintf(out, "%-16s %s\n", state, visible(name))
 		ms := took.Milliseconds()
@@ -190,8 +197,8 @@ func unguarded() (*outbound.Client, error) {
 }
 
 // run sends the case once and judges the answer.
-func (f *caseFile) run(ctx context.Context, network delivery.Client, target string) (hookglass.RunState, string, time.Duration) {
-	r, wanted, err := f.build(target)
+func (f *caseFile) run(ctx context.Context, network delivery.Client, target, secret string) (hookglass.RunState, string, time.Duration) {
+	r, wanted, err := f.build(target, secret)
 	if err != nil {
 		return hookglass.RunBlocked, explain(err), 0
 	}
@@ -222,7 +229,7 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target stri
 }
 
 // build makes the request of the case, and what its answer is judged by. Any error keeps the case from being sent.
-func (f *caseFile) build(target string) (delivery.Request, hookglass.Assertions, error) {
+func (f *caseFile) build(target, secret string) (delivery.Request, hookglass.Assertions, error) {
 	none, wanted := delivery.Request{}, hookglass.Assertions{}
 	if f.fault != nil {
 		return none, wanted, f.fault
@@ -239,9 +246,13 @@ func (f *caseFile) build(target string) (delivery.Request, hookglass.Assertions,
 	if len(faults) > 0 {
 		return none, wanted, hookglass.InvalidFields(faults)
 	}
+	var configs []provider.Config
 	if options.Signature == hookglass.SignatureResign && e.Type == hookglass.EventWebhook {
-		return none, wanted, fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint, which a run from here does not have; run the case on the server (\"hookglass cases run %s\"), or set signature_mode to preserve", f.path, cmp.Or(f.ID, "CASE"))
+		if secret == "" {
+			return none, wanted, fmt.Errorf("%s: signature_mode resign needs the secret of the endpoint: give it with --secret, or run the case on the server (\"hookglass cases run %s\")", f.path, cmp.Or(f.ID, "CASE"))
+		}
+		configs = []provider.Config{{Provider: e.Provider, Secrets: []string{secret}}}
 	}
-	r, err := delivery.Build(delivery.Order{Event: e, TargetURL: target, Options: options, Identity: provider.NewIdentity(), At: time.Now()})
+	r, err := delivery.Build(delivery.Order{Event: e, TargetURL: target, Options: options, Configs: configs, Identity: provider.NewIdentity(), At: time.Now()})
 	return r, wanted, err
 }

@@ -23,10 +23,11 @@ type CasesCmd struct {
 	Endpoint string `short:"e" env:"HOOKGLASS_ENDPOINT" placeholder:"EP" help:"The endpoint's id or custom id."`
 	Dir      string `default:"hookglass-cases" placeholder:"DIR" help:"Where case files are (default: ${default})."`
 
-	List CasesListCmd `cmd:"" help:"List replay cases, newest first."`
-	Run  CasesRunCmd  `cmd:"" help:"Run a case on the server, or case files from here with --target."`
-	Pull CasesPullCmd `cmd:"" help:"Write the endpoint's cases to files, for a repository."`
-	Push CasesPushCmd `cmd:"" help:"Save case files on the server."`
+	List   CasesListCmd   `cmd:"" help:"List replay cases, newest first."`
+	Create CasesCreateCmd `cmd:"" help:"Make a case of a captured event."`
+	Run    CasesRunCmd    `cmd:"" help:"Run a case on the server, or case files from here with --target."`
+	Pull   CasesPullCmd   `cmd:"" help:"Write the endpoint's cases to files, for a repository."`
+	Push   CasesPushCmd   `cmd:"" help:"Save case files on the server."`
 }
 
 func (c *CasesCmd) endpoint() (*client.Client, error) {
@@ -81,6 +82,7 @@ type CasesRunCmd struct {
 	Key    string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same run again."`
 	Wait   time.Duration `default:"2m" help:"How long to wait for the end of a run on the server."`
 	Target string        `placeholder:"URL" help:"Send the case files in --dir from here to this URL or port, whatever target they name."`
+	Secret string        `placeholder:"SECRET" help:"With --target: sign the cases whose signature_mode is resign with this secret; - reads it from standard input, since other users can see flags."`
 	JUnit  string        `name:"junit" placeholder:"FILE" help:"Write the results as JUnit XML."`
 }
 
@@ -104,6 +106,9 @@ Examples:
 func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	if r.Target != "" {
 		return r.local(ctx, t, c)
+	}
+	if r.Secret != "" {
+		return outcome{exitUsage, "--secret signs what is sent from here, to a --target; the server has its own"}
 	}
 	if r.Case == "" {
 		return outcome{exitUsage, "name the case to run, or a --target for case files"}

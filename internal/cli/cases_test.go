@@ -544,7 +544,7 @@ func TestARunFromHereHasNoSecret(t *testing.T) {
 	d := newCaseDir(t)
 	d.saved("plain")
 	d.edit("plain.yaml", "signature_mode: preserve", "signature_mode: resign")
-	says(t, d.local(), 3, "blocked", "plain.yaml: signature_mode resign needs the secret", "cases run rcase_", "preserve")
+	says(t, d.local(), 3, "blocked", "plain.yaml: signature_mode resign needs the secret", "cases run rcase_", "--secret")
 }
 
 func TestACaseWhoseEventIsGoneIsPulledWithAWarning(t *testing.T) {

@@ -53,7 +53,7 @@ type grammar struct {
 	Metrics    MetricsCmd    `cmd:"" help:"Show figures of an endpoint."`
 	Tags       TagsCmd       `cmd:"" help:"List, create, rename and delete tags."`
 	Bundle     BundleCmd     `cmd:"" help:"Make files of events that can be given away, and use them."`
-	Cases      CasesCmd      `cmd:"" help:"List and run replay cases, and keep them as files."`
+	Cases      CasesCmd      `cmd:"" help:"Make, list and run replay cases, and keep them as files."`
 	Flow       FlowCmd       `cmd:"" help:"Expect webhooks and mail, and see whether they come: for pipelines."`
 	Ledger     LedgerCmd     `cmd:"" help:"Show what became of everything that arrived at an endpoint, and whether the sums balance."`
 	Trigger    TriggerCmd    `cmd:"" help:"Send a signed sample event of a provider."`
