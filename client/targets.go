@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"hookglass/api"
@@ -33,6 +34,11 @@ func (c *Client) UpdateForwardingTarget(ctx context.Context, endpoint string, id
 func (c *Client) DeleteForwardingTarget(ctx context.Context, endpoint string, id int64) error {
 	_, err := data[api.DeletedNumber](ctx, c, http.MethodDelete, target(endpoint, id), nil, nil)
 	return err
+}
+
+// TargetDeliveries returns a page of what was delivered to a target, newest first.
+func (c *Client) TargetDeliveries(ctx context.Context, endpoint string, id int64, page Page) (api.List[api.Delivery], error) {
+	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{}), nil)
 }
 
 func target(endpoint string, id int64) string {

@@ -15,11 +15,12 @@ type TargetsCmd struct {
 	remote
 	ofEndpoint
 
-	List   TargetsListCmd   `cmd:"" help:"List forwarding targets, oldest first."`
-	Create TargetsCreateCmd `cmd:"" help:"Create a forwarding target: events that are captured from now on go to it."`
-	Get    TargetsGetCmd    `cmd:"" help:"Show a forwarding target."`
-	Delete TargetsDeleteCmd `cmd:"" help:"Delete a forwarding target; what waits for it is not sent."`
-	Resume TargetsResumeCmd `cmd:"" help:"Resume a forwarding target that was paused for failing, or that is disabled."`
+	List       TargetsListCmd       `cmd:"" help:"List forwarding targets, oldest first."`
+	Create     TargetsCreateCmd     `cmd:"" help:"Create a forwarding target: events that are captured from now on go to it."`
+	Get        TargetsGetCmd        `cmd:"" help:"Show a forwarding target."`
+	Delete     TargetsDeleteCmd     `cmd:"" help:"Delete a forwarding target; what waits for it is not sent."`
+	Deliveries TargetsDeliveriesCmd `cmd:"" help:"List what was delivered to a forwarding target, newest first, and what was not."`
+	Resume     TargetsResumeCmd     `cmd:"" help:"Resume a forwarding target that was paused for failing, or that is disabled."`
 }
 
 // TargetsListCmd is `hookglass targets list`.

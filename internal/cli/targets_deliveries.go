@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// TargetsDeliveriesCmd is `hookglass targets deliveries`.
+type TargetsDeliveriesCmd struct {
+	Target int64         `arg:"" help:"The target's id."`
+	Status string        `enum:"pending,sending,delivered,failed,skipped," default:"" placeholder:"STATUS" help:"Only those that are: pending, sending, delivered, failed or skipped."`
+	Since  time.Duration `placeholder:"TIME" help:"Only those of events that came in this time before, for example 2h."`
+	Limit  howMany       `default:"25" help:"How many at most, 1 to 1000."`
+	IDs    bool          `name:"ids" help:"Print the ids of the events alone, oldest first, for \"hookglass replays run\"."`
+}
+
+// Help implements kong.HelpProvider.
+func (r *TargetsDeliveriesCmd) Help() string {
+	return `What failed while a target was away can be sent there again:
+
+  hookglass replays run -e ep_… --to https://app.example.com/webhooks \
+    $(hookglass targets deliveries 1 -e ep_… --status failed --since 2h --limit 1000 --ids)`
+}
+
+// deliveriesAtOnce is how many the API gives at a time.
+const deliveriesAtOnce = 100
+
+// Run implements the command.
+func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
+	if r.Limit > 1000 {
+		return outcome{exitUsage, "--limit must be 1 to 1000"}
+	}
+	if r.IDs && c.JSON {
+		return outcome{exitUsage, "--ids prints a line each, which is no JSON: leave --json out"}
+	}
+	from, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	found, err := r.find(ctx, from, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	if r.IDs {
+		out := &minding{to: t.Out}
+		for _, d := range slices.Backward(found) {
+			fmt.Fprintln(out, d.EventID)
+		}
+		return out.err
+	}
+	rows := make([][]string, len(found))
+	for i, d := range found {
+		status, trouble := "-", "-"
+		if d.StatusCode != nil {
+			status = strconv.Itoa(*d.StatusCode)
+		}
+		if n := len(d.Attempts); n > 0 && d.Attempts[n-1].Error != nil {
+			trouble = d.Attempts[n-1].Error.Message
+		}
+		rows[i] = []string{clock(&d.CreatedAt), d.EventID, d.Status, strconv.Itoa(len(d.Attempts)), status, clock(d.NextAttemptAt), trouble}
+	}
+	return c.print(t, api.List[api.Delivery]{Data: append([]api.Delivery{}, found...)}, func(w io.Writer) error {
+		return table([]string{"TIME", "EVENT", "STATUS", "ATTEMPTS", "ANSWER", "NEXT", "TROUBLE"}, rows)(w)
+	})
+}
+
+// find reads as many pages as it takes.
+func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, endpoint string) (found []api.Delivery, err error) {
+	for cursor := ""; ; {
+		page, err := from.TargetDeliveries(ctx, endpoint, r.Target, client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page.Data {
+			if r.Since > 0 && time.Since(d.CreatedAt.Time) > r.Since {
+				return found, nil // all that follow are older
+			}
+			if r.Status != "" && d.Status != r.Status {
+				continue
+			}
+			if found = append(found, d); len(found) == int(r.Limit) {
+				return found, nil
+			}
+		}
+		if page.Meta.NextCursor == nil {
+			return found, nil
+		}
+		cursor = *page.Meta.NextCursor
+	}
+}
