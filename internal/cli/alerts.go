@@ -59,7 +59,7 @@ type AlertsCreateCmd struct {
 	Factor    *float64 `placeholder:"X" help:"volume_spike: how many times the average of the 24 windows before."`
 	MinCount  *int64   `placeholder:"N" help:"volume_spike: fewer events are no spike; default 10."`
 	EventType *string  `placeholder:"TYPE" help:"schema_drift: of this event type alone."`
-	Channel   []string `placeholder:"CHAN" help:"A notification channel (chan_…) that is told; may be given again."`
+	Channel   []string `placeholder:"CHAN" help:"A notification channel that is told, by id or name; may be given again."`
 }
 
 // Validate refuses what can not be said in JSON.
@@ -80,6 +80,11 @@ func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 		WindowMinutes: api.Maybe(r.Window), Threshold: api.Maybe(r.Threshold), Keyword: api.Maybe(r.Keyword), Field: api.Maybe(r.Field), Factor: api.Maybe(r.Factor),
 		MinCount: api.Maybe(r.MinCount), EventType: api.Maybe(r.EventType),
 	})}
+	for i, word := range r.Channel {
+		if r.Channel[i], err = channelNamed(ctx, to, word); err != nil {
+			return err
+		}
+	}
 	if len(r.Channel) > 0 {
 		wanted.ChannelIDs = api.Some(r.Channel)
 	}

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"hookglass"
 	"hookglass/api"
+	"hookglass/client"
 	"hookglass/internal/server"
 )
 
@@ -114,15 +116,42 @@ func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err 
 	return s, nil
 }
 
+// channelNamed is the id of the channel that a word means: its own, or the name of one, as steps of actions have it.
+func channelNamed(ctx context.Context, from *client.Client, word string) (string, error) {
+	if strings.HasPrefix(word, hookglass.PrefixChannel+"_") {
+		return word, nil
+	}
+	all, err := from.NotificationChannels(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, one := range all {
+		if one.Name == word {
+			ids = append(ids, one.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return word, nil // for the server to refuse
+	case 1:
+		return ids[0], nil
+	}
+	return "", outcome{exitFailed, fmt.Sprintf("channels of several workspaces are called %s; name one by its id: %s", word, strings.Join(ids, ", "))}
+}
+
 // ChannelsTestCmd is `hookglass channels test`.
 type ChannelsTestCmd struct {
-	Channel string `arg:"" help:"Its id."`
+	Channel string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Channel, err = channelNamed(ctx, to, r.Channel); err != nil {
 		return err
 	}
 	sent, err := to.TestNotificationChannel(ctx, r.Channel)
@@ -150,13 +179,16 @@ func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *Channe
 
 // ChannelsEnableCmd is `hookglass channels enable`.
 type ChannelsEnableCmd struct {
-	Channel string `arg:"" help:"Its id."`
+	Channel string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *ChannelsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	at, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Channel, err = channelNamed(ctx, at, r.Channel); err != nil {
 		return err
 	}
 	now, err := at.UpdateNotificationChannel(ctx, r.Channel, api.NotificationChannelChange{Enabled: api.Some(true)})
@@ -171,13 +203,16 @@ func (r *ChannelsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 
 // ChannelsDeleteCmd is `hookglass channels delete`.
 type ChannelsDeleteCmd struct {
-	Channel string `arg:"" help:"Its id."`
+	Channel string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *ChannelsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	at, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Channel, err = channelNamed(ctx, at, r.Channel); err != nil {
 		return err
 	}
 	if err := at.DeleteNotificationChannel(ctx, r.Channel); err != nil {
