@@ -254,8 +254,8 @@ func TestAnAnswerToASlowReaderCanBeBrokenOff(t *testing.T) {
 			give, _ := room.Await(r.Context(), "slow", 50<<20, time.Second)
 			defer give()
 			close(had)
-			w.Header().Set("Content-Length", "1000000")
-			_, err := w.Write(make([]byte, 1_000_000))
+			w.Header().Set("Content-Length", "10000000")
+			_, err := w.Write(make([]byte, 10_000_000))
 			ended <- err
 		}))}
 		go func() { _ = srv.Serve(&oneConn{conn: server}) }()
@@ -265,15 +265,15 @@ func TestAnAnswerToASlowReaderCanBeBrokenOff(t *testing.T) {
 		}
 		<-had
 		taken := make(chan int)
-		go func() { // 1 KiB in 10 s
-			n, piece := 0, make([]byte, 1<<10)
+		go func() { // 64 KiB in 15 s: fast enough while nobody waits
+			n, piece := 0, make([]byte, 64<<10)
 			for {
-				got, err := client.Read(piece)
+				got, err := io.ReadFull(client, piece)
 				if n += got; err != nil {
 					taken <- n
 					return
 				}
-				time.Sleep(10 * time.Second)
+				time.Sleep(15 * time.Second)
 			}
 		}()
 		began := time.Now()
@@ -288,7 +288,7 @@ func TestAnAnswerToASlowReaderCanBeBrokenOff(t *testing.T) {
 		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the answer was written: %v", err)
 		}
-		if n := <-taken; n == 0 || n >= 1_000_000 {
+		if n := <-taken; n == 0 || n >= 10_000_000 {
 			t.Errorf("the reader has %d bytes", n)
 		}
 		if !strings.Contains(log.String(), "broken off") {
