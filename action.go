@@ -280,6 +280,39 @@ type ActionTotals struct {
 	StepTime        time.Duration // of the timed steps together
 }
 
+// Add counts a run that has ended.
+func (t *ActionTotals) Add(r *ActionRun) {
+	if t.Runs == nil {
+		t.Runs, t.Steps, t.Failures = make(map[RunStatus]int64), make(map[StepType]map[StepStatus]int64), make(map[string]int64)
+	}
+	t.Runs[r.Status]++
+	truncated := false
+	for _, st := range r.Steps {
+		if t.Steps[st.Type] == nil {
+			t.Steps[st.Type] = make(map[StepStatus]int64)
+		}
+		t.Steps[st.Type][st.Status]++
+		truncated = truncated || st.Truncated
+		switch st.Status {
+		case StepFailed:
+			if st.Failure != nil {
+				t.Failures[st.Failure.Code]++
+			}
+			fallthrough
+		case StepCompleted:
+			t.TimedSteps++
+			t.StepTime += st.Duration
+		case StepSkipped:
+			if st.Reason == ReasonConditionFalse {
+				t.ConditionFalse++
+			}
+		}
+	}
+	if truncated {
+		t.TruncatedTraces++
+	}
+}
+
 // AverageStep is how long a step took on average.
 func (t ActionTotals) AverageStep() time.Duration {
 	if t.TimedSteps == 0 {

@@ -380,13 +380,5 @@ func (s *Service) settled(ctx context.Context, sc *scene, task *store.Task) erro
 		return nil
 	}
 	sc.ended = nil
-	err := s.saver.save(ctx, task, ended...)
-	if err == nil || errors.Is(err, errElsewhere) {
-		for _, e := range ended {
-			if e.Ours {
-				s.count(ctx, &e.ActionRun)
-			}
-		}
-	}
-	return err
+	return s.saver.save(ctx, task, ended...)
 }

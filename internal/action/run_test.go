@@ -784,6 +784,7 @@ func TestNamesOfNothingButMarks(t *testing.T) {
 	})
 }
 
+// Figures are written with the runs that they are of, by nothing else that a process might not come to.
 func TestTotals(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.create(draft("Counted", step("tag", "Mark", `{"tag":"t"}`), step("http_request", "Bad", `{"url":"https://a.example.com/{{request.nothing}}"}`),
@@ -808,7 +809,7 @@ func TestTotalsOfANodeThatStops(t *testing.T) {
 			return answer(200, `{}`), nil
 		}
 		b.work(b.capture(body))
-		if got := b.readTotals(); got.Runs[hookglass.ActionRunCompleted] != 1 || got.Steps[hookglass.StepTag][hookglass.StepCompleted] != 1 {
+		if got := b.totals(); got.Runs[hookglass.ActionRunCompleted] != 1 || got.Steps[hookglass.StepTag][hookglass.StepCompleted] != 1 {
 			t.Errorf("the totals are %+v", got)
 		}
 	})
@@ -869,13 +870,6 @@ func TestALostRunCountsOnce(t *testing.T) {
 	})
 }
 
-// totals has what was counted written down, and reads it.
-func (b *bench) totals() (got hookglass.ActionTotals) {
-	b.t.Helper()
-	b.stop()
-	return b.readTotals()
-}
-
 // stop has the node stop.
 func (b *bench) stop() {
 	ctx, stop := contextOf(b.t)
@@ -885,7 +879,7 @@ func (b *bench) stop() {
 	}
 }
 
-func (b *bench) readTotals() (got hookglass.ActionTotals) {
+func (b *bench) totals() (got hookglass.ActionTotals) {
 	b.t.Helper()
 	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
 		now := time.Now()

@@ -40,7 +40,6 @@ type Service struct {
 	plans  *plans
 	vaults *vaults
 	saver  *saver
-	totals totals
 	bodies *fair.Bodies
 	reruns *fair.Workers // that are under way here
 
@@ -49,8 +48,7 @@ type Service struct {
 	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
 }
 
-// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind, and totals are not
-// written down.
+// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
 func New(db *store.DB, cfg Config) *Service {
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
@@ -71,30 +69,25 @@ func New(db *store.DB, cfg Config) *Service {
 }
 
 const (
-	flushEvery = 500 * time.Millisecond // totals
-	sweepEvery = 5 * time.Second        // runs that nobody holds
+	sweepEvery = 5 * time.Second // runs that nobody holds
 	sweepRuns  = 100
 	// orphanRuns are looked at in each sweep, for those that outlived their event: a million takes a bit over an hour.
 	orphanRuns = 1000
 )
 
-// Run writes totals down and looks for runs that nobody holds, until ctx ends. From then on runs under way stop before
-// what they would send next, for it would be cut short: they go on elsewhere, or after the next start.
+// Run looks for runs that nobody holds, until ctx ends. From then on runs under way stop before what they would send
+// next, for it would be cut short: they go on elsewhere, or after the next start.
 func (s *Service) Run(ctx context.Context) error {
-	flush, sweep := time.NewTicker(flushEvery), time.NewTicker(sweepEvery)
-	defer flush.Stop()
+	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
 		select {
-		case <-flush.C:
-			s.writeTotals(ctx)
 		case <-sweep.C:
 			if err := s.sweep(ctx); err != nil && ctx.Err() == nil && !hookglass.Is(err, hookglass.CodeUnavailable) {
 				s.Log.Warn("runs of actions that nobody holds could not be taken", "error", err)
 			}
 		case <-ctx.Done():
 			s.stopping.Store(true)
-			s.writeTotals(ctx)
 			return nil
 		}
 	}

@@ -199,15 +199,13 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 			st.Status, st.Failure, st.Duration = hookglass.StepFailed, &hookglass.Failure{Code: code, Message: message}, max(0, h.FinishedAt.Sub(st.StartedAt))
 		}
 	}
-	var ours bool
-	err := s.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) (err error) {
-		ours, err = tx.SaveActionRun(&h, 0)
-		return err
+	return s.db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error {
+		ours, err := tx.SaveActionRun(&h, 0)
+		if err != nil || !ours || len(h.Steps) == 0 {
+			return err
+		}
+		return tx.CountActionRuns(&h.ActionRun)
 	})
-	if err == nil && ours && len(h.Steps) > 0 {
-		s.count(ctx, &h.ActionRun)
-	}
-	return err
 }
 
 // scene makes ready what the runs on an event need.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"hookglass"
 )
 
 // RunSave is how far a run is, to be stored with what its steps change.
@@ -21,7 +23,7 @@ type RunSave struct {
 	Ours bool
 }
 
-// SaveActionRuns stores many runs at once.
+// SaveActionRuns stores many runs at once, and counts those that have ended.
 func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 	// In one order, so that no two transactions wait for each other.
 	saves = slices.Clone(saves)
@@ -50,9 +52,13 @@ func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 		return err
 	}
 	var marks []EventMark
+	var counted []*hookglass.ActionRun
 	for _, s := range saves {
 		if !s.Ours {
 			continue
+		}
+		if s.Status.Final() {
+			counted = append(counted, &s.ActionRun)
 		}
 		for _, effect := range s.Effects {
 			if err := effect(tx); err != nil {
@@ -62,6 +68,9 @@ func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 		if s.marks() {
 			marks = append(marks, s.Mark)
 		}
+	}
+	if err := tx.CountActionRuns(counted...); err != nil {
+		return err
 	}
 	return tx.MarkEvents(marks) // locks the counters, so last
 }

@@ -19,33 +19,69 @@ const (
 	totalTime      = "step_time" // microseconds
 )
 
-// AddActionTotals adds figures to those of an endpoint for the hour of a time.
-func (tx *Tx) AddActionTotals(endpointNum int64, at time.Time, t hookglass.ActionTotals) error {
-	counts := map[string]int64{totalFalse: t.ConditionFalse, totalTruncated: t.TruncatedTraces, totalTimed: t.TimedSteps, totalTime: t.StepTime.Microseconds()}
+// ActionCount is what is added to the totals of an endpoint for the hour of a time.
+type ActionCount struct {
+	EndpointNum int64
+	At          time.Time
+	hookglass.ActionTotals
+}
+
+// CountActionRuns adds runs that have ended to the totals of their endpoints. It belongs into the transaction that
+// stores them, so that what a dead process or a storage that was away did not store counts nowhere, and what is stored
+// twice counts once. It comes before what locks counters.
+func (tx *Tx) CountActionRuns(runs ...*hookglass.ActionRun) error {
+	type of struct{ endpointNum, hour int64 }
+	places := make(map[of]int)
+	var counts []ActionCount
+	for _, r := range runs {
+		hour := of{r.EndpointNum, r.FinishedAt.Unix() / 3600}
+		i, ok := places[hour]
+		if !ok {
+			i = len(counts)
+			places[hour] = i
+			counts = append(counts, ActionCount{EndpointNum: r.EndpointNum, At: r.FinishedAt})
+		}
+		counts[i].Add(r)
+	}
+	return tx.AddActionTotals(counts...)
+}
+
+// AddActionTotals adds figures to those of endpoints.
+func (tx *Tx) AddActionTotals(counts ...ActionCount) error {
+	in := input{columns: []inputColumn{{"endpoint", inputInteger}, {"hour", inputInteger}, {"name", inputText}, {"n", inputInteger}}}
+	for _, c := range counts {
+		named := namedTotals(c.ActionTotals)
+		for _, name := range sortedNames(named) {
+			in.rows = append(in.rows, []any{c.EndpointNum, c.At.Unix() / 3600, name, named[name]})
+		}
+	}
+	if len(in.rows) == 0 {
+		return nil
+	}
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return err
+	}
+	// In one order, so that no two transactions wait for each other.
+	_, err = tx.exec("INSERT INTO action_totals (endpoint, hour, name, n) SELECT endpoint, hour, name, n FROM "+from+" WHERE true ORDER BY endpoint, hour, name"+
+		" ON CONFLICT (endpoint, hour, name) DO UPDATE SET n = action_totals.n + excluded.n", args...)
+	return err
+}
+
+func namedTotals(t hookglass.ActionTotals) map[string]int64 {
+	named := map[string]int64{totalFalse: t.ConditionFalse, totalTruncated: t.TruncatedTraces, totalTimed: t.TimedSteps, totalTime: t.StepTime.Microseconds()}
 	for status, n := range t.Runs {
-		counts[totalRuns+string(status)] = n
+		named[totalRuns+string(status)] = n
 	}
 	for kind, statuses := range t.Steps {
 		for status, n := range statuses {
-			counts[totalSteps+string(kind)+"/"+string(status)] = n
+			named[totalSteps+string(kind)+"/"+string(status)] = n
 		}
 	}
 	for code, n := range t.Failures {
-		counts[totalFailures+code] = n
+		named[totalFailures+code] = n
 	}
-	names := sortedNames(counts) // in one order, so that no two transactions wait for each other
-	a := &args{}
-	var rows []string
-	endpoint, hour := a.add(endpointNum), a.add(at.Unix()/3600)
-	for _, name := range names {
-		rows = append(rows, "(cast("+endpoint+" AS bigint), cast("+hour+" AS bigint), "+a.add(name)+", cast("+a.add(counts[name])+" AS bigint))")
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	_, err := tx.exec("INSERT INTO action_totals (endpoint, hour, name, n) VALUES "+strings.Join(rows, ", ")+
-		" ON CONFLICT (endpoint, hour, name) DO UPDATE SET n = action_totals.n + excluded.n", a.values...)
-	return err
+	return named
 }
 
 // WindowFigures returns what is known of an endpoint in a window. It answers not_found.
@@ -63,7 +99,7 @@ func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.Window
 }
 
 // actionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of
-// another. They are those of about a second ago.
+// another.
 func (v *View) actionTotals(endpointNum int64, from, to time.Time) (t hookglass.ActionTotals, err error) {
 	t.Runs, t.Steps, t.Failures = map[hookglass.RunStatus]int64{}, map[hookglass.StepType]map[hookglass.StepStatus]int64{}, map[string]int64{}
 	type row struct {

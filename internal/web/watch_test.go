@@ -367,11 +367,11 @@ func (w *watched) traffic() {
 				return err
 			}
 		}
-		return tx.AddActionTotals(w.endpoint.Num, time.Now(), hookglass.ActionTotals{
+		return tx.AddActionTotals(store.ActionCount{EndpointNum: w.endpoint.Num, At: time.Now(), ActionTotals: hookglass.ActionTotals{
 			Runs:     map[hookglass.RunStatus]int64{hookglass.ActionRunCompleted: 3, hookglass.ActionRunFailed: 1},
 			Steps:    map[hookglass.StepType]map[hookglass.StepStatus]int64{hookglass.StepNotify: {hookglass.StepCompleted: 3, hookglass.StepFailed: 1}},
 			Failures: map[string]int64{"http_status": 1}, TimedSteps: 4, StepTime: 80 * time.Millisecond,
-		})
+		}})
 	})
 }
 
