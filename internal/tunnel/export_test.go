@@ -23,3 +23,19 @@ func (s *Service) SettledBefore(now time.Time) time.Time { return s.settledBefor
 
 // Local is where a request goes below the address that a client named.
 var Local = local
+
+// Waits are how long a new session, whose client answers at once, holds back the question for each of n events that go
+// out one behind the other.
+func Waits(n int) (waits []time.Duration) {
+	now := time.Now()
+	f := flow{pinged: now, beat: now}
+	for range n {
+		f.sent++
+		wait := max(f.due().Sub(now), 0)
+		now = now.Add(wait)
+		f.ask(now)
+		f.pinging, f.confirmed = false, f.sent
+		waits = append(waits, wait)
+	}
+	return waits
+}

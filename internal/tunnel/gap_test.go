@@ -161,6 +161,20 @@ func TestWhatWasOnItsWayIsInTheGap(t *testing.T) {
 	})
 }
 
+// What a client has received is known at once where little goes out: it may be lost right behind it. Where much goes
+// out, it is not asked for each event.
+func TestAClientIsAskedAtOnceWhatItHas(t *testing.T) {
+	waits := tunnel.Waits(100)
+	for i, wait := range waits[:10] {
+		if wait != 0 {
+			t.Errorf("event %d is asked for after %v", i, wait)
+		}
+	}
+	if last := waits[99]; last < 10*time.Millisecond {
+		t.Errorf("the hundredth in a row is asked for after %v", last)
+	}
+}
+
 // Somebody comes while a client takes nothing any more, and the socket of that one ends before it is given up for
 // silent: what was on its way to it went to nobody.
 func TestWhatWasOnItsWayWhenAnotherCameIsInAGap(t *testing.T) {

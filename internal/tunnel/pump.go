@@ -18,8 +18,9 @@ type flow struct {
 	sent, confirmed int // events
 	bytes, arrived  int // of messages
 	pinged          time.Time
-	turn            int  // of the subscriptions, whose it is first
-	pinging         bool // one ping at a time is under way
+	asked           time.Time // moves on by confirmEvery with each ping, from confirmBurst of them ago at the earliest
+	turn            int       // of the subscriptions, whose it is first
+	pinging         bool      // one ping at a time is under way
 	beat            time.Time
 }
 
@@ -101,6 +102,9 @@ func (x *Session) halt() {
 	p.mu.Unlock()
 	<-p.done
 	x.pings.Wait()
+	if m := x.answer.Swap(nil); m != nil && m.err == nil { // one that came last, and that no round was told
+		_ = x.answered(&x.flow, *m)
+	}
 }
 
 // round sends some of what waits. It reports whether more can go at once. A panic, over an event that nobody thought
@@ -135,13 +139,30 @@ func (x *Session) round(now time.Time) (busy bool, err error) {
 func (f *flow) next(now time.Time) time.Duration {
 	wait := f.beat.Add(beatEvery).Sub(now)
 	if !f.pinging {
-		every := pingEvery
-		if f.sent > f.confirmed {
-			every = confirmEvery
-		}
-		wait = min(wait, f.pinged.Add(every).Sub(now))
+		wait = min(wait, f.due().Sub(now))
 	}
 	return max(wait, time.Millisecond)
+}
+
+// due is when to ping next. What goes out now and then is asked for at once: a client that is lost right behind an event
+// which it had has not missed that one.
+func (f *flow) due() time.Time {
+	if f.sent > f.confirmed {
+		return f.asked
+	}
+	return f.pinged.Add(pingEvery)
+}
+
+// ask reports whether to ping now, and counts it.
+func (f *flow) ask(now time.Time) bool {
+	if f.pinging || now.Before(f.due()) {
+		return false
+	}
+	if earliest := now.Add(-confirmBurst * confirmEvery); f.asked.Before(earliest) {
+		f.asked = earliest
+	}
+	f.pinging, f.pinged, f.asked = true, now, f.asked.Add(confirmEvery)
+	return true
 }
 
 // stayAlive shows the client that the server is there until end is called, should that be late: a storage may let the
@@ -169,18 +190,13 @@ func (x *Session) stayAlive(f *flow) (end func()) {
 
 // ping asks the other side, when it is time, whether it has received what was sent.
 func (x *Session) ping(f *flow, now time.Time) {
-	every := pingEvery
-	if f.sent > f.confirmed {
-		every = confirmEvery
-	}
-	if f.pinging || now.Sub(f.pinged) < every {
+	if !f.ask(now) {
 		return
 	}
 	m := mark{events: f.sent, bytes: f.bytes, cursors: make(map[*subscription]int64)}
 	for _, sub := range x.list() {
 		m.cursors[sub] = sub.cursor
 	}
-	f.pinging, f.pinged = true, now
 	x.pings.Go(func() {
 		m.err = x.conn.Ping(x.ctx)
 		x.answer.Store(&m)

@@ -40,8 +40,10 @@ const (
 	// pingEvery is how often a client is asked whether it is; with the 10 s that it has to answer, one that vanished is
 	// noticed within 20 s.
 	pingEvery = 10 * time.Second
-	// confirmEvery bounds how often it is asked while events go out, to know how far it has received them.
+	// confirmEvery bounds how often it is asked while many events go out, to know how far it has received them.
 	confirmEvery = 25 * time.Millisecond
+	// confirmBurst is how many times it may be asked without a pause, when few did go out before.
+	confirmBurst = 20
 	// leaseFor is how long the sessions of a node live without a word of it. It is renewed five times in that time.
 	leaseFor = 15 * time.Second
 	// lookEvery is the slow poll: for announcements that were lost, and for rights that ended without one. A token's
