@@ -32,7 +32,7 @@ func Text(body []byte, contentType string, most int) (text []byte, name string) 
 		}
 	}
 	of := name
-	if strings.EqualFold(of, "utf-16") && bytes.HasPrefix(body, []byte{0}) { // of a text that begins with ASCII, as JSON and XML do
+	if strings.EqualFold(of, "utf-16") && bytes.HasPrefix(body, []byte{0}) { // before ASCII, as JSON and XML begin
 		of = "UTF-16BE"
 	}
 	encoding, canonical := charset.Lookup(of)

@@ -129,8 +129,8 @@ func isText(body []byte) bool {
 const maxControls = 16
 
 // isBrokenText reports whether a body is text by its type and by most of its bytes, with some that are no UTF-8 and of
-// which nothing says what they are. A character that was cut in two, or a name in a charset that was not declared, is no
-// reason to show all else as bytes.
+// which nothing says what they are. A character that was cut in two, or a name in a charset that was not declared, is
+// no reason to show all else as bytes.
 func isBrokenText(body []byte, media string) bool {
 	textual := strings.HasPrefix(media, "text/") || media == "application/json" || media == "application/xml" || media == "application/x-www-form-urlencoded" ||
 		strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml")
