@@ -38,8 +38,8 @@ func (p Principal) May(s Scope) error {
 	return Errorf(CodeInsufficientScope, "This token lacks the scope %q.", s)
 }
 
-// MayManage answers forbidden to the key of a temporary endpoint, which reads and deletes its events and does nothing else
-// (decisions, section 13).
+// MayManage answers forbidden to the key of a temporary endpoint, which reads and deletes its events and does nothing
+// else (decisions, section 13).
 func (p Principal) MayManage() error {
 	if p.Endpoint != "" {
 		return Errorf(CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")

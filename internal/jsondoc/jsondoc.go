@@ -35,8 +35,8 @@ func Check(text []byte) error {
 	return d.end()
 }
 
-// EndsInString reports whether a part of a JSON text ends inside a string, given whether it began inside one. A backslash
-// at its end counts for nothing.
+// EndsInString reports whether a part of a JSON text ends inside a string, given whether it began inside one. A
+// backslash at its end counts for nothing.
 func EndsInString(part string, quoted bool) bool {
 	for i := 0; i < len(part); i++ {
 		switch {

@@ -17,8 +17,8 @@ func Parse(q string, now time.Time) (Query, error) {
 	return Query{terms}, err
 }
 
-// Split lists the terms of a query as they are written: each is a query by itself, and all of them together mean what the
-// query means. It answers what [Parse] answers.
+// Split lists the terms of a query as they are written: each is a query by itself, and all of them together mean what
+// the query means. It answers what [Parse] answers.
 func Split(q string, now time.Time) ([]string, error) {
 	_, written, err := parse(q, now)
 	return written, err
