@@ -147,7 +147,8 @@ func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error 
 	return j.db.Update(ctx, j.who, func(tx *store.Tx) error { return tx.JudgeSignatures(verdicts...) })
 }
 
-// judge reads an event while there is room for it, and judges it. It fetches a key that it needs while that may be done.
+// judge reads an event while there is room for it, and judges it. It fetches a key that it needs while that may be
+// done.
 func (j *rejudging) judge(ctx context.Context, id string) (ev *hookglass.Event, verdict provider.Verdict, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()

@@ -99,11 +99,11 @@ func (n *neighbours) room() room {
 // turnFree returns when no group is under way but one that is past half, and whether one was.
 const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN false ELSE pg_advisory_xact_lock_shared($2) IS NOT NULL END`
 
-// letPass waits for the group of another node that is under way, and reports whether there was one. What would wait for
-// it on the server, a group of a few, waits here instead and grows: fewer and larger groups are less work for the
+// letPass waits for the group of another node that is under way, and reports whether there was one. What would wait
+// for it on the server, a group of a few, waits here instead and grows: fewer and larger groups are less work for the
 // server that all nodes share. Half of that group is enough to wait for: then this node's is there when the server has
-// committed it (docs/decisions/0040). Nothing is kept from others meanwhile, as by a node that freezes with the turn; so
-// another group may come first all the same.
+// committed it (docs/decisions/0040). Nothing is kept from others meanwhile, as by a node that freezes with the turn;
+// so another group may come first all the same.
 func (e *postgresEngine) letPass() (met bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

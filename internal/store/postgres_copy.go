@@ -24,8 +24,8 @@ var (
 	captureBump = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
 	captureTurn = statement{"capture_turn", "SELECT pg_advisory_xact_lock($1)"}
 
-	// Among other nodes a group has a second lock, which it gives back halfway. Only one of the session can be given back
-	// before the transaction ends.
+	// Among other nodes a group has a second lock, which it gives back halfway. Only one of the session can be given
+	// back before the transaction ends.
 	captureTurnAmong = statement{"capture_turn_among", "SELECT CASE WHEN pg_advisory_xact_lock($1) IS NOT NULL THEN pg_advisory_lock($2) END"}
 	captureHalf      = statement{"capture_half", "SELECT pg_advisory_unlock($1)"}
 

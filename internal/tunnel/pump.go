@@ -144,8 +144,8 @@ func (f *flow) next(now time.Time) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// due is when to ping next. What goes out now and then is asked for at once: a client that is lost right behind an event
-// which it had has not missed that one.
+// due is when to ping next. What goes out now and then is asked for at once: a client that is lost right behind an
+// event which it had has not missed that one.
 func (f *flow) due() time.Time {
 	if f.sent > f.confirmed {
 		return f.asked
