@@ -7,7 +7,6 @@
 package delivery
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,23 +128,24 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 	if err != nil {
 		return out, err
 	}
-	switch {
-	case len(changed) == 0:
+	if len(changed) == 0 {
 		r.Warnings = append(r.Warnings, "The event has no delivery identity that could be changed safely, so it keeps its own.")
-	case strings.HasPrefix(changed[0], "header:"):
+		return out, nil
+	}
+	switch _, inHeader := changed[0].InHeader(); {
+	case inHeader:
 		r.NewDeliveryID = o.Identity.UUID
-		r.signedChanged = r.signedChanged || slices.ContainsFunc(changed, func(c string) bool { return signedIDs[strings.ToLower(strings.TrimPrefix(c, "header:"))] })
+		r.signedChanged = r.signedChanged || slices.ContainsFunc(changed, func(c provider.Change) bool {
+			name, _ := c.InHeader()
+			return signedIDs[strings.ToLower(name)]
+		})
 	default:
 		r.signedChanged = true
-		ids := make([]string, len(changed))
-		for i, c := range changed {
-			ids[i] = textAt(out.Body, strings.TrimPrefix(c, "body:"))
-		}
 		// Of several, the one that its provider takes for the identity.
-		r.NewDeliveryID = ids[0]
+		r.NewDeliveryID = changed[0].Value
 		found := provider.Detect(&provider.Request{Method: out.Method, Headers: out.Headers, Body: out.Body, ReceivedAt: o.At})
 		for _, id := range []string{found.DeliveryID, found.EventID} {
-			if slices.Contains(ids, id) {
+			if slices.ContainsFunc(changed, func(c provider.Change) bool { return c.Value == id }) {
 				r.NewDeliveryID = id
 				break
 			}
@@ -156,24 +156,6 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 
 // signedIDs are the headers with a delivery's identity that are signed together with the body. Lower case.
 var signedIDs = map[string]bool{"webhook-id": true, "svix-id": true, "twitch-eventsub-message-id": true, "paypal-transmission-id": true}
-
-// textAt is the string or the number that a pointer of provider.Regenerate means in a JSON text.
-func textAt(body json.RawMessage, pointer string) string {
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		var object map[string]json.RawMessage
-		var list []json.RawMessage
-		if json.Unmarshal(body, &object) == nil {
-			body = object[token]
-		} else if i, err := strconv.Atoi(token); err == nil && json.Unmarshal(body, &list) == nil && i < len(list) {
-			body = list[i]
-		}
-	}
-	var text string
-	if json.Unmarshal(body, &text) != nil {
-		return string(body)
-	}
-	return text
-}
 
 // shift moves the times of the copy. Those of a signature are the signature's: it is made anew with a time that is
 // moved as well, or stays or goes with all that belongs to it.

@@ -309,6 +309,8 @@ func TestTheNewDeliveryIDIsTold(t *testing.T) {
 		{hookglass.UnknownProvider, "", `{"n":1,"event_id":"b\u00e9","id":"a"}`, "bé" + id.Suffix},
 		{hookglass.UnknownProvider, "", `[{"name":"a"},{"id":"a"}]`, "a" + id.Suffix},
 		{hookglass.UnknownProvider, "", `{"name":"a"}`, ""},
+		// A batch of many is read once: looking each id up in the whole body took longer than any test may.
+		{hookglass.UnknownProvider, "", `[{"id":"a"}` + strings.Repeat(`,{"id":"b"}`, 200_000) + `]`, "a" + id.Suffix},
 	} {
 		o := order(event("POST", c.headers, c.body))
 		o.Event.Provider, o.Options.Identity, o.Identity = c.provider, hookglass.IdentityRegenerate, id

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hookglass"
 )
@@ -35,13 +36,19 @@ func NewIdentity() Identity {
 	}
 }
 
-// Regenerate gives o a new delivery identity (providers.md section 5) and lists what changed in order: "header:<name>",
-// "body:<pointer>". Senders with a delivery-id header get a new one there; others get a suffix on the identity fields
-// of the body, which is edited in place, so that key order, white space, escapes and number spelling survive. An empty
-// list means that nothing can be changed safely. configs are those of the endpoint: a generic_hmac config with an id
-// header makes that the delivery-id header of senders not known. It answers validation_failed when the body is not one
-// valid JSON text.
-func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoing, []string, error) {
+// Change is an identity that Regenerate has made: where it stands, "header:<name>" or "body:<pointer>", and the new
+// value, that of a body as it reads.
+type Change struct{ Place, Value string }
+
+// InHeader reports whether it stands in a header, and in which one.
+func (c Change) InHeader() (name string, ok bool) { return strings.CutPrefix(c.Place, "header:") }
+
+// Regenerate gives o a new delivery identity (providers.md section 5) and lists what changed, in order. Senders with a
+// delivery-id header get a new one there; others get a suffix on the identity fields of the body, which is edited in
+// place, so that key order, white space, escapes and number spelling survive. An empty list means that nothing can be
+// changed safely. configs are those of the endpoint: a generic_hmac config with an id header makes that the delivery-id
+// header of senders not known. It answers validation_failed when the body is not one valid JSON text.
+func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoing, []Change, error) {
 	if !json.Valid(o.Body) {
 		return o, nil, hookglass.Invalid("identity_mode", "regenerate requires a JSON body")
 	}
@@ -56,7 +63,7 @@ func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoin
 			}
 		}
 	}
-	var changed []string
+	var changed []Change
 	if o.Headers, changed = plan.headers(o.Headers, id.UUID); len(changed) > 0 {
 		return o, changed, nil
 	}
@@ -72,8 +79,8 @@ func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoin
 }
 
 // headers sets all delivery-id headers that are present to one new value, or adds the first.
-func (r regeneration) headers(h hookglass.Headers, uuid string) (hookglass.Headers, []string) {
-	var changed []string
+func (r regeneration) headers(h hookglass.Headers, uuid string) (hookglass.Headers, []Change) {
+	var changed []Change
 	if len(r.Headers) == 0 {
 		return h, nil
 	}
@@ -81,12 +88,12 @@ func (r regeneration) headers(h hookglass.Headers, uuid string) (hookglass.Heade
 	for i := range h {
 		if slices.ContainsFunc(r.Headers, func(name string) bool { return headerMatches(name, h[i].Name) }) {
 			h[i].Value = uuid
-			changed = append(changed, "header:"+h[i].Name)
+			changed = append(changed, Change{"header:" + h[i].Name, uuid})
 		}
 	}
 	if len(changed) == 0 && !r.Present {
 		h = append(h, hookglass.Header{Name: r.Headers[0], Value: uuid})
-		changed = append(changed, "header:"+r.Headers[0])
+		changed = append(changed, Change{"header:" + r.Headers[0], uuid})
 	}
 	return h, changed
 }
@@ -99,9 +106,9 @@ type editor struct {
 }
 
 type insertion struct {
-	at      int
-	text    string
-	pointer string
+	at   int
+	text string
+	field
 }
 
 // field is an identity field found in one object.
@@ -177,14 +184,14 @@ func (e *editor) find(start int, path []string, pointer string, emit func(object
 
 // edit gives strings the suffix. Integers get digits when there is no string among the fields and the result is safe.
 func (e *editor) edit(fields []field) {
-	strings := 0
+	texts := 0
 	for _, f := range fields {
 		if v := e.text[f.start:f.end]; v[0] == '"' && len(v) > 2 {
-			strings++
-			e.inserts = append(e.inserts, insertion{f.end - 1, e.id.Suffix, f.pointer})
+			texts++
+			e.inserts = append(e.inserts, insertion{f.end - 1, e.id.Suffix, f})
 		}
 	}
-	if strings > 0 {
+	if texts > 0 {
 		return
 	}
 	for _, f := range fields {
@@ -194,24 +201,24 @@ func (e *editor) edit(fields []field) {
 		}
 		n, err := strconv.ParseInt(string(v)+e.id.Digits, 10, 64)
 		if err == nil && n <= maxSafeInteger && n >= -maxSafeInteger {
-			e.inserts = append(e.inserts, insertion{f.end, e.id.Digits, f.pointer})
+			e.inserts = append(e.inserts, insertion{f.end, e.id.Digits, f})
 		}
 	}
 }
 
 // apply returns the edited text and what changed, in the order of the text.
-func (e *editor) apply() ([]byte, []string) {
+func (e *editor) apply() ([]byte, []Change) {
 	if len(e.inserts) == 0 {
 		return e.text, nil
 	}
 	slices.SortStableFunc(e.inserts, func(a, b insertion) int { return a.at - b.at })
 	var out []byte
-	var changed []string
+	var changed []Change
 	last := 0
 	for _, in := range e.inserts {
 		out = append(out, e.text[last:in.at]...)
 		out = append(out, in.text...)
-		changed = append(changed, "body:"+in.pointer)
+		changed = append(changed, Change{"body:" + in.pointer, value(e.text[in.start:in.end]).text() + in.text})
 		last = in.at
 	}
 	return append(out, e.text[last:]...), changed
