@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -54,8 +56,71 @@ type Overrides struct {
 	Method  *string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" example:"POST"`
 	Headers map[string]*string `json:"headers,omitempty" doc:"Replaces or adds; null removes."`
 	Body    *string            `json:"body,omitempty" example:"{\"amount\":200}"`
-	Query   *string            `json:"query,omitempty" doc:"Replaces the query of target_url; percent-encoded, without the question mark." example:"debug=1"`
+	Query   *QueryString       `json:"query,omitempty" doc:"Replaces the query of target_url: percent-encoded text without the question mark, or an object of names, each with its value or an array of values." example:"debug=1"`
 }
+
+// QueryString is the query of a URL: as it is sent, or an object of parameters, which is written so.
+type QueryString string
+
+// Form says what is taken.
+func (QueryString) Form() string {
+	return `a query string such as "debug=1", or an object of names and values`
+}
+
+// UnmarshalJSONFrom implements the decoder's interface.
+func (q *QueryString) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '{' {
+		text, err := textAlone(dec)
+		*q = QueryString(text)
+		return err
+	}
+	var parts []string
+	_, err := dec.ReadToken()
+	for err == nil && dec.PeekKind() != '}' {
+		var name jsontext.Token
+		if name, err = dec.ReadToken(); err != nil {
+			break
+		}
+		key := queryEscaped(name.String())
+		err = eachValue(dec, func(value string) { parts = append(parts, key+"="+queryEscaped(value)) })
+	}
+	if err != nil {
+		return err
+	}
+	*q = QueryString(strings.Join(parts, "&"))
+	_, err = dec.ReadToken()
+	return err
+}
+
+// eachValue reads a value, or an array of them; each is text or a number.
+func eachValue(dec *jsontext.Decoder, add func(string)) error {
+	if dec.PeekKind() != '[' {
+		value, err := textOrNumber(dec)
+		add(value)
+		return err
+	}
+	_, err := dec.ReadToken()
+	for err == nil && dec.PeekKind() != ']' {
+		var value string
+		value, err = textOrNumber(dec)
+		add(value)
+	}
+	if err == nil {
+		_, err = dec.ReadToken()
+	}
+	return err
+}
+
+// textAlone reads text.
+func textAlone(dec *jsontext.Decoder) (string, error) {
+	if dec.PeekKind() != '"' {
+		return "", errors.New("no text")
+	}
+	return textOrNumber(dec)
+}
+
+// queryEscaped writes a name or a value so that every receiver reads it alike: a space is %20, not a plus sign.
+func queryEscaped(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 // Replay is one attempt to deliver a captured event again.
 type Replay struct {

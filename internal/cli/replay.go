@@ -47,7 +47,7 @@ const maxOverride = 2 << 20
 
 // overrides are what the flags change of the event, nil where they change nothing.
 func (c *ReplayCmd) overrides(t *server.Terminal) (*api.Overrides, error) {
-	o := api.Overrides{Method: c.Method, Query: c.Query}
+	o := api.Overrides{Method: c.Method, Query: (*api.QueryString)(c.Query)}
 	if len(c.Header)+len(c.RemoveHeader) > 0 {
 		o.Headers = make(map[string]*string)
 	}

@@ -103,7 +103,7 @@ func (s *service) replay(ctx context.Context, in *replayRequest) (out api.One[re
 	}
 	r := replay.Request{TargetURL: in.TargetURL, Identity: in.IdentityMode, Signature: in.SignatureMode, TimeShift: string(in.TimeShift), DryRun: in.DryRun}
 	if o := in.Overrides; o != nil {
-		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: o.Query}
+		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: (*string)(o.Query)}
 	}
 	done, err := s.Replays.Replay(ctx, asker(ctx), ref, id, r)
 	if err != nil {

@@ -61,6 +61,7 @@ func nameTypes(r huma.Registry) {
 	alias(reflect.TypeFor[api.Optional[map[string]json.RawMessage]](), reflect.TypeFor[map[string]json.RawMessage]())
 	alias(reflect.TypeFor[api.Optional[map[string]string]](), reflect.TypeFor[map[string]string]())
 	alias(reflect.TypeFor[api.TimeShift](), reflect.TypeFor[string]())
+	alias(reflect.TypeFor[api.QueryString](), reflect.TypeFor[string]())
 	alias(reflect.TypeFor[api.Optional[api.ChannelSettings]](), reflect.TypeFor[api.ChannelSettings]())
 	alias(reflect.TypeFor[api.Optional[api.AlertSettings]](), reflect.TypeFor[api.AlertSettings]())
 	alias(reflect.TypeFor[api.Optional[api.ProviderConfig]](), reflect.TypeFor[api.ProviderConfig]())

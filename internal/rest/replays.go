@@ -94,7 +94,7 @@ func (s *service) replay(ctx context.Context, in *EventPath, body *api.ReplayReq
 		TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode, TimeShift: string(body.TimeShift), DryRun: body.DryRun,
 	}
 	if o := body.Overrides; o != nil {
-		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: o.Query}
+		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: (*string)(o.Query)}
 	}
 	done, err := s.Replays.Replay(ctx, asker(ctx), in.EndpointID, in.ID, r)
 	if err != nil {

@@ -113,6 +113,22 @@ func TestAReplayAnswersWithWhatBecameOfIt(t *testing.T) {
 		if len(history.Data) != 1 || history.Meta.NextCursor != nil || history.Data[0].RequestURL != "https://app.example.com/x" {
 			t.Errorf("%+v", history)
 		}
+		for query, want := range map[string]string{
+			`"a=1&b=%20"`: "a=1&b=%20", `{"b":"x y+&=é","a":["1",2],"c":[]}`: "b=x%20y%2B%26%3D%C3%A9&a=1&a=2", `{}`: "", `null`: "old=1", `""`: "",
+		} {
+			s.want(200, "POST", base+"/replay", `{"target_url":"https://app.example.com/x?old=1","overrides":{"query":`+query+`}}`, &got)
+			s.want(200, "GET", base+"/replays?limit=1", "", &history)
+			if _, got, _ := strings.Cut(history.Data[0].RequestURL, "?"); got != want {
+				t.Errorf("overrides.query %s: %q, want %q", query, got, want)
+			}
+		}
+		for _, query := range []string{`5`, `[]`, `true`, `{"a":null}`, `{"a":{}}`, `{"a":[[]]}`, `{"a":["b",null]}`} {
+			var refused api.Error
+			s.want(422, "POST", base+"/replay", `{"target_url":"https://app.example.com/x","overrides":{"query":`+query+`}}`, &refused)
+			if len(refused.Details) != 1 || !strings.HasPrefix(refused.Details[0].Field, "overrides.query") {
+				t.Errorf("overrides.query %s: %+v", query, refused)
+			}
+		}
 	})
 }
 
