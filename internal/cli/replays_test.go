@@ -55,7 +55,7 @@ func TestManyEventsAreReplayed(t *testing.T) {
 	for _, wrong := range [][]string{{"run", "--to", target}, {"run", event, "--all", "--to", target}, {"run", "--all"}, {"run", "--all", "--to", target, "--rate", "0"}} {
 		fails(t, 2, "", replays(wrong...)...)
 	}
-	fails(t, 1, "nosuchfield", replays("run", "-q", "nosuchfield:1", "--to", target)...)
+	fails(t, 1, "provder", replays("run", "-q", "provder:1", "--to", target)...)
 }
 
 func TestABulkReplayIsPausedAndGoesOnWithoutItsCommand(t *testing.T) {

@@ -53,7 +53,7 @@ func TestEventsAreExported(t *testing.T) {
 	fails(t, 2, "csv is no JSON", export("--format", "csv", "--json")...)
 	fails(t, 2, "--format", export("--format", "xml")...)
 	fails(t, 1, "no such endpoint", "requests", "export", "-e", "ep_none")
-	fails(t, 1, "nosuchfield", export("-q", "nosuchfield:1", "-o", filepath.Join(dir, "none"))...)
+	fails(t, 1, "provder", export("-q", "provder:1", "-o", filepath.Join(dir, "none"))...)
 	var status bytes.Buffer
 	if n := cli.Main(t.Context(), export(), strings.NewReader(""), full{}, &status); n != 1 || !strings.Contains(status.String(), "no space left") {
 		t.Errorf("%d %s", n, &status)

@@ -28,7 +28,7 @@ func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
 		t.Errorf("the newest is %v", got)
 	}
 	fails(t, 4, "within 10ms", "requests", "wait", "--since", "1m", "-q", "subject:invoice", "--timeout", "10ms")
-	fails(t, 1, "no field", "requests", "wait", "--since", "1m", "-q", "nosuch:1")
+	fails(t, 1, "no field", "requests", "wait", "--since", "1m", "-q", "provder:x")
 	fails(t, 1, "no such endpoint", "requests", "wait", "-e", "ep_none")
 	fails(t, 2, "together", "requests", "wait", "--code", "--link", "x")
 	fails(t, 2, "no JSON", "requests", "wait", "--code", "--json")

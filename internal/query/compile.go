@@ -32,6 +32,36 @@ var fields = map[string]Field{
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, " +
 	"from, to, subject, after, before, size, is and id"
 
+// nearField reports whether a name of four letters or more is one slip away from that of a field: a letter too many, too
+// few or another, or two that changed places.
+func nearField(name string) bool {
+	if len(name) < 4 {
+		return false
+	}
+	for field := range fields {
+		if oneSlip(name, field) {
+			return true
+		}
+	}
+	return false
+}
+
+func oneSlip(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b) > len(a)+1 {
+		return false
+	}
+	for a != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+}
+
 // compile makes a term of what was written at byte "at": a field's name, what stood behind a dot, with the dot, and a
 // value.
 func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {

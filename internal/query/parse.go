@@ -75,7 +75,7 @@ func (p *parser) term() (Term, error) {
 		}
 	}
 	begin := p.at
-	name, arg, ok := p.fieldName()
+	name, arg, ok := p.fieldName(not)
 	if !ok {
 		if word, ok := p.quoting(); ok {
 			return Term{Field: Text, Not: not, Pattern: literal(word)}, nil
@@ -104,9 +104,10 @@ func (p *parser) term() (Term, error) {
 	return t, nil
 }
 
-// fieldName reads "name:" or "name.argument:". A word that has no such beginning is text, and so is a URL whose
-// scheme is no field.
-func (p *parser) fieldName() (name, arg string, ok bool) {
+// fieldName reads "name:" or "name.argument:". A word that has no such beginning is text, and so is one whose name is
+// neither a field nor nearly one, such as localhost:8080. Where such a name is turned around, or what stands behind it
+// is quoted, a field was meant: there it is no text, of which everything else would be found.
+func (p *parser) fieldName(turned bool) (name, arg string, ok bool) {
 	rest := p.in[p.at:]
 	n := 0
 	for n < len(rest) && isNameByte(rest[n]) {
@@ -128,8 +129,11 @@ func (p *parser) fieldName() (name, arg string, ok bool) {
 	default:
 		return "", "", false
 	}
-	if _, known := fields[name]; !known && strings.HasPrefix(rest[n:], "://") {
-		return "", "", false
+	if _, known := fields[name]; !known {
+		meant := turned || nearField(name) || strings.HasPrefix(rest[n:], `:"`)
+		if !meant || strings.HasPrefix(rest[n:], "://") {
+			return "", "", false
+		}
 	}
 	p.at += n + 1
 	return name, arg, true

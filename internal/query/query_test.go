@@ -245,6 +245,23 @@ func TestWhatIsNotUTF8IsFoundAsItIsShown(t *testing.T) {
 	}
 }
 
+// What has a colon and begins with no field is text, as is all that people paste (spec: "text in path, headers, body,
+// subject, from, to").
+func TestAWordWithAColonIsTextWhereItNamesNoField(t *testing.T) {
+	mail := &hookglass.Event{Type: hookglass.EventEmail, Method: "EMAIL", Subject: "Re: order 7", Payload: &hookglass.Payload{Body: []byte("it runs at localhost:8080 or www.example.com:443, user:42")}}
+	for q, want := range map[string]bool{
+		"localhost:8080": true, "localhost:8081": false, "www.example.com:443": true, "user:42": true, "user:43": false, "Re: order": true, "Fwd: order": false,
+		"re:": true, "order:": false, `user:42 localhost:8080 subject:order`: true,
+	} {
+		parsed, err := query.Parse(q, now)
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
+		} else if got := parsed.Match(mail); got != want {
+			t.Errorf("%s finds it: %t", q, got)
+		}
+	}
+}
+
 // A request to //x is as good as any other, so what stands before the colon decides, not what looks like a URL.
 func TestAFieldIsOneAlsoBeforeTwoSlashes(t *testing.T) {
 	of := func(path string) *hookglass.Event {
@@ -343,10 +360,11 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`a - b`, 3, "behind the minus"},
 		{`provider:`, 9, "value"},
 		{`sig:failed provider: stripe`, 20, "value"},
-		{`nosuch:1`, 0, `no field "nosuch"`},
+		{`provder:stripe`, 0, `no field "provder"`},
+		{`form:alice`, 0, "quote text that has a colon"},
+		{`headers.x-a:1`, 0, `no field "headers"`},
 		{`a -nosuch:1`, 3, `no field "nosuch"`},
-		{`X-Request:1`, 0, "quote text that has a colon"},
-		{`localhost:8080`, 0, "quote text that has a colon"},
+		{`a nosuch:"b c"`, 2, `no field "nosuch"`},
 		{`provider.x:1`, 8, "colon"},
 		{`header:1`, 7, "header.x-request-id:7"},
 		{`header.:1`, 7, "header.x-request-id:7"},

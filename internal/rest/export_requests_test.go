@@ -60,7 +60,7 @@ func TestAnExportHoldsWhatTheFiltersSelect(t *testing.T) {
 			t.Errorf("a har of nothing: %s", text)
 		}
 		s.want(422, "GET", base+"?format=xml", "", nil)
-		s.want(422, "GET", base+"?limit=1&q=nosuchfield:1", "", nil)
+		s.want(422, "GET", base+"?limit=1&q=provder:x", "", nil)
 	})
 }
 

@@ -43,7 +43,7 @@ func running(t *testing.T, run func(context.Context) error) {
 
 func TestAFlowsQueryIsRefusedAtItsPlace(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
-		_, text := s.call(s.token, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"`+s.newEndpoint("").ID+`","q":"method:POST foo:bar"}]}}`)
+		_, text := s.call(s.token, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"`+s.newEndpoint("").ID+`","q":"method:POST methd:bar"}]}}`)
 		if !strings.Contains(text, `"field":"flow.steps.0.q"`) || !strings.Contains(text, `"position":12`) {
 			t.Error(text)
 		}
@@ -54,7 +54,7 @@ func TestWhatIsWrongWithEachStepOfAFlowIsToldAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("").ID
 		var refused api.Error
-		s.want(422, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"ep_00000000000000000000000000"},{"endpoint_id":"`+e+`","q":"colour:red"},
+		s.want(422, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"ep_00000000000000000000000000"},{"endpoint_id":"`+e+`","q":"providr:red"},
 			{"endpoint_id":"`+e+`","id":"a b"},{"endpoint_id":"ep_x"},{"endpoint_id":"`+e+`","extract":{"id":"regex:("}}]}}`, &refused)
 		var fields []string
 		for _, f := range refused.Details {
@@ -155,7 +155,7 @@ func TestWhatAFlowMayNotBe(t *testing.T) {
 			`{"flow":{"steps":[` + step + `,"colour":"red"}]}}`,
 			`{"flow":{"steps":[` + step + `,"id":"a b"}]}}`,
 			`{"flow":{"steps":[` + step + `,"id":"a"},` + step + `,"id":"a"}]}}`,
-			`{"flow":{"steps":[` + step + `,"q":"colour:red"}]}}`,
+			`{"flow":{"steps":[` + step + `,"q":"providr:red"}]}}`,
 			`{"flow":{"steps":[` + step + `,"within_seconds":86401}]}}`,
 			`{"flow":{"steps":[` + step + `,"count":{}}]}}`,
 			`{"flow":{"steps":[` + step + `,"count":{"at_least":1,"exactly":1}}]}}`,

@@ -262,7 +262,7 @@ func TestBulkReplaysAreListedAndMoved(t *testing.T) {
 			s.arrive(e.ID, nil)
 		}
 		base := "/endpoints/" + e.ID + "/replay_batches"
-		if _, text := s.call(s.token, "POST", base, `{"target_url":"https://app.example.com/","query":"method:POST foo:bar"}`); !strings.Contains(text, `"position":12`) {
+		if _, text := s.call(s.token, "POST", base, `{"target_url":"https://app.example.com/","query":"method:POST methd:bar"}`); !strings.Contains(text, `"position":12`) {
 			t.Error(text)
 		}
 		var dry, b api.One[api.ReplayBatch]
@@ -305,7 +305,7 @@ func TestBulkReplaysAreListedAndMoved(t *testing.T) {
 		if !slices.Equal(seen, s.stored(e.ID)) {
 			t.Errorf("%v", seen)
 		}
-		for _, body := range []string{`{"target_url":"https://a.example.com","rate":0}`, `{"target_url":"https://a.example.com","rate":101}`, `{"target_url":"https://a.example.com","query":"zz:1"}`, `{"rate":1}`, `{"target_url":"https://a.example.com","request_ids":[]}`} {
+		for _, body := range []string{`{"target_url":"https://a.example.com","rate":0}`, `{"target_url":"https://a.example.com","rate":101}`, `{"target_url":"https://a.example.com","query":"provder:1"}`, `{"rate":1}`, `{"target_url":"https://a.example.com","request_ids":[]}`} {
 			s.want(422, "POST", base, body, nil)
 		}
 		var all api.List[api.ReplayBatch]

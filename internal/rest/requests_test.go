@@ -235,7 +235,7 @@ func TestBoundsOfAListAreChecked(t *testing.T) {
 			"limit=0": "limit", "limit=101": "limit", "limit=-1": "limit", "limit=abc": "limit", "limit=1.5": "limit", "limit=99999999999999999999": "limit",
 			"offset=-1": "offset", "offset=9223372036854775808": "offset", "cursor=zzz": "cursor", "cursor=bgE": "cursor", "before=yesterday": "before",
 			"after=294277-01-01": "after", "after=2026-13-01T00:00:00Z": "after", "type=x": "type", "status=abc": "status", "signature_status=good": "signature_status",
-			"ignored=maybe": "ignored", "q=nosuchfield:1": "q", "q=%22open": "q",
+			"ignored=maybe": "ignored", "q=provder:x": "q", "q=%22open": "q",
 		} {
 			var refused api.Error
 			s.want(422, "GET", base+"?"+query, "", &refused)

@@ -108,8 +108,8 @@ func TestABundleKeepsNothingOfTheEndpointsOwn(t *testing.T) {
 func TestABundlesQueryIsRefusedAtItsPlace(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		base := "/endpoints/" + s.newEndpoint("").ID + "/share_bundles"
-		_, made := s.call(s.token, "POST", base, `{"query":"method:POST foo:bar"}`)
-		_, seen := s.call(s.token, "GET", base+"/preview?query=method:POST+foo:bar", "")
+		_, made := s.call(s.token, "POST", base, `{"query":"method:POST methd:bar"}`)
+		_, seen := s.call(s.token, "GET", base+"/preview?query=method:POST+methd:bar", "")
 		for _, text := range []string{made, seen} {
 			if !strings.Contains(text, `"field":"query"`) || !strings.Contains(text, `"position":12`) {
 				t.Error(text)

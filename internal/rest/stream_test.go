@@ -213,7 +213,7 @@ func TestAStreamIsFiltered(t *testing.T) {
 		if got := byMethod.ids(1); got[0] != put {
 			t.Errorf("by method: %v, want %s", got, put)
 		}
-		s.want(422, "GET", "/endpoints/"+e.ID+"/stream?q=nosuchfield:1", "", nil)
+		s.want(422, "GET", "/endpoints/"+e.ID+"/stream?q=provder:x", "", nil)
 	})
 }
 
