@@ -75,7 +75,8 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 		if !ok {
 			return "tags IS NOT NULL", false
 		}
-		return like(d.lower("tags"), "%"+likeEscaper.Replace(encodeTag(tag))+"%", a)
+		condition, exact = like(d.lower("tags"), "%"+likeEscaper.Replace(encodeTag(tag))+"%", a)
+		return "tags IS NOT NULL AND " + condition, exact // the index of tagged events, to SQLite too
 	}
 	column, ok := columns[t.Field]
 	if !ok {

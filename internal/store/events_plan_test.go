@@ -59,6 +59,7 @@ func TestNoStatementReadsATable(t *testing.T) {
 				"filter, offset":  page(store.EventList{Query: q(query.Filter{Q: "status:2xx"}), Limit: 25, Offset: 60}),
 				"id":              page(store.EventList{Query: q(query.Filter{Q: "id:req_01jd4w6q2g000000000000000a"}), Limit: 25}),
 				"time":            page(store.EventList{Query: q(query.Filter{After: "3d", Before: "2d"}), Limit: 25, Total: true}),
+				"tag":             page(store.EventList{Query: q(query.Filter{Tag: "none"}), Limit: 25, Total: true}),
 				"text":            page(store.EventList{Query: q(query.Filter{Q: "nowhere -body./a:b"}), Limit: 25, Total: true}),
 				"header":          page(store.EventList{Query: q(query.Filter{Q: "header.x-test:nothing"}), Limit: 25}),
 				"stream":          func(v *store.View) error { _, err := v.EventsAfter(ref, 5, 100); return err },
@@ -128,6 +129,8 @@ func TestNoStatementReadsATable(t *testing.T) {
 					t.Errorf("%s reads the events of other endpoints:\n%s", name, strings.Join(plan, "\n"))
 				case strings.Contains(step, "events_endpoint (endpoint") && !strings.Contains(step, "(endpoint=? AND seq"):
 					t.Errorf("%s reads all events of its endpoint:\n%s", name, strings.Join(plan, "\n"))
+				case strings.HasPrefix(name, "tag: ") && strings.Contains(s.text, " LIKE ") && strings.Contains(step, "events_endpoint"):
+					t.Errorf("%s reads events without tags:\n%s", name, strings.Join(plan, "\n"))
 				case strings.Contains(step, "Sort Key: seq"), strings.Contains(step, "TEMP B-TREE FOR ORDER BY") && !strings.Contains(s.text, "last_event_at"):
 					t.Errorf("%s sorts:\n%s", name, strings.Join(plan, "\n"))
 				}
