@@ -102,7 +102,7 @@ func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
 	if err != nil || len(newest) == 0 {
 		return 0, err
 	}
-	return placeOf(since.Add(-clockError).UnixMicro(), 0, newest[0], func(above, _ int64) ([]int64, error) {
+	return placeOf(since.Add(-clockError).UnixMicro(), 0, newest[0], func(above int64) ([]int64, error) {
 		return queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE account_id = $1 AND id > $2 ORDER BY account_id, id LIMIT 1", account, above)
 	})
 }

@@ -3,6 +3,8 @@ package store_test
 import (
 	"errors"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,13 @@ func TestNoStatementReadsATable(t *testing.T) {
 				continue
 			}
 			looked++
+			if between := piece.FindStringSubmatch(s.text); between != nil && !strings.Contains(s.text, " IS NOT NULL AND ") && !strings.HasPrefix(name, "purge: ") {
+				// A limit tells how many there are, but not where it is for the first of what may be none.
+				told := between[3] != "" && !strings.HasPrefix(s.text, "SELECT received_at")
+				if above, below := bound(s, between[1]), bound(s, between[2]); above > 0 && below < math.MaxInt64 && !told {
+					t.Errorf("%s is not told how many there are, and reads on behind its range", name)
+				}
+			}
 			plan, err := db.Plan(t.Context(), s.text, s.args...)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -140,6 +149,15 @@ func TestNoStatementReadsATable(t *testing.T) {
 			t.Errorf("only %d statements were looked at", looked)
 		}
 	})
+}
+
+// piece finds what PostgreSQL reads between two seqs of an endpoint, and whether it is told how many these are.
+var piece = regexp.MustCompile(`\(endpoint, seq\) > \(\$\d+, \$(\d+)\) AND \(endpoint, seq\) < \(\$\d+, \$(\d+)\)(?:( ORDER BY \S+(?: DESC)?, seq(?: DESC)? LIMIT)|$| )`)
+
+func bound(s statement, number string) int64 {
+	n, _ := strconv.Atoi(number)
+	seq, _ := s.args[n-1].(int64)
+	return seq
 }
 
 // errRollback undoes a write that was only to be seen.

@@ -57,20 +57,20 @@ func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 // seqAt returns a seq behind which the first event was received at the time, in microseconds, or later, and before
 // which the last was received earlier. Where times are out of order there are several such places, within clockError.
 func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
-	return placeOf(at, log.floor, newest, func(above, upTo int64) ([]int64, error) {
+	return placeOf(at, log.floor, newest, func(above int64) ([]int64, error) {
 		a := &args{}
-		query := "SELECT received_at FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, above, upTo+1) + oldestFirst + " LIMIT 1"
+		query := "SELECT received_at FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, above, math.MaxInt64) + oldestFirst + " LIMIT 1"
 		return queryAll(v, scanNum, query, a.values...)
 	})
 }
 
 // placeOf searches numbers that are nearly in the order of their times, by halves. It returns one between low and high
 // behind which the first has the time or a later one, and before which the last has an earlier one. first reads the
-// time of the first number that is greater than above and, as far as it minds, not greater than upTo.
-func placeOf(at, low, high int64, first func(above, upTo int64) ([]int64, error)) (int64, error) {
+// time of the first number that is greater than above.
+func placeOf(at, low, high int64, first func(above int64) ([]int64, error)) (int64, error) {
 	for low < high {
 		middle := low + (high-low)/2
-		found, err := first(middle, high)
+		found, err := first(middle)
 		if err != nil {
 			return 0, err
 		}

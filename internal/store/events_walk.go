@@ -219,7 +219,7 @@ func (w *walk) grow() {
 // rows selects by SQL, newest first, below the place of the walk and above a seq.
 func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + w.v.dialect.within(a, w.log.endpoint.Num, max(above, w.log.floor), w.below)
+	query := "SELECT " + listColumns + " FROM " + w.piece(a, max(above, w.log.floor))
 	if !w.all {
 		conditions, _ := w.v.dialect.where(w.q, a)
 		query += conditions
@@ -231,10 +231,37 @@ func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 	return queryAll(w.v, w.log.scan, query, a.values...)
 }
 
+// piece is what is selected from: the events above a seq up to the place of the walk. These are a chunk at most, unless
+// the query means all events.
+func (w *walk) piece(a *args, above int64) string {
+	within := w.v.dialect.within(a, w.log.endpoint.Num, above, w.below)
+	if w.all {
+		return "events WHERE " + within
+	}
+	return w.v.dialect.piece(a, within, newestFirst, w.chunk, w.q)
+}
+
+// piece is what is selected from: the events that the condition of within means, in their order, which are so many at
+// most and of which the query is to be asked.
+//
+// A scan of PostgreSQL does not end at the far bound, a comparison of rows, but at the first or last event of the
+// endpoint: each piece would read the index of all that lie behind it. So the server is told how many there are too,
+// which holds because a View reads one state of the database. The indexes of events with a mark are small, need no such
+// bound, and are not used below one.
+func (d dialect) piece(a *args, within, order string, most int64, q query.Query) string {
+	marked := slices.ContainsFunc(q.Terms(), func(t query.Term) bool {
+		return !t.Not && (t.Field == query.Tag || t.Field == query.Ignored)
+	})
+	if d != postgres || marked {
+		return "events WHERE " + within
+	}
+	return "(SELECT * FROM events WHERE " + within + order + " LIMIT " + a.add(most) + ") AS piece WHERE TRUE"
+}
+
 // countFrom counts by SQL what lies from low up to the place of the walk.
 func (w *walk) countFrom(low int64) (n int64, err error) {
 	a := &args{}
-	query := "SELECT count(*) FROM events WHERE " + w.v.dialect.within(a, w.log.endpoint.Num, low-1, w.below) + " AND endpoint = $1"
+	query := "SELECT count(*) FROM " + w.piece(a, low-1)
 	conditions, _ := w.v.dialect.where(w.q, a)
 	err = w.v.queryRow("request", query+conditions, a.values, &n)
 	return n, err
@@ -410,7 +437,7 @@ func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*h
 	}
 	high = min(high, upTo)
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, above, high+1)
+	query := "SELECT " + listColumns + " FROM " + v.dialect.piece(a, v.dialect.within(a, log.endpoint.Num, above, high+1), oldestFirst, firstChunk, q)
 	conditions, _ := v.dialect.where(q, a)
 	query += conditions + oldestFirst + " LIMIT " + a.add(payloadRows)
 	if events, err = queryAll(v, log.scan, query, a.values...); err != nil || len(events) == 0 {
