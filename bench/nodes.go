@@ -59,7 +59,7 @@ func (s *service) beside(ctx context.Context) (*service, error) {
 }
 
 // measureNodes has two nodes on one PostgreSQL capture, one of them alone and both with as many connections together,
-// by turns.
+// in an order that is drawn.
 func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err error) {
 	s, err := p.service(ctx, dir, postgres)
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err err
 	return s.checkStored(ctx, 0, seen)
 }
 
-// compareNodes loads one node and both by turns, and returns the medians and what was sent in all.
+// compareNodes loads one node and both, and returns the medians and what was sent in all.
 func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (row nodesRow, seen outcome, err error) {
 	var one, two []outcome
 	for round := range p.rounds {
@@ -236,7 +236,7 @@ func (r *report) writeNodes(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n### Nodes and neighbours\n")
 	if len(r.nodes) > 0 {
-		fmt.Fprintf(b, "\nTwo nodes on one PostgreSQL, one of them loaded alone and both with as many connections together, by turns; medians of %d rounds of %v.\n"+
+		fmt.Fprintf(b, "\nTwo nodes on one PostgreSQL, one of them loaded alone and both with as many connections together, in an order that is drawn; medians of %d rounds of %v.\n"+
 			"Two are to capture as many a second as one: all share the machine's cores.\n\n", r.plan.rounds, r.plan.time)
 		t := table{{"connections", "one node", "p99", "two nodes", "p99", "ratio (goal 1.0)"}}
 		for _, n := range r.nodes {

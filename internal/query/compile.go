@@ -32,8 +32,8 @@ var fields = map[string]Field{
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, " +
 	"from, to, subject, after, before, size, is and id"
 
-// nearField reports whether a name of four letters or more is one slip away from that of a field: a letter too many, too
-// few or another, or two that changed places.
+// nearField reports whether a name of four letters or more is one slip away from that of a field: a letter too many,
+// too few or another, or two that changed places.
 func nearField(name string) bool {
 	if len(name) < 4 {
 		return false
