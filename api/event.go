@@ -82,7 +82,8 @@ type EventList struct {
 
 // EventsOf says which part of the events a list shows.
 type EventsOf struct {
-	Total      int64   `json:"total" doc:"How many events the filters select." example:"42"`
+	Total      int64   `json:"total" doc:"How many events the filters select, or at least select, see total_exact." example:"42"`
+	TotalExact bool    `json:"total_exact" doc:"total is all of them. False where a search among very many events was still counting after half a second." example:"true"`
 	Limit      int     `json:"limit" example:"25"`
 	Offset     int64   `json:"offset" example:"0"`
 	NextCursor *string `json:"next_cursor" doc:"Give it as cursor to get what follows; null at the end." example:"Y3Vyc29y"`

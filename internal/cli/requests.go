@@ -59,7 +59,11 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 			return err
 		}
 		if page.Meta.NextCursor != nil {
-			_, err := fmt.Fprintf(w, "\n%d of %d. More: --cursor %s\n", len(page.Data), page.Meta.Total, *page.Meta.NextCursor)
+			of := "of"
+			if !page.Meta.TotalExact {
+				of = "of at least"
+			}
+			_, err := fmt.Fprintf(w, "\n%d %s %d. More: --cursor %s\n", len(page.Data), of, page.Meta.Total, *page.Meta.NextCursor)
 			return err
 		}
 		return nil

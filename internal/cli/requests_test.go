@@ -16,6 +16,19 @@ import (
 	"hookglass/internal/cli"
 )
 
+func TestATotalThatWasNotCountedToItsEndIsALeast(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":[],"meta":{"total":4200,"total_exact":false,"limit":25,"offset":0,"next_cursor":"c"}}`)
+	}))
+	defer server.Close()
+	t.Setenv("HOOKGLASS_SERVER", server.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_any")
+	if r := run(t, "", "requests", "list", "-e", "any", "-q", "rare"); r.code != 0 || !strings.Contains(r.out, "0 of at least 4200. More: --cursor c") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestEventsAreExported(t *testing.T) {
 	endpoint, hook := listening(t)
 	send(t, hook, "application/json", `{"n":1}`)

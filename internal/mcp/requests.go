@@ -104,7 +104,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 		for i, e := range page.Events {
 			out.Data[i] = api.FromEvent(e)
 		}
-		out.Meta = api.EventsOf{Total: page.Total, Limit: in.Limit}
+		out.Meta = api.EventsOf{Total: page.Total, TotalExact: page.Exact, Limit: in.Limit}
 		if page.Next > 0 {
 			out.Meta.NextCursor = ofEvents.Cursor(page.Next)
 		}

@@ -189,7 +189,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 		for i, e := range page.Events {
 			out.Data[i] = api.FromEvent(e)
 		}
-		out.Meta = api.EventsOf{Total: page.Total, Limit: in.Limit, Offset: in.Offset}
+		out.Meta = api.EventsOf{Total: page.Total, TotalExact: page.Exact, Limit: in.Limit, Offset: in.Offset}
 		if page.Next > 0 {
 			out.Meta.NextCursor = ofEvents.Cursor(page.Next)
 		}

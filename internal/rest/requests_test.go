@@ -87,7 +87,7 @@ func TestTheListFormIsAsDescribed(t *testing.T) {
 			Meta map[string]json.RawMessage
 		}
 		s.want(200, "GET", "/endpoints/"+e.ID+"/requests", "", &answer)
-		for name, want := range map[string]string{"total": "1", "limit": "25", "offset": "0", "next_cursor": "null"} {
+		for name, want := range map[string]string{"total": "1", "total_exact": "true", "limit": "25", "offset": "0", "next_cursor": "null"} {
 			if got := string(answer.Meta[name]); got != want {
 				t.Errorf("meta.%s is %s, want %s", name, got, want)
 			}
