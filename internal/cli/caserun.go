@@ -143,12 +143,8 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 		return err
 	}
 	defer dir.close()
-	if r.Secret == "-" {
-		text, err := readInput(t, "-", 1<<16)
-		if err != nil {
-			return err
-		}
-		r.Secret = strings.TrimRight(string(text), "\r\n")
+	if r.Secret, err = secretOf(t, r.Secret); err != nil {
+		return err
 	}
 	files, err := dir.some(r.Case)
 	if err != nil {

@@ -67,12 +67,8 @@ func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *Signa
 	if err != nil {
 		return err
 	}
-	if s.Secret == "-" {
-		text, err := readInput(t, "-", 1<<16)
-		if err != nil {
-			return err
-		}
-		s.Secret = strings.TrimRight(string(text), "\r\n")
+	if s.Secret, err = secretOf(t, s.Secret); err != nil {
+		return err
 	}
 	if !utf8.ValidString(s.Secret) { // in JSON it would be another
 		return outcome{exitUsage, "a secret must be text in UTF-8"}
@@ -85,6 +81,15 @@ func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *Signa
 		_, err := fmt.Fprintf(w, "Signatures of %s are checked from now on. Events that came before: hookglass signatures check %[1]s -e %s\n", visible(set.Provider), visible(c.Endpoint))
 		return err
 	})
+}
+
+// secretOf is what a flag says, or what standard input holds where the flag is a dash.
+func secretOf(t *server.Terminal, flag string) (string, error) {
+	if flag != "-" {
+		return flag, nil
+	}
+	text, err := readInput(t, flag, 1<<16)
+	return strings.TrimRight(string(text), "\r\n"), err
 }
 
 // set changes the config of the provider, or makes it where there is none.
@@ -110,13 +115,16 @@ func configOf(ctx context.Context, from *client.Client, endpoint, provider strin
 	return api.SignatureConfig{}, err
 }
 
-// existing is that of a provider whose signatures are checked.
-func (c *SignaturesCmd) existing(ctx context.Context, from *client.Client, provider string) (api.SignatureConfig, error) {
-	there, err := configOf(ctx, from, c.Endpoint, provider)
+// existing connects and finds the config of a provider whose signatures are checked.
+func (c *SignaturesCmd) existing(ctx context.Context, provider string) (at *client.Client, there api.SignatureConfig, err error) {
+	if at, _, err = c.connect(); err != nil {
+		return nil, there, err
+	}
+	there, err = configOf(ctx, at, c.Endpoint, provider)
 	if err == nil && there.ID == 0 {
 		err = outcome{exitFailed, fmt.Sprintf("signatures of %s are not checked here; \"hookglass signatures set\" gives the secret", provider)}
 	}
-	return there, err
+	return at, there, err
 }
 
 // SignaturesCheckCmd is `hookglass signatures check`.
@@ -126,11 +134,7 @@ type SignaturesCheckCmd struct {
 
 // Run implements the command.
 func (s *SignaturesCheckCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	config, err := c.existing(ctx, at, s.Provider)
+	at, config, err := c.existing(ctx, s.Provider)
 	if err != nil {
 		return err
 	}
@@ -151,11 +155,7 @@ type SignaturesDeleteCmd struct {
 
 // Run implements the command.
 func (s *SignaturesDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	config, err := c.existing(ctx, at, s.Provider)
+	at, config, err := c.existing(ctx, s.Provider)
 	if err != nil {
 		return err
 	}
