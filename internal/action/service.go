@@ -54,12 +54,8 @@ func New(db *store.DB, cfg Config) *Service {
 		cfg.Delay = rand.N[time.Duration]
 	}
 	if cfg.Hold == nil {
-		cfg.Hold = func(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) (*hookglass.Event, error)) (e *hookglass.Event, err error) {
-			err = db.View(ctx, who, func(v *store.View) error {
-				e, err = read(v)
-				return err
-			})
-			return e, err
+		cfg.Hold = func(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error) {
+			return store.Read(ctx, db, who, read)
 		}
 	}
 	return &Service{

@@ -64,11 +64,7 @@ func (s *Service) HoldAll(
 	if err = s.RoomFor(ctx, who, times*bytes); err != nil {
 		return nil, err
 	}
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		all, err = read(v)
-		return err
-	})
-	return all, err
+	return store.Read(ctx, s.db, who, read)
 }
 
 // RoomFor waits for room for what was made of events and is given to a reader, which has it until ctx is done. It

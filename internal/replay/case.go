@@ -65,14 +65,12 @@ const (
 )
 
 // hold reads a source while there is room for its snapshot, until ctx is done.
-func (s *Service) hold(ctx context.Context, who hookglass.Principal, read func(*store.View) (*hookglass.Event, error)) error {
+func (s *Service) hold(ctx context.Context, who hookglass.Principal, read func(*store.View) (*hookglass.Event, error)) (err error) {
 	if s.Reads == nil {
-		return s.db.View(ctx, who, func(v *store.View) error {
-			_, err := read(v)
-			return err
-		})
+		_, err = store.Read(ctx, s.db, who, read)
+	} else {
+		_, err = s.Reads.Hold(ctx, who, snapshotTimes, read)
 	}
-	_, err := s.Reads.Hold(ctx, who, snapshotTimes, read)
 	return err
 }
 

@@ -159,6 +159,15 @@ func (db *DB) View(ctx context.Context, who hookglass.Principal, fn func(*View) 
 	return db.view(ctx, db.read, who, fn)
 }
 
+// Read is View for what is read in one go. Where read fails, what it returned comes back too.
+func Read[T any](ctx context.Context, db *DB, who hookglass.Principal, read func(*View) (T, error)) (got T, err error) {
+	err = db.View(ctx, who, func(v *View) (err error) {
+		got, err = read(v)
+		return err
+	})
+	return got, err
+}
+
 // aheadConns are the connections of Ahead.
 const aheadConns = 2
 

@@ -139,12 +139,8 @@ type Service struct {
 // New returns the service. Sockets are served while [Service.Run] runs.
 func New(db *store.DB, cfg Config) *Service {
 	if cfg.HoldAll == nil {
-		cfg.HoldAll = func(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) ([]*hookglass.Event, error)) (all []*hookglass.Event, err error) {
-			err = db.View(ctx, who, func(v *store.View) error {
-				all, err = read(v)
-				return err
-			})
-			return all, err
+		cfg.HoldAll = func(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error) {
+			return store.Read(ctx, db, who, read)
 		}
 	}
 	return &Service{
