@@ -59,7 +59,7 @@ func (s *service) beside(ctx context.Context) (*service, error) {
 }
 
 // measureNodes has two nodes on one PostgreSQL capture, one of them alone and both with as many connections together,
-// in an order that is drawn.
+// in an order that is drawn. There are two generators of load either way: they take the processors that the nodes share.
 func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err error) {
 	s, err := p.service(ctx, dir, postgres)
 	if err != nil {
@@ -89,14 +89,8 @@ func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (
 	for round := range p.rounds {
 		var alone, halves outcome
 		loads := []func() error{
-			func() (err error) {
-				alone, err = p.capture(ctx, s.dir, s.hook, conns)
-				return err
-			},
-			func() (err error) {
-				halves, err = together(s, other, func(to *service) (outcome, error) { return p.capture(ctx, to.dir, to.hook, conns/2) })
-				return err
-			},
+			func() (err error) { alone, err = p.halves(ctx, s, s, conns); return err },
+			func() (err error) { halves, err = p.halves(ctx, s, other, conns); return err },
 		}
 		if rand.IntN(2) == 1 { // by turns would keep time with the checkpoints of PostgreSQL, which then fall on one of the two
 			slices.Reverse(loads)
@@ -123,13 +117,14 @@ func (p *plan) compareNodes(ctx context.Context, s, other *service, conns int) (
 	}, seen, nil
 }
 
-// together sends the same load to two nodes at the same time and sums up what came of it.
-func together(s, other *service, send func(to *service) (outcome, error)) (sum outcome, err error) {
+// halves sends half of a load to one node and half to another, or the same, at the same time and sums up what came of
+// it.
+func (p *plan) halves(ctx context.Context, s, other *service, conns int) (sum outcome, err error) {
 	var mu sync.Mutex
 	var loads sync.WaitGroup
-	for _, node := range []*service{s, other} {
+	for _, to := range []*service{s, other} {
 		loads.Go(func() {
-			o, e := send(node)
+			o, e := p.capture(ctx, to.dir, to.hook, conns/2)
 			mu.Lock()
 			defer mu.Unlock()
 			err = errors.Join(err, e)

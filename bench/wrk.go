@@ -77,7 +77,12 @@ func wrk(ctx context.Context, dir, address string, conns int, length time.Durati
 	for _, h := range header {
 		fmt.Fprintf(&script, "wrk.headers[%q] = %q\n", h[0], h[1])
 	}
-	file := filepath.Join(dir, "push.lua")
+	scripts, err := os.MkdirTemp(dir, "push") // of its own: another may begin at the same time
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = os.RemoveAll(scripts) }() // goes with the service's directory at the latest
+	file := filepath.Join(scripts, "push.lua")
 	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
 		return outcome{}, err
 	}
