@@ -43,6 +43,15 @@ type Response struct {
 	Delay   time.Duration
 }
 
+// ResponseRule is the custom answer to those webhooks that a condition means.
+type ResponseRule struct {
+	When string // a query, of what is known when an event comes
+	Response
+}
+
+// MaxResponseRules bounds the rules of an endpoint. The first that means an event answers it.
+const MaxResponseRules = 20
+
 // Endpoint is an address that catches webhooks or mail.
 type Endpoint struct {
 	Num            int64 // the row, for the store and for announcements; never shown
@@ -57,8 +66,9 @@ type Endpoint struct {
 	EmailLocalPart string
 	Enabled        bool
 	Response       *Response
-	ResponseScript string // as [ParseResponseScript] reads it; empty: none
-	SchemaTracking bool   // schemas are inferred of what it captures
+	ResponseRules  []ResponseRule // go before Response
+	ResponseScript string         // as [ParseResponseScript] reads it; empty: none
+	SchemaTracking bool           // schemas are inferred of what it captures
 	TunnelActive   bool
 	EventCount     int64
 	RefusedCount   int64     // arrivals that were answered an error, whatever it was

@@ -20,6 +20,7 @@ type Endpoint struct {
 	TunnelActive   bool           `json:"tunnel_active" doc:"Whether a local machine is connected." example:"false"`
 	Enabled        bool           `json:"enabled" doc:"A disabled endpoint answers 410." example:"true"`
 	Response       *Response      `json:"response" doc:"The custom answer to senders; null for the default one."`
+	ResponseRules  []ResponseRule `json:"response_rules" doc:"Custom answers to some webhooks: that of the first rule that means a webhook goes before response."`
 	ResponseScript *string        `json:"response_script" doc:"What the attempts of each delivery are answered one after another; null where all are answered the same." example:"500*3,timeout,200"`
 	SchemaTracking bool           `json:"schema_tracking" doc:"Whether schemas are inferred of what arrives." example:"false"`
 	WorkspaceID    *int64         `json:"workspace_id" doc:"Null for a temporary endpoint." example:"1"`
@@ -48,6 +49,16 @@ type Response struct {
 	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
 }
 
+// ResponseRule is the custom answer to those webhooks that a condition means.
+type ResponseRule struct {
+	_       struct{}          `additionalProperties:"false"`
+	When    string            `json:"when" minLength:"1" maxLength:"1000" doc:"Which webhooks: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, ignored or the time. Bodies of more than 1 MiB are not looked into." example:"method:GET path:/health"`
+	Status  *int              `json:"status,omitempty" minimum:"200" maximum:"599" doc:"As that of response." example:"201"`
+	Headers map[string]string `json:"headers" required:"false" doc:"As those of response."`
+	Body    string            `json:"body" required:"false" doc:"As that of response; at most 1 MiB for all rules together." example:"{\"ok\":true}"`
+	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
+}
+
 // CreateEndpoint is the body of POST /endpoints.
 type CreateEndpoint struct {
 	_        struct{}     `additionalProperties:"false"`
@@ -64,6 +75,7 @@ type NewEndpoint struct {
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Unique in the installation." example:"payments"`
 	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero" doc:"For webhook endpoints only."`
 	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders; for webhook endpoints only."`
+	ResponseRules  Optional[[]ResponseRule] `json:"response_rules,omitzero" null:"true" maxItems:"20" doc:"Custom answers to some webhooks: that of the first rule that means a webhook goes before response. For webhook endpoints only."`
 	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Null ends it." example:"500*3,timeout,200"`
 	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
@@ -84,6 +96,7 @@ type EndpointChange struct {
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Null clears it." example:"payments-live"`
 	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero" doc:"Replaces the whole object."`
 	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"Null brings back the default answer."`
+	ResponseRules  Optional[[]ResponseRule] `json:"response_rules,omitzero" null:"true" maxItems:"20" doc:"Replaces all of them; null or none ends them."`
 	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Null ends it." example:"500*3,timeout,200"`
 	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" example:"true"`
@@ -106,13 +119,30 @@ func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 		url := addresses.hook(string(e.ID))
 		out.WebhookURL, out.URL = &url, &url
 	}
-	if r := e.Response; r != nil {
-		out.Response = &Response{Status: &r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.Delay.Milliseconds()}
-		if r.Headers == nil {
-			out.Response.Headers = map[string]string{}
-		}
+	if e.Response != nil {
+		r := fromResponse(*e.Response)
+		out.Response = &r
+	}
+	out.ResponseRules = make([]ResponseRule, len(e.ResponseRules))
+	for i, r := range e.ResponseRules {
+		a := fromResponse(r.Response)
+		out.ResponseRules[i] = ResponseRule{When: r.When, Status: a.Status, Headers: a.Headers, Body: a.Body, DelayMS: a.DelayMS}
 	}
 	return out
+}
+
+func fromResponse(r hookglass.Response) Response {
+	out := Response{Status: &r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.Delay.Milliseconds()}
+	if r.Headers == nil {
+		out.Headers = map[string]string{}
+	}
+	return out
+}
+
+// Domain is the rule in the service's terms.
+func (r ResponseRule) Domain() hookglass.ResponseRule {
+	answer := Response{Status: r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.DelayMS}
+	return hookglass.ResponseRule{When: r.When, Response: *answer.Domain()}
 }
 
 // Domain is the custom answer in the service's terms. A delay that no duration can hold becomes a negative one,

@@ -59,7 +59,8 @@ func (s *service) beside(ctx context.Context) (*service, error) {
 }
 
 // measureNodes has two nodes on one PostgreSQL capture, one of them alone and both with as many connections together,
-// in an order that is drawn. There are two generators of load either way: they take the processors that the nodes share.
+// in an order that is drawn. There are two generators of load either way: they take the processors that the nodes
+// share.
 func (p *plan) measureNodes(ctx context.Context, dir string, r *report) (err error) {
 	s, err := p.service(ctx, dir, postgres)
 	if err != nil {

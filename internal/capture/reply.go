@@ -8,8 +8,8 @@ import (
 	"hookglass/internal/provider"
 )
 
-// reply chooses the answer to the sender: a handshake's, the endpoint's own, or the default
-// (decisions, section 4).
+// reply chooses the answer to the sender: a handshake's, the endpoint's own (that of a rule before that for all), or
+// the default (decisions, section 4).
 func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
 	return given(ev.Method, answer(t, ev, req, found))
 }
@@ -46,9 +46,10 @@ func dated(r *hookglass.Reply) *hookglass.Reply {
 }
 
 func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
+	own := t.own(ev)
 	if t.Endpoint.ProviderConfig.Handshakes() {
 		shake, ok := provider.Handshake(req, found, t.known.configs)
-		if ok && !(shake.Ordinary && t.Endpoint.Response != nil) {
+		if ok && !(shake.Ordinary && own != nil) {
 			r := &hookglass.Reply{Status: shake.Status, Headers: shake.Headers, Body: shake.Body, Source: hookglass.SourceHandshake}
 			if shake.Ordinary && (t.known.script != nil || t.Endpoint.ProviderConfig.ResponseMode == hookglass.ResponseTunnel) {
 				r.Source = hookglass.SourceDefault // what a script or a local machine answers goes before
@@ -56,8 +57,8 @@ func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider
 			return r
 		}
 	}
-	if t.Endpoint.Response != nil {
-		return customReply(t.Endpoint.Response, ev)
+	if own != nil {
+		return customReply(own, ev)
 	}
 	if ev.Provider == "twilio" {
 		return &hookglass.Reply{

@@ -45,7 +45,7 @@ func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) err
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}
-	ev.Reply = scripted(t.known.script.answers.At(attempt), t.Endpoint.Response, ev)
+	ev.Reply = scripted(t.known.script.answers.At(attempt), t.own(ev), ev)
 	return nil
 }
 

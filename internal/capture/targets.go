@@ -19,8 +19,9 @@ type target struct {
 	missing  bool // there is no such endpoint
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
-	work     store.Work    // what follows each event
-	script   *script       // nil: none
+	work     store.Work // what follows each event
+	script   *script    // nil: none
+	rules    []rule
 	underWay *atomic.Int64 // arrivals, shared by all references to the endpoint
 	heard    uint64        // announcements when it was read
 	until    time.Time
@@ -106,7 +107,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.endpoint.SchemaTracking {
 			t.work.Tasks = append(t.work.Tasks, store.TaskSchema)
 		}
-		t.script = readScript(&t.endpoint)
+		t.script, t.rules = readScript(&t.endpoint), readRules(&t.endpoint)
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

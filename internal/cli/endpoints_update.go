@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"hookglass/api"
 	"hookglass/client"
 	"hookglass/internal/server"
@@ -28,6 +30,7 @@ type EndpointsUpdateCmd struct {
 	Header        []string       `sep:"none" placeholder:"'N: V'" help:"Answer with this field, in the place of one of the same name; may be repeated."`
 	Body          *string        `placeholder:"FILE" help:"Answer with what this file holds, in which {{event.id}} and the like stand for parts of the request; - is standard input."`
 	Delay         *time.Duration `placeholder:"TIME" help:"Wait before the answer, 30s at most."`
+	Rules         string         `placeholder:"FILE" help:"Answer some webhooks otherwise, by the rules in this file: JSON as the API takes it, [{\"when\": \"method:GET path:/health\", \"status\": 204}, …]; - is standard input, none leaves no rules."`
 	DefaultAnswer bool           `help:"Answer as if nothing had been set."`
 	ResponseMode  string         `enum:"static,tunnel," default:"" help:"Who answers: static, or tunnel for the connected local machine."`
 }
@@ -38,6 +41,7 @@ func (c *EndpointsUpdateCmd) Help() string {
 
   hookglass endpoints update payments --status 503 --header 'Retry-After: 60'
   echo '{"ok":true}' | hookglass endpoints update payments --body - --header 'Content-Type: application/json'
+  echo '[{"when": "signature:failed", "status": 401}]' | hookglass endpoints update payments --rules -
   hookglass endpoints update payments --default-answer
 
 What is not named stays as it is. "hookglass retries --script" answers the attempts of a delivery one after another.`
@@ -51,9 +55,11 @@ func (c *EndpointsUpdateCmd) answers() bool {
 // Validate says what is wrong with the flags together.
 func (c *EndpointsUpdateCmd) Validate() error {
 	switch {
+	case c.Rules == "-" && c.Body != nil && *c.Body == "-":
+		return errors.New("only one of --rules and --body can be standard input")
 	case c.DefaultAnswer && c.answers():
 		return errors.New("--default-answer leaves no answer to set")
-	case c.Name == nil && c.Provider == nil && c.CustomID == nil && !c.Enable && !c.Disable && !c.answers() && !c.DefaultAnswer && c.ResponseMode == "":
+	case c.Name == nil && c.Provider == nil && c.CustomID == nil && !c.Enable && !c.Disable && !c.answers() && !c.DefaultAnswer && c.ResponseMode == "" && c.Rules == "":
 		return errors.New("say what to change")
 	}
 	return nil
@@ -87,6 +93,13 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	}
 	if c.DefaultAnswer {
 		change.Response = api.Null[api.Response]()
+	}
+	if c.Rules != "" {
+		rules, err := readRules(t, c.Rules)
+		if err != nil {
+			return change, err
+		}
+		change.ResponseRules = api.Some(rules)
 	}
 	if !c.answers() && c.ResponseMode == "" {
 		return change, nil
@@ -138,6 +151,24 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	return change, nil
 }
 
+// maxRules bounds a file of rules: the server takes no longer body.
+const maxRules = 2 << 20
+
+// readRules reads rules of answers from a file; none is no rules.
+func readRules(t *server.Terminal, file string) (rules []api.ResponseRule, err error) {
+	if file == "none" {
+		return rules, nil
+	}
+	text, err := readInput(t, file, maxRules)
+	if err != nil {
+		return nil, err
+	}
+	if err := jsonv2.Unmarshal(text, &rules, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("%s holds no rules: %w", file, err)
+	}
+	return rules, nil
+}
+
 // clearable is what a flag says of a field that can be without a value.
 func clearable(flag *string) api.Optional[string] {
 	if flag != nil && (*flag == "none" || *flag == "") {
@@ -148,6 +179,17 @@ func clearable(flag *string) api.Optional[string] {
 
 // answerOf is what senders are answered, in a few words.
 func answerOf(e api.Endpoint) string {
+	switch rules := len(e.ResponseRules); {
+	case rules == 0 || !e.Enabled || e.ResponseScript != nil || e.ProviderConfig.ResponseMode == "tunnel": // which go before
+		return mostlyAnswered(e)
+	case rules == 1:
+		return "by 1 rule, else " + mostlyAnswered(e)
+	default:
+		return fmt.Sprintf("by %d rules, else %s", rules, mostlyAnswered(e))
+	}
+}
+
+func mostlyAnswered(e api.Endpoint) string {
 	switch {
 	case !takesWebhooks(e):
 		return "250 (mail)"

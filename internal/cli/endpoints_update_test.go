@@ -3,6 +3,8 @@ package cli_test
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,14 @@ func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
 	change("", "--disable")
 	answered(410, "", "")
 	change("", "--enable", "--default-answer", "--custom-id", "none")
+	change(`[{"when":"method:POST x","status":418,"body":"I am"}]`, "--rules", "-")
+	answered(418, "I am", "")
+	if r := run(t, "", "endpoints", "get", endpoint); !strings.Contains(r.out, "by 1 rule, else 200 (default)") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 1, "response_rules.0.when", "endpoints", "update", endpoint, "--rules", rulesFile(t, `[{"when":"status:200"}]`))
+	fails(t, 1, "holds no rules", "endpoints", "update", endpoint, "--rules", rulesFile(t, `[{"when":"path:/","code":1}]`))
+	change("", "--rules", "none")
 	answered(200, `{"received":true`, "")
 	change("", "--response-mode", "tunnel")
 	got := object(t, "", "endpoints", "get", endpoint)
@@ -52,4 +62,13 @@ func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
 	}
 	fails(t, 1, "status", "endpoints", "update", endpoint, "--status", "99")
 	fails(t, 1, "no such endpoint", "endpoints", "update", "ep_none", "--status", "200")
+}
+
+func rulesFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -38,7 +38,7 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 	c := d.EndpointChange
 	wanted, err := draft.Endpoint(&api.NewEndpoint{
 		Name: c.Name, Kind: d.Kind, Provider: c.Provider, EmailLocalPart: d.EmailLocalPart, CustomID: c.CustomID, ProviderConfig: c.ProviderConfig,
-		Response: c.Response, ResponseScript: c.ResponseScript, SchemaTracking: c.SchemaTracking, Enabled: c.Enabled,
+		Response: c.Response, ResponseRules: c.ResponseRules, ResponseScript: c.ResponseScript, SchemaTracking: c.SchemaTracking, Enabled: c.Enabled,
 	})
 	if err != nil {
 		return r.fail(at, "endpoint", err)

@@ -45,6 +45,13 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 		}
 		d.Response = &r
 	}
+	if e.ResponseRules.Set {
+		rules := make([]hookglass.ResponseRule, 0, len(e.ResponseRules.Value))
+		for _, r := range e.ResponseRules.Value {
+			rules = append(rules, r.Domain())
+		}
+		d.ResponseRules = &rules
+	}
 	if e.WorkspaceID.Null {
 		d.WorkspaceID = nil
 	}

@@ -19,6 +19,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/outbound"
+	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
 
@@ -58,6 +59,7 @@ type Draft struct {
 	EmailLocalPart *string // create alone
 	Enabled        *bool
 	Response       **hookglass.Response // pointer to nil clears
+	ResponseRules  *[]hookglass.ResponseRule
 	ResponseScript *string
 	SchemaTracking *bool
 	WorkspaceID    *int64 // create alone
@@ -174,6 +176,7 @@ func (d Draft) apply(e *hookglass.Endpoint) []hookglass.FieldError {
 	named(d.ProviderConfig, c.providerConfig)
 	named(d.Enabled, func(enabled bool) { e.Enabled = enabled })
 	named(d.Response, c.response)
+	named(d.ResponseRules, c.responseRules)
 	named(d.ResponseScript, c.responseScript)
 	named(d.SchemaTracking, c.schemaTracking)
 	return c.faults
@@ -250,6 +253,50 @@ func (c *change) response(r *hookglass.Response) {
 	for _, f := range responseFaults(r) {
 		c.fault("response."+f.Field, "%s", f.Message)
 	}
+}
+
+func (c *change) responseRules(rules []hookglass.ResponseRule) {
+	kept := reflect.DeepEqual(rules, c.ResponseRules)
+	if c.ResponseRules = rules; len(rules) == 0 || kept {
+		return
+	}
+	c.webhooksAlone("response_rules")
+	if len(rules) > hookglass.MaxResponseRules {
+		c.fault("response_rules", "may have %d entries at most", hookglass.MaxResponseRules)
+		return
+	}
+	bodies := 0
+	for i, r := range rules {
+		at := fmt.Sprintf("response_rules.%d.", i)
+		if fault := conditionFault(r.When); fault != "" {
+			c.fault(at+"when", "%s", fault)
+		}
+		for _, f := range responseFaults(&r.Response) {
+			c.fault(at+f.Field, "%s", f.Message)
+		}
+		bodies += len(r.Body)
+	}
+	if bodies > maxResponseBody {
+		c.fault("response_rules", "may have bodies of %d bytes together at most", maxResponseBody)
+	}
+}
+
+// conditionFault says what is wrong with the condition of a rule; nothing where it is one.
+func conditionFault(when string) string {
+	if strings.TrimSpace(when) == "" {
+		return "must say which webhooks are answered so"
+	}
+	q, err := query.Parse(when, time.Time{})
+	var coded *hookglass.Error
+	switch {
+	case errors.As(err, &coded) && len(coded.Details) > 0:
+		return coded.Details[0].Message
+	case err != nil:
+		return err.Error()
+	case !q.AtArrival():
+		return "may not ask for status, tag, ignored or the time: an event is answered before it has them"
+	}
+	return ""
 }
 
 func (c *change) responseScript(text string) {

@@ -64,6 +64,9 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	if payments.Response.Value.Body != `{"received": "{{event.id}}"}` || *payments.Response.Value.Status != 202 {
 		t.Errorf("response: %+v", payments.Response.Value)
 	}
+	if rules := payments.ResponseRules.Value; len(rules) != 1 || rules[0].When != "signature:failed" || *rules[0].Status != 401 {
+		t.Errorf("response_rules: %+v", rules)
+	}
 	if payments.SignatureConfigs[0].Secret.Value != "whsec_1" || acme.SignatureConfigs[0].Secret.Value != "s3cret" {
 		t.Error("the secrets are not those that were named")
 	}
@@ -143,10 +146,10 @@ func TestPathsOfTheAPIAreFoundInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, line := range map[string]int{
-		"declaration.endpoints.0.forwarding_targets.0.url": 18,
-		"endpoints.0.actions.0.steps.0.config.tag":         27,
-		"endpoints.0.actions.0.steps.0.config.other.inner": 27, // the nearest around it
-		"endpoints.2.kind": 43,
+		"declaration.endpoints.0.forwarding_targets.0.url": 20,
+		"endpoints.0.actions.0.steps.0.config.tag":         29,
+		"endpoints.0.actions.0.steps.0.config.other.inner": 29, // the nearest around it
+		"endpoints.2.kind": 45,
 	} {
 		fault := f.Fault(path, "x")
 		if fault.Line != line {

@@ -129,6 +129,9 @@ func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
 	if answers && e.Endpoint.Response != nil {
 		m.set("response", e.Endpoint.Response)
 	}
+	if len(e.Endpoint.ResponseRules) > 0 {
+		m.set("response_rules", e.Endpoint.ResponseRules)
+	}
 	m.some("response_script", e.Endpoint.ResponseScript)
 	if e.Endpoint.SchemaTracking {
 		m.set("schema_tracking", true)

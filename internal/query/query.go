@@ -80,6 +80,10 @@ func (q Query) Reads() (headers, body bool) {
 // ignored.
 func (q Query) Marked() bool { return q.mentions(Tag) || q.mentions(Ignored) }
 
+// AtArrival reports whether all that decides about an event is known when it comes, before it is answered and stored:
+// not what it is answered, what is made of it later, or how long ago that was.
+func (q Query) AtArrival() bool { return !q.Marked() && !q.mentions(Status) && !q.mentions(Received) }
+
 func (q Query) mentions(f Field) bool {
 	for _, t := range q.terms {
 		if t.Field == f {

@@ -468,6 +468,21 @@ func TestHostileTextIsSearchedInLinearTime(t *testing.T) {
 	hostile("body"+strings.Repeat("/0", 400)+":y", &hookglass.Event{Payload: &hookglass.Payload{Body: []byte(strings.Repeat("[", 8<<20))}})
 }
 
+func TestWhatIsKnownWhenAnEventComes(t *testing.T) {
+	for text, want := range map[string]bool{
+		"method:GET path:/a header.x:1 query.p:2 body./a:b type:json ip:192.0.2.1 size:>1 provider:stripe event:a signature:failed free": true,
+		"status:200": false, "path:/a tag:x": false, "-is:ignored": false, "before:1h": false, "": true,
+	} {
+		q, err := query.Parse(text, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.AtArrival() != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
 func TestReadsNamesTheParts(t *testing.T) {
 	for q, want := range map[string][2]bool{
 		`provider:x query.a:b`: {false, false},

@@ -95,7 +95,7 @@ func (s *service) updateEndpoint(ctx context.Context, in *endpointID, body *api.
 	}
 	d, err := draft.Endpoint(&api.NewEndpoint{
 		Name: c.Name, Provider: c.Provider, CustomID: c.CustomID, ProviderConfig: c.ProviderConfig, Response: c.Response, Enabled: c.Enabled,
-		ResponseScript: c.ResponseScript, SchemaTracking: c.SchemaTracking,
+		ResponseRules: c.ResponseRules, ResponseScript: c.ResponseScript, SchemaTracking: c.SchemaTracking,
 	})
 	if err != nil {
 		return out, err

@@ -197,7 +197,7 @@ func (s *site) sendBack(at string) {
 	var was, is api.One[map[string]json.RawMessage]
 	s.want(200, "GET", at, "", &was)
 	fields := make(map[string]json.RawMessage)
-	for _, name := range []string{"name", "custom_id", "provider", "provider_config", "response", "response_script", "schema_tracking", "enabled"} {
+	for _, name := range []string{"name", "custom_id", "provider", "provider_config", "response", "response_rules", "response_script", "schema_tracking", "enabled"} {
 		fields[name] = was.Data[name]
 	}
 	body, err := json.Marshal(map[string]any{"endpoint": fields})

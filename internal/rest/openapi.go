@@ -66,6 +66,7 @@ func nameTypes(r huma.Registry) {
 	alias(reflect.TypeFor[api.Optional[api.AlertSettings]](), reflect.TypeFor[api.AlertSettings]())
 	alias(reflect.TypeFor[api.Optional[api.ProviderConfig]](), reflect.TypeFor[api.ProviderConfig]())
 	alias(reflect.TypeFor[api.Optional[api.Response]](), reflect.TypeFor[api.Response]())
+	alias(reflect.TypeFor[api.Optional[[]api.ResponseRule]](), reflect.TypeFor[[]api.ResponseRule]())
 	alias(reflect.TypeFor[api.Optional[api.GenericOptions]](), reflect.TypeFor[api.GenericOptions]())
 	alias(reflect.TypeFor[api.Optional[api.CaseOptions]](), reflect.TypeFor[api.CaseOptions]())
 	alias(reflect.TypeFor[api.Optional[api.Assertions]](), reflect.TypeFor[api.Assertions]())

@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,20 +13,20 @@ import (
 
 const endpointColumns = `e.num, e.id, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0), e.name, e.kind, e.custom_id, e.provider,
 	e.provider_config, e.email_local_part, e.enabled, e.response, e.expires_at, e.created_at, e.updated_at,
-	s.event_count, s.refused_count, s.last_event_at, e.response_script, e.schema_tracking, CASE WHEN EXISTS (SELECT 1 FROM tunnel_subscriptions u WHERE u.endpoint = e.num) THEN 1 ELSE 0 END`
+	s.event_count, s.refused_count, s.last_event_at, e.response_script, e.response_rules, e.schema_tracking, CASE WHEN EXISTS (SELECT 1 FROM tunnel_subscriptions u WHERE u.endpoint = e.num) THEN 1 ELSE 0 END`
 
 const endpointTables = ` FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num`
 
 func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
 	var e hookglass.Endpoint
-	var customID, provider, localPart, response, script sql.NullString
+	var customID, provider, localPart, response, script, rules sql.NullString
 	var enabled, tracking, tunnel int64
 	var config string
 	var expires, last sql.NullInt64
 	var created, updated int64
 	err := scan(&e.Num, &e.ID, &e.AccountID, &e.WorkspaceID, &e.Name, &e.Kind, &customID, &provider,
 		&config, &localPart, &enabled, &response, &expires, &created, &updated,
-		&e.EventCount, &e.RefusedCount, &last, &script, &tracking, &tunnel)
+		&e.EventCount, &e.RefusedCount, &last, &script, &rules, &tracking, &tunnel)
 	if err != nil {
 		return e, err
 	}
@@ -41,6 +42,11 @@ func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
 		e.Response = new(hookglass.Response)
 		if err := json.Unmarshal([]byte(response.String), e.Response); err != nil {
 			return e, fmt.Errorf("response of %s: %w", e.ID, err)
+		}
+	}
+	if rules.Valid {
+		if err := json.Unmarshal([]byte(rules.String), &e.ResponseRules); err != nil {
+			return e, fmt.Errorf("response_rules of %s: %w", e.ID, err)
 		}
 	}
 	return e, nil
@@ -173,7 +179,7 @@ func (tx *Tx) HomeWorkspaceOf(who hookglass.Principal, id int64) (hookglass.Work
 // CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is of a temporary
 // endpoint's key, nil for others. A custom id or local part in use is validation_failed.
 func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error {
-	config, response, err := endpointJSON(e)
+	spelled, err := endpointJSON(e)
 	if err != nil {
 		return err
 	}
@@ -183,11 +189,11 @@ func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error 
 		key = tunnelKeyHash
 	}
 	err = tx.q.QueryRowContext(tx.ctx, `INSERT INTO endpoints (id, account_id, workspace_id, name, kind, custom_id, provider, provider_config,
-		email_local_part, enabled, response, tunnel_key_hash, expires_at, created_at, updated_at, response_script, schema_tracking)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $16) RETURNING num`,
-		string(e.ID), nullInt(e.AccountID), nullInt(e.WorkspaceID), e.Name, string(e.Kind), nullString(e.CustomID), nullString(e.Provider), config,
-		nullString(e.EmailLocalPart), boolInt(e.Enabled), response, key, micros(e.ExpiresAt), tx.Now.UnixMicro(),
-		nullString(e.ResponseScript), boolInt(e.SchemaTracking)).Scan(&e.Num)
+		email_local_part, enabled, response, tunnel_key_hash, expires_at, created_at, updated_at, response_script, schema_tracking, response_rules)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $16, $17) RETURNING num`,
+		string(e.ID), nullInt(e.AccountID), nullInt(e.WorkspaceID), e.Name, string(e.Kind), nullString(e.CustomID), nullString(e.Provider), spelled.config,
+		nullString(e.EmailLocalPart), boolInt(e.Enabled), spelled.response, key, micros(e.ExpiresAt), tx.Now.UnixMicro(),
+		nullString(e.ResponseScript), boolInt(e.SchemaTracking), spelled.rules).Scan(&e.Num)
 	if err != nil {
 		return endpointConflict(err)
 	}
@@ -201,16 +207,16 @@ func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error 
 
 // SaveEndpoint stores what people set on an endpoint.
 func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
-	config, response, err := endpointJSON(e)
+	spelled, err := endpointJSON(e)
 	if err != nil {
 		return err
 	}
 	e.UpdatedAt = tx.Now
 	n, err := tx.exec(`UPDATE endpoints SET name = $2, custom_id = $3, provider = $4, provider_config = $5, enabled = $6, response = $7,
-		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11, response_script = $12, schema_tracking = $13, tunnel_key_hash = CASE WHEN cast($8 AS bigint) IS NULL THEN tunnel_key_hash END
+		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11, response_script = $12, schema_tracking = $13, response_rules = $14, tunnel_key_hash = CASE WHEN cast($8 AS bigint) IS NULL THEN tunnel_key_hash END
 		WHERE num = $1 AND deleted_at IS NULL`,
-		e.Num, e.Name, nullString(e.CustomID), nullString(e.Provider), config, boolInt(e.Enabled), response,
-		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro(), nullString(e.ResponseScript), boolInt(e.SchemaTracking))
+		e.Num, e.Name, nullString(e.CustomID), nullString(e.Provider), spelled.config, boolInt(e.Enabled), spelled.response,
+		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro(), nullString(e.ResponseScript), boolInt(e.SchemaTracking), spelled.rules)
 	if err != nil {
 		return endpointConflict(err)
 	}
@@ -269,19 +275,26 @@ func (tx *Tx) announceEndpoint(e *hookglass.Endpoint) {
 	}
 }
 
-func endpointJSON(e *hookglass.Endpoint) (config string, response any, err error) {
-	c, err := json.Marshal(e.ProviderConfig)
-	if err != nil {
-		return "", nil, err
+// endpointColumnsJSON are the columns that hold JSON; nil where there is nothing to hold.
+type endpointColumnsJSON struct {
+	config          string
+	response, rules any
+}
+
+func endpointJSON(e *hookglass.Endpoint) (spelled endpointColumnsJSON, err error) {
+	text := func(v any) string {
+		b, e := json.Marshal(v)
+		err = errors.Join(err, e)
+		return string(b)
 	}
-	if e.Response == nil {
-		return string(c), nil, nil
+	spelled.config = text(e.ProviderConfig)
+	if e.Response != nil {
+		spelled.response = text(e.Response)
 	}
-	r, err := json.Marshal(e.Response)
-	if err != nil {
-		return "", nil, err
+	if len(e.ResponseRules) > 0 {
+		spelled.rules = text(e.ResponseRules)
 	}
-	return string(c), string(r), nil
+	return spelled, err
 }
 
 func endpointConflict(err error) error {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -938,6 +939,21 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, "Got {{request.body/n}}", "Use the default")
 	b.want(422, "POST", s.page("/response"), url.Values{"status": {"42"}}).holds(t, "The status must be")
 	b.want(303, "POST", s.page("/response"), url.Values{"do": {"default"}})
+
+	rules := url.Values{
+		"when": {"path:/a", " ", "signature:failed"}, "status": {"204", "1", "401"}, "headers": {"", "", "X-Why: <no>\r\n"}, "body": {"", "", "a\r\nb"}, "delay_ms": {"0", "", "5"},
+	}
+	b.want(303, "POST", s.page("/response_rules"), rules)
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, "<code>path:/a</code> is answered 204", "<code>signature:failed</code> is answered 401", "X-Why: &lt;no&gt;", "a\nb", "?q=signature%3Afailed", "Add a rule")
+	rules["status"] = []string{"204", "", "42"} // of what is the second when it is saved
+	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, `id="rule-1-status-fault"`, "The status must be")
+	rules["status"], rules["when"][2] = []string{"204", "", "x"}, "tag:a"
+	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, `id="rule-1-status-fault"`, "The status must be a number")
+	rules["status"][2] = "401"
+	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, "The condition may not ask for status, tag")
+	b.want(422, "POST", s.page("/response_rules"), url.Values{"when": slices.Repeat([]string{"path:/a"}, 21), "status": slices.Repeat([]string{"200"}, 21)}).holds(t, "The response rules may have 20 entries")
+	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {""}})
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is answered 204")
 
 	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
 	page = b.want(200, "GET", s.page("/settings"), nil)

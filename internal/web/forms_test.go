@@ -206,6 +206,7 @@ func TestAFormIsUTF8(t *testing.T) {
 	for path, form := range map[string]url.Values{
 		"/targets":                            {"name": {"a\xffb"}, "url": {"https://example.com/"}},
 		"/response":                           {"status": {"200"}, "body": {"\xff"}},
+		"/response_rules":                     {"when": {"path:/a"}, "status": {"200"}, "body": {"\xff"}},
 		"/requests/" + string(id) + "/replay": {"target_url": {"https://example.com/"}, "body": {"\xff"}},
 	} {
 		b.want(422, "POST", s.page(path), form).holds(t, "The form is not UTF-8.")
@@ -229,6 +230,7 @@ func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
 	}{
 		{s.page("/settings"), s.page("/settings"), `(?s)action="[^"]*/settings".*?name="seen" value="([^"]+)"`, "name", url.Values{"complete": {"1"}, "enabled": {"true"}}},
 		{s.page("/settings"), s.page("/response"), `(?s)action="[^"]*/response".*?name="seen" value="([^"]+)"`, "body", url.Values{"status": {"202"}, "headers": {""}, "delay_ms": {"0"}}},
+		{s.page("/settings"), s.page("/response_rules"), `(?s)action="[^"]*/response_rules".*?name="seen" value="([^"]+)"`, "body", url.Values{"when": {"path:/a"}, "status": {"202"}, "headers": {""}, "delay_ms": {"0"}}},
 		{action, action, `name="seen" value="([^"]+)"`, "name", url.Values{
 			"do": {"save"}, "enabled": {"true"}, "failure_policy": {"continue"},
 			"steps[0].step_type": {"ignore"}, "steps[0].name": {"Hide"}, "steps[0].config.reason": {"noise"},

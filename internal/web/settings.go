@@ -21,6 +21,7 @@ func (a *app) registerSettings() {
 	a.page("GET "+base+"/settings", a.showSettings)
 	a.page("POST "+base+"/settings", a.saveSettings)
 	a.page("POST "+base+"/response", a.saveResponse)
+	a.page("POST "+base+"/response_rules", a.saveRules)
 	a.page("POST "+base+"/signatures", a.createConfig)
 	a.page("POST "+base+"/signatures/{config}/{do}", a.changeConfig)
 	a.page("POST "+base+"/targets", a.createTarget)
@@ -48,7 +49,7 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 		return err
 	}
 	m := settings.Model{
-		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Now: time.Now(),
+		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Rules: settings.RulesOf(e.ResponseRules), Now: time.Now(),
 	}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
 		return err

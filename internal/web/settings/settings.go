@@ -28,6 +28,7 @@ type Model struct {
 	NoticeAt string // in which part of the page
 	General  General
 	Answer   Answer
+	Rules    Rules
 	Preview  *Preview // nil: none was asked for
 	Configs  []hookglass.SignatureConfig
 	Config   NewConfig
@@ -113,7 +114,7 @@ func TargetOf(t hookglass.ForwardingTarget) NewTarget {
 }
 
 // Parts are the parts of the page that have forms.
-var Parts = []string{"general", "response", "signatures", "forwarding"}
+var Parts = []string{"general", "response", "rules", "signatures", "forwarding"}
 
 // StaleTarget says that a forwarding target was changed since its form was shown.
 func (m *Model) StaleTarget(id int64) { m.AtTarget(id); m.Stale = m.FaultAt }

@@ -153,10 +153,14 @@ func Fault(wire, message string) string { return "The " + Field(wire) + " " + me
 // Field is what a page calls a field that has no name of its own there: the last part of its name on the wire, in
 // words.
 func Field(wire string) string {
-	if wire == "q" {
+	last := wire[strings.LastIndexByte(wire, '.')+1:]
+	switch last {
+	case "q":
 		return "search"
+	case "when":
+		return "condition"
 	}
-	words := strings.Split(wire[strings.LastIndexByte(wire, '.')+1:], "_")
+	words := strings.Split(last, "_")
 	for i, word := range words {
 		if word == "url" {
 			words[i] = "URL"

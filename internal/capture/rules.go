@@ -1,0 +1,43 @@
+package capture
+
+import (
+	"time"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+// rule is an answer to some of the events of an endpoint.
+type rule struct {
+	when  query.Query
+	reads bool // the body
+	reply *hookglass.Response
+}
+
+// maxRuleBody bounds the bodies that a rule looks into, in bytes: its sender waits meanwhile.
+const maxRuleBody = 1 << 20
+
+// readRules reads the rules of an endpoint, in their order.
+func readRules(e *hookglass.Endpoint) []rule {
+	var rules []rule
+	for _, r := range e.ResponseRules {
+		when, err := query.Parse(r.When, time.Time{})
+		if err != nil {
+			continue // of a later version of the program: the endpoint answers as without it
+		}
+		_, body := when.Reads()
+		rules = append(rules, rule{when, body, &r.Response})
+	}
+	return rules
+}
+
+// own is the custom answer of an endpoint to an event: that of the first rule that means it, or the one that it has for
+// all. Nil where there is none.
+func (t Target) own(ev *hookglass.Event) *hookglass.Response {
+	for _, r := range t.known.rules {
+		if (!r.reads || ev.Size <= maxRuleBody) && r.when.Match(ev) {
+			return r.reply
+		}
+	}
+	return t.Endpoint.Response
+}

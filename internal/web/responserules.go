@@ -1,0 +1,72 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"hookglass"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/web/settings"
+)
+
+// saveRules saves the rules by which some webhooks are answered: those that have a condition, in their order.
+func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := readLongForm(w, r); err != nil {
+		return err
+	}
+	typed := settings.Rules{Rules: typedRules(r), Seen: r.PostFormValue("seen")}
+	show := func(m *settings.Model) { m.Rules = typed }
+	if stored := settings.RulesOf(e.ResponseRules).Seen; stale(typed.Seen, stored) {
+		typed.Seen = stored
+		return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) { show(m); m.Stale = "rules" })
+	}
+	rules := make([]hookglass.ResponseRule, 0, len(typed.Rules))
+	for i, t := range typed.Rules {
+		answer, err := readResponse(t.Answer)
+		if err != nil {
+			return a.settle(w, r, within(err, fmt.Sprintf("response_rules.%d.", i)), "", "rules", show)
+		}
+		rules = append(rules, hookglass.ResponseRule{When: t.When, Response: *answer})
+	}
+	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{ResponseRules: &rules})
+	return a.settle(w, r, err, "saved", "rules", show)
+}
+
+// typedRules are the rules of a form that have a condition. The fields of all come one rule after the other.
+func typedRules(r *http.Request) (rules []settings.Rule) {
+	field := func(name string, i int) string {
+		if all := r.PostForm[name]; i < len(all) {
+			return all[i]
+		}
+		return ""
+	}
+	for i, when := range r.PostForm["when"] {
+		if when = strings.TrimSpace(when); when == "" {
+			continue
+		}
+		rules = append(rules, settings.Rule{When: when, Answer: settings.Answer{
+			Status: field("status", i), Headers: field("headers", i), Body: strings.ReplaceAll(field("body", i), "\r\n", "\n"), Delay: field("delay_ms", i),
+		}})
+	}
+	return rules
+}
+
+// within puts a prefix before the fields at fault.
+func within(err error, prefix string) error {
+	var coded *hookglass.Error
+	if !errors.As(err, &coded) {
+		return err
+	}
+	faults := slices.Clone(coded.Details)
+	for i := range faults {
+		faults[i].Field = prefix + faults[i].Field
+	}
+	return hookglass.InvalidFields(faults)
+}
