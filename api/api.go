@@ -154,4 +154,7 @@ type Addresses struct {
 	MailDomain string
 }
 
+// Shared is the address of a share link.
+func (a Addresses) Shared(secret string) string { return a.PublicURL + "/shared/" + secret }
+
 func (a Addresses) hook(id string) string { return fmt.Sprintf("%s/hooks/%s", a.PublicURL, id) }

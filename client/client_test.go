@@ -24,6 +24,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/rest"
+	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -48,7 +49,7 @@ func open(t *testing.T, db *store.DB) *site {
 	endpoints := endpoint.New(db, nil) // nothing here seals a secret
 	s := &site{t: t, captures: capture.New(db, capture.Config{Verifiers: endpoints}, log)}
 	handler := rest.New(rest.Deps{
-		DB: db, Accounts: accounts, Endpoints: endpoints, Captures: s.captures, TemporaryEndpoints: true, Draining: make(chan struct{}),
+		DB: db, Accounts: accounts, Endpoints: endpoints, Captures: s.captures, Shares: share.New(db, endpoints, s.captures), TemporaryEndpoints: true, Draining: make(chan struct{}),
 		Addresses: api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 	})
 	s.server = httptest.NewServer(httpd.New(httpd.Config{Log: log}).Wrap(handler))

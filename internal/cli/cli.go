@@ -52,6 +52,7 @@ type grammar struct {
 	Channels   ChannelsCmd   `cmd:"" help:"List, create, test and delete the notification channels that alerts and actions tell."`
 	Metrics    MetricsCmd    `cmd:"" help:"Show figures of an endpoint."`
 	Tags       TagsCmd       `cmd:"" help:"List, create, rename and delete tags."`
+	Share      ShareCmd      `cmd:"" help:"Create, list and revoke links by which anybody may read an event, without its secrets."`
 	Bundle     BundleCmd     `cmd:"" help:"Make files of events that can be given away, and use them."`
 	Cases      CasesCmd      `cmd:"" help:"Make, list and run replay cases, and keep them as files."`
 	Flow       FlowCmd       `cmd:"" help:"Expect webhooks and mail, and see whether they come: for pipelines."`

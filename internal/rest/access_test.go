@@ -42,6 +42,10 @@ var accessFor = map[string]access{
 	"get-request-body":           {scope: hookglass.ScopeRead, key: true},
 	"get-request-raw":            {scope: hookglass.ScopeRead, key: true},
 	"get-request-attachment":     {scope: hookglass.ScopeRead, key: true, none: true},
+	"create-share-link":          {scope: hookglass.ScopeWrite, body: `{"share_link":{"expires_in":60}}`},
+	"list-request-share-links":   {scope: hookglass.ScopeRead},
+	"list-share-links":           {scope: hookglass.ScopeRead},
+	"delete-share-link":          {scope: hookglass.ScopeWrite},
 	"create-share-bundle":        {scope: hookglass.ScopeRead, body: `{"request_ids":["{event}"]}`},
 	"preview-share-bundle":       {scope: hookglass.ScopeRead, query: "?request_ids[]={event}"},
 	"export-requests":            {scope: hookglass.ScopeRead, key: true},
@@ -199,7 +203,7 @@ func (r route) at(g target) string {
 	return strings.NewReplacer(
 		"/requests/{id}", "/requests/"+g.event, "{endpoint_id}", g.endpoint, "{id}", g.endpoint, "{config_id}", g.config, "{target_id}", g.forward,
 		"{delivery_id}", "dlv_"+strings.TrimPrefix(g.event, "req_")+"_"+g.forward, "{tag}", "mark", "{event_type}", "-",
-		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID, "{gap_id}", g.gapID,
+		"{case_id}", g.caseID, "{run_id}", g.runID, "{batch_id}", g.batchID, "{share_id}", g.shareID, "{gap_id}", g.gapID,
 		"{tag_id}", g.tag, "{channel_id}", g.channel, "{alert_id}", g.alert,
 		"{action_id}", g.action, "{action_run_id}", g.run, "{secret_id}", g.secret, "{workspace_id}", g.workspace,
 	).Replace(r.path)

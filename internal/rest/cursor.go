@@ -32,6 +32,7 @@ const (
 	ofFlows     httpd.List = 'w'
 
 	ofConfigs httpd.List = 'p'
+	ofShares  httpd.List = 'x'
 )
 
 // paged reads the parameters of a list that is whole unless it is paged (decisions, section 13, "Paging").

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
+	"hookglass/internal/share"
 )
 
 // network answers every request with what it was sent, and stands for a public one.
@@ -32,8 +34,8 @@ func (network) Do(_ context.Context, r outbound.Request) (*outbound.Response, er
 	}, nil
 }
 
-// replayThings are a case, a run of it and a bulk replay of an endpoint.
-type replayThings struct{ caseID, runID, batchID string }
+// replayThings are a case, a run of it and a bulk replay of an endpoint, and a link to an event.
+type replayThings struct{ caseID, runID, batchID, shareID string }
 
 func (s *site) newReplayThings(endpoint, event string) replayThings {
 	s.t.Helper()
@@ -52,7 +54,11 @@ func (s *site) newReplayThings(endpoint, event string) replayThings {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return replayThings{c.ID, r.ID, b.ID}
+	_, l, err := s.deps.Shares.Create(s.t.Context(), hookglass.System, endpoint, event, share.DefaultLife)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return replayThings{c.ID, r.ID, b.ID, strconv.FormatInt(l.ID, 10)}
 }
 
 func TestAReplayAnswersWithWhatBecameOfIt(t *testing.T) {

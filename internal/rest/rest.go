@@ -88,6 +88,7 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.actions(t)
 	s.actionSecrets(t)
 	s.export(t)
+	s.shareLinks(t)
 	s.shareBundles(t)
 	s.stream(t)
 	s.activity(t)

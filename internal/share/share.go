@@ -58,14 +58,11 @@ type Reads interface {
 // New returns the service.
 func New(db *store.DB, configs Configs, reads Reads) *Service { return &Service{db, configs, reads} }
 
-// Create makes a link to an event and returns its secret, which is nowhere else; a life of 0 is the default. It answers
-// not_found, and validation_failed for a life out of bounds.
+// Create makes a link to an event and returns its secret, which is nowhere else. It answers not_found, forbidden for
+// the key of a temporary endpoint, and validation_failed for a life out of bounds.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref, eventID string, life time.Duration) (secret string, share hookglass.Share, err error) {
-	if life == 0 {
-		life = DefaultLife
-	}
 	if life < minLife || life > MaxLife {
-		return "", share, hookglass.Invalid("expires_in", "must be 1 minute to 30 days")
+		return "", share, hookglass.Invalid("share_link.expires_in", "must be 1 minute to 30 days")
 	}
 	if who.Endpoint != "" {
 		return "", share, hookglass.Errorf(hookglass.CodeForbidden, "Links to requests of a temporary endpoint can be made once it is claimed.")
@@ -85,10 +82,10 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref, even
 	return secret, share, err
 }
 
-// List returns the links of an event that work, newest first. It answers not_found.
-func (s *Service) List(ctx context.Context, who hookglass.Principal, ref, eventID string) (all []hookglass.Share, err error) {
+// List returns links of an endpoint that work, newest first. It answers not_found.
+func (s *Service) List(ctx context.Context, who hookglass.Principal, ref string, wanted store.ShareList) (all []hookglass.Share, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		all, err = v.Shares(ref, eventID, s.db.Now())
+		all, err = v.Shares(ref, wanted, s.db.Now())
 		return err
 	})
 	return all, err

@@ -16,19 +16,39 @@ func scanShare(scan func(...any) error) (s hookglass.Share, err error) {
 	return s, err
 }
 
-// Shares lists the links of an event that have not expired at the given time, newest first. It answers not_found for an
-// event that the principal does not see.
-func (v *View) Shares(ref, eventID string, now time.Time) ([]hookglass.Share, error) {
+// ShareList says which links of an endpoint are wanted.
+type ShareList struct {
+	Event  string // the links of one event; "": of all
+	Before int64  // links made before this one; 0: from the newest on
+	Limit  int    // 0: all
+}
+
+// Shares lists links that lead to something at the given time, newest first: those that have not expired, to events
+// that are there. It answers not_found for an endpoint or event that the principal does not see.
+func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.Share, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
 		return nil, err
 	}
-	e, err := v.event(log, eventID, "")
-	if err != nil {
-		return nil, err
+	a := &args{}
+	query := "SELECT " + shareColumns + " FROM shares WHERE endpoint = " + a.add(log.endpoint.Num) + " AND expires_at > " + a.add(micros(now))
+	if wanted.Event == "" {
+		query += " AND event > " + a.add(log.floor) + " AND EXISTS (SELECT 1 FROM events WHERE events.seq = shares.event AND events.endpoint = shares.endpoint)"
+	} else {
+		e, err := v.event(log, wanted.Event, "")
+		if err != nil {
+			return nil, err
+		}
+		query += " AND event = " + a.add(e.Seq)
 	}
-	return queryAll(v, scanShare, "SELECT "+shareColumns+" FROM shares WHERE endpoint = $1 AND event = $2 AND expires_at > $3 ORDER BY num DESC",
-		log.endpoint.Num, e.Seq, micros(now))
+	if wanted.Before > 0 {
+		query += " AND num < " + a.add(wanted.Before)
+	}
+	query += " ORDER BY num DESC"
+	if wanted.Limit > 0 {
+		query += " LIMIT " + a.add(wanted.Limit)
+	}
+	return queryAll(v, scanShare, query, a.values...)
 }
 
 // ShareByHash finds the link whose secret has this SHA-256 and that has not expired at the given time.

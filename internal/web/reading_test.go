@@ -60,7 +60,7 @@ func TestPagesWaitForRoom(t *testing.T) {
 	b := s.signedIn()
 	id := string(s.hook(sent{body: `{"x":"` + strings.Repeat("x", 1<<20) + `"}`}))
 	shares := share.New(s.db, s.endpoints, s.captures)
-	secret, _, err := shares.Create(t.Context(), s.who, string(s.endpoint.ID), id, 0)
+	secret, _, err := shares.Create(t.Context(), s.who, string(s.endpoint.ID), id, share.DefaultLife)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,10 @@ package web
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/share"
@@ -31,7 +31,7 @@ func (a *app) renderShares(w http.ResponseWriter, r *http.Request, status int, l
 		return err
 	}
 	m.Frame.Title = "Share · " + e.Name
-	if m.Shares, err = a.Shares.List(r.Context(), v.who, string(e.ID), string(event.ID)); err != nil {
+	if m.Shares, err = a.Shares.List(r.Context(), v.who, string(e.ID), store.ShareList{Event: string(event.ID)}); err != nil {
 		return err
 	}
 	return render(w, r, status, share.Page(m))
@@ -56,7 +56,7 @@ func (a *app) createShare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderShares(w, r, http.StatusCreated, strings.TrimRight(a.Addresses.PublicURL, "/")+"/shared/"+secret, "")
+	return a.renderShares(w, r, http.StatusCreated, a.Addresses.Shared(secret), "")
 }
 
 func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
