@@ -326,6 +326,36 @@ func TestAServerDoesNotStartWithTheKeysetOfAnother(t *testing.T) {
 	})
 }
 
+// Who restores such a backup would believe to have the keyset, and could not bring the right one.
+func TestABackupTakesNoKeysetOfAnother(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		path := filepath.Join(i.dir, "keys.json")
+		if err := os.Rename(path, path+".kept"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seal.LoadOrCreate(path); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "backup.tgz")
+		if r := run(t, "", i.args("backup", file)...); r.code != 0 || !strings.Contains(r.out, "does not hold the keyset") || !strings.Contains(r.out, "opens none of") {
+			t.Errorf("%+v", r)
+		}
+		if made := object(t, "", i.args("backup", file)...); made["keys"] != false {
+			t.Errorf("backup: %v", made)
+		}
+		target := freshSQLite(t)
+		if err := os.Mkdir(target.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".kept", filepath.Join(target.dir, "keys.json")); err != nil {
+			t.Fatal(err)
+		}
+		object(t, "", target.args("restore", file)...)
+		i.whole(t, target)
+	})
+}
+
 func TestARestoreDestroysNoKeyset(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(t.TempDir(), "backup.tgz")

@@ -79,13 +79,25 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if err := syncDir(filepath.Dir(place)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	note := "It holds the keyset: keep it as safe as the secrets."
-	if !keys {
-		note = "It does not hold the keyset, without which secrets can not be read."
+	note := "It does not hold the keyset, without which secrets can not be read."
+	switch keys {
+	case keysIn:
+		note = "It holds the keyset: keep it as safe as the secrets."
+	case keysOfAnother:
+		note = fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they can not be read.", c.KeyFile())
 	}
-	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys},
+	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys == keysIn},
 		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, note))
 }
+
+// keysTaken is what became of the keyset in a backup.
+type keysTaken int
+
+const (
+	keysOut       keysTaken = iota // left out, or there is none
+	keysIn                         // in the backup
+	keysOfAnother                  // left out, because it is not what the secrets were sealed with
+)
 
 // mayTake refuses a file whose place the backup can not take. No device, pipe or directory is there for that, and what
 // the installation consists of would be gone: its name is given by who takes it for what is backed up.
@@ -129,53 +141,64 @@ func sweep(place string) {
 	}
 }
 
-// write writes the backup and reports how many rows it has and whether the keyset is in it.
-func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (rows int64, withKeys bool, err error) {
+// write writes the backup and reports how many rows it has and what became of the keyset. One that opens no secret is
+// not in it: who restores it would believe to have the right one, and be refused with the right one.
+func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (rows int64, taken keysTaken, err error) {
 	m := manifest{Format: archiveFormat, Program: hookglass.Version, CreatedAt: time.Now().UTC(), Database: "sqlite"}
 	if db.Postgres() {
 		m.Database = "postgres"
 	}
 	var need int64
 	if m.Schema, need, err = db.SchemaVersion(ctx); err != nil {
-		return 0, false, err
+		return 0, keysOut, err
 	}
 	if m.Schema == need {
 		if err := filled(ctx, db); err != nil { // half of an installation is not one that can be told from the whole once it is restored
-			return 0, false, err
+			return 0, keysOut, err
 		}
 	}
 	keys, err := seal.Load(c.KeyFile())
+	var sealed []store.SealedSecret
+	if err == nil && m.Schema == need { // those of an older schema can not be told here
+		if sealed, err = newestSealed(ctx, db); err != nil {
+			return 0, keysOut, err
+		}
+	}
 	switch {
+	case err == nil && opensNone(keys, sealed):
+		taken = keysOfAnother
 	case err == nil:
-		m.Keys = !c.WithoutKeys
+		if m.Keys = !c.WithoutKeys; m.Keys {
+			taken = keysIn
+		}
 		if m.KeyCheck, err = keys.Seal([]byte(keyCheckText), keyCheckWhere); err != nil {
-			return 0, false, err
+			return 0, keysOut, err
 		}
 	case !errors.Is(err, fs.ErrNotExist): // no secret was sealed yet, where there is no keyset
-		return 0, false, err
+		return 0, keysOut, err
 	}
 	a, err := newArchiveWriter(out, m)
 	if err != nil {
-		return 0, false, err
+		return 0, keysOut, err
 	}
 	schema, err := db.Dump(ctx, a)
 	if err != nil {
-		return 0, false, err
+		return 0, keysOut, err
 	}
 	if schema != m.Schema {
-		return 0, false, errors.New("the schema was migrated meanwhile; try again")
+		return 0, keysOut, errors.New("the schema was migrated meanwhile; try again")
 	}
 	if m.Keys {
 		// After the rows: a key that was added meanwhile has sealed some of them, and none is ever taken away.
 		content, err := os.ReadFile(c.KeyFile())
 		if err != nil {
-			return 0, false, err
+			return 0, keysOut, err
 		}
 		if err := a.entry(keysEntry, content); err != nil {
-			return 0, false, err
+			return 0, keysOut, err
 		}
 	}
-	return a.rows, m.Keys, a.close()
+	return a.rows, taken, a.close()
 }
 
 // RestoreCmd is `hookglass restore`.

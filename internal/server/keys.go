@@ -23,11 +23,8 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 	if err != nil && !missing {
 		return nil, remedied(err)
 	}
-	var sealed []store.SealedSecret
-	if err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.SealedSecrets(startSample)
-		return err
-	}); err != nil {
+	sealed, err := newestSealed(ctx, db)
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -38,10 +35,24 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 			return nil, err
 		}
 		return seal.LoadOrCreate(s.KeyFile())
-	case len(sealed) > 0 && foreign(keys, sealed) == len(sealed):
+	case opensNone(keys, sealed):
 		return nil, fmt.Errorf("the keyset %s opens none of the newest secrets in the database: bring the right one, which is the same for all nodes; hookglass doctor says more", s.KeyFile())
 	}
 	return keys, nil
+}
+
+// newestSealed returns the secrets that a keyset is tried on before it is used.
+func newestSealed(ctx context.Context, db *store.DB) (sealed []store.SealedSecret, err error) {
+	err = db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		sealed, err = v.SealedSecrets(startSample)
+		return err
+	})
+	return sealed, err
+}
+
+// opensNone reports whether a keyset is another's: it opens none of the secrets that there are.
+func opensNone(keys *seal.Keys, sealed []store.SealedSecret) bool {
+	return len(sealed) > 0 && foreign(keys, sealed) == len(sealed)
 }
 
 // foreign counts the secrets that a keyset does not open.
