@@ -19,6 +19,8 @@ func remedied(err error) error {
 		what = "run this as the user whose files these are (with a package, by hookglass-service), or give them to this one"
 	case store.Damaged(err):
 		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
+	case store.NoRoom(err):
+		what = "where the disk is full, " + moreRoom
 	default:
 		return err
 	}

@@ -15,6 +15,7 @@ func TestAnErrorAboutFilesSaysWhatThereIsToDo(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EACCES: "hookglass-service",
 		syscall.EROFS:  "mount the file system for writing",
+		syscall.ENOSPC: "the disk is full, make room",
 	} {
 		err := server.Remedied(&fs.PathError{Op: "open", Path: "/data/lock", Err: errno})
 		if !strings.HasPrefix(err.Error(), "open /data/lock: ") || !strings.Contains(err.Error(), want) || !errors.Is(err, errno) {
