@@ -34,10 +34,12 @@ type acmeAuthority struct {
 	*httptest.Server
 	challenge string // http-01 or tls-alpn-01
 	at        string // where the name leads to
+	refusal   string // why no name is verified, where none is to be
 
 	mu     sync.Mutex
 	orders int
 	valid  bool
+	tried  bool // the challenge of the last order was answered
 	failed error
 	issued []byte
 }
@@ -74,6 +76,13 @@ func (a *acmeAuthority) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(v)
 	}
 	status := map[bool]string{false: "pending", true: "valid"}
+	var refused any
+	if a.refusal != "" {
+		status[false], refused = "invalid", map[string]string{"type": "urn:ietf:params:acme:error:connection", "detail": a.refusal}
+		if r.URL.Path == "/authorization" && !a.tried {
+			status[false], refused = "pending", nil
+		}
+	}
 	order := func() map[string]any {
 		o := map[string]any{"status": map[bool]string{false: "pending", true: "ready"}[a.valid], "authorizations": []string{a.URL + "/authorization"}, "finalize": a.URL + "/finalize"}
 		if a.issued != nil {
@@ -90,7 +99,7 @@ func (a *acmeAuthority) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", a.URL+"/account/1")
 		answer(201, map[string]any{"status": "valid"})
 	case "/new-order":
-		a.orders, a.valid, a.issued = a.orders+1, false, nil
+		a.orders, a.valid, a.tried, a.issued = a.orders+1, false, false, nil
 		w.Header().Set("Location", a.URL+"/order")
 		answer(201, order())
 	case "/order":
@@ -98,11 +107,11 @@ func (a *acmeAuthority) serve(w http.ResponseWriter, r *http.Request) {
 	case "/authorization":
 		answer(200, map[string]any{
 			"status": status[a.valid], "identifier": map[string]string{"type": "dns", "value": "hooks.example"},
-			"challenges": []any{map[string]any{"type": a.challenge, "url": a.URL + "/challenge", "token": "token", "status": status[a.valid]}},
+			"challenges": []any{map[string]any{"type": a.challenge, "url": a.URL + "/challenge", "token": "token", "status": status[a.valid], "error": refused}},
 		})
 	case "/challenge":
-		a.failed = a.prove()
-		a.valid = a.failed == nil
+		a.failed, a.tried = a.prove(), true
+		a.valid = a.failed == nil && a.refusal == ""
 		answer(200, map[string]any{"type": a.challenge, "url": a.URL + "/challenge", "token": "token", "status": status[a.valid]})
 	case "/finalize":
 		var asked struct{ CSR string }
@@ -163,11 +172,29 @@ func (a *acmeAuthority) issue(request string) {
 	a.issued = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 }
 
-// serveACME runs a node until the test ends or stop is called.
-func serveACME(t *testing.T, cfg server.Config) (stop func()) {
+// journal is a log that may be read while it is written: autocert cleans up after a node has ended.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// serveACME runs a node until the test ends or stop is called, which returns what it logged of what went wrong.
+func serveACME(t *testing.T, cfg server.Config) (stop func() string) {
 	t.Helper()
-	var log bytes.Buffer
-	s, err := server.New(cfg, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))
+	var log journal
+	s, err := server.New(cfg, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +206,7 @@ func serveACME(t *testing.T, cfg server.Config) (stop func()) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	stop = sync.OnceFunc(func() {
+	stop = sync.OnceValue(func() string {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -187,8 +214,9 @@ func serveACME(t *testing.T, cfg server.Config) (stop func()) {
 		if t.Failed() {
 			t.Log(log.String())
 		}
+		return log.String()
 	})
-	t.Cleanup(stop)
+	t.Cleanup(func() { stop() })
 	return stop
 }
 
@@ -250,5 +278,32 @@ func TestACMEGivesACertificateThatIsKeptAndShared(t *testing.T) {
 				t.Errorf("%d certificates were ordered, want 1", ca.orders)
 			}
 		})
+	}
+}
+
+// autocert says of a challenge that failed only that no other is left, and of a renewal nothing at all.
+func TestTheLogSaysWhatTheAuthorityRefuses(t *testing.T) {
+	cfg := config(filepath.Join(t.TempDir(), "data"))
+	cfg.Listen, cfg.HTTPListen = freePort(t), freePort(t)
+	cfg.ACMEDomain = []string{"hooks.example"}
+	ca := newACME(t, "http-01", cfg.HTTPListen)
+	ca.refusal = "192.0.2.7: Connection refused"
+	cfg.ACMERoots = filepath.Join(t.TempDir(), "roots.pem")
+	if err := os.WriteFile(cfg.ACMERoots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for directory, want := range map[string]string{
+		ca.URL + "/directory":                   `msg="the ACME authority could not verify a name" part=acme domain=hooks.example challenge=http-01 type=urn:ietf:params:acme:error:connection detail="192.0.2.7: Connection refused"`,
+		ca.URL + "/nothing":                     `status=404 type=urn:ietf:params:acme:error:malformed`,
+		"https://" + freePort(t) + "/directory": `msg="the ACME authority can not be asked" part=acme url=`,
+	} {
+		cfg.ACMEDirectory = directory
+		stop := serveACME(t, cfg)
+		if serial, err := ca.shown(t, cfg.Listen, "hooks.example"); err == nil {
+			t.Errorf("it shows %d", serial)
+		}
+		if log := stop(); strings.Count(log, want) != 1 || !strings.Contains(log, `"there is no certificate"`) {
+			t.Errorf("%s: the log has no line with %s, or several:\n%s", directory, want, log)
+		}
 	}
 }

@@ -119,13 +119,15 @@ func (s *Server) newTLS() (config *tls.Config, challenges func(http.Handler) htt
 
 func (s *Server) newACME() *autocert.Manager {
 	names := autocert.HostWhitelist(s.cfg.ACMEDomain...)
+	authority := outbound.Operator(s.cfg.acmeRoots)
+	authority.Transport = &acmeLog{next: authority.Transport, log: s.log.With("part", "acme")}
 	return &autocert.Manager{
 		Prompt: autocert.AcceptTOS, // who names a domain asks for its certificate, on the authority's terms
 		Cache:  &s.certificates,
 		// By HTTP the name may come with a port, where the authority's way leads through one that is forwarded.
 		HostPolicy: func(ctx context.Context, host string) error { return names(ctx, hostOf(host)) },
 		Email:      s.cfg.ACMEEmail,
-		Client:     &acme.Client{DirectoryURL: s.cfg.ACMEDirectory, UserAgent: "hookglass/" + hookglass.Version, HTTPClient: outbound.Operator(s.cfg.acmeRoots)},
+		Client:     &acme.Client{DirectoryURL: s.cfg.ACMEDirectory, UserAgent: "hookglass/" + hookglass.Version, HTTPClient: authority},
 	}
 }
 

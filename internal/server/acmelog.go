@@ -1,0 +1,110 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// acmeLog is the way to an ACME authority. It tells what autocert keeps to itself: why the authority could not verify a
+// name (of a challenge that failed autocert says only that no other is left), and all that goes wrong with a renewal,
+// which would be noticed when the certificate has ended.
+type acmeLog struct {
+	next http.RoundTripper
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	told map[string]string // by name and kind of challenge, the address of the last one that was told of
+}
+
+// acmeAnswer is what an authority says of a problem (RFC 8555, section 6.7), and of an authorization (section 7.1.4).
+type acmeAnswer struct {
+	acmeProblem
+	Status     any // of an authorization a word, of a problem a number
+	Identifier struct{ Value string }
+	Challenges []struct {
+		Type, URL string
+		Error     *acmeProblem
+	}
+}
+
+type acmeProblem struct{ Type, Detail string }
+
+// badNonce is no failure: the client asks once more.
+const badNonce = "urn:ietf:params:acme:error:badNonce"
+
+// largestACME bounds what is read of an answer to see whether it tells of a failure.
+const largestACME = 64 << 10
+
+// RoundTrip implements http.RoundTripper.
+func (a *acmeLog) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := a.next.RoundTrip(req)
+	if err != nil {
+		if req.Context().Err() == nil {
+			a.log.Warn("the ACME authority can not be asked", "url", req.URL.Redacted(), "error", err)
+		}
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		if res.StatusCode >= 400 {
+			a.log.Warn("the ACME authority refuses", "url", req.URL.Redacted(), "status", res.StatusCode)
+		}
+		return res, nil
+	}
+	head, err := io.ReadAll(io.LimitReader(res.Body, largestACME))
+	rest := io.Reader(res.Body)
+	if err != nil {
+		rest = failed{err}
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), rest), res.Body}
+	var answer acmeAnswer
+	if json.Unmarshal(head, &answer) == nil {
+		a.note(req, res.StatusCode, answer)
+	}
+	return res, nil
+}
+
+func (a *acmeLog) note(req *http.Request, status int, answer acmeAnswer) {
+	if status >= 400 {
+		if answer.Type != badNonce {
+			a.log.Warn("the ACME authority refuses", "url", req.URL.Redacted(), "status", status, "type", answer.Type, "detail", answer.Detail)
+		}
+		return
+	}
+	if answer.Status != "invalid" {
+		return
+	}
+	for _, c := range answer.Challenges {
+		if c.Error != nil && a.isNew(answer.Identifier.Value+" "+c.Type, c.URL) {
+			a.log.Warn("the ACME authority could not verify a name", "domain", answer.Identifier.Value, "challenge", c.Type, "type", c.Error.Type, "detail", c.Error.Detail)
+		}
+	}
+}
+
+// isNew reports whether a challenge was not told of yet: autocert looks at it again when it cleans up.
+func (a *acmeLog) isNew(of, url string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.told[of] == url {
+		return false
+	}
+	if a.told == nil {
+		a.told = map[string]string{}
+	}
+	a.told[of] = url
+	return true
+}
+
+// failed is the end of a body that could not be read on.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
