@@ -32,6 +32,7 @@ type AlertConfig struct {
 const (
 	MaxAlertWindow  = 1440 // minutes
 	MaxThreshold    = 1_000_000
+	MinSpikeFactor  = 1.01
 	MaxSpikeFactor  = 1_000_000
 	MaxKeyword      = 200 // characters
 	MaxKeywordField = 500 // characters of a pointer

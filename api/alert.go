@@ -67,7 +67,7 @@ type AlertSettings struct {
 	Threshold     Optional[int64]   `json:"threshold,omitzero" minimum:"1" maximum:"1000000" doc:"error_response: how many deliveries to forwarding targets, by forward steps and through the tunnel that failed or were answered with 400 or more." example:"5"`
 	Keyword       Optional[string]  `json:"keyword,omitzero" minLength:"1" maxLength:"200" doc:"keyword_match: 1 to 200 characters; ASCII letters compare without case."`
 	Field         Optional[string]  `json:"field,omitzero" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
-	Factor        Optional[float64] `json:"factor,omitzero" exclusiveMinimum:"1" maximum:"1000000" doc:"volume_spike: more than 1; how many times the average of the 24 windows before."`
+	Factor        Optional[float64] `json:"factor,omitzero" minimum:"1.01" maximum:"1000000" doc:"volume_spike: how many times the average of the 24 windows before."`
 	MinCount      Optional[int64]   `json:"min_count,omitzero" minimum:"1" maximum:"1000000" doc:"volume_spike: fewer events in the window are no spike; default 10."`
 	EventType     Optional[string]  `json:"event_type,omitzero" doc:"schema_drift: of this event type alone; of any when it is not given."`
 }

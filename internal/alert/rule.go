@@ -188,8 +188,8 @@ func (d Settings) apply(kind hookglass.AlertKind, c *hookglass.AlertConfig) (fau
 			fault("field", "must be one of %s, or a JSON Pointer into the body such as /data/status", strings.Join(hookglass.KeywordFields, ", "))
 		}
 	case hookglass.AlertVolumeSpike:
-		if math.IsNaN(c.Factor) || c.Factor <= 1 || c.Factor > hookglass.MaxSpikeFactor {
-			fault("factor", "must be more than 1, and %d at most", hookglass.MaxSpikeFactor)
+		if math.IsNaN(c.Factor) || c.Factor < hookglass.MinSpikeFactor || c.Factor > hookglass.MaxSpikeFactor {
+			fault("factor", "must be %v to %d", hookglass.MinSpikeFactor, hookglass.MaxSpikeFactor)
 		}
 		if c.MinCount == 0 && d.MinCount == nil {
 			c.MinCount = defaultMinCount

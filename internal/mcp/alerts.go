@@ -30,7 +30,7 @@ type (
 		Threshold     *int64   `json:"threshold" minimum:"1" doc:"error_response: how many deliveries failed or were answered with 400 or more."`
 		Keyword       *string  `json:"keyword" doc:"keyword_match: 1 to 200 characters; ASCII letters compare without case."`
 		Field         *string  `json:"field" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
-		Factor        *float64 `json:"factor" doc:"volume_spike: more than 1; how many times the average of the 24 windows before."`
+		Factor        *float64 `json:"factor" doc:"volume_spike: 1.01 to 1,000,000; how many times the average of the 24 windows before."`
 		MinCount      *int64   `json:"min_count" minimum:"1" doc:"volume_spike: fewer requests in the window are no spike; default 10."`
 		EventType     *string  `json:"event_type" doc:"schema_drift: of this event type alone."`
 	}

@@ -71,7 +71,7 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"ForwardingTargetChange/retry_count":   {"minimum": 0.0, "maximum": 5.0},
 		"DeclaredForwardingTarget/retry_count": {"minimum": 0.0, "maximum": 5.0},
 		"AlertSettings/window_minutes":         {"minimum": 1.0, "maximum": 1440.0},
-		"AlertSettings/factor":                 {"exclusiveMinimum": 1.0, "maximum": 1000000.0},
+		"AlertSettings/factor":                 {"minimum": 1.01, "maximum": 1000000.0},
 		"AlertSettings/keyword":                {"minLength": 1.0, "maxLength": 200.0},
 		"NewAlert/channel_ids":                 {"maxItems": 20.0},
 		"NewActionSecret/name":                 {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"},

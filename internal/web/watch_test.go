@@ -249,7 +249,7 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	}
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"missing_webhook"}, "window_minutes": {"soon"}}).holds(t, "The window must be a whole number.", `value="soon"`)
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"missing_webhook"}, "window_minutes": {"1441"}}).holds(t, "The window must be 1 to 1440.")
-	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"volume_spike"}, "window_minutes": {"5"}, "factor": {"1"}, "min_count": {"1"}}).holds(t, "The factor must be more than 1")
+	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"volume_spike"}, "window_minutes": {"5"}, "factor": {"1"}, "min_count": {"1"}}).holds(t, "The factor must be 1.01 to 1000000")
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"keyword_match"}, "keyword": {"x"}, "channels": {"chan_nothing"}}).holds(t, "is no notification channel")
 
 	list := b.want(200, "GET", base, nil)
