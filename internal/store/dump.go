@@ -19,10 +19,14 @@ type Sink interface {
 }
 
 // Dump gives the sink everything that is stored, as it was at one moment, while writing goes on. It returns
-// the version of the schema. Jobs that have ended are left out.
+// the version of the schema. Jobs that have ended are left out. A schema that a newer program made is refused: this one
+// does not know what of it belongs into a dump, and that program might not load it.
 func (db *DB) Dump(ctx context.Context, sink Sink) (schema int64, err error) {
-	schema, _, err = db.SchemaVersion(ctx)
+	schema, need, err := db.SchemaVersion(ctx)
 	if err != nil {
+		return 0, err
+	}
+	if err := refuseNewer(schema, need); err != nil {
 		return 0, err
 	}
 	tx, err := db.read.BeginTx(ctx, db.dialect.viewOptions())

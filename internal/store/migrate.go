@@ -21,10 +21,18 @@ func (db *DB) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if have > need {
-		return fmt.Errorf("store: the schema has version %d and was made by a newer program than this one, which knows %d", have, need)
+	if err := refuseNewer(have, need); err != nil {
+		return err
 	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
+}
+
+// refuseNewer says that a newer program than this one made the schema, where that is so.
+func refuseNewer(have, need int64) error {
+	if have <= need {
+		return nil
+	}
+	return fmt.Errorf("store: the schema has version %d and was made by a newer program than this one, which knows %d", have, need)
 }
 
 // MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.

@@ -70,7 +70,13 @@ func TestASchemaOfANewerProgramIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := db.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "newer program") {
-				t.Error(err)
+				t.Errorf("migrated: %v", err)
+			}
+			if _, err := db.Dump(t.Context(), &memory{rows: make(map[string][][]any)}); err == nil || !strings.Contains(err.Error(), "newer program") {
+				t.Errorf("dumped: %v", err)
+			}
+			if _, err := db.OpenMoveSource(t.Context()); cfg.URL == "" && (err == nil || !strings.Contains(err.Error(), "newer program")) {
+				t.Errorf("moved: %v", err)
 			}
 		})
 	}

@@ -190,6 +190,9 @@ func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseNewer(have, need); err != nil {
+		return nil, err
+	}
 	if have != need {
 		return nil, fmt.Errorf("store: the embedded database has schema version %d and this program needs %d: run hookglass migrate on it first", have, need)
 	}
