@@ -401,15 +401,14 @@ func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (r
 	byName := func(a, b mention) int { return strings.Compare(a.name, b.name) } // all transactions lock them in one order
 	slices.SortFunc(def.channels, byName)
 	for _, m := range def.channels {
-		c, err := tx.RequireChannel(e.WorkspaceID, m.name)
-		switch {
-		case hookglass.Is(err, hookglass.CodeNotFound):
-			fault(m, "is no notification channel of the workspace")
-		case err != nil:
-			return nil, err
-		case m.name != c.ID:
-			refs = append(refs, store.ActionRef{Kind: store.RefChannel, Target: c.Num, Step: m.step})
+		_, err := tx.RequireChannel(e.WorkspaceID, m.name)
+		if err == nil {
+			continue
 		}
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			return nil, err
+		}
+		fault(m, "is no notification channel of the workspace")
 	}
 	if len(faults) > 0 {
 		return nil, hookglass.InvalidFields(faults)

@@ -49,6 +49,15 @@ func TestAChannelThatAStepNamesKeepsItsName(t *testing.T) {
 		must(t, err)
 		must(t, rename(ops, "night shift"))
 
+		// The step was stored with another channel of that name.
+		left := create("left")
+		_, err = b.actions.Update(t.Context(), b.who, string(b.ep.ID), byName.ID, notify("by name", left.Name))
+		must(t, err)
+		must(t, channels.DeleteChannel(t.Context(), b.who, left.ID))
+		if err := rename(create(left.Name), "right"); !hookglass.Is(err, hookglass.CodeConflict) {
+			t.Errorf("a channel that took the place of another was renamed: %v", err)
+		}
+
 		for i := range 20 {
 			c := create(fmt.Sprintf("c%d", i))
 			var both sync.WaitGroup

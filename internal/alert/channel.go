@@ -188,7 +188,7 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 			if err := s.apply(d, c, &config); err != nil || c.Name == old {
 				return back, err
 			}
-			steps, err := tx.ActionReferences(store.RefChannel, c.Num)
+			steps, err := tx.ChannelReferences(c.WorkspaceID, old)
 			if err != nil {
 				return false, err
 			}

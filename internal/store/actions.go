@@ -108,16 +108,15 @@ func (tx *Tx) LockActions(endpointNum int64) ([]hookglass.Action, error) {
 
 // ActionRef is something that a step refers to.
 type ActionRef struct {
-	Kind   string // RefSecret, RefTag or RefChannel
-	Target int64  // the Num of a secret or a channel, the id of a tag
+	Kind   string // RefSecret or RefTag
+	Target int64  // the Num of a secret, the id of a tag
 	Step   string // the step's reference key
 }
 
 // The kinds of references.
 const (
-	RefSecret  = "secret"
-	RefTag     = "tag"
-	RefChannel = "channel" // by its name: one by its id minds no other name
+	RefSecret = "secret"
+	RefTag    = "tag"
 )
 
 // CreateAction stores a new action and sets its Num and times. The caller has locked the endpoint's actions.
@@ -179,13 +178,40 @@ func (tx *Tx) setActionRefs(num int64, refs []ActionRef) error {
 	return nil
 }
 
-// ActionReferences lists the steps that refer to a secret, a tag or a channel.
+// ActionReferences lists the steps that refer to a secret or a tag.
 func (v *View) ActionReferences(kind string, target int64) ([]hookglass.StepReference, error) {
 	return queryAll(v, func(scan func(...any) error) (r hookglass.StepReference, err error) {
 		err = scan(&r.EndpointID, &r.ActionID, &r.ActionName, &r.Step)
 		return r, err
 	}, `SELECT e.id, a.id, a.name, r.step FROM action_refs r JOIN actions a ON a.num = r.action JOIN endpoints e ON e.num = a.endpoint
 		WHERE r.kind = $1 AND r.target = $2 AND e.deleted_at IS NULL ORDER BY a.num, r.step`, kind, target)
+}
+
+// ChannelReferences lists the steps of a workspace that name a channel by its name; those that do by its id mind no other
+// name. The steps themselves tell: a channel may have gone from under a step, and another come by that name.
+func (v *View) ChannelReferences(workspaceID int64, name string) (by []hookglass.StepReference, err error) {
+	actions, err := queryAll(v, scanAction, "SELECT "+actionColumns+actionTables+
+		` WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND a.steps LIKE '%"Type":"notify"%' ORDER BY a.num`, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range actions {
+		for _, step := range a.Steps {
+			if step.Type != hookglass.StepNotify {
+				continue
+			}
+			var config struct {
+				Channel string `json:"channel"`
+			}
+			if err := json.Unmarshal(step.Config, &config); err != nil {
+				return nil, fmt.Errorf("step %s of %s: %w", step.ReferenceKey, a.ID, err)
+			}
+			if config.Channel == name {
+				by = append(by, hookglass.StepReference{EndpointID: a.EndpointID, ActionID: a.ID, ActionName: a.Name, Step: step.ReferenceKey})
+			}
+		}
+	}
+	return by, nil
 }
 
 // RequireTag returns the id of a workspace's tag, which is made when there is none, and keeps it from being deleted

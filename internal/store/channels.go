@@ -148,8 +148,7 @@ func (tx *Tx) DeleteChannel(id string) error {
 		return err
 	}
 	for _, statement := range []string{
-		"DELETE FROM notifications WHERE channel = $1", "DELETE FROM alert_channels WHERE channel = $1",
-		"DELETE FROM action_refs WHERE kind = '" + RefChannel + "' AND target = $1", "DELETE FROM notification_channels WHERE num = $1",
+		"DELETE FROM notifications WHERE channel = $1", "DELETE FROM alert_channels WHERE channel = $1", "DELETE FROM notification_channels WHERE num = $1",
 	} {
 		if _, err := tx.exec(statement, c.Num); err != nil {
 			return err

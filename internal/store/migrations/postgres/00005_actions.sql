@@ -16,7 +16,7 @@ CREATE TABLE actions (
 CREATE UNIQUE INDEX actions_id ON actions (id);
 CREATE INDEX actions_endpoint ON actions (endpoint, position);
 
--- What steps refer to: kind is secret, tag or channel, target the num or id of one.
+-- What steps refer to: kind is secret or tag, target the num or id of one.
 CREATE TABLE action_refs (
     kind   text    NOT NULL,
     target bigint NOT NULL,
