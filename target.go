@@ -27,6 +27,9 @@ const (
 	DefaultForwardRetries = 3
 	MaxForwardRetries     = 5
 	MaxForwardWait        = time.Hour // that a target may ask for with Retry-After
+
+	// MaxForwardAttempts is from how many attempts on a delivery is not sent again: they are all kept with it.
+	MaxForwardAttempts = 100
 )
 
 // PauseFailing is the reason for which the service pauses a target by itself.
@@ -54,9 +57,26 @@ type Forward struct {
 	State       ForwardState
 	StatusCode  int // of the last attempt; 0: it had no answer
 	Attempts    []ForwardAttempt
+	Spent       int       // of Attempts: those that were made before it was sent again, which count for no retry; of one that is sent
 	NextAt      time.Time // of a pending delivery: when it is sent; zero: not known
 	FinishedAt  time.Time // zero: not final
 	CreatedAt   time.Time
+}
+
+// Resend says whether people may have it sent again: it is to be put in line, or it waits there already. It answers
+// conflict for what arrived, what was never to be sent, and what was attempted too often.
+func (f *Forward) Resend() (put bool, err error) {
+	switch {
+	case f.State == ForwardDelivered:
+		return false, Errorf(CodeConflict, "The delivery arrived, and is not sent again. Replay the request to send it once more.")
+	case f.State == ForwardSkipped:
+		return false, Errorf(CodeConflict, "The delivery was skipped, because its target was disabled or its account may not forward. Replay the request to send it.")
+	case f.State != ForwardFailed:
+		return false, nil
+	case len(f.Attempts) >= MaxForwardAttempts:
+		return false, Errorf(CodeConflict, "The delivery was attempted %d times, and is not sent again. Replay the request to send it once more.", len(f.Attempts))
+	}
+	return true, nil
 }
 
 // ForwardEvidence is what one attempt of a delivery sent and what was answered: credentials redacted, bodies cut.

@@ -400,7 +400,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	// A connection for each would wear out the ports between two machines, at some 470 a second. One that others used
 	// before may end with the request on it, so only an attempt that another can follow shares one, and that other does
 	// not.
-	shared := s.many && len(s.Attempts) == 0 && s.queue.Target.RetryCount > 0
+	shared := s.many && len(s.Attempts) == s.Spent && s.queue.Target.RetryCount > 0
 	a, evidence, retryAfter := attemptKept(ctx, f.Client, key, s.queue.Target.Timeout, s.event, r, shared, f.Now)
 	if withdrawn(a) {
 		f.later(s, 0)
@@ -408,7 +408,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	}
 	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), a.StatusCode, true
 	s.Evidence, evidence.Attempt = evidence, len(s.Attempts)
-	state, wait := JudgeForward(a, len(s.Attempts), s.queue.Target.RetryCount, retryAfter, f.Delay)
+	state, wait := JudgeForward(a, len(s.Attempts)-s.Spent, s.queue.Target.RetryCount, retryAfter, f.Delay)
 	if s.State = state; state == hookglass.ForwardPending {
 		s.NextAt = f.Now().Add(wait)
 	} else {

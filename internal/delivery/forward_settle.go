@@ -105,7 +105,7 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 		}
 		kept = append(kept, s.ClaimedForward)
 		if s.made {
-			outcomes = append(outcomes, OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts, s.State))
+			outcomes = append(outcomes, OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts[s.Spent:], s.State))
 		}
 		k := targets[s.TargetID]
 		if k == nil {

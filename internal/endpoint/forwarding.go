@@ -3,12 +3,14 @@ package endpoint
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -119,6 +121,91 @@ func (s *Service) DeleteForwardingTarget(ctx context.Context, who hookglass.Prin
 		}
 		return tx.DeleteForwardingTarget(e.Num, id)
 	})
+}
+
+// ResendDelivery puts the delivery of an event to a target in line again, and returns it as it is then: one that waits
+// already, or is being sent, stays as it is. It goes as it first went, when its target does not wait for people, with
+// all its retries. It answers not_found, subscription_required and, for a target that is disabled and as
+// [hookglass.Forward.Resend] does, conflict.
+func (s *Service) ResendDelivery(ctx context.Context, who hookglass.Principal, ref string, id int64, event hookglass.EventID) (f hookglass.Forward, err error) {
+	if err := who.MayManage(); err != nil {
+		return f, err
+	}
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		t, err := tx.ForwardingTarget(ref, id)
+		if err != nil {
+			return err
+		}
+		if f, err = tx.LockForward(t, event); err != nil {
+			return err
+		}
+		if err := mayResend(tx, t); err != nil {
+			return err
+		}
+		put, err := f.Resend()
+		if err != nil || !put {
+			return err
+		}
+		if err := tx.ResendForwards([]hookglass.Forward{f}); err != nil {
+			return err
+		}
+		f, err = tx.LockForward(t, event)
+		return err
+	})
+	return f, err
+}
+
+// ResendFailed puts the deliveries to a target in line again that have failed and were made after and before the given
+// times, the zero time being no bound. It returns how many they were, and the target. Captures go on meanwhile. When
+// the context ends some may be in line, and doing it again adds the rest. It answers as ResendDelivery; those of which
+// that would answer conflict are passed over.
+func (s *Service) ResendFailed(ctx context.Context, who hookglass.Principal, ref string, id int64, after, before time.Time) (t hookglass.ForwardingTarget, n int64, err error) {
+	if err := who.MayManage(); err != nil {
+		return t, 0, err
+	}
+	for left := (store.FailedRange{After: after, Before: before}); !left.Done; {
+		began := time.Now()
+		var next store.FailedRange
+		var again []hookglass.Forward
+		err := s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
+			if t, err = tx.ForwardingTarget(ref, id); err != nil {
+				return err
+			}
+			if err := mayResend(tx, t); err != nil {
+				return err
+			}
+			again, next, err = tx.FailedForwards(t, left)
+			if err != nil {
+				return err
+			}
+			again = slices.DeleteFunc(again, func(f hookglass.Forward) bool { put, _ := f.Resend(); return !put })
+			return tx.ResendForwards(again)
+		})
+		if err != nil {
+			return t, n, err
+		}
+		n += int64(len(again))
+		if left = next; !left.Done {
+			fair.Rest(ctx, began)
+		}
+	}
+	return t, n, nil
+}
+
+// mayResend answers subscription_required where the account of a target may not forward, and conflict for one that is
+// disabled: what waited for it would be skipped.
+func mayResend(tx *store.Tx, t hookglass.ForwardingTarget) error {
+	e, err := tx.EndpointByNum(t.EndpointNum)
+	if err != nil {
+		return err
+	}
+	if err := mayForward(tx, e); err != nil {
+		return err
+	}
+	if !t.Enabled {
+		return hookglass.Errorf(hookglass.CodeConflict, "The target is disabled, and nothing is sent to it. Enable it first.")
+	}
+	return nil
 }
 
 // mayForward answers subscription_required where the endpoint's account may not forward.

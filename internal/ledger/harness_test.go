@@ -153,6 +153,24 @@ func (y *yard) forward() {
 	})
 }
 
+// resend puts in line again what failed at a target.
+func (y *yard) resend() {
+	target := y.targets[y.rnd.IntN(len(y.targets))]
+	target.EndpointID = y.ep.ID
+	y.update(func(tx *store.Tx) error {
+		failed, _, err := tx.FailedForwards(target, store.FailedRange{})
+		if err != nil {
+			return err
+		}
+		for _, f := range failed {
+			if one := y.live[f.EventSeq]; one != nil {
+				one.targets[target.ID] = hookglass.ForwardPending
+			}
+		}
+		return tx.ResendForwards(failed)
+	})
+}
+
 func (y *yard) act() {
 	y.update(func(tx *store.Tx) error {
 		tasks, err := tx.ClaimTasks(store.TaskActions, y.ep.Num, 1+y.rnd.IntN(3), time.Hour)
@@ -361,6 +379,9 @@ func (y *yard) step() string {
 	case n == 22:
 		y.erase()
 		return "erase"
+	case n == 23:
+		y.resend()
+		return "resend"
 	}
 	f := y.any()
 	if f == nil {

@@ -160,6 +160,14 @@ func SetRetagLooks(n int) (restore func()) {
 	return func() { retagLooks = before }
 }
 
+// SetResend has fewer failed deliveries put in line and looked at in one transaction, and returns what makes them as
+// many as before.
+func SetResend(atOnce, looks int) (restore func()) {
+	before, looked := resendAtOnce, resendLooks
+	resendAtOnce, resendLooks = atOnce, looks
+	return func() { resendAtOnce, resendLooks = before, looked }
+}
+
 // OnSync has fn bring the log of an embedded database to the disk. It must be called before anything is written.
 func (db *DB) OnSync(fn func(log *os.File) error) { db.engine.(*sqliteEngine).log.sync = fn }
 

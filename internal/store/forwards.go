@@ -75,7 +75,7 @@ func (d dialect) waiting(condition string) string {
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
 		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, target, endpoint, event, claim, lost, status, attempts, created_at`,
+		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, target, endpoint, event, claim, lost, spent, status, attempts, created_at`,
 		targetID, at.UnixMicro(), limit, at.Add(lease).UnixMicro())
 }
 
@@ -83,7 +83,7 @@ func scanClaimedForward(scan func(...any) error) (c ClaimedForward, err error) {
 	var attempts []byte
 	var created int64
 	var status sql.NullInt64
-	if err := scan(&c.Num, &c.TargetID, &c.EndpointNum, &c.EventSeq, &c.Claim, &c.Lost, &status, &attempts, &created); err != nil {
+	if err := scan(&c.Num, &c.TargetID, &c.EndpointNum, &c.EventSeq, &c.Claim, &c.Lost, &c.Spent, &status, &attempts, &created); err != nil {
 		return c, err
 	}
 	c.StatusCode = int(status.Int64)
@@ -243,6 +243,17 @@ func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hook
 // Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not
 // 0. It answers not_found.
 func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
+	return v.forwards(ref, targetID, limit, func(a *args) string {
+		condition := "f.target = " + a.add(targetID)
+		if before > 0 {
+			condition += " AND f.num < " + a.add(before)
+		}
+		return condition
+	})
+}
+
+// forwards lists the deliveries to a target that meet a condition.
+func (v *View) forwards(ref string, targetID int64, limit int, condition func(*args) string) ([]hookglass.Forward, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
 		return nil, err
@@ -252,11 +263,8 @@ func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookgl
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + forwardColumns + " FROM forwards f JOIN events e ON e.seq = f.event WHERE f.target = " + a.add(targetID) + " AND f.event > " + a.add(log.floor)
-	if before > 0 {
-		query += " AND f.num < " + a.add(before)
-	}
-	return queryAll(v, forwardOf(t), query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT " + forwardColumns + " FROM forwards f JOIN events e ON e.seq = f.event WHERE " + condition(a) + " AND f.event > " + a.add(log.floor)
+	return queryAll(v, forwardOf(t), query+" ORDER BY f.target DESC, f.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
 // Forward returns the delivery of an event to a target of an endpoint, with what each attempt sent and what was

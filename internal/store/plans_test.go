@@ -96,6 +96,7 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 			return err
 		},
 		func() error { _, err := tx.SkipForwards(targetID, now, 7); return err },
+		func() error { return resend(tx, e, targetID) },
 		func() error { _, err := tx.TaskQueues(store.TaskActions); return err },
 		func() error { _, err := tx.ClaimTasks(store.TaskActions, e.Num, 7, time.Minute); return err },
 		func() error { return tx.EndTasks([]store.Task{{Num: 1, Claim: 1}}) },
@@ -110,6 +111,22 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 		}
 	}
 	return nil
+}
+
+// resend runs what people have run when they send again what failed.
+func resend(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
+	now := time.Now()
+	target, err := tx.ForwardingTarget(string(e.ID), targetID)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.CountFailedForwards(target, 100); err != nil {
+		return err
+	}
+	if _, _, err := tx.FailedForwards(target, store.FailedRange{After: now.Add(-time.Hour), Before: now}); err != nil {
+		return err
+	}
+	return tx.ResendForwards([]hookglass.Forward{{Num: 1}})
 }
 
 // A purge comes twice a minute, and what it finds is a small part of what there is.

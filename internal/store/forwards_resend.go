@@ -1,0 +1,165 @@
+package store
+
+import (
+	"math"
+	"time"
+
+	"hookglass"
+)
+
+// resendAtOnce bounds how many failed deliveries one transaction puts in line again, and resendLooks how many it looks
+// at to find them: captures stand behind it. Variables for tests.
+var resendAtOnce, resendLooks = 250, 5_000
+
+// FailedRange is a walk over the deliveries to a target that have failed, of those that were made after one time and
+// before another, neither included. A zero time is no bound. It comes to each once at most, however soon it fails
+// again, and to none that was made after the walk began.
+type FailedRange struct {
+	After, Before time.Time
+
+	Done  bool
+	begun bool
+	above int64 // where it goes on
+	upTo  int64
+}
+
+// FailedForwards returns the next deliveries of a walk, the oldest first and without what their attempts sent, and what
+// is left of it. The caller goes on with that, in a transaction of its own each time, until it is Done. They are
+// locked; those that another transaction has in hand are passed over. Events that are deleted have none.
+func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found []hookglass.Forward, left FailedRange, err error) {
+	log, err := tx.eventLog(string(t.EndpointID))
+	if err != nil {
+		return nil, r, err
+	}
+	if !r.begun {
+		if err := tx.beginFailed(t.ID, &r); err != nil {
+			return nil, r, err
+		}
+	}
+	// The numbers alone are in the index; the rest is read of so many rows at most.
+	last, err := queryAll(&tx.View, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) ORDER BY f.target, f.num LIMIT 1 OFFSET $4",
+		t.ID, r.above, r.upTo, resendLooks-1)
+	if err != nil {
+		return nil, r, err
+	}
+	end := r.upTo
+	if len(last) > 0 {
+		end = last[0]
+	}
+	after, before := int64(math.MinInt64), int64(math.MaxInt64)
+	if !r.After.IsZero() {
+		after = r.After.UnixMicro()
+	}
+	if !r.Before.IsZero() {
+		before = r.Before.Add(time.Microsecond - 1).UnixMicro() // what is between two microseconds is after the lower
+	}
+	lock := tx.dialect.forUpdate()
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	found, err = queryAll(&tx.View, func(scan func(...any) error) (f hookglass.Forward, err error) {
+		var attempts []byte
+		var created int64
+		if err := scan(&f.Num, &f.EventSeq, &attempts, &created); err != nil {
+			return f, err
+		}
+		f.TargetID, f.EndpointNum, f.State, f.CreatedAt = t.ID, t.EndpointNum, hookglass.ForwardFailed, time.UnixMicro(created).UTC()
+		f.Attempts, err = readAttempts(f.Num, attempts)
+		return f, err
+	}, "SELECT num, event, attempts, created_at FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) AND created_at > $4 AND created_at < $5 AND event > $6"+
+		" ORDER BY f.target, f.num LIMIT $7"+lock, t.ID, r.above, end, after, before, log.floor, resendAtOnce)
+	if err != nil {
+		return nil, r, err
+	}
+	if len(found) == resendAtOnce {
+		end = found[len(found)-1].Num
+	}
+	r.above, r.Done = end, end >= r.upTo
+	return found, r, nil
+}
+
+// failedOf is what the index of failed deliveries holds. A target's are asked for by both columns of it, and in the
+// order of both: by the number alone the primary key would seem as good while there is one target.
+const failedOf = "f.state = 'failed'"
+
+// beginFailed finds where a walk begins and ends. Deliveries are nearly in the order of their times, as events are
+// (see bracket).
+func (v *View) beginFailed(targetID int64, r *FailedRange) error {
+	newest, err := queryAll(v, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, 0) AND (f.target, f.num) < ($1, cast($2 AS bigint)) ORDER BY f.target DESC, f.num DESC LIMIT 1",
+		targetID, int64(math.MaxInt64))
+	if err != nil {
+		return err
+	}
+	if r.begun = true; len(newest) == 0 {
+		return nil
+	}
+	place := func(at time.Time) (int64, error) {
+		return placeOf(at.UnixMicro(), 0, newest[0], func(above int64) ([]int64, error) {
+			return queryAll(v, scanNum, "SELECT created_at FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) < ($1, cast($3 AS bigint)) ORDER BY f.target, f.num LIMIT 1",
+				targetID, above, int64(math.MaxInt64))
+		})
+	}
+	r.upTo = newest[0]
+	if !r.Before.IsZero() {
+		if r.upTo, err = place(r.Before.Add(clockError)); err != nil {
+			return err
+		}
+	}
+	if !r.After.IsZero() {
+		r.above, err = place(r.After.Add(-clockError))
+	}
+	return err
+}
+
+// LockForward returns the delivery of an event to a target, and keeps others from changing it until the transaction
+// ends. It answers not_found.
+func (tx *Tx) LockForward(t hookglass.ForwardingTarget, event hookglass.EventID) (f hookglass.Forward, err error) {
+	log, err := tx.eventLog(string(t.EndpointID))
+	if err != nil {
+		return f, err
+	}
+	return one(&tx.View, "delivery", forwardOf(t), "SELECT "+forwardColumns+` FROM events e JOIN forwards f ON f.event = e.seq
+		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`+tx.dialect.forUpdateOf("f"), &args{[]any{log.endpoint.Num, string(event), t.ID, log.floor}})
+}
+
+// ResendForwards puts deliveries that have failed and are locked in line again: they are due now and have all their
+// retries before them. What was attempted stays with them.
+func (tx *Tx) ResendForwards(failed []hookglass.Forward) error {
+	in := input{columns: []inputColumn{{"num", inputInteger}, {"due_at", inputInteger}, {"spent", inputInteger}}}
+	for _, f := range failed {
+		in.rows = append(in.rows, []any{f.Num, tx.Now.UnixMicro(), len(f.Attempts)})
+	}
+	if len(in.rows) == 0 {
+		return nil
+	}
+	from, args, err := in.from(tx.dialect, "r")
+	if err != nil {
+		return err
+	}
+	tx.Announce(TopicForwards)
+	_, err = tx.exec("UPDATE forwards SET state = 'pending', due_at = r.due_at, lost = 0, spent = r.spent, finished_at = NULL FROM "+from+
+		" WHERE forwards.num = r.num"+in.lookup(tx.dialect, "forwards.num"), args...)
+	return err
+}
+
+// FailedForwardsOf lists the deliveries to a target of an endpoint that have failed, as Forwards lists all of them.
+func (v *View) FailedForwardsOf(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	return v.forwards(ref, targetID, limit, func(a *args) string {
+		target := a.add(targetID)
+		return failedOf + " AND (f.target, f.num) > (" + target + ", 0) AND (f.target, f.num) < (" + target + ", " + a.add(before) + ")"
+	})
+}
+
+// CountFailedForwards counts the deliveries to a target that have failed, up to a number.
+func (v *View) CountFailedForwards(t hookglass.ForwardingTarget, most int) (n int, err error) {
+	log, err := v.eventLog(string(t.EndpointID))
+	if err != nil {
+		return 0, err
+	}
+	err = v.queryRow("delivery", "SELECT count(*) FROM (SELECT f.event FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, 0) AND (f.target, f.num) < ($1, cast($4 AS bigint))"+
+		" ORDER BY f.target DESC, f.num DESC LIMIT $2) AS n WHERE n.event > $3", []any{t.ID, most, log.floor, int64(math.MaxInt64)}, &n)
+	return n, err
+}
