@@ -161,7 +161,8 @@ func (a *lane) after(wait time.Duration, p parcel) {
 	})
 }
 
-// run begins deliveries in order until ctx ends.
+// run begins deliveries in order until ctx ends. A server that has a thread for each connection takes two requests that
+// were written one right after the other in any order; so what is written has a head start, too.
 func (a *lane) run(ctx context.Context) {
 	for {
 		select {
@@ -171,25 +172,35 @@ func (a *lane) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			begun := make(chan struct{})
+			begun, answered := make(chan struct{}), make(chan struct{})
 			a.l.work.Go(func() {
 				defer func() { <-a.slots }()
-				a.deliver(ctx, p, func() { close(begun) })
+				a.deliver(ctx, p, func() { close(begun) }, func() { close(answered) })
 			})
-			grace := time.NewTimer(orderGrace)
-			select {
-			case <-begun:
-			case <-grace.C:
+			if within(orderGrace, begun) {
+				within(a.l.cfg.ahead, answered)
 			}
-			grace.Stop()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// deliver sends an event to its target and reports what came of it.
-func (a *lane) deliver(ctx context.Context, p parcel, begun func()) {
+// within waits for done for so long at most, and reports whether it came.
+func within(d time.Duration, done <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// deliver sends an event to its target and reports what came of it. begun is called when it is on its way, answered
+// when it no longer is.
+func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	l := a.l
 	if !p.again {
 		l.tell(Arrived{p.event})
@@ -207,6 +218,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun func()) {
 	} else {
 		got = l.carrier.send(ctx, out, l.evidenceLimit(), begun)
 	}
+	answered()
 	select {
 	case <-l.ended:
 		if got.status == 0 { // cut off by the end: what became of it is not known, and not said

@@ -6,9 +6,9 @@
 // connection, or faster than the handler answers, is asked for afterwards; and an event that was seen is not delivered
 // again, however often it comes.
 //
-// The events of an endpoint are begun in the order of their capture. Up to 16 of them are on their way at once, as they
-// are when a sender calls by itself; so a handler that takes longer for one may end behind its successor. Endpoints do
-// not wait for one another.
+// The events of an endpoint are begun in the order of their capture, and each has a few milliseconds to be answered
+// before the next is begun. Up to 16 of them are on their way at once, as they are when a sender calls by itself; so a
+// handler that takes longer for one may end behind its successor. Endpoints do not wait for one another.
 package listen
 
 import (
@@ -65,6 +65,8 @@ type Config struct {
 	Machine   api.TunnelMetadata
 	// Tell is told what happens, one note at a time. It must not block for long.
 	Tell func(Note)
+
+	ahead time.Duration // headStart; a test sets another
 }
 
 const (
@@ -72,6 +74,7 @@ const (
 	laneLength  = 1_000                 // events of one endpoint that wait, as many as a server queues for a session
 	laneBytes   = 64 << 20              // and what they may weigh, for all endpoints
 	orderGrace  = 50 * time.Millisecond // a delivery that is not written by then no longer holds up the next
+	headStart   = 5 * time.Millisecond  // of one that is written before the next, if it is not answered sooner
 	localLimit  = 30 * time.Second      // for a target to answer
 	drainLimit  = 5 * time.Second       // for what is under way when the listener ends
 	keepPreview = 2 << 10               // bytes of an answer that a note shows
@@ -124,6 +127,9 @@ type Listener struct {
 func New(cfg Config) *Listener {
 	if cfg.Tell == nil {
 		cfg.Tell = func(Note) {}
+	}
+	if cfg.ahead == 0 {
+		cfg.ahead = headStart
 	}
 	l := &Listener{
 		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),

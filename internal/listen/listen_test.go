@@ -349,6 +349,21 @@ func TestEventsAreBegunInOrderAndSixteenAtATime(t *testing.T) {
 	}
 }
 
+// A server with a thread for each connection takes requests that are written at once in any order.
+func TestWhatIsAnsweredSoonIsAnsweredBeforeTheNext(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, func(c *listen.Config) { c.Ahead(time.Minute) })
+	var sent []string
+	for range 40 {
+		sent = append(sent, s.arrive(api.TunnelRequest{}))
+	}
+	eventually(t, "all delivered", func() bool { return len(told[listen.Delivered](l)) == len(sent) })
+	if got := h.ids(); h.most != 1 || !slices.Equal(got, sent) {
+		t.Errorf("%d at once, in the order %v, want %v", h.most, got, sent)
+	}
+}
+
 // A development server may serve one connection at a time, to its end: none that waits for another use keeps the next
 // from its turn.
 func TestAConnectionThatWaitsHoldsNothingUp(t *testing.T) {
