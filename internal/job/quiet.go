@@ -16,7 +16,8 @@ const (
 
 // quiet is the log of the queue, which calls an error what it cut off itself when it was asked to stop, and tells every
 // few seconds how it goes: that is for who looks into it, and an idle server's log would hold nothing else. While the
-// database is away its loops all fail several times a second, and say the same each time.
+// database is away its loops all fail several times a second, and say the same each time, as an error, though each
+// tries again: that is a warning, as others say of the same.
 type quiet struct {
 	slog.Handler
 	stopping *atomic.Bool
@@ -48,14 +49,16 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	if q.stopping.Load() && cutOff(r) {
 		return nil
 	}
-	if r.Level > slog.LevelInfo && !strings.HasPrefix(r.Message, "jobexecutor.") && q.said.again(saying(r), r.Time) {
-		return nil // what is wrong with a job is its own, and always said
-	}
-	if r.Level == slog.LevelInfo {
-		if !q.Enabled(ctx, slog.LevelDebug) {
-			return nil
-		}
+	switch {
+	case r.Level > slog.LevelInfo && strings.HasPrefix(r.Message, "jobexecutor."): // what is wrong with a job is its own
+		return q.Handler.Handle(ctx, r)
+	case r.Level > slog.LevelInfo:
+		r.Level = slog.LevelWarn
+	case r.Level == slog.LevelInfo:
 		r.Level = slog.LevelDebug
+	}
+	if !q.Enabled(ctx, r.Level) || r.Level == slog.LevelWarn && q.said.again(saying(r), r.Time) {
+		return nil
 	}
 	return q.Handler.Handle(ctx, r)
 }

@@ -40,8 +40,9 @@ func TestWhatStoppingCutsOffIsNoErrorOfTheQueue(t *testing.T) {
 
 func TestTheQueueTellsHowItGoesToWhoDebugsAlone(t *testing.T) {
 	for level, want := range map[slog.Level]string{
-		slog.LevelInfo:  "level=WARN msg=slow\n",
-		slog.LevelDebug: "level=DEBUG msg=counts\nlevel=WARN msg=slow\n",
+		slog.LevelError: "level=ERROR msg=\"jobexecutor.JobExecutor: Job errored\"\n",
+		slog.LevelInfo:  "level=WARN msg=slow\nlevel=WARN msg=\"the database is away\"\nlevel=ERROR msg=\"jobexecutor.JobExecutor: Job errored\"\n",
+		slog.LevelDebug: "level=DEBUG msg=counts\nlevel=WARN msg=slow\nlevel=WARN msg=\"the database is away\"\nlevel=ERROR msg=\"jobexecutor.JobExecutor: Job errored\"\n",
 	} {
 		var out bytes.Buffer
 		handler, _ := job.Quiet(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -53,6 +54,8 @@ func TestTheQueueTellsHowItGoesToWhoDebugsAlone(t *testing.T) {
 		log := slog.New(handler)
 		log.Info("counts")
 		log.Warn("slow")
+		log.Error("the database is away") // and tried again by the loop that says it
+		log.Error("jobexecutor.JobExecutor: Job errored")
 		if out.String() != want {
 			t.Errorf("at %v: %q", level, out.String())
 		}
