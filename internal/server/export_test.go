@@ -19,6 +19,9 @@ func Private() http.Handler {
 	return newMetrics(func() bool { return true }, func() bool { return false }).private()
 }
 
+// PrivateAddr is where a server serves that.
+func PrivateAddr(s *Server) string { return s.private.Addr().String() }
+
 // ReadArchive reads a backup whole and counts its rows.
 func ReadArchive(r io.Reader) (rows int64, err error) {
 	a, err := readArchive(r, check{})

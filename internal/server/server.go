@@ -249,10 +249,7 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	s.serve(serving)
 	s.serveMail(func(err error) { stop(err) })
 	if s.private != nil {
-		metricsServer := &http.Server{Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second}
-		go metricsServer.Serve(s.private)
-		defer metricsServer.Close()
-		s.log.Info("listening for metrics", "http", s.private.Addr().String())
+		defer s.serveMetrics()()
 	}
 
 	err := s.open(ctx, background)
@@ -299,6 +296,26 @@ func (s *Server) serve(ended chan<- error) {
 	if s.clear != nil {
 		go func() { ended <- s.front.Serve(s.clear, s.clearTo) }()
 		s.log.Info("listening without TLS", "http", s.clear.Addr().String())
+	}
+}
+
+// serveMetrics begins to serve what --metrics-listen is for, and returns what ends that.
+func (s *Server) serveMetrics() (end func()) {
+	figures := &http.Server{
+		Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(s.log.With("part", "metrics").Handler(), slog.LevelDebug),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := figures.Serve(s.private); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("metrics are served no longer", "error", err)
+		}
+	}()
+	s.log.Info("listening for metrics", "http", s.private.Addr().String())
+	return func() {
+		figures.Close()
+		<-ended
 	}
 }
 

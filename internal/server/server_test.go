@@ -404,6 +404,34 @@ func TestAMailDomainIsOneThatTheDNSCanHold(t *testing.T) {
 	}
 }
 
+func TestFiguresAreServedApartUntilTheServerHasEnded(t *testing.T) {
+	cfg := config(filepath.Join(t.TempDir(), "data"))
+	cfg.MetricsListen = "127.0.0.1:0"
+	s, err := server.New(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, nil) }()
+	apart := server.PrivateAddr(s)
+	if status, figures := call(t, "GET", "http://"+apart+"/metrics", "", ""); status != 200 || !strings.Contains(string(figures), "hookglass_info") {
+		t.Errorf("apart: %d %.200s", status, figures)
+	}
+	if status, _ := call(t, "GET", "http://"+s.Addr()+"/metrics", "", ""); status == 200 {
+		t.Error("they are on the main listener too")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if nc, err := net.Dial("tcp", apart); err == nil {
+		nc.Close()
+		t.Error("their listener is open after the end")
+	}
+}
+
 // Every listener is named by its flag when its address can not be had.
 func TestAnAddressThatIsTakenIsToldWithItsFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
