@@ -934,6 +934,11 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	s.hook(sent{body: `{"n":7}`, headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Id", Value: "abc"}}})
 	answer.Set("do", "preview")
 	b.want(200, "POST", s.page("/response"), answer).holds(t, "Got 7", "X-Id: abc", "Nothing is saved yet")
+	page = b.want(200, "POST", s.page("/response"), url.Values{"do": {"preview"}, "status": {"204"}, "headers": {"Content-Type: text/html"}, "body": {"<p>Got it</p>"}})
+	page.holds(t, "Content-Security-Policy: sandbox")
+	if preview := page.body[strings.Index(page.body, `aria-label="Preview"`):]; strings.Contains(preview[:strings.Index(preview, "</div>")], "Got it") {
+		t.Error("the preview of a 204 has a body, which nobody is sent")
+	}
 	answer.Del("do")
 	b.want(303, "POST", s.page("/response"), answer)
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, "Got {{request.body/n}}", "Use the default")
