@@ -18,7 +18,7 @@ func Compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (head, body
 func (c Chaos) Fate(n uint64) any { return c.fate(n) }
 
 // Ahead sets the head start that a delivery has before the next.
-func (c *Config) Ahead(d time.Duration) { c.ahead = d }
+func (c *Config) Ahead(d time.Duration) { c.ahead = func(int) time.Duration { return d } }
 
 // CatchUp delivers what was captured since a time.
 func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since, nil) }

@@ -66,7 +66,7 @@ type Config struct {
 	// Tell is told what happens, one note at a time. It must not block for long.
 	Tell func(Note)
 
-	ahead time.Duration // headStart; a test sets another
+	ahead func(waiting int) time.Duration // headStart; a test sets another
 }
 
 const (
@@ -74,7 +74,6 @@ const (
 	laneLength  = 1_000                 // events of one endpoint that wait, as many as a server queues for a session
 	laneBytes   = 64 << 20              // and what they may weigh, for all endpoints
 	orderGrace  = 50 * time.Millisecond // a delivery that is not written by then no longer holds up the next
-	headStart   = 5 * time.Millisecond  // of one that is written before the next, if it is not answered sooner
 	localLimit  = 30 * time.Second      // for a target to answer
 	drainLimit  = 5 * time.Second       // for what is under way when the listener ends
 	keepPreview = 2 << 10               // bytes of an answer that a note shows
@@ -128,7 +127,7 @@ func New(cfg Config) *Listener {
 	if cfg.Tell == nil {
 		cfg.Tell = func(Note) {}
 	}
-	if cfg.ahead == 0 {
+	if cfg.ahead == nil {
 		cfg.ahead = headStart
 	}
 	l := &Listener{
