@@ -13,7 +13,8 @@ const timeForms = "a duration as 30m, 2h or 7d, a date, or a time as 2026-11-20T
 var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
 // ParseTime reads a time as people write it: RFC 3339, the same without an offset or a date alone, which are
-// UTC, or a duration that counts back from now. Its error is for the caller to replace by one that names the field.
+// UTC, or a duration that counts back from now. Its error is for the caller to replace by one that names the field. It
+// is never the zero time, which callers have for no bound at all, and clients for a time that was never set.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	if len(s) > 1 {
 		if unit, ok := units[lower(s[len(s)-1])]; ok {
@@ -28,6 +29,9 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	upper := strings.ToUpper(s)
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, upper); err == nil {
+			if t.IsZero() {
+				t = t.Add(1)
+			}
 			return t.UTC(), nil
 		}
 	}

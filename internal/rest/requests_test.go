@@ -345,6 +345,10 @@ func TestDestroyAllKeepsWhatIsOutsideItsBounds(t *testing.T) {
 			s.wantError(422, "validation_failed", "DELETE", base+"/destroy_all", body)
 		}
 		s.wantError(404, "not_found", "DELETE", "/endpoints/ep_none/requests/destroy_all", `{"before":"2020-01-01T00:00:00Z"}`)
+		s.want(200, "DELETE", base+"/destroy_all?before=0001-01-01T00:00:00Z", "", &gone) // a time that was never set
+		if gone.Data.Deleted != 0 {
+			t.Errorf("before the first of all times came %d", gone.Data.Deleted)
+		}
 		s.want(200, "DELETE", base+"/destroy_all?before=2020-01-01T00:00:00Z", "{}", &gone)
 		if gone.Data.Deleted != 0 {
 			t.Errorf("%d were deleted", gone.Data.Deleted)
