@@ -119,11 +119,28 @@ type DeliveryFailure struct {
 	Message string `json:"message" doc:"For a person." example:"The target did not answer in time."`
 }
 
+// ResentDeliveries are the failed deliveries to a target that were put in line again.
+type ResentDeliveries struct {
+	TargetID int64 `json:"target_id" example:"3"`
+	Resent   int64 `json:"resent" doc:"How many were put in line. Those that wait already are not among them." example:"312"`
+	PausedAt *Time `json:"paused_at" doc:"When the target was paused: they wait until it is resumed; null: it is not." example:"2026-11-20T10:15:30.123456Z"`
+}
+
+// FromResent writes how many deliveries to a target were put in line again.
+func FromResent(t hookglass.ForwardingTarget, n int64) ResentDeliveries {
+	return ResentDeliveries{TargetID: t.ID, Resent: n, PausedAt: at(t.PausedAt)}
+}
+
+// DeliveryID is the id of the delivery of an event to a target.
+func DeliveryID(event hookglass.EventID, targetID int64) string {
+	_, suffix, _ := strings.Cut(string(event), "_")
+	return fmt.Sprintf("dlv_%s_%d", suffix, targetID)
+}
+
 // FromForward writes a delivery.
 func FromForward(f hookglass.Forward) Delivery {
-	_, suffix, _ := strings.Cut(string(f.EventID), "_")
 	d := Delivery{
-		ID: fmt.Sprintf("dlv_%s_%d", suffix, f.TargetID), EventID: string(f.EventID), Status: string(f.State), StatusCode: nonzero(f.StatusCode),
+		ID: DeliveryID(f.EventID, f.TargetID), EventID: string(f.EventID), Status: string(f.State), StatusCode: nonzero(f.StatusCode),
 		Attempts: make([]DeliveryAttempt, len(f.Attempts)), NextAttemptAt: at(f.NextAt), CreatedAt: Time{f.CreatedAt}, FinishedAt: at(f.FinishedAt),
 	}
 	for i, a := range f.Attempts {

@@ -41,6 +41,25 @@ func (c *Client) TargetDeliveries(ctx context.Context, endpoint string, id int64
 	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{}), nil)
 }
 
+// FailedTargetDeliveries returns a page of what failed to be delivered to a target, newest first.
+func (c *Client) FailedTargetDeliveries(ctx context.Context, endpoint string, id int64, page Page) (api.List[api.Delivery], error) {
+	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{"status": {"failed"}}), nil)
+}
+
+// ResendDelivery has a failed delivery to a target sent again, and returns it. One that waits already stays as it is.
+func (c *Client) ResendDelivery(ctx context.Context, endpoint string, id int64, delivery string) (api.Delivery, error) {
+	return data[api.Delivery](ctx, c, http.MethodPost, target(endpoint, id)+join("deliveries", delivery, "resend"), nil, nil)
+}
+
+// ResendFailed has the failed deliveries to a target sent again that were made after one time and before another, each
+// a time or a duration that counts back from now; empty ones are no bound.
+func (c *Client) ResendFailed(ctx context.Context, endpoint string, id int64, after, before string) (api.ResentDeliveries, error) {
+	query := url.Values{}
+	setText(query, "after", after)
+	setText(query, "before", before)
+	return data[api.ResentDeliveries](ctx, c.unhurried(), http.MethodPost, target(endpoint, id)+"/resend", query, nil)
+}
+
 func target(endpoint string, id int64) string {
 	return join("endpoints", endpoint, "forwarding_targets", strconv.FormatInt(id, 10))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/draft"
@@ -20,8 +22,15 @@ type (
 
 	deliveryList struct {
 		TargetPath
+		Status string `query:"status" enum:"failed" doc:"failed: only those." example:"failed"`
 		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
 		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	resendRange struct {
+		TargetPath
+		Before string `query:"before" doc:"Only deliveries that were made before this time: ISO 8601, or a duration as 2h that counts back from now." example:"2026-11-20T12:00:00Z"`
+		After  string `query:"after" doc:"Only deliveries that were made after this time." example:"2026-11-20T10:00:00Z"`
 	}
 
 	deliveryPath struct {
@@ -66,6 +75,55 @@ func (s *service) forwarding(t *table) {
 		id: "get-forwarding-delivery", method: http.MethodGet, path: base + "/{target_id}/deliveries/{delivery_id}", tag: tag, summary: "Read a delivery to a target",
 		text: "With the request and the answer of each attempt: credentials are redacted, bodies kept up to 8 KiB.", access: read,
 	}, s.getForwardingDelivery)
+	handle(t, operation{
+		id: "resend-forwarding-delivery", method: http.MethodPost, path: base + "/{target_id}/deliveries/{delivery_id}/resend", tag: tag, summary: "Send a failed delivery again",
+		text: "It is pending again and goes as it first went, with all its retries; what was attempted stays with it. One that is pending or being sent stays as it is. " +
+			"For a paused target it waits. It is 409 while the target is disabled, and for a delivery that arrived, was skipped or has 100 attempts: replay its event instead.",
+		access: write, errors: []int{http.StatusConflict},
+	}, s.resendForwardingDelivery)
+	handle(t, operation{
+		id: "resend-failed-deliveries", method: http.MethodPost, path: base + "/{target_id}/resend", tag: tag, summary: "Send failed deliveries again",
+		text: "All of the target that have failed, or those made before and after the times given, the oldest first: as each by itself. Those that can not be sent again are passed over, and " +
+			"calling it once more while they wait changes nothing. It is 409 while the target is disabled. Unknown parameters are refused, and so is a body, whose bounds would be passed over.",
+		access: write, strict: true, empty: true, errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge},
+	}, s.resendFailedDeliveries)
+}
+
+// Resolve refuses a bound that was given without a time, or twice, as for a deletion.
+func (in *resendRange) Resolve(hc huma.Context) []error { return bounded(hc) }
+
+// event calls do with the events that the delivery's id may name until one is there. It answers not_found.
+func (in *deliveryPath) event(do func(hookglass.EventID) error) error {
+	events, targetID := api.DeliveredEvents(in.DeliveryID)
+	if targetID == in.TargetID { // else it is of another target, or no delivery's id
+		for _, id := range events {
+			if err := do(id); !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
+		}
+	}
+	return hookglass.NotFound("delivery")
+}
+
+func (s *service) resendForwardingDelivery(ctx context.Context, in *deliveryPath) (out api.One[api.Delivery], err error) {
+	err = in.event(func(id hookglass.EventID) error {
+		f, err := s.Endpoints.ResendDelivery(ctx, asker(ctx), in.EndpointID, in.TargetID, id)
+		out.Data = api.FromForward(f)
+		return err
+	})
+	return out, err
+}
+
+func (s *service) resendFailedDeliveries(ctx context.Context, in *resendRange) (out api.One[api.ResentDeliveries], err error) {
+	now := s.DB.Now()
+	before, wrong := moment("before", in.Before, now)
+	after, err := moment("after", in.After, now)
+	if wrong != nil || err != nil {
+		return out, together(wrong, err)
+	}
+	t, n, err := s.Endpoints.ResendFailed(ctx, asker(ctx), in.EndpointID, in.TargetID, after, before)
+	out.Data = api.FromResent(t, n)
+	return out, err
 }
 
 func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (out api.List[api.ForwardingTarget], err error) {
@@ -128,7 +186,11 @@ func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Forwards(in.EndpointID, in.TargetID, p.Behind, p.Most())
+		list := v.Forwards
+		if in.Status != "" {
+			list = v.FailedForwardsOf
+		}
+		found, err := list(in.EndpointID, in.TargetID, p.Behind, p.Most())
 		out = httpd.Answer(p, found, func(f hookglass.Forward) int64 { return f.Num }, api.FromForward)
 		return err
 	})
@@ -136,26 +198,15 @@ func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList
 }
 
 func (s *service) getForwardingDelivery(ctx context.Context, in *deliveryPath) (out api.One[api.Delivery], err error) {
-	events, targetID := api.DeliveredEvents(in.DeliveryID)
 	err = s.view(ctx, func(v *store.View) error {
-		missing := hookglass.NotFound("delivery")
-		if targetID != in.TargetID {
-			events = nil // of another target, or no delivery's id
-			if _, err := v.ForwardingTarget(in.EndpointID, in.TargetID); err != nil {
-				return err
-			}
+		if _, err := v.ForwardingTarget(in.EndpointID, in.TargetID); err != nil {
+			return err
 		}
-		for _, id := range events {
+		return in.event(func(id hookglass.EventID) error {
 			f, evidence, err := v.Forward(in.EndpointID, in.TargetID, id)
-			if err == nil {
-				out.Data = api.FromForwardEvidence(f, evidence)
-				return nil
-			}
-			if !hookglass.Is(err, hookglass.CodeNotFound) {
-				return err
-			}
-		}
-		return missing
+			out.Data = api.FromForwardEvidence(f, evidence)
+			return err
+		})
 	})
 	return out, err
 }

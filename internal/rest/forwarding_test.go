@@ -3,13 +3,16 @@ package rest_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/store"
 )
 
 // newForwardingTarget gives the endpoint a target and returns its id.
@@ -184,5 +187,118 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 		s.want(http.StatusUnprocessableEntity, "GET", base+one+"/deliveries?limit=101", "", nil)
 		s.want(http.StatusOK, "DELETE", base+one, "", nil)
 		s.want(http.StatusNotFound, "GET", base+one+"/deliveries", "", nil)
+	})
+}
+
+// failed ends so many deliveries to a target that wait, as one in which nobody answered.
+func (s *site) failed(target string, n int) {
+	s.t.Helper()
+	id, _ := strconv.ParseInt(target, 10, 64)
+	err := s.db.Update(s.t.Context(), hookglass.System, func(tx *store.Tx) error {
+		claimed, err := tx.ClaimForwards(id, tx.Now, n, time.Minute)
+		if err != nil || len(claimed) != n {
+			return fmt.Errorf("%d are due: %w", len(claimed), err)
+		}
+		for i := range claimed {
+			c := &claimed[i]
+			c.State, c.FinishedAt, c.StatusCode = hookglass.ForwardFailed, tx.Now, 503
+			c.Attempts = append(c.Attempts, hookglass.ForwardAttempt{At: tx.Now, StatusCode: 503})
+		}
+		_, err = tx.SettleForwards(claimed)
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestFailedDeliveriesAreSentAgain(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		target := s.newForwardingTarget(e.ID)
+		base := "/endpoints/" + e.ID + "/forwarding_targets/" + target
+		var events, ids []string
+		for range 4 {
+			events = append(events, s.arrive(e.ID, nil))
+			ids = append(ids, "dlv_"+strings.TrimPrefix(events[len(events)-1], "req_")+"_"+target)
+		}
+		s.failed(target, 3)
+		list := func(filter string) (found []api.Delivery, next *string) {
+			t.Helper()
+			var got api.List[api.Delivery]
+			s.want(http.StatusOK, "GET", base+"/deliveries?"+filter, "", &got)
+			return got.Data, got.Meta.NextCursor
+		}
+		if found, next := list("status=failed&limit=2"); len(found) != 2 || next == nil || found[0].ID != ids[2] || found[1].ID != ids[1] {
+			t.Errorf("%+v", found)
+		} else if found, next = list("status=failed&limit=2&cursor=" + *next); len(found) != 1 || next != nil || found[0].ID != ids[0] {
+			t.Errorf("%+v", found)
+		}
+		s.want(http.StatusUnprocessableEntity, "GET", base+"/deliveries?status=delivered", "", nil)
+
+		var one, again api.One[api.Delivery]
+		s.want(http.StatusOK, "POST", base+"/deliveries/"+ids[1]+"/resend", "", &one)
+		if d := one.Data; d.ID != ids[1] || d.EventID != events[1] || d.Status != "pending" || len(d.Attempts) != 1 || d.NextAttemptAt == nil || d.FinishedAt != nil || *d.StatusCode != 503 {
+			t.Errorf("%+v", d)
+		}
+		s.want(http.StatusOK, "POST", base+"/deliveries/"+ids[1]+"/resend", "{}", &again)
+		if *again.Data.NextAttemptAt != *one.Data.NextAttemptAt || again.Data.Status != "pending" {
+			t.Errorf("%+v", again.Data)
+		}
+		s.want(http.StatusOK, "POST", base+"/deliveries/"+ids[3]+"/resend", "", &again) // which has not been tried yet
+		if again.Data.Status != "pending" || len(again.Data.Attempts) != 0 {
+			t.Errorf("%+v", again.Data)
+		}
+
+		var all api.One[api.ResentDeliveries]
+		for _, bounds := range []string{"?before=1h", "?after=2099-01-01"} {
+			if s.want(http.StatusOK, "POST", base+"/resend"+bounds, "", &all); all.Data.Resent != 0 {
+				t.Errorf("%s: %+v", bounds, all.Data)
+			}
+		}
+		if s.want(http.StatusOK, "POST", base+"/resend?after=1h&before=2099-01-01T00:00:00Z", "", &all); all.Data.Resent != 2 {
+			t.Errorf("%+v", all.Data)
+		}
+		if found, _ := list("status=failed"); len(found) != 0 {
+			t.Errorf("%d have failed", len(found))
+		}
+		s.failed(target, 4)
+		s.want(http.StatusOK, "POST", base+"/resend?after=1h", "", &all)
+		if all.Data.Resent != 4 || fmt.Sprint(all.Data.TargetID) != target || all.Data.PausedAt != nil {
+			t.Errorf("%+v", all.Data)
+		}
+		s.want(http.StatusOK, "POST", base+"/resend", "", &all)
+		if all.Data.Resent != 0 {
+			t.Errorf("once more: %+v", all.Data)
+		}
+
+		refused := func(status int, code, path, body string) {
+			t.Helper()
+			var e api.Error
+			if s.want(status, "POST", path, body, &e); e.Error != code || e.Message == "" {
+				t.Errorf("%s: %+v", path, e)
+			}
+		}
+		refused(http.StatusUnprocessableEntity, "validation_failed", base+"/resend?since=1h", "")
+		refused(http.StatusUnprocessableEntity, "validation_failed", base+"/resend?after=", "")
+		refused(http.StatusUnprocessableEntity, "validation_failed", base+"/resend?after=1h&after=2h", "")
+		refused(http.StatusUnprocessableEntity, "validation_failed", base+"/resend?before=soon", "")
+		refused(http.StatusUnprocessableEntity, "validation_failed", base+"/resend", `{"after":"1h"}`)
+		for _, id := range []string{"dlv_x_" + target, "x", "dlv_" + target, strings.TrimSuffix(ids[0], "_"+target) + "_999"} {
+			refused(http.StatusNotFound, "not_found", base+"/deliveries/"+id+"/resend", "")
+		}
+		reader := s.newToken(s.owner, hookglass.LevelAccount, 0, hookglass.ScopeRead)
+		s.wantAs(reader, http.StatusForbidden, "POST", base+"/resend", "", nil)
+		s.wantAs(reader, http.StatusForbidden, "POST", base+"/deliveries/"+ids[0]+"/resend", "", nil)
+		s.wantAs("", http.StatusUnauthorized, "POST", base+"/resend", "", nil)
+		s.failed(target, 4)
+		s.want(http.StatusOK, "DELETE", "/endpoints/"+e.ID+"/requests/"+events[0], "", nil)
+		refused(http.StatusNotFound, "not_found", base+"/deliveries/"+ids[0]+"/resend", "")
+		s.want(http.StatusOK, "PATCH", base, `{"forwarding_target":{"enabled":false}}`, nil)
+		refused(http.StatusConflict, "conflict", base+"/deliveries/"+ids[1]+"/resend", "")
+		refused(http.StatusConflict, "conflict", base+"/resend", "")
+		s.want(http.StatusOK, "DELETE", base, "", nil)
+		refused(http.StatusNotFound, "not_found", base+"/resend", "")
+		refused(http.StatusNotFound, "not_found", base+"/deliveries/"+ids[1]+"/resend", "")
 	})
 }

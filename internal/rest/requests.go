@@ -107,7 +107,9 @@ type eventRange struct {
 
 // Resolve refuses a bound that was given without a time, or twice: a script whose variable is empty does not mean
 // everything.
-func (in *eventRange) Resolve(hc huma.Context) (faults []error) {
+func (in *eventRange) Resolve(hc huma.Context) []error { return bounded(hc) }
+
+func bounded(hc huma.Context) (faults []error) {
 	from := hc.URL()
 	for name, values := range from.Query() {
 		if len(values) > 1 || values[0] == "" {
