@@ -21,6 +21,7 @@ type TargetsCmd struct {
 	Delete     TargetsDeleteCmd     `cmd:"" help:"Delete a forwarding target; what waits for it is not sent."`
 	Deliveries TargetsDeliveriesCmd `cmd:"" help:"List what was delivered to a forwarding target, newest first, and what was not."`
 	Resume     TargetsResumeCmd     `cmd:"" help:"Resume a forwarding target that was paused for failing, or that is disabled."`
+	Resend     TargetsResendCmd     `cmd:"" help:"Send again, through a forwarding target, what failed to be delivered to it."`
 }
 
 // TargetsListCmd is `hookglass targets list`.

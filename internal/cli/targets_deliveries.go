@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
 	"hookglass/internal/server"
@@ -24,7 +25,9 @@ type TargetsDeliveriesCmd struct {
 
 // Help implements kong.HelpProvider.
 func (r *TargetsDeliveriesCmd) Help() string {
-	return `What failed while a target was away can be sent there again:
+	return `What failed while a target was away is sent to it again by "hookglass targets resend".
+
+It can be sent elsewhere, too:
 
   hookglass replays run -e ep_… --to https://app.example.com/webhooks \
     $(hookglass targets deliveries 1 -e ep_… --status failed --since 2h --limit 1000 --ids)`
@@ -74,8 +77,12 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 
 // find reads as many pages as it takes.
 func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, endpoint string) (found []api.Delivery, err error) {
+	list := from.TargetDeliveries
+	if r.Status == string(hookglass.ForwardFailed) {
+		list = from.FailedTargetDeliveries
+	}
 	for cursor := ""; ; {
-		page, err := from.TargetDeliveries(ctx, endpoint, r.Target, client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
+		page, err := list(ctx, endpoint, r.Target, client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}

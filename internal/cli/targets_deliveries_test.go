@@ -6,6 +6,53 @@ import (
 	"testing"
 )
 
+func TestWhatFailedAtATargetIsSentAgainThroughIt(t *testing.T) {
+	t.Setenv("HOOKGLASS_OUTBOUND_ALLOW", "127.0.0.1/32:1-65535")
+	endpoint, hook := listening(t)
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	away := make(chan struct{})
+	target := handler(t, func(w http.ResponseWriter, body string) {
+		select {
+		case <-away:
+		default:
+			w.WriteHeader(http.StatusBadRequest) // which is not tried again
+		}
+	})
+	object(t, "", "targets", "create", "app", target)
+	for _, body := range []string{"1", "2", "3"} {
+		send(t, hook, "text/plain", body)
+	}
+	ids := func(status string) []string {
+		t.Helper()
+		return strings.Fields(run(t, "", "targets", "deliveries", "1", "--status", status, "--ids").out)
+	}
+	var failed []string
+	for len(failed) < 3 {
+		failed = ids("failed")
+	}
+	close(away)
+	if r := run(t, "", "targets", "resend", "1", "--until", "1h"); r.code != 0 || r.out != "Sending again: 0.\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "", "targets", "resend", "1", failed[0]); r.code != 0 || r.out != failed[0]+" is pending.\n" {
+		t.Errorf("%+v", r)
+	}
+	if all := object(t, "", "targets", "resend", "1", "--since", "1h"); member(t, all, "data", "resent") != 2. || member(t, all, "data", "paused_at") != nil {
+		t.Errorf("%v", all)
+	}
+	for arrived := 0; arrived < 3; {
+		arrived = len(ids("delivered"))
+	}
+	if l := object(t, "", "ledger"); member(t, member(t, l, "data", "consumers").([]any)[0], "delivered") != 3. {
+		t.Errorf("%v", l)
+	}
+	fails(t, 1, "The delivery arrived", "targets", "resend", "1", failed[1])
+	fails(t, 1, "no such delivery", "targets", "resend", "1", "req_none")
+	fails(t, 1, "no such forwarding target", "targets", "resend", "9")
+	fails(t, 2, "name no deliveries", "targets", "resend", "1", failed[1], "--since", "1h")
+	fails(t, 1, "after", "targets", "resend", "1", "--since", "soon")
+}
+
 func TestWhatATargetMissedIsFoundAndSentAgain(t *testing.T) {
 	t.Setenv("HOOKGLASS_OUTBOUND_ALLOW", "127.0.0.1/32:1-65535")
 	endpoint, hook := listening(t)

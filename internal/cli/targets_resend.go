@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/server"
+)
+
+// TargetsResendCmd is `hookglass targets resend`.
+type TargetsResendCmd struct {
+	Target     int64    `arg:"" help:"Its id."`
+	Deliveries []string `arg:"" optional:"" help:"The deliveries, by their ids or those of their events; without any, all that failed."`
+	Since      string   `placeholder:"TIME" help:"Of all, only those that were made after this time: ISO 8601, or a duration as 2h that counts back from now."`
+	Until      string   `placeholder:"TIME" help:"Of all, only those that were made before this time."`
+}
+
+// Help implements kong.HelpProvider.
+func (*TargetsResendCmd) Help() string {
+	return `They are pending again and go as they first went, with all retries; what was attempted stays with them. What waits already, and what arrived, is not put in line. For a target that is
+paused they wait until "hookglass targets resume".`
+}
+
+// Run implements the command.
+func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
+	if len(r.Deliveries) > 0 && (r.Since != "" || r.Until != "") {
+		return outcome{exitUsage, "--since and --until choose among all that failed: name no deliveries with them"}
+	}
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if len(r.Deliveries) == 0 {
+		put, err := at.ResendFailed(ctx, c.Endpoint, r.Target, r.Since, r.Until)
+		if err != nil {
+			return err
+		}
+		return c.print(t, api.One[api.ResentDeliveries]{Data: put}, func(w io.Writer) error {
+			text := "Sending again: " + count(put.Resent) + ".\n"
+			if put.PausedAt != nil {
+				text = "Waiting for the target, which is paused, to be resumed: " + count(put.Resent) + ".\n"
+			}
+			_, err := io.WriteString(w, text)
+			return err
+		})
+	}
+	put := make([]api.Delivery, len(r.Deliveries))
+	for i, id := range r.Deliveries {
+		if !strings.HasPrefix(id, "dlv_") {
+			id = api.DeliveryID(hookglass.EventID(id), r.Target)
+		}
+		if put[i], err = at.ResendDelivery(ctx, c.Endpoint, r.Target, id); err != nil {
+			return fmt.Errorf("%s: %w", visible(r.Deliveries[i]), err)
+		}
+	}
+	return c.print(t, api.List[api.Delivery]{Data: put}, func(w io.Writer) error {
+		for _, d := range put {
+			if _, err := fmt.Fprintf(w, "%s is %s.\n", d.EventID, d.Status); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
