@@ -29,7 +29,7 @@ func (a *app) registerAccount() {
 // notices are what a page says after a form, by the word in its address.
 var notices = map[string]string{
 	"revoked": "The token was revoked.", "unshared": "The link was revoked.", "ended": "Signed out there.", "created": "Created.", "saved": "Saved.", "password": "The password was saved.",
-	"deleted": "Deleted.", "delete": "The requests were deleted.", "rejudged": "The newest requests were checked again.", "tag": "Tagged.", "ignore": "The requests are ignored now.", "replaced": "The secret was replaced.", "resumed": "Resumed.", "claimed": "This endpoint is yours now. It does not end by itself any more.",
+	"deleted": "Deleted.", "delete": "The requests were deleted.", "rejudged": "The newest requests were checked again.", "tag": "Tagged.", "ignore": "The requests are ignored now.", "replaced": "The secret was replaced.", "resumed": "Resumed.", "resent": "In line to be sent again.", "claimed": "This endpoint is yours now. It does not end by itself any more.",
 }
 
 func (a *app) accountFrame(r *http.Request, v visitor, part account.Part) (account.Common, error) {

@@ -12,6 +12,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
+	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/settings"
 )
@@ -27,6 +28,8 @@ func (a *app) registerSettings() {
 	a.page("POST "+base+"/targets", a.createTarget)
 	a.page("POST "+base+"/targets/{target}", a.saveTarget)
 	a.page("POST "+base+"/targets/{target}/delete", a.deleteTarget)
+	a.page("POST "+base+"/targets/{target}/resend", a.resendFailed)
+	a.page("POST "+base+"/targets/{target}/deliveries/{event}/resend", a.resendDelivery)
 	a.page("POST "+base+"/clear", a.clearEndpoint)
 }
 
@@ -76,7 +79,15 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 			if err != nil {
 				return err
 			}
-			m.Targets = append(m.Targets, settings.Target{ForwardingTarget: t, Deliveries: deliveries})
+			failed, err := view.FailedForwardsOf(string(e.ID), t.ID, 0, shownDeliveries)
+			if err != nil {
+				return err
+			}
+			count, err := view.CountFailedForwards(t, settings.MostFailed)
+			if err != nil {
+				return err
+			}
+			m.Targets = append(m.Targets, settings.Target{ForwardingTarget: t, Deliveries: deliveries, Failed: failed, AllFailed: count})
 		}
 		return nil
 	})
@@ -402,6 +413,41 @@ func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = a.Endpoints.DeleteForwardingTarget(r.Context(), v.who, string(e.ID), id)
 	return a.settle(w, r, err, "deleted", "forwarding", nil)
+}
+
+// resendFailed has all deliveries to a target that failed sent again.
+func (a *app) resendFailed(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("forwarding target")
+	}
+	_, _, err = a.Endpoints.ResendFailed(r.Context(), v.who, string(e.ID), id, time.Time{}, time.Time{})
+	return a.settle(w, r, err, "resent", "forwarding", nil)
+}
+
+// resendDelivery has one delivery that failed sent again, and goes back to where that was asked for.
+func (a *app) resendDelivery(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.own(r)
+	if err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	if err != nil {
+		return hookglass.NotFound("forwarding target")
+	}
+	f, err := a.Endpoints.ResendDelivery(r.Context(), v.who, string(e.ID), id, hookglass.EventID(r.PathValue("event")))
+	if err == nil && r.PostFormValue("at") == "request" {
+		redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+string(f.EventID)+"?tab="+string(inspector.TabDeliveries))
+		return nil
+	}
+	return a.settle(w, r, err, "resent", "forwarding", nil)
 }
 
 // clearEndpoint deletes all requests of an endpoint.

@@ -180,6 +180,12 @@ type Forward struct {
 	Evidence []hookglass.ForwardEvidence
 }
 
+// resendable reports whether it can be sent again.
+func (f Forward) resendable() bool {
+	put, err := f.Resend()
+	return f.Target.Enabled && put && err == nil
+}
+
 // Pair is a name and a value, decoded.
 type Pair struct{ Name, Value string }
 

@@ -98,6 +98,25 @@ type NewConfig struct {
 type Target struct {
 	hookglass.ForwardingTarget
 	Deliveries []hookglass.Forward
+	Failed     []hookglass.Forward // the last of those that failed
+	AllFailed  int                 // how many failed, MostFailed at most
+}
+
+// MostFailed is up to how many deliveries that failed are counted.
+const MostFailed = 1000
+
+// failed is how many deliveries have failed.
+func (t Target) failed() string {
+	if t.AllFailed == MostFailed {
+		return itoa(MostFailed) + " or more"
+	}
+	return itoa(int64(t.AllFailed))
+}
+
+// resendable reports whether a delivery can be sent again.
+func (t Target) resendable(d hookglass.Forward) bool {
+	put, err := d.Resend()
+	return t.Enabled && put && err == nil
 }
 
 // NewTarget is the form of a forwarding target, as typed.
