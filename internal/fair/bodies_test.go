@@ -43,6 +43,9 @@ func TestBodies(t *testing.T) {
 		if !ok || time.Since(began) != time.Minute+time.Second {
 			t.Errorf("waited %v for room that was given back, %t", time.Since(began), ok)
 		}
+		if _, ok := b.Take("a", 20*mib); ok {
+			t.Error("a tenant that gave something back has all that it still holds forgotten")
+		}
 		two()
 		three()
 		whole, ok := b.Take("a", 100*mib)

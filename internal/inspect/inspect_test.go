@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,16 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 			}}}}, Actions: map[string]string{"act_1": "CRM"}},
 			hookglass.SeverityProblem, "transform_error", "preview",
 		},
+		"a signature that nobody checked then": {
+			inspect.Case{Event: event(func(e *hookglass.Event) { e.SignatureStatus = hookglass.SignatureUnchecked }), Signature: &inspect.Signature{Status: hookglass.SignatureFailed, Code: "missing_signature", Message: "There is none."}},
+			hookglass.SeverityProblem, "missing_signature", "Set a secret",
+		},
+		"a mail whose record can not be read": {
+			inspect.Case{Event: event(func(e *hookglass.Event) {
+				e.Type, e.Reply, e.Authentication = hookglass.EventEmail, nil, hookglass.Authentication{SPF: "permerror", DKIM: "none", DMARC: "none"}
+			})},
+			hookglass.SeverityWarning, "authentication_failed", "records",
+		},
 		"a mail whose sender is not confirmed": {
 			inspect.Case{Event: event(func(e *hookglass.Event) {
 				e.Type, e.Reply, e.Authentication = hookglass.EventEmail, nil, hookglass.Authentication{SPF: "softfail", DKIM: "none", DMARC: "fail"}
@@ -88,6 +99,31 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 		next := strings.Join(d.Next[:min(1, len(d.Next))], "")
 		if d.Severity != c.severity || !found || !strings.Contains(next, c.next) || c.next == "" && next != "" || d.Summary == "" {
 			t.Errorf("%s: %+v, want %s with %s and a next step about %q", name, d, c.severity, c.code, c.next)
+		}
+	}
+}
+
+// In the list form nothing is known of the answer.
+func TestAnEventInTheListFormIsDiagnosed(t *testing.T) {
+	if d := inspect.Diagnose(inspect.Case{Event: event(func(e *hookglass.Event) { e.Payload = nil })}); d.Summary == "" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestADiagnosisTellsWhatBecameOfTheRest(t *testing.T) {
+	failed := hookglass.Trace{Steps: []hookglass.StepResult{{ReferenceKey: "shape", Status: hookglass.StepFailed, Failure: &hookglass.Failure{Code: "transform_error", Message: "There is no /a."}}}}
+	for said, c := range map[string]inspect.Case{
+		"the steps behind it were not run":         {Runs: []hookglass.ActionRun{{Status: hookglass.ActionRunStopped, Trace: failed}}},
+		"the steps behind it went on":              {Runs: []hookglass.ActionRun{{Status: hookglass.ActionRunFailed, Trace: failed}}},
+		"4 attempts, last answered 500.":           {Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "failed", StatusCode: 500, Attempts: 4}}},
+		"one attempt, last failed with dns_error.": {Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "failed", Failure: &hookglass.Failure{Code: "dns_error"}, Attempts: 1}}},
+		"The handler has no such path":             {Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "failed", StatusCode: 404, Attempts: 1}}},
+		"its secret differs":                       {Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "failed", StatusCode: 401, Attempts: 1}}},
+		"one attempt.":                             {Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "failed", Failure: &hookglass.Failure{}, Attempts: 1}}},
+	} {
+		c.Event, c.Signature = event(nil), &inspect.Signature{Status: hookglass.SignatureVerified, Code: "verified"}
+		if d := inspect.Diagnose(c); !slices.ContainsFunc(d.Findings, func(f hookglass.Finding) bool { return strings.Contains(f.Message+" "+f.Next, said) }) {
+			t.Errorf("nothing says %q: %+v", said, d.Findings)
 		}
 	}
 }
@@ -180,6 +216,8 @@ func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
 		{"application/x-www-form-urlencoded", "a=1&b=2", "a=1&b=3", "form"},
 		{"application/json", `{"a":1}`, `{"a":`, "text"},
 		{"application/octet-stream", "\xff\x00", "\xfe", "bytes"},
+		{"text/plain", "text", "\xfe", "bytes"},
+		{"text/plain", "\xfe", "text", "bytes"},
 	} {
 		with := func(body string) *hookglass.Event {
 			return event(func(e *hookglass.Event) { e.ContentType, e.Body = c.kind, []byte(body) })

@@ -402,7 +402,7 @@ func TestSamples(t *testing.T) {
 		if v := provider.Verify(r, d, []provider.Config{config}); v.Status != hookglass.SignatureVerified {
 			t.Errorf("%v: %+v", s, v)
 		}
-		if !strings.Contains(o.URL, "team=ops") {
+		if !strings.Contains(o.URL, "team=ops") || strings.HasSuffix(o.URL, "&") {
 			t.Errorf("%v: %s", s, o.URL)
 		}
 	}

@@ -114,6 +114,7 @@ func TestTerms(t *testing.T) {
 		{`query.Page:2`, false, false},
 		{`content_type:application/json`, true, false},
 		{`content_type:application/js`, false, false},
+		{`content_type:*`, true, false},
 		{`content_type:application/*`, true, false},
 		{`content_type:*/json`, true, false},
 		{`content_type:"application/json; charset=utf-8"`, true, false},
@@ -203,6 +204,21 @@ func TestTerms(t *testing.T) {
 		}
 		if got := q.Match(mail()); got != c.mail {
 			t.Errorf("%s means the mail: %t", c.q, got)
+		}
+	}
+}
+
+// In the list form nothing is known of headers and body.
+func TestAnEventInTheListFormMeetsNoTermOnItsPayload(t *testing.T) {
+	listed := invoice()
+	listed.Payload = nil
+	for _, q := range []string{`body./data/id:in_1`, `header.x-a:b`, `"for you"`} {
+		parsed, err := query.Parse(q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !parsed.Match(invoice()) || parsed.Match(listed) {
+			t.Errorf("%s: %t of the whole event and %t of the list form", q, parsed.Match(invoice()), parsed.Match(listed))
 		}
 	}
 }
@@ -377,6 +393,7 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`status:6xx`, 7, "404"},
 		{`status:0xx`, 7, "404"},
 		{`status:099`, 7, "404"},
+		{`status:0404`, 7, "404"},
 		{`status:600`, 7, "404"},
 		{`status:abc`, 7, "4xx"},
 		{`is:nice`, 3, "ignored, webhook or email"},

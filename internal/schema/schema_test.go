@@ -43,9 +43,10 @@ func TestWhatIsInferred(t *testing.T) {
 			`{"t":"2026-11-20T10:15:30.123+01:00","u":"3f2b8a1e-0000-4000-8000-000000000002","m":"b@example.com","w":"http://example.com","d":"2026-01-01","n":"soon"}`,
 		}, `"type":"object","properties":{"d":{"type":"string","format":"date"},"m":{"type":"string","format":"email"},"n":{"type":"string"},"t":{"type":"string","format":"date-time"},` +
 			`"u":{"type":"string","format":"uuid"},"w":{"type":"string","format":"uri"}},"required":["d","m","n","t","u","w"]}`},
-		{"names that are data", []string{`{"by_user":{"18446744073709551615":{"n":1},"2":{"n":2}},"at":{"2026-11-20":1},"of":{"cus_NffrFeUfNV2Hib":"x"}}`},
+		{"names that are data", []string{`{"by_user":{"18446744073709551615":{"n":1},"2":{"n":2}},"at":{"2026-11-20":1,"9f86d081884c":2},"of":{"cus_NffrFeUfNV2Hib":"x"}}`},
 			`"type":"object","properties":{"at":{"type":"object","additionalProperties":{"type":"integer"}},"by_user":{"type":"object","additionalProperties":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}},` +
 				`"of":{"type":"object","additionalProperties":{"type":"string"}}},"required":["at","by_user","of"]}`},
+		{"short names with digits are none", []string{`{"a_1b2c3d4e5f":1}`}, `"type":"object","properties":{"a_1b2c3d4e5f":{"type":"integer"}},"required":["a_1b2c3d4e5f"]}`},
 		{"no object at all", []string{`"hello"`, `5`, `null`}, `"type":["string","integer","null"]}`},
 		{"nothing", nil, ``},
 	} {
@@ -173,12 +174,15 @@ func TestDrift(t *testing.T) {
 		{"another type", []string{`{"a":1}`}, []string{`{"a":1}`, `{"a":"x"}`}, []string{"type_changed /a integer>string  e2*1"}},
 		{"null is a type", []string{`{"a":"x"}`}, []string{`{"a":null}`}, []string{"type_changed /a string>null  e1*1"}},
 		{"an integer is a number", []string{`{"a":1.5}`}, []string{`{"a":1}`}, nil},
+		{"an integer where there was text", []string{`{"a":"x"}`}, []string{`{"a":1}`}, []string{"type_changed /a string>integer  e1*1"}},
 		{"a number is no integer", []string{`{"a":1}`}, []string{`{"a":1.5}`}, []string{"type_changed /a integer>number  e1*1"}},
 		{"inside items", []string{`{"a":[{"b":1}]}`}, []string{`{"a":[{"b":1},{"b":"x","c":1}]}`}, []string{"type_changed /a/*/b integer>string  e1*1", "added /a/*/c >integer  e1*1"}},
 		{"under names that are data", []string{`{"a":{"10000000000001":{"b":1}}}`}, []string{`{"a":{"10000000000002":{"b":"x"}}}`}, []string{"type_changed /a/*/b integer>string  e1*1"}},
 		{"the body itself", []string{`{"a":1}`}, []string{`[1]`}, []string{"type_changed  object>array  e1*1"}},
 		{"a word outside the set", state(20, "open", "closed"), state(3, "open", "merged"), []string{"new_value /s > merged e2*1"}},
 		{"a word where there was no set yet", state(19, "open", "closed"), state(3, "open", "merged"), nil},
+		{"five words, each seen often enough", state(20, "open", "closed", "merged", "draft", "spam"), []string{`{"s":"locked"}`}, []string{"new_value /s > locked e1*1"}},
+		{"six words, each seen too seldom", state(23, "open", "closed", "merged", "draft", "spam", "locked"), []string{`{"s":"other"}`}, nil},
 		{"one word is no set", state(20, "ada"), []string{`{"s":"eve"}`}, nil},
 		{"no words any more", state(20, "open", "closed"), []string{`{"s":"2 open"}`}, []string{"new_value /s >  e1*1"}},
 		{"nothing arrived since", []string{`{"a":1}`}, nil, nil},
@@ -227,9 +231,15 @@ func TestADriftIsToldWithoutValues(t *testing.T) {
 
 func TestMergingIsTheSameAsObservingBoth(t *testing.T) {
 	a, b := []string{`{"a":1,"l":[{"x":1}]}`, `{"a":"s"}`}, []string{`{"a":null,"b":{"c":true}}`, `[1]`}
+	for range 5 { // neither has seen the words often enough, both together have
+		a, b = append(a, `{"s":"open"}`, `{"s":"closed"}`), append(b, `{"s":"open"}`, `{"s":"closed"}`)
+	}
 	one := observe(t, observe(t, schema.New(), a...), b...)
 	two := observe(t, schema.New(), a...)
 	two.Merge(observe(t, schema.New(), b...))
+	if !strings.Contains(written(two), `"enum":["closed","open"]`) {
+		t.Errorf("the words are no set: %s", written(two))
+	}
 	if written(one) != written(two) || one.Nodes != two.Nodes || one.Events != two.Events {
 		t.Errorf("observed %s\nmerged   %s", written(one), written(two))
 	}

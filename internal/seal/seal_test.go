@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -268,6 +269,26 @@ func TestRotationsAtTheSameTimeLoseNoKey(t *testing.T) {
 	if n := first.Count(); n != rotated+1 {
 		t.Errorf("%d keys after %d rotations", n, rotated)
 	}
+}
+
+func TestAFileThatOthersMayReadSealsNoMore(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // which has no such modes
+	}
+	path := file(t)
+	k := keys(t, path)
+	s := sealed(t, k, "secret", "row")
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, k, s, "row", "secret")
+	if _, err := k.Seal([]byte("more"), "row"); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("sealed with keys that others may read: %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, k, sealed(t, k, "more", "row"), "row", "more")
 }
 
 func TestWhenTheFileIsLostSecretsOpenButNoneIsSealed(t *testing.T) {

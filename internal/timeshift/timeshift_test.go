@@ -28,7 +28,7 @@ func shift(t *testing.T, head, body string, delta time.Duration) (provider.Outgo
 func TestParse(t *testing.T) {
 	received := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Duration{
-		"now": 48 * time.Hour, "+3h": 3 * time.Hour, "-90m": -90 * time.Minute, "+2d": 48 * time.Hour, "+1d12h": 36 * time.Hour, "-1d": -24 * time.Hour, "0": 0, "1500": 1500 * time.Millisecond,
+		"now": 48 * time.Hour, "+3h": 3 * time.Hour, "-90m": -90 * time.Minute, "+2d": 48 * time.Hour, "+1d12h": 36 * time.Hour, "+1d0h": 24 * time.Hour, "-1d": -24 * time.Hour, "0": 0, "1500": 1500 * time.Millisecond,
 		"-1500": -1500 * time.Millisecond, "3153600000000": timeshift.MaxShift, "+36500d": timeshift.MaxShift,
 	} {
 		s, fault := timeshift.Parse(text)
@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v %q, want %v", text, got, fault, want)
 		}
 	}
-	for _, text := range []string{"", "then", "3h", "+", "++3h", "+-3h", "+3", "+h", "+3x", "+d", "+1d-1h", "3153600000001", "+36501d", "+99999d", "1.5", "-36500d1h", "+1d1d", " now"} {
+	for _, text := range []string{"", "then", "3h", "+", "++3h", "+-3h", "+3", "+h", "+3x", "+d", "+1d-1h", "+1d+1h", "33h", "3153600000001", "+36501d", "+99999d", "1.5", "-36500d1h", "+1d1d", " now"} {
 		if s, fault := timeshift.Parse(text); fault == "" {
 			t.Errorf("%q is taken: %+v", text, s)
 		}
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 func TestEachFormOfATimeIsMovedAndStaysInIt(t *testing.T) {
 	for _, c := range []struct{ name, from, to string }{
 		{"created", `1700000000`, `1700010800`}, {"created_at", `1700000000123`, `1700010800123`}, {"eventTime", `"1700000000"`, `"1700010800"`}, {"ts", `1700000000.25`, `1700010800.25`},
-		{"exp", `1700000000`, `1700010800`}, {"iat", `1700000000`, `1700010800`}, {"current_period_end", `1700000000`, `1700010800`}, {"created_ms", `1700000000123`, `1700010800123`}, {"webhookTimestamp", `1700000000123`, `1700010800123`},
+		{"exp", `1700000000`, `1700010800`}, {"iat", `1700000000`, `1700010800`}, {"current_period_end", `1700000000`, `1700010800`}, {"created_ms", `1700000000123`, `1700010800123`}, {"CREATED_AT", `1700000000`, `1700010800`}, {"webhookTimestamp", `1700000000123`, `1700010800123`},
 		{"x", `"2023-11-14T22:13:20Z"`, `"2023-11-15T01:13:20Z"`}, {"x", `"2023-11-14T22:13:20.123456Z"`, `"2023-11-15T01:13:20.123456Z"`}, {"x", `"2023-11-14T22:13:20.100+02:00"`, `"2023-11-15T01:13:20.100+02:00"`},
 		{"x", `"2023-11-14T22:13:20-0730"`, `"2023-11-15T01:13:20-0730"`}, {"x", `"2023-11-14 22:13:20"`, `"2023-11-15 01:13:20"`}, {"x", `"2023-11-14t22:13:20z"`, `"2023-11-15t01:13:20z"`}, {"x", `"2023-11-14 22:13:20 UTC"`, `"2023-11-15 01:13:20 UTC"`},
 		{"x", `"Tue, 14 Nov 2023 22:13:20 GMT"`, `"Wed, 15 Nov 2023 01:13:20 GMT"`}, {"x", `"Tue, 14 Nov 2023 22:13:20 +0100"`, `"Wed, 15 Nov 2023 01:13:20 +0100"`}, {"x", `"Tue, 7 Nov 2023 22:13:20 +0000"`, `"Wed, 8 Nov 2023 01:13:20 +0000"`},
