@@ -171,17 +171,17 @@ func (m *Maker) Make(sources []Source) (Made, error) {
 }
 
 // note counts a replacement.
-func (m *Maker) note(where string, kind Kind, count int) {
+func (m *Maker) note(where string, kind Kind) {
 	if m.collect {
 		return
 	}
 	here := line{m.event, where, kind}
 	if i, found := m.lines[here]; found {
-		m.replaced[i].Count += count
+		m.replaced[i].Count++
 		return
 	}
 	m.lines[here] = len(m.replaced)
-	m.replaced = append(m.replaced, Replacement{m.event, where, kind, count})
+	m.replaced = append(m.replaced, Replacement{m.event, where, kind, 1})
 }
 
 // left reports whether a value that is known for sure is in an event, in the clear or encoded.

@@ -93,7 +93,7 @@ func (m *Maker) draft(d draft) draft {
 			if m.collect {
 				m.credential(h)
 			}
-			m.note("header:"+h.Name, Removed, 1)
+			m.note("header:"+h.Name, Removed)
 			continue
 		default:
 			h.Value = m.text(strings.ToValidUTF8(h.Value, "?"), spot{source: "header", path: []string{h.Name}, name: h.Name, shown: "header:" + h.Name}, 1)
@@ -155,7 +155,7 @@ func (m *Maker) binary(b []byte, shown string) []byte {
 	if m.keepKinds[Binary] {
 		return b
 	}
-	m.note(shown, Binary, 1)
+	m.note(shown, Binary)
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (m *Maker) whole(s string, at spot, kind Kind) string {
 		fakes = cmp.Or(wholeKind(s, m.detect(s)), kind)
 	}
 	m.remember(s, fakes)
-	m.note(at.shown, kind, 1)
+	m.note(at.shown, kind)
 	return m.fakes.of(fakes, s)
 }
 
@@ -131,7 +131,7 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 		b.WriteString(s[done:f.start])
 		b.WriteString(put)
 		done = f.end
-		m.note(at.shown, f.kind, 1)
+		m.note(at.shown, f.kind)
 	}
 	b.WriteString(s[done:])
 	return b.String()
@@ -163,7 +163,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 		if l.Name {
 			put, changed := names[l.Text]
 			if changed {
-				m.note(here.shown, m.nameKind(l.Text), 1)
+				m.note(here.shown, m.nameKind(l.Text))
 			}
 			return put, changed
 		}
@@ -283,7 +283,7 @@ func (m *Maker) number(s string, at spot) (string, bool) {
 		return "", false
 	}
 	m.remember(s, kind)
-	m.note(at.shown, kind, 1)
+	m.note(at.shown, kind)
 	put := m.fakes.of(kind, s)
 	if strings.Trim(s, "0123456789") != "" || strings.HasPrefix(put, "0") {
 		put = figures(s, &numbers{key: m.fakes.key, seed: "figures\x00" + s})

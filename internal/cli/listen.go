@@ -155,10 +155,7 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 		}
 		c.fill(file)
 	}
-	show, err := c.screen(t)
-	if err != nil {
-		return err
-	}
+	show := c.screen(t)
 	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Recover: c.recovery(t)}
 	if cfg.Recover == listen.RecoverAsk {
 		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }

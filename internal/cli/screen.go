@@ -41,7 +41,7 @@ type screen struct {
 const maxUnderWay = 5
 
 // screen finds out what stdout and stderr are, and what is wanted on them.
-func (c *ListenCmd) screen(t *server.Terminal) (*screen, error) {
+func (c *ListenCmd) screen(t *server.Terminal) *screen {
 	s := &screen{out: t.Out, err: t.Err, mode: c.Output, bodies: c.ShowBody, state: "connecting"}
 	terminal := isTerminal(t.Out) && isTerminal(t.Err) && os.Getenv("TERM") != "dumb"
 	if c.JSON {
@@ -59,7 +59,7 @@ func (c *ListenCmd) screen(t *server.Terminal) (*screen, error) {
 	s.live = s.mode == "tui"
 	s.colour = isTerminal(t.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.mode != "json"
 	s.width = func() int { return terminalWidth(t.Err) }
-	return s, nil
+	return s
 }
 
 // introduce tells where an endpoint receives and where its events go.

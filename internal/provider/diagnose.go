@@ -38,7 +38,7 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 				return Diagnose(r, Detection{Provider: configs[i].Provider}, configs)
 			}
 		}
-		return unjudged(in, d)
+		return unjudged(d)
 	}
 	switch v.Reason {
 	case missingSignature.code():
@@ -65,7 +65,7 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 }
 
 // unjudged explains why nothing was checked.
-func unjudged(in *input, d Detection) Finding {
+func unjudged(d Detection) Finding {
 	s := table().byID[d.Provider]
 	switch {
 	case s == nil:

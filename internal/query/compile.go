@@ -73,7 +73,7 @@ func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {
 	switch field {
 	case Header, Parameter, Body:
 		t.Name = strings.TrimPrefix(arg, ".")
-		if fault := checkArgument(&t, at+len(name)+1, arg); fault != nil {
+		if fault := checkArgument(&t, at+len(name)+1); fault != nil {
 			return t, fault
 		}
 	default:
@@ -85,7 +85,7 @@ func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {
 	return t, wrong
 }
 
-func checkArgument(t *Term, at int, arg string) *fault {
+func checkArgument(t *Term, at int) *fault {
 	switch {
 	case t.Field == Body && !strings.HasPrefix(t.Name, "/"), t.Field == Body && !jsontext.Pointer(t.Name).IsValid():
 		return expected(at, "a JSON Pointer, as in body./data/id:in_1")
