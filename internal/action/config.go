@@ -280,7 +280,7 @@ func (s *Service) checkRequest(c *configReader, r requestConfig) {
 		}
 		return // what else is wrong with it is told already
 	}
-	if utf8.RuneCountInString(r.URL) > MaxURL {
+	if utf8.RuneCountInString(r.URL) > maxURL {
 		c.fault("url", "may have 2,048 characters at most")
 		return
 	}

@@ -245,7 +245,7 @@ func isCredentialHeader(name string) bool {
 	}) {
 		return false
 	}
-	return SensitiveHeader(name) && (strings.Contains(name, "-") || isAuthorization(name) || strings.EqualFold(name, "cookie"))
+	return sensitiveHeader(name) && (strings.Contains(name, "-") || isAuthorization(name) || strings.EqualFold(name, "cookie"))
 }
 
 // partForm finds the name of a part of a multipart form (RFC 7578, section 4.2).

@@ -262,7 +262,7 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
 		out[i].Name = r.secrets(f.Name)
-		if SensitiveHeader(f.Name) && f.Value != "" {
+		if sensitiveHeader(f.Name) && f.Value != "" {
 			out[i].Value = r.credential(f.Name, f.Value)
 		} else {
 			out[i].Value, _ = r.Text(f.Value)

@@ -230,7 +230,7 @@ func credentials(e *hookglass.Event) (masks []Mask) {
 		return nil
 	}
 	for _, h := range e.Headers {
-		if SensitiveHeader(h.Name) && len(h.Value) >= 8 {
+		if sensitiveHeader(h.Name) && len(h.Value) >= 8 {
 			masks = append(masks, Mask{Value: h.Value})
 		}
 	}

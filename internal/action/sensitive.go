@@ -55,8 +55,8 @@ func SensitiveName(name string) bool {
 	return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-' && bytes.Contains(word, []byte("signature"))
 }
 
-// SensitiveHeader is SensitiveName for a header, whose name tells of a signature anywhere in it.
-func SensitiveHeader(name string) bool {
+// sensitiveHeader is SensitiveName for a header, whose name tells of a signature anywhere in it.
+func sensitiveHeader(name string) bool {
 	return SensitiveName(name) || strings.Contains(strings.ToLower(name), "signature")
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Bounds of what templates make (decisions, section 8).
 const (
-	MaxURL      = 2_048     // characters
+	maxURL      = 2_048     // characters
 	MaxHeaders  = 50        // of one request
 	MaxRendered = 256 << 10 // bytes of a body, and of any other text
 	maxTemplate = 256 << 10 // bytes of a template
@@ -258,7 +258,7 @@ func Placeholder(secret string) string { return "{{secrets." + secret + "}}" }
 func (t *Template) Render(v Values) (Rendered, error) {
 	bound := MaxRendered
 	if t.place == InURL {
-		bound = MaxURL * utf8.UTFMax
+		bound = maxURL * utf8.UTFMax
 	}
 	var b strings.Builder
 	var out Rendered
@@ -297,7 +297,7 @@ func (t *Template) Render(v Values) (Rendered, error) {
 	if fault := t.climbs(b.String(), ends); fault != nil {
 		return Rendered{}, fault
 	}
-	if out.Text = b.String(); len(out.Text) > bound || t.place == InURL && utf8.RuneCountInString(out.Text) > MaxURL {
+	if out.Text = b.String(); len(out.Text) > bound || t.place == InURL && utf8.RuneCountInString(out.Text) > maxURL {
 		return Rendered{}, t.tooLarge()
 	}
 	return out, nil

@@ -31,7 +31,7 @@ import (
 // Bounds of a declaration: all of it is one transaction, behind which other writers stand.
 const (
 	MaxEndpoints = 500
-	MaxParts     = 2000 // of all endpoints
+	maxParts     = 2000 // of all endpoints
 )
 
 // defaultSet is the name of a set that gives none.
@@ -189,8 +189,8 @@ func tooMuch(d api.Declaration) string {
 	for _, e := range d.Endpoints {
 		parts += len(e.SignatureConfigs) + len(e.ForwardingTargets) + len(e.Actions) + len(e.Alerts)
 	}
-	if parts > MaxParts {
-		return fmt.Sprintf("may have %d signature configs, targets, actions and alerts at most", MaxParts)
+	if parts > maxParts {
+		return fmt.Sprintf("may have %d signature configs, targets, actions and alerts at most", maxParts)
 	}
 	return ""
 }

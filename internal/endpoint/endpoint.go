@@ -118,7 +118,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft) 
 // which is kept hashed and never shown again.
 func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, key string, err error) {
 	key = hookglass.NewRandomID(hookglass.PrefixTunnelKey)
-	hash := KeyHash(key)
+	hash := keyHash(key)
 	e = hookglass.Endpoint{
 		ID: hookglass.NewEndpointID(), Name: "Temporary endpoint", Kind: hookglass.KindWebhook, Enabled: true,
 		ExpiresAt: s.db.Now().Add(TemporaryLife),
@@ -130,8 +130,8 @@ func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, ke
 	return e, key, nil
 }
 
-// KeyHash is how a tunnel key is stored. The key has 128 random bits, so a plain hash can not be searched.
-func KeyHash(key string) []byte {
+// keyHash is how a tunnel key is stored. The key has 128 random bits, so a plain hash can not be searched.
+func keyHash(key string) []byte {
 	h := sha256.Sum256([]byte(key))
 	return h[:]
 }

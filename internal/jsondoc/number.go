@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// SameNumber reports whether two JSON numbers have one value: 1, 1.0 and 10e-1 do. No number is made of the text, so
+// sameNumber reports whether two JSON numbers have one value: 1, 1.0 and 10e-1 do. No number is made of the text, so
 // that 1e400 and 0.1 are exact and 1e999999999 costs nothing.
-func SameNumber(a, b string) bool {
+func sameNumber(a, b string) bool {
 	if a == b {
 		return true
 	}

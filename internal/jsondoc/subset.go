@@ -112,7 +112,7 @@ func (m *matcher) match(want node) error {
 		}
 		text = t.String()
 		if kind == jsontext.KindNumber {
-			matched = SameNumber(text, want.text)
+			matched = sameNumber(text, want.text)
 		} else {
 			matched = text == want.text
 		}

@@ -385,7 +385,7 @@ func Same(a, b Value) bool {
 	case String:
 		return a.text == b.text
 	case Number:
-		return SameNumber(a.text, b.text)
+		return sameNumber(a.text, b.text)
 	case Array:
 		for i := range a.Len() {
 			if !Same(a.in.values[i], b.in.values[i]) {

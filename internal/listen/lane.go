@@ -187,8 +187,8 @@ func (a *lane) run(ctx context.Context) {
 }
 
 // headStart is how long the next delivery waits for the answer to the one before, where others wait behind it. What is
-// answered sooner is taken in order whatever the server is like. The more that wait, the less each is given: before there
-// is no more room for them, two thousand a second are begun.
+// answered sooner is taken in order whatever the server is like. The more that wait, the less each is given: before
+// there is no more room for them, two thousand a second are begun.
 func headStart(waiting int) time.Duration {
 	return min(5*time.Millisecond, 250*time.Millisecond/time.Duration(max(waiting, 1)))
 }

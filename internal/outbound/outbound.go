@@ -15,7 +15,7 @@ import (
 
 // Bounds of one request and of a client. DNS and connect follow smokescreen's.
 const (
-	DefaultTimeout          = 30 * time.Second // decisions, section 13, "Replay"
+	defaultTimeout          = 30 * time.Second // decisions, section 13, "Replay"
 	DefaultMaxResponseBytes = 1 << 20          // decisions, section 13, "Replay"
 
 	dnsTimeout     = 5 * time.Second
@@ -45,7 +45,7 @@ type Request struct {
 	URL              string
 	Headers          hookglass.Headers // sent in this order and spelling, after Sanitize
 	Body             []byte
-	Timeout          time.Duration // for everything, from the call of Do to the last byte of the answer; 0: DefaultTimeout
+	Timeout          time.Duration // for everything, from the call of Do to the last byte of the answer; 0: 30 s
 	MaxResponseBytes int64         // of the body, which is cut there; 0: DefaultMaxResponseBytes
 	Key              string        // the tenant, whose requests at the same time are bounded
 	Turn             *Turn         // of that Key, taken before; nil: Do waits for one, and Timeout is for that too
@@ -111,7 +111,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 
 func (c *Client) do(ctx context.Context, r Request) (_ *Response, failure *Failure) {
 	if r.Timeout <= 0 {
-		r.Timeout = DefaultTimeout
+		r.Timeout = defaultTimeout
 	}
 	if r.MaxResponseBytes <= 0 {
 		r.MaxResponseBytes = DefaultMaxResponseBytes

@@ -14,9 +14,9 @@ import (
 
 // Bounds of a bulk replay. Its events are sent one after another, oldest first, so a rate is the most there will be.
 const (
-	MaxBatch     = 10_000 // events
+	maxBatch     = 10_000 // events
 	maxPicked    = 1_000  // of them, where they are named
-	DefaultRate  = 10     // a second
+	defaultRate  = 10     // a second
 	MaxRate      = 100
 	collectPage  = 500
 	collectTime  = 20 * time.Second // for finding the events, for which a person waits
@@ -34,7 +34,7 @@ type BatchRequest struct {
 	TargetURL     string
 	Identity      string
 	Signature     string
-	Rate          int // a second; 0: DefaultRate
+	Rate          int // a second; 0: 10
 	StopOnFailure bool
 	DryRun        bool // only say what would be replayed
 }
@@ -47,7 +47,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	}
 	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
 	if r.Rate == 0 {
-		r.Rate = DefaultRate
+		r.Rate = defaultRate
 	}
 	if r.Rate < 1 || r.Rate > MaxRate {
 		faults = append(faults, hookglass.FieldError{Field: "rate", Message: "must be from 1 to 100"})
@@ -146,7 +146,7 @@ func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref stri
 		switch {
 		case err != nil:
 			return nil, err
-		case len(seqs) > MaxBatch:
+		case len(seqs) > maxBatch:
 			return nil, hookglass.Invalid("query", "means more than 10,000 requests; narrow it")
 		case before == 0:
 			return seqs, nil

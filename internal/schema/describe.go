@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// Dialect is the dialect of what [Schema.JSONSchema] writes.
-const Dialect = "https://json-schema.org/draft/2020-12/schema"
+// dialect is the dialect of what [Schema.JSONSchema] writes.
+const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 // document is a part of a JSON Schema, its keywords in the order in which people read them.
 type document struct {
@@ -25,7 +25,7 @@ type document struct {
 // other members besides.
 func (s *Schema) JSONSchema(title string) json.RawMessage {
 	d := s.Root.document()
-	d.Schema, d.Title = Dialect, title
+	d.Schema, d.Title = dialect, title
 	if s.Truncated {
 		d.Comment = "Some of what arrived was too large or too deep to be described."
 	}

@@ -16,8 +16,8 @@ const (
 	NewValue    = "new_value"    // a word outside the baseline's small set
 )
 
-// MaxDrifts bounds the departures that are listed.
-const MaxDrifts = 100
+// maxDrifts bounds the departures that are listed.
+const maxDrifts = 100
 
 // Drift is one way in which what was observed departs from a baseline.
 type Drift struct {
@@ -42,7 +42,7 @@ func Diff(baseline, since *Schema) []Drift {
 type differ struct{ found []Drift }
 
 func (d *differ) add(path []string, drift Drift) {
-	if len(d.found) < MaxDrifts {
+	if len(d.found) < maxDrifts {
 		drift.Pointer = pointer(path)
 		d.found = append(d.found, drift)
 	}

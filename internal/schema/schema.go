@@ -18,9 +18,9 @@ const (
 	MaxNodes  = 1000 // places
 	MaxDepth  = 24
 	MaxNames  = 64     // members of one object; with more of them their names are data
-	MaxName   = 100    // bytes; a longer name is data
+	maxName   = 100    // bytes; a longer name is data
 	MaxItems  = 200    // of one array that are looked at
-	MaxVisits = 20_000 // values of one body
+	maxVisits = 20_000 // values of one body
 	MaxValues = 12     // words of a set
 	MaxWord   = 40     // characters of a word
 )
@@ -91,7 +91,7 @@ func New() *Schema { return &Schema{Nodes: 1, Root: &Node{}} }
 // nothing.
 func (s *Schema) Observe(body jsondoc.Value, event string) {
 	s.Events++
-	if left := MaxVisits; !affordable(body, 0, &left) {
+	if left := maxVisits; !affordable(body, 0, &left) {
 		s.Truncated = true
 		return
 	}
@@ -178,10 +178,10 @@ func (o *observer) object(n *Node, v jsondoc.Value, depth int) {
 	}
 	met := make(map[string]struct{}, v.Len())
 	for name, member := range v.All() {
-		if !n.Collapsed && n.Members[name] == nil && !IsData(name) && len(n.Members) == MaxNames {
+		if !n.Collapsed && n.Members[name] == nil && !isData(name) && len(n.Members) == MaxNames {
 			o.s.collapse(n)
 		}
-		if n.Collapsed || IsData(name) {
+		if n.Collapsed || isData(name) {
 			if n.Rest == nil {
 				if n.Rest = o.s.grow(); n.Rest == nil {
 					continue

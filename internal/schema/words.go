@@ -18,10 +18,10 @@ var (
 	hexPattern  = regexp.MustCompile(`^[0-9A-Fa-f]{12,}$`)
 )
 
-// IsData reports whether a member's name is data rather than a part of the schema: an id, a date, an address, a number.
-func IsData(name string) bool {
+// isData reports whether a member's name is data rather than a part of the schema: an id, a date, an address, a number.
+func isData(name string) bool {
 	switch {
-	case name == "" || len(name) > MaxName || strings.Contains(name, "@"):
+	case name == "" || len(name) > maxName || strings.Contains(name, "@"):
 		return true
 	case strings.Trim(name, "0123456789") == "", uuidPattern.MatchString(name), datePattern.MatchString(name), hexPattern.MatchString(name) && strings.ContainsAny(name, "0123456789"):
 		return true

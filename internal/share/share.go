@@ -24,7 +24,7 @@ import (
 // Bounds of a link's life.
 const (
 	DefaultLife = 7 * 24 * time.Hour
-	MaxLife     = 30 * 24 * time.Hour
+	maxLife     = 30 * 24 * time.Hour
 	minLife     = time.Minute
 )
 
@@ -61,7 +61,7 @@ func New(db *store.DB, configs Configs, reads Reads) *Service { return &Service{
 // Create makes a link to an event and returns its secret, which is nowhere else. It answers not_found, forbidden for
 // the key of a temporary endpoint, and validation_failed for a life out of bounds.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref, eventID string, life time.Duration) (secret string, share hookglass.Share, err error) {
-	if life < minLife || life > MaxLife {
+	if life < minLife || life > maxLife {
 		return "", share, hookglass.Invalid("share_link.expires_in", "must be 1 minute to 30 days")
 	}
 	if who.Endpoint != "" {

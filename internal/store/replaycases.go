@@ -50,8 +50,8 @@ func (v *View) ReplayCase(ref, id string) (c hookglass.ReplayCase, err error) {
 	return v.replayCase("c.endpoint = $1 AND c.id = $2", e.Num, id)
 }
 
-// ReplayCaseByNum returns the case of a row. It answers not_found.
-func (v *View) ReplayCaseByNum(num int64) (hookglass.ReplayCase, error) {
+// replayCaseByNum returns the case of a row. It answers not_found.
+func (v *View) replayCaseByNum(num int64) (hookglass.ReplayCase, error) {
 	a := &args{}
 	condition := "c.num = " + a.add(num) + " AND" + v.endpointScope(a)
 	return v.replayCase(condition, a.values...)
@@ -119,7 +119,7 @@ func (tx *Tx) SaveReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 	}
 	n, err := tx.exec(query+" WHERE num = "+a.add(c.Num)+" AND lock_version = "+a.add(c.LockVersion), a.values...)
 	if err == nil && n == 0 {
-		if _, err = tx.ReplayCaseByNum(c.Num); err == nil {
+		if _, err = tx.replayCaseByNum(c.Num); err == nil {
 			err = hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case was changed meanwhile. Read it again and repeat the change.")
 		}
 	}

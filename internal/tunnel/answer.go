@@ -8,8 +8,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// AnswerTime is how long a sender waits for the answer of a local machine (decisions, section 14).
-const AnswerTime = 25 * time.Second
+// answerTime is how long a sender waits for the answer of a local machine (decisions, section 14).
+const answerTime = 25 * time.Second
 
 // answerable reports whether the sender of an event waits for a local machine's answer. A provider's handshake is
 // answered by itself.
@@ -23,7 +23,7 @@ func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
 func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
 	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
 	defer heard.Close()
-	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()

@@ -320,7 +320,7 @@ func (x *Session) room(e hookglass.Endpoint, bytes int64) (give func(), ok bool)
 // message is an event as a client is sent it when it was captured just now.
 func (s *Service) message(e hookglass.Endpoint, ev *hookglass.Event) api.TunnelRequest {
 	m := s.Request(ev)
-	m.Respond = answerable(e, ev) && s.db.Now().Sub(ev.ReceivedAt) < AnswerTime
+	m.Respond = answerable(e, ev) && s.db.Now().Sub(ev.ReceivedAt) < answerTime
 	return m
 }
 
