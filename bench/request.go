@@ -63,7 +63,7 @@ func post(address *url.URL, body []byte) request {
 	return request{b.Bytes(), -1}
 }
 
-// number returns a copy for one connection, whose serial number can be set.
+// copy returns a copy for one connection, whose serial number can be set.
 func (r request) copy() request { return request{bytes.Clone(r.bytes), r.serial} }
 
 // number writes the serial number into the request.

@@ -64,7 +64,7 @@ type (
 	requestHeader struct{ Name, Value string }
 )
 
-// reader reads the members of a configuration and collects what is wrong with them.
+// configReader reads the members of a configuration and collects what is wrong with them.
 type configReader struct {
 	of        jsondoc.Value
 	known     []string

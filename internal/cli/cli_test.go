@@ -66,7 +66,7 @@ type storage struct {
 
 func (s storage) args(args ...string) []string { return append(args, s.flags...) }
 
-// fresh is a place where nothing is yet.
+// freshSQLite is a place where nothing is yet.
 func freshSQLite(t testing.TB) storage {
 	dir := filepath.Join(t.TempDir(), "data")
 	return storage{dir, []string{"--data", dir}}

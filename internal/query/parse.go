@@ -62,7 +62,7 @@ type operand struct {
 	parts []string // between the wildcards
 }
 
-// whole reports whether the value has wildcards that are to cover the whole text.
+// wild reports whether the value has wildcards: it is to cover the whole text then.
 func (o operand) wild() bool { return len(o.parts) > 1 }
 
 func (p *parser) term() (Term, error) {
