@@ -16,3 +16,20 @@ func Operator(roots *x509.CertPool) *http.Client {
 	transport.ResponseHeaderTimeout = time.Minute
 	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
 }
+
+// Watch has look see each answer to a client of [Operator] before who asked for it, or why there is none. It may put
+// another body in the place of the one that it reads.
+func Watch(c *http.Client, look func(*http.Request, *http.Response, error)) {
+	c.Transport = watched{c.Transport, look}
+}
+
+type watched struct {
+	http.RoundTripper
+	look func(*http.Request, *http.Response, error)
+}
+
+func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := w.RoundTripper.RoundTrip(req)
+	w.look(req, res, err)
+	return res, err
+}

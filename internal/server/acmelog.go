@@ -11,12 +11,11 @@ import (
 	"sync"
 )
 
-// acmeLog is the way to an ACME authority. It tells what autocert keeps to itself: why the authority could not verify a
+// acmeLog looks at what an ACME authority answers. It tells what autocert keeps to itself: why the authority could not verify a
 // name (of a challenge that failed autocert says only that no other is left), and all that goes wrong with a renewal,
 // which would be noticed when the certificate has ended.
 type acmeLog struct {
-	next http.RoundTripper
-	log  *slog.Logger
+	log *slog.Logger
 
 	mu   sync.Mutex
 	told map[string]string // by name and kind of challenge, the address of the last one that was told of
@@ -41,21 +40,20 @@ const badNonce = "urn:ietf:params:acme:error:badNonce"
 // largestACME bounds what is read of an answer to see whether it tells of a failure.
 const largestACME = 64 << 10
 
-// RoundTrip implements http.RoundTripper.
-func (a *acmeLog) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := a.next.RoundTrip(req)
+// look reads the beginning of an answer and puts it back.
+func (a *acmeLog) look(req *http.Request, res *http.Response, err error) {
 	if err != nil {
 		if req.Context().Err() == nil {
 			a.log.Warn("the ACME authority can not be asked", "url", req.URL.Redacted(), "error", err)
 		}
-		return nil, err
+		return
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if kind != "application/json" && !strings.HasSuffix(kind, "+json") {
 		if res.StatusCode >= 400 {
 			a.log.Warn("the ACME authority refuses", "url", req.URL.Redacted(), "status", res.StatusCode)
 		}
-		return res, nil
+		return
 	}
 	head, err := io.ReadAll(io.LimitReader(res.Body, largestACME))
 	rest := io.Reader(res.Body)
@@ -70,7 +68,6 @@ func (a *acmeLog) RoundTrip(req *http.Request) (*http.Response, error) {
 	if json.Unmarshal(head, &answer) == nil {
 		a.note(req, res.StatusCode, answer)
 	}
-	return res, nil
 }
 
 func (a *acmeLog) note(req *http.Request, status int, answer acmeAnswer) {

@@ -120,7 +120,7 @@ func (s *Server) newTLS() (config *tls.Config, challenges func(http.Handler) htt
 func (s *Server) newACME() *autocert.Manager {
 	names := autocert.HostWhitelist(s.cfg.ACMEDomain...)
 	authority := outbound.Operator(s.cfg.acmeRoots)
-	authority.Transport = &acmeLog{next: authority.Transport, log: s.log.With("part", "acme")}
+	outbound.Watch(authority, (&acmeLog{log: s.log.With("part", "acme")}).look)
 	return &autocert.Manager{
 		Prompt: autocert.AcceptTOS, // who names a domain asks for its certificate, on the authority's terms
 		Cache:  &s.certificates,
