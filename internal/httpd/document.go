@@ -13,8 +13,6 @@ import (
 
 // Document is what changes with the program alone and is no secret: a file of the web app, the description of the API.
 // It is compressed once, for those who read that, and who has it already is told so.
-//
-// Nothing else that is answered is compressed: its length would tell who can make a browser ask for it what is in it.
 type Document struct {
 	media  string
 	tag    string // weak, since it names both of the forms
@@ -50,7 +48,7 @@ func (d Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", d.media)
 	content := d.plain
-	if lists(r.Header.Get("Accept-Encoding"), "gzip") {
+	if acceptsGzip(r) {
 		content = d.zipped()
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -58,8 +56,7 @@ func (d Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // nobody is left to tell
 }
 
-// lists reports whether a header's list has a word, and nothing beside it: a coding that somebody says by how much they
-// prefer it is left out.
+// lists reports whether a header's list has a word.
 func lists(header, word string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		if strings.EqualFold(strings.TrimSpace(item), word) {

@@ -30,10 +30,11 @@ type Config struct {
 type Stack struct {
 	log     *slog.Logger
 	proxies Proxies
+	zips    *zips
 }
 
 // New returns the stack.
-func New(cfg Config) *Stack { return &Stack{cfg.Log, cfg.Proxies} }
+func New(cfg Config) *Stack { return &Stack{cfg.Log, cfg.Proxies, newZips()} }
 
 // Request is what is known of a request besides its bytes.
 type Request struct {
@@ -44,6 +45,7 @@ type Request struct {
 	Who    hookglass.Principal
 
 	log    *slog.Logger
+	zips   *zips
 	unread atomic.Bool // a part of the answer was not taken
 }
 
@@ -123,7 +125,7 @@ func (s *Stack) meet(r *http.Request) *Request {
 		scheme = "https"
 	}
 	origin := s.proxies.Origin(peer, r.Host, scheme, func(name string) []string { return r.Header[name] })
-	return &Request{ID: hookglass.NewRandomID("rq"), Client: origin.Client, Host: origin.Host, Scheme: origin.Scheme, log: s.log}
+	return &Request{ID: hookglass.NewRandomID("rq"), Client: origin.Client, Host: origin.Host, Scheme: origin.Scheme, log: s.log, zips: s.zips}
 }
 
 // guard sets what an answer has unless its edge says otherwise: pages set a policy of their own.

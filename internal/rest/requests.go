@@ -133,7 +133,7 @@ func (s *service) requests(t *table) {
 		id: "list-requests", method: http.MethodGet, path: base, tag: tag, summary: "List captured events", access: read,
 		text: "Newest first. All filters must hold.",
 	}, s.listRequests)
-	handle(t, operation{
+	handleWritten[EventPath, api.One[api.EventDetail]](t, operation{
 		id: "get-request", method: http.MethodGet, path: base + "/{id}", tag: tag, summary: "Read a captured event", access: read,
 		text: "With everything that was received and the exact answer that the sender was given.",
 	}, s.getRequest)
@@ -210,15 +210,16 @@ func (s *service) held(ctx context.Context, in *EventPath, times int64) (*hookgl
 // Of a large event the bytes are in memory as they were received, as text, and as JSON.
 const detailTimes = 4
 
-func (s *service) getRequest(ctx context.Context, in *EventPath) (out api.One[api.EventDetail], err error) {
+// getRequest gives an event whole. It is compressed for who reads that: all that senders wrote in it came from one.
+func (s *service) getRequest(in *EventPath, w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
 	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
 		return v.ReportedEvent(in.EndpointID, in.ID)
 	})
 	if err != nil {
-		return out, err
+		return err
 	}
-	out.Data = capture.Detail(e)
-	return out, nil
+	return writeZipped(w, r, api.One[api.EventDetail]{Data: capture.Detail(e)})
 }
 
 // getRequestBody gives the bytes as a file: whatever they hold, no browser makes a page of them.

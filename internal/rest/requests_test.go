@@ -406,3 +406,39 @@ func TestTheFeedTellsOfCaptures(t *testing.T) {
 		}
 	})
 }
+
+// An event alone holds what one sender wrote. In a list, who sends a text learns by the length of what is compressed
+// whether another sent the same.
+func TestAnEventIsCompressedForWhoReadsThatAndAListIsNot(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		body := strings.Repeat("again ", 10_000)
+		at := "/endpoints/" + e.ID + "/requests"
+		event := at + "/" + s.arrive(e.ID, func(a *capture.Arrival) { a.Body, a.RawQuery = []byte(body), "a="+strings.Repeat("again", 600) })
+		for path, coding := range map[string]string{event: "gzip", event + "/body": "", event + "/raw": "", at: "", at + "/export?format=ndjson": ""} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			req.Header.Set("Accept-Encoding", "gzip") // set by hand, it is not undone
+			res, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Encoding") != coding {
+				t.Errorf("%s: %d, coded %q: %v", path, res.StatusCode, res.Header.Get("Content-Encoding"), err)
+			}
+			if coding == "gzip" && (len(text) > 5_000 || res.Header.Get("Content-Type") != "application/json" || res.Header.Get("Vary") != "Accept-Encoding") {
+				t.Errorf("%s: %d bytes, %v", path, len(text), res.Header)
+			}
+		}
+		var got api.One[api.EventDetail]
+		s.want(200, "GET", event, "", &got) // this client undoes it by itself
+		if got.Data.Body == nil || *got.Data.Body != body {
+			t.Errorf("the body has %d bytes: %v", len(body), got.Data.Body == nil)
+		}
+	})
+}

@@ -132,8 +132,8 @@ func handleRaw[In any](t *table, op operation, media []string, fn func(in *In, w
 	}), media...)
 }
 
-// handleWritten registers an operation that writes an answer of JSON itself, because it may be larger than memory. It
-// is described as that of any other.
+// handleWritten registers an operation that writes an answer of JSON itself, because it may be larger than memory or is
+// compressed. It is described as that of any other.
 func handleWritten[In, Out any](t *table, op operation, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
 	const media = "application/json"
 	handleRaw(t, op, []string{media}, fn)
@@ -151,6 +151,19 @@ func writeJSON(w http.ResponseWriter, out any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = text.WriteTo(w) // nobody is left to tell
+	return nil
+}
+
+// writeZipped is writeJSON for an answer that is compressed for who reads that.
+func writeZipped(w http.ResponseWriter, r *http.Request, out any) error {
+	w.Header().Set("Content-Type", "application/json")
+	z := httpd.NewZip(w, r, http.StatusOK)
+	enc := json.NewEncoder(z) // writes all at once
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil && !z.Begun() {
+		return err
+	}
+	_ = z.Close() // nobody is left to tell
 	return nil
 }
 

@@ -174,6 +174,9 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if fromHere(r) && r.URL.RawQuery == "" { // there is nothing beside the request that somebody else chose
+		mayZip(r)
+	}
 	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
 	event, err := a.reported(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {

@@ -36,7 +36,7 @@ func (a *app) mailHTML(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; script-src 'none'; style-src 'unsafe-inline'"+remote+"; img-src data:"+remote+
 		"; font-src data:"+remote+"; form-action 'none'; base-uri 'none'; frame-ancestors 'self'")
-	_, _ = w.Write([]byte(inspector.MailHTML(event.Body, loads))) // nobody is left to tell
+	answer(w, r, http.StatusOK, []byte(inspector.MailHTML(event.Body, loads)))
 	return nil
 }
 

@@ -110,7 +110,7 @@ func New(d Deps) http.Handler {
 // that says what went wrong.
 func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		r, done := a.reads(r)
+		r, done := a.reads(a.zips(r))
 		defer done()
 		if err := handle(w, r); err != nil {
 			a.fail(w, r, err)
@@ -209,8 +209,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, page templ.Compo
 	if err := rendered(r, buffer.Len()); err != nil {
 		return err
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(baseOf(r.Context()).page(buffer.Bytes())) // nobody is left to tell
+	answer(w, r, status, baseOf(r.Context()).page(buffer.Bytes()))
 	return nil
 }
 
