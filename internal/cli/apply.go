@@ -110,7 +110,7 @@ func printDeclared(w io.Writer, d api.Declared) error {
 
 // EndpointsExportCmd is `hookglass endpoints export`.
 type EndpointsExportCmd struct {
-	Endpoint []string `arg:"" optional:"" help:"Ids or custom ids; all endpoints when none is given."`
+	Endpoint []string `arg:"" optional:"" placeholder:"EP" help:"Ids or custom ids; all endpoints when none is given."`
 	Output   string   `short:"o" type:"path" placeholder:"FILE" help:"Write there instead of to standard output."`
 }
 

@@ -222,6 +222,8 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 		"endpoints --token=x l":             {"list"},
 		"backup /tmp/":                      {},
 		"schemas ep_x --no":                 {"--no-track"},
+		"trigger stripe.invoice.payment_f":  {"stripe.invoice.payment_failed"},
+		"trigger --secret x slack.url":      {"slack.url_verification"},
 	} {
 		r := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		got := strings.Fields(r.out)
@@ -232,6 +234,41 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 		} else if r.code != 0 || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", line, got, want)
 		}
+	}
+}
+
+func TestCompletionKnowsTheEndpointsOfTheServer(t *testing.T) {
+	a := running(t)
+	complete := func(words ...string) []string {
+		t.Helper()
+		r := run(t, "", append([]string{"__complete"}, words...)...)
+		if r.code != 0 || r.err != "" {
+			t.Errorf("%v: %+v", words, r)
+		}
+		return strings.Fields(r.out)
+	}
+	if got := complete("requests", "list", "-e", ""); len(got) != 0 {
+		t.Errorf("who is not signed in is offered %v", got)
+	}
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	id := member(t, object(t, "", "endpoints", "create", "shop", "--custom-id", "shop-orders"), "data", "id").(string)
+	for want, lines := range map[string][][]string{
+		"shop-orders": {{"requests", "list", "-e", "shop"}, {"trigger", "github.push", "--endpoint", "s"}, {"endpoints", "get", "sho"}, {"listen", "-e", "shop"}, {"retries", "s"}},
+		id:            {{"requests", "tail", "--endpoint", "ep_"}, {"endpoints", "delete", "ep_"}},
+	} {
+		for _, words := range lines {
+			if got := complete(words...); !slices.Equal(got, []string{want}) {
+				t.Errorf("%v: %v, want %s", words, got, want)
+			}
+		}
+	}
+	if got := complete("requests", "list", "--endpoint=shop"); !slices.Equal(got, []string{"--endpoint=shop-orders"}) {
+		t.Errorf("%v", got)
+	}
+	t.Setenv("HOOKGLASS_SERVER", "http://127.0.0.1:1") // nobody is there
+	if got := complete("requests", "list", "-e", ""); len(got) != 0 {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"hookglass/internal/provider"
 	"hookglass/internal/server"
 )
 
@@ -61,8 +65,8 @@ type completeCmd struct {
 }
 
 // Run implements the command.
-func (c *completeCmd) Run(t *server.Terminal, app *kong.Kong) error {
-	for _, candidate := range candidates(app.Model.Node, c.Words) {
+func (c *completeCmd) Run(ctx context.Context, t *server.Terminal, app *kong.Kong) error {
+	for _, candidate := range candidates(ctx, app.Model.Node, c.Words) {
 		if _, err := fmt.Fprintln(t.Out, candidate); err != nil {
 			return err
 		}
@@ -71,7 +75,7 @@ func (c *completeCmd) Run(t *server.Terminal, app *kong.Kong) error {
 }
 
 // candidates lists what may stand in the place of the last word.
-func candidates(node *kong.Node, words []string) []string {
+func candidates(ctx context.Context, node *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -81,7 +85,7 @@ func candidates(node *kong.Node, words []string) []string {
 	var all []string
 	if name, _, given := strings.Cut(last, "="); given && waiting == nil && strings.HasPrefix(last, "--") {
 		if f := flagNamed(node, name); f != nil {
-			for _, v := range values(f.Value) {
+			for _, v := range values(ctx, f.Value) {
 				all = append(all, name+"="+v)
 			}
 		}
@@ -89,7 +93,7 @@ func candidates(node *kong.Node, words []string) []string {
 	}
 	switch {
 	case waiting != nil:
-		all = values(waiting.Value)
+		all = values(ctx, waiting.Value)
 	case strings.HasPrefix(last, "-"):
 		for _, group := range node.AllFlags(true) {
 			for _, f := range group {
@@ -106,7 +110,7 @@ func candidates(node *kong.Node, words []string) []string {
 			}
 		}
 		if len(node.Positional) > 0 {
-			all = append(all, values(node.Positional[0])...)
+			all = append(all, values(ctx, node.Positional[0])...)
 		}
 	}
 	return begin(all, last)
@@ -132,7 +136,42 @@ func unbroken(words []string) (all []string) {
 	return all
 }
 
-// values lists what a flag or argument may be, when that is a closed set.
-func values(v *kong.Value) []string {
+// values lists what a flag or argument may be, when that is a closed set, or one that its placeholder names.
+func values(ctx context.Context, v *kong.Value) []string {
+	switch v.Tag.PlaceHolder {
+	case "EP":
+		return endpointNames(ctx)
+	case "PROVIDER.EVENT":
+		samples := provider.Samples()
+		names := make([]string, len(samples))
+		for i, s := range samples {
+			names[i] = s.Provider + "." + s.Event
+		}
+		return names
+	}
 	return slices.DeleteFunc(v.EnumSlice(), func(s string) bool { return s == "" })
+}
+
+// askTime is how long a shell waits for what the server knows.
+const askTime = 2 * time.Second
+
+// endpointNames are the ids and custom ids of the endpoints that the token of login, or of the environment, sees. Where
+// they can not be had there are none: nobody reads an error in the middle of a line.
+func endpointNames(ctx context.Context) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	from, _, err := (&remote{Server: os.Getenv("HOOKGLASS_SERVER"), Token: os.Getenv("HOOKGLASS_TOKEN")}).connect()
+	if err != nil {
+		return nil
+	}
+	all, err := from.Endpoints(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, e := range all {
+		if names = append(names, e.ID); e.CustomID != nil {
+			names = append(names, *e.CustomID)
+		}
+	}
+	return names
 }

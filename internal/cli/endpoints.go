@@ -81,7 +81,7 @@ func (c *EndpointsCreateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 
 // EndpointsGetCmd is `hookglass endpoints get`.
 type EndpointsGetCmd struct {
-	Endpoint string `arg:"" help:"Its id or custom id."`
+	Endpoint string `arg:"" placeholder:"EP" help:"Its id or custom id."`
 }
 
 // Run implements the command.
@@ -104,7 +104,7 @@ func (c *EndpointsGetCmd) Run(ctx context.Context, t *server.Terminal, e *Endpoi
 
 // EndpointsDeleteCmd is `hookglass endpoints delete`.
 type EndpointsDeleteCmd struct {
-	Endpoint string `arg:"" help:"Its id or custom id."`
+	Endpoint string `arg:"" placeholder:"EP" help:"Its id or custom id."`
 }
 
 // Run implements the command.

@@ -18,7 +18,7 @@ import (
 
 // EndpointsUpdateCmd is `hookglass endpoints update`.
 type EndpointsUpdateCmd struct {
-	Endpoint string `arg:"" help:"Its id or custom id."`
+	Endpoint string `arg:"" placeholder:"EP" help:"Its id or custom id."`
 
 	Name     *string `placeholder:"NAME" help:"A label for people."`
 	Provider *string `placeholder:"NAME" help:"The intended source; none clears it."`

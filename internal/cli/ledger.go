@@ -18,7 +18,7 @@ import (
 type LedgerCmd struct {
 	remote
 	byWordOrFlag
-	Endpoint string `arg:"" optional:"" help:"The endpoint's id or custom id."`
+	Endpoint string `arg:"" optional:"" placeholder:"EP" help:"The endpoint's id or custom id."`
 	From     string `placeholder:"TIME" help:"When the window begins: ISO 8601, or a duration as 2h that counts back from now. Default: an hour before --to."`
 	To       string `placeholder:"TIME" help:"When it ends. Default: now."`
 }

@@ -20,7 +20,7 @@ import (
 type SchemasCmd struct {
 	remote
 	byWordOrFlag
-	Endpoint  string `arg:"" optional:"" help:"The endpoint's id or custom id."`
+	Endpoint  string `arg:"" optional:"" placeholder:"EP" help:"The endpoint's id or custom id."`
 	EventType string `arg:"" optional:"" help:"Show the schema of this event type, behind the endpoint or -e; - is for events without one. All are listed without it."`
 	Provider  string `placeholder:"NAME" help:"Of this sender, where several have events of the type."`
 	Lang      string `enum:",jsonschema,go,ts" default:"" placeholder:"LANG" help:"Print jsonschema, go or ts instead of a table."`
