@@ -266,7 +266,10 @@ func byEndpoint(ops []*op) []*endpointGroup {
 	}
 	slices.SortFunc(groups, func(a, b *endpointGroup) int { return cmp.Compare(a.endpoint, b.endpoint) })
 	for _, g := range groups {
-		slices.SortStableFunc(g.ops, func(a, b *op) int { return a.capture.event.ReceivedAt.Compare(b.capture.event.ReceivedAt) })
+		slices.SortStableFunc(g.ops, func(a, b *op) int {
+			x, y := a.capture.event, b.capture.event
+			return cmp.Or(x.ReceivedAt.Compare(y.ReceivedAt), cmp.Compare(x.ID, y.ID)) // ids sort as lists do
+		})
 	}
 	return groups
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,6 +72,32 @@ func TestAGroupIsNumberedInTheOrderOfReception(t *testing.T) {
 						t.Errorf("of %d: received at %v and %v, numbered %d and %d", n, ev.ReceivedAt, other.ReceivedAt, ev.Seq, other.Seq)
 					}
 				}
+			}
+		}
+	})
+}
+
+// Those that are received in one microsecond are numbered as they are named, so that ids sort as lists do.
+func TestAGroupIsNumberedInTheOrderOfItsIDs(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		at := db.Now().UTC().Truncate(time.Microsecond)
+		for _, n := range []int{3, 12} { // inserted, and copied
+			var events []*hookglass.Event
+			for range n {
+				ev := newEvent(e, "at once")
+				ev.ReceivedAt, ev.ID = at, hookglass.NewEventID(hookglass.EventWebhook, at)
+				events = append(events, ev)
+			}
+			slices.Reverse(events)
+			for _, err := range db.CaptureGroup(t.Context(), events, store.Work{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			slices.SortFunc(events, func(a, b *hookglass.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+			if !slices.IsSortedFunc(events, func(a, b *hookglass.Event) int { return cmp.Compare(a.ID, b.ID) }) {
+				t.Errorf("of %d: the ids in the order of the numbers are not sorted", n)
 			}
 		}
 	})
