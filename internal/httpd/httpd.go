@@ -142,9 +142,11 @@ func guard(h http.Header, r *Request) {
 }
 
 const (
-	// readerTime is how long a reader may take to take a piece of an answer before it is given up.
-	readerTime = 20 * time.Second
-	// pieceBytes is the length of a piece: at 64 kbit/s it takes 8 s.
+	// readerTime is how long a reader may take to take a piece of an answer before it is given up. Linux has a writer
+	// wait until a third of the connection's buffer is free, which grows to 4 MiB (tcp(7), tcp_wmem): one that reads
+	// 64 kbit/s all the time takes 175 s for that.
+	readerTime = 3 * time.Minute
+	// pieceBytes is the length of a piece, so that the time is for this much and not for all of a long answer.
 	pieceBytes = 64 << 10
 )
 
