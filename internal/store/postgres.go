@@ -339,37 +339,48 @@ const notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(
 // announceEvery bounds how often a node notifies: NOTIFY makes commits of all nodes wait for each other.
 const announceEvery = 10 * time.Millisecond
 
+// lastWord is how long the last announcements of a node that is closed may take.
+const lastWord = 2 * time.Second
+
+// runAnnounce tells other nodes of the topics until ctx ends, and then of what is left: a command that changes
+// something and is done lives no longer than topics are gathered for.
 func (e *postgresEngine) runAnnounce(ctx context.Context) {
-	for {
-		var first string
+	pending := make(map[string]struct{})
+	var full <-chan time.Time // when they are told
+	for ctx.Err() == nil {
 		select {
-		case first = <-e.topics:
-		case <-ctx.Done():
-			return
-		}
-		pending := map[string]struct{}{first: {}}
-		pause := time.NewTimer(announceEvery)
-	gather:
-		for {
-			select {
-			case t := <-e.topics:
-				pending[t] = struct{}{}
-			case <-pause.C:
-				break gather
-			case <-ctx.Done():
-				pause.Stop()
-				return
+		case t := <-e.topics:
+			pending[t] = struct{}{}
+			if full == nil {
+				full = time.After(announceEvery)
 			}
+		case <-full:
+			e.tellOthers(ctx, 15*time.Second, pending)
+			clear(pending)
+			full = nil
+		case <-ctx.Done():
 		}
-		if e.missed.Swap(false) {
-			pending = map[string]struct{}{everything: {}}
-		}
-		telling, cancel := context.WithTimeout(ctx, 15*time.Second)
-		if _, err := e.captures.Exec(telling, notify, channel, notice(slices.Collect(maps.Keys(pending)))); err != nil && ctx.Err() == nil {
-			e.missed.Store(true) // the next one says that there was more
-			e.db.log.Debug("announcement lost", "error", err)
-		}
-		cancel()
+	}
+	<-e.done // which captures until then
+	for len(e.topics) > 0 {
+		pending[<-e.topics] = struct{}{}
+	}
+	e.tellOthers(context.WithoutCancel(ctx), lastWord, pending)
+}
+
+// tellOthers announces topics, or everything where some were missed.
+func (e *postgresEngine) tellOthers(ctx context.Context, limit time.Duration, topics map[string]struct{}) {
+	if e.missed.Swap(false) {
+		topics = map[string]struct{}{everything: {}}
+	}
+	if len(topics) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if _, err := e.captures.Exec(ctx, notify, channel, notice(slices.Collect(maps.Keys(topics)))); err != nil {
+		e.missed.Store(true) // the next one says that there was more
+		e.db.log.Debug("announcement lost", "error", err)
 	}
 }
 

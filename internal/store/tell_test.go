@@ -42,6 +42,30 @@ func listening(t *testing.T, nodes ...*store.DB) {
 	}
 }
 
+// What a command of the administration changes is told although it ends at once.
+func TestWhatIsAnnouncedLastIsTold(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	node, command := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
+	listening(t, node, command)
+	heard := node.Listen(store.TopicTokens)
+	defer heard.Close()
+	err := command.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		tx.Announce(store.TopicTokens)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-heard.C:
+	case <-time.After(10 * time.Second):
+		t.Error("nothing was heard")
+	}
+}
+
 // A node that stands still is waited for, however much is told at once, but not for ever.
 func TestANodeThatDoesNotAnswerIsWaitedForAWhile(t *testing.T) {
 	dsn := storetest.Postgres(t)
