@@ -164,6 +164,30 @@ type Payload struct {
 // Header is one field line as received.
 type Header struct{ Name, Value string }
 
+// IsToken reports whether s is a token, as methods and the names of fields are (RFC 9110, section 5.6.2).
+func IsToken(s string) bool {
+	for i := range len(s) {
+		switch b := s[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// IsFieldValue reports whether s can stand behind a name without ending its line: any byte but control characters, of
+// which a tab is none here (RFC 9110, section 5.5).
+func IsFieldValue(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
 // Headers are field lines in the order received, spelled as received.
 type Headers []Header
 

@@ -9,8 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/net/http/httpguts"
-
 	"hookglass"
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/outbound"
@@ -241,7 +239,7 @@ func (c *configReader) requestHeaders(r *requestConfig) {
 		field := "headers." + name
 		lower := strings.ToLower(name)
 		switch {
-		case !httpguts.ValidHeaderFieldName(name) || len(name) > 256:
+		case !hookglass.IsToken(name) || len(name) > 256:
 			c.fault("headers", "holds a name that is not a header name")
 		case seen[lower]:
 			c.fault(field, "is named twice")

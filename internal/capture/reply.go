@@ -98,6 +98,6 @@ func renders(h hookglass.Headers) bool {
 func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	kind, sub, _ := strings.Cut(strings.Trim(t, " \t"), "/")
-	return !token(kind) || !token(sub) || strings.Contains(contentType, ",") || kind == "*" || kind == "multipart" || sub == "unknown" ||
+	return !hookglass.IsToken(kind) || !hookglass.IsToken(sub) || strings.Contains(contentType, ",") || kind == "*" || kind == "multipart" || sub == "unknown" ||
 		strings.Contains(sub, "html") || strings.Contains(sub, "xml") || strings.Contains(sub, "xsl") || strings.Contains(sub, "svg")
 }

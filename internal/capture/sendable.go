@@ -14,13 +14,8 @@ var framing = []string{"Connection", "Content-Length", "Transfer-Encoding", "Kee
 // Connection) or that would change how the connection is read. Drop every other field before the reply is
 // stored, so that the reply on record is the one on the wire.
 func Sendable(h hookglass.Header) bool {
-	if !token(h.Name) {
+	if !hookglass.IsToken(h.Name) || !hookglass.IsFieldValue(h.Value) {
 		return false
-	}
-	for i := range len(h.Value) {
-		if b := h.Value[i]; b < ' ' && b != '\t' || b == 0x7f {
-			return false
-		}
 	}
 	for _, name := range framing {
 		if len(name) == len(h.Name) && strings.EqualFold(name, h.Name) {
@@ -28,17 +23,4 @@ func Sendable(h hookglass.Header) bool {
 		}
 	}
 	return true
-}
-
-func token(s string) bool {
-	for i := range len(s) {
-		if !tokenByte(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func tokenByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/coding"
@@ -29,10 +28,13 @@ const (
 	HeaderOriginal = "X-Service-Original-Request"
 )
 
-// maxOverrides bounds the headers that a caller sets; maxTargetURL the target with what is put into its query.
+// maxOverrides bounds the headers that a caller sets, maxHeaderName and maxHeaderValue the bytes of each, and
+// maxTargetURL the target with what is put into its query.
 const (
-	maxOverrides = 50
-	maxTargetURL = 8 << 10
+	maxOverrides   = 50
+	maxHeaderName  = 256
+	maxHeaderValue = 8 << 10
+	maxTargetURL   = 8 << 10
 )
 
 // Order says what to deliver, where and how.
@@ -348,7 +350,7 @@ func (v Overrides) applyHeaders(out *provider.Outgoing, fault func(field, messag
 			continue
 		}
 		seen[lower] = true
-		if !token(name) || value != nil && !fieldValue(*value) {
+		if len(name) > maxHeaderName || !hookglass.IsToken(name) || value != nil && (len(*value) > maxHeaderValue || !hookglass.IsFieldValue(*value)) {
 			fault("headers", "holds one that can not be sent")
 			continue
 		}
@@ -387,16 +389,6 @@ func set(h hookglass.Headers, name string, value *string) hookglass.Headers {
 		kept = append(kept, hookglass.Header{Name: name, Value: *value})
 	}
 	return kept
-}
-
-func token(s string) bool {
-	return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, func(r rune) bool {
-		return r >= utf8.RuneSelf || r <= ' ' || r == 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	})
-}
-
-func fieldValue(s string) bool {
-	return len(s) <= 8<<10 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
 func queryText(s string) bool {

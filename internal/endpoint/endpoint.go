@@ -15,8 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/net/http/httpguts"
-
 	"hookglass"
 	"hookglass/internal/outbound"
 	"hookglass/internal/query"
@@ -358,11 +356,11 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 		switch {
 		case len(name) > maxHeaderName:
 			fault("headers", "has a name of more than %d bytes", maxHeaderName)
-		case !httpguts.ValidHeaderFieldName(name):
+		case !hookglass.IsToken(name):
 			fault("headers", "has the invalid name %q", name)
 		case slices.Contains(ownHeaders, canonical):
 			fault("headers", "may not set %s", name)
-		case !httpguts.ValidHeaderFieldValue(value):
+		case !hookglass.IsFieldValue(value):
 			fault("headers", "has an invalid value for %s", name)
 		case len(value) > maxHeaderValue:
 			fault("headers", "has a value for %s of more than %d bytes", name, maxHeaderValue)

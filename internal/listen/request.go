@@ -61,7 +61,7 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 // write lays a request out. Fields of set take the place of those of the same name; so do those added, but for
 // X-Forwarded-For, which is a list.
 func write(method string, to Target, target string, fields, set, added hookglass.Headers, body []byte) (outgoing, error) {
-	if !isToken(method) || method == "CONNECT" {
+	if !hookglass.IsToken(method) || method == "CONNECT" {
 		return outgoing{}, fmt.Errorf("the method %q can not be sent", method)
 	}
 	drop := make(map[string]bool)
@@ -90,7 +90,7 @@ func write(method string, to Target, target string, fields, set, added hookglass
 	}
 	length := strconv.Itoa(len(body))
 	for _, h := range fields {
-		if !isToken(h.Name) || !isFieldValue(h.Value) {
+		if !hookglass.IsToken(h.Name) || !hookglass.IsFieldValue(h.Value) {
 			continue // no server took it in like this; it would write a head of its own
 		}
 		switch name := strings.ToLower(h.Name); {
@@ -141,25 +141,6 @@ func fieldsOf(list [][2]string, object map[string]string) hookglass.Headers {
 }
 
 // ValidField reports whether a header field can be sent.
-func ValidField(h hookglass.Header) bool { return isToken(h.Name) && isFieldValue(h.Value) }
-
-// isToken reports whether s may be a method or a field name (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isFieldValue reports whether s can stand behind a name without ending its line.
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
+func ValidField(h hookglass.Header) bool {
+	return hookglass.IsToken(h.Name) && hookglass.IsFieldValue(h.Value)
 }

@@ -85,13 +85,13 @@ func (a *answer) fields() (hookglass.Headers, error) {
 				return nil, errHeaderLine()
 			}
 			last := &h[len(h)-1]
-			if last.Value = strings.Trim(last.Value+" "+strings.Trim(line, " \t"), " \t"); !isFieldValue(last.Value) {
+			if last.Value = strings.Trim(last.Value+" "+strings.Trim(line, " \t"), " \t"); !hookglass.IsFieldValue(last.Value) {
 				return nil, errHeaderLine()
 			}
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) || !isFieldValue(value) {
+		if !ok || !hookglass.IsToken(name) || !hookglass.IsFieldValue(value) {
 			return nil, errHeaderLine()
 		}
 		h = append(h, hookglass.Header{Name: name, Value: strings.Trim(value, " \t")})

@@ -39,16 +39,16 @@ type message struct {
 // compose makes the head of a request.
 func compose(r Request, t target) (message, *hookglass.Error) {
 	m := message{method: r.Method, body: r.Body, maxBody: r.MaxResponseBytes, keep: r.Keep}
-	if !isToken(r.Method) || r.Method == "CONNECT" {
+	if !hookglass.IsToken(r.Method) || r.Method == "CONNECT" {
 		return m, hookglass.Invalid("method", "can not be sent")
 	}
 	m.headers = append(make(hookglass.Headers, 0, len(r.Headers)+3), hookglass.Header{Name: "Host", Value: t.authority()})
 	m.headers = appendSanitized(m.headers, r.Headers)
 	for _, f := range m.headers[1:] {
-		if !isToken(f.Name) {
+		if !hookglass.IsToken(f.Name) {
 			return m, hookglass.Invalid("headers", "hold a name that is not a header name")
 		}
-		if !isFieldValue(f.Value) {
+		if !hookglass.IsFieldValue(f.Value) {
 			return m, hookglass.Invalid("headers", "hold a value with a line break or another control character")
 		}
 	}
@@ -222,28 +222,4 @@ func (m *meter) Write(b []byte) (int, error) {
 	n, err := m.Conn.Write(b)
 	m.written.Add(int64(n))
 	return n, err
-}
-
-// isToken reports whether s is a token (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		switch b := s[i]; {
-		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isFieldValue reports whether s can stand in a field line: any byte but control characters, of which a tab is none
-// here.
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
-			return false
-		}
-	}
-	return true
 }
