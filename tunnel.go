@@ -32,6 +32,9 @@ const (
 // FailureCategories are why a delivery to a local machine had no good answer (decisions, section 10).
 var FailureCategories = []string{"connection_refused", "timeout", "dns_error", "tls_error", "http_error", "unknown_error"}
 
+// NoTunnel is the failure of a request to a local machine where none is connected (decisions, section 14).
+var NoTunnel = Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
+
 // TunnelClient is the program at the other end of a tunnel. All but the ID is as it describes itself.
 type TunnelClient struct {
 	ID             string

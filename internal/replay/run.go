@@ -202,7 +202,7 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 		return r, src, nil, give, err
 	}
 	if c.TargetURL == hookglass.TunnelTarget && !connected {
-		return r, src, nil, give, &hookglass.Error{Code: hookglass.Code(noTunnel.Code), Message: noTunnel.Message}
+		return r, src, nil, give, &hookglass.Error{Code: hookglass.Code(hookglass.NoTunnel.Code), Message: hookglass.NoTunnel.Message}
 	}
 	if err := s.checkTarget("target_url", c.TargetURL); err != nil {
 		return r, src, nil, give, err

@@ -14,9 +14,6 @@ type Tunnel interface {
 	Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome
 }
 
-// noTunnel is the failure of a delivery to a local machine where none is connected.
-var noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
-
 // send delivers a request to its target: out of here, or to a connected local machine. blocked says that no machine can
 // have got it.
 func (s *Service) send(ctx context.Context, src source, target, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
@@ -32,7 +29,7 @@ func (s *Service) send(ctx context.Context, src source, target, runID string, ou
 }
 
 func (s *Service) sendLocally(ctx context.Context, src source, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
-	o := hookglass.TunnelOutcome{Failure: &noTunnel, Blocked: true}
+	o := hookglass.TunnelOutcome{Failure: &hookglass.NoTunnel, Blocked: true}
 	if s.Tunnel != nil {
 		o = s.Tunnel.Send(ctx, src.endpoint.Num, runID, out.SentRequest, Timeout)
 	}

@@ -17,9 +17,8 @@ const answerSlack = 3 * time.Second
 
 // How a request that a client was to make fails.
 var (
-	noTunnel = hookglass.Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
 	noAnswer = hookglass.Failure{Code: "tunnel_timeout", Message: "The connected machine did not say what came of the request."}
-	notTaken = hookglass.Failure{Code: "no_tunnel", Message: "The connected machine went away before it was given the request."}
+	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away before it was given the request."}
 )
 
 // Send has one of the connected clients of an endpoint make a request, and waits until it says what came of it, at most
@@ -32,7 +31,7 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	}
 	heard := s.db.Listen(store.TopicTunnel(endpointNum))
 	defer heard.Close()
-	out := hookglass.TunnelOutcome{Failure: &noTunnel, Blocked: true}
+	out := hookglass.TunnelOutcome{Failure: &hookglass.NoTunnel, Blocked: true}
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelCommand(&c) })
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return out
