@@ -19,6 +19,8 @@ func TestTextIsReadInTheCharsetThatIsDeclared(t *testing.T) {
 		{"<?xml version='1.0' encoding='latin1'?>\xe9", "text/xml", "<?xml version='1.0' encoding='latin1'?>é", "latin1"},
 		{"é", "text/plain; charset=iso-8859-1", "", ""},     // it is UTF-8, whatever it is called
 		{"é\x00", "text/plain; charset=iso-8859-1", "", ""}, // so is this, with a slip
+		{"日本", "text/plain; charset=utf-16", "", ""},        // and this
+		{"\r\x00\n\x00\r\x00\n\x00\r\x00\n\x00", "text/plain; charset=utf-16", "\r\n\r\n\r\n", "utf-16"},
 		{"\xe9", "text/plain; charset=utf-8", "", ""},
 		{"\xe9", "text/plain; charset=nobody-knows", "", ""},
 		{"\xe9", "text/plain; charset=iso-2022-kr", "", ""}, // of which browsers show nothing
