@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"hookglass"
@@ -70,8 +68,8 @@ func (db *DB) AllowEvenly(ctx context.Context, bucket string, limit int, per tim
 func (db *DB) take(ctx context.Context, bucket string, per time.Duration, next func(tat int64) time.Time, statement string, rest func(now time.Time) []any) error {
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		var tat int64
-		err := tx.q.QueryRowContext(ctx, statement, append([]any{bucket}, rest(tx.Now)...)...).Scan(&tat)
-		if !errors.Is(err, sql.ErrNoRows) {
+		err := tx.queryRow("bucket", statement, append([]any{bucket}, rest(tx.Now)...), &tat)
+		if !hookglass.Is(err, hookglass.CodeNotFound) { // which the statement answers where it takes nothing
 			return err
 		}
 		if err := tx.queryRow("bucket", "SELECT tat FROM rate_limits WHERE bucket = $1", []any{bucket}, &tat); err != nil {

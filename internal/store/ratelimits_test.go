@@ -1,9 +1,13 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -170,4 +174,23 @@ func TestPurgingForgetsEmptyBucketsAlone(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A statement that went by the context of whoever asked could wait for longer than a transaction may, where that has no
+// end of its own and the server says no more.
+func TestStatementsGoByTheContextOfTheirTransaction(t *testing.T) {
+	others := regexp.MustCompile(`\b(tx|v)\.q\.\w+Context\(ctx\b`)
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := others.FindIndex(text); at != nil && !strings.HasSuffix(file, "_test.go") {
+			t.Errorf("%s, line %d: a statement by another context", file, 1+bytes.Count(text[:at[0]], []byte("\n")))
+		}
+	}
 }
