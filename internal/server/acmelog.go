@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// acmeLog looks at what an ACME authority answers. It tells what autocert keeps to itself: why the authority could not verify a
-// name (of a challenge that failed autocert says only that no other is left), and all that goes wrong with a renewal,
-// which would be noticed when the certificate has ended.
+// acmeLog looks at what an ACME authority answers. It tells what autocert keeps to itself: why the authority could not
+// verify a name (of a challenge that failed autocert says only that no other is left), and all that goes wrong with a
+// renewal, which would be noticed when the certificate has ended.
 type acmeLog struct {
 	log *slog.Logger
 
