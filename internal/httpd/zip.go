@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// worthZipping is how long an answer is at least that is compressed: a shorter one is there as soon as it is, and to
-	// compress it takes half a millisecond.
+	// worthZipping is how long an answer is at least that is compressed: a shorter one is there as soon as it is, and
+	// to compress it takes half a millisecond.
 	worthZipping = 8 << 10
 	// maxZips is how many answers are compressed at once: each takes 1.2 MB until its reader has taken it, which may be
 	// slow. Those beyond go as they are.
