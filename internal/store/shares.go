@@ -60,7 +60,7 @@ func (v *View) ShareByHash(hash []byte, now time.Time) (hookglass.Share, error) 
 // CreateShare stores a link to an event by the SHA-256 of its secret and sets its ID.
 func (tx *Tx) CreateShare(s *hookglass.Share, hash []byte) error {
 	s.CreatedAt = tx.Now
-	return tx.queryRow("share", `INSERT INTO shares (endpoint, event, event_id, hash, created_by, created_at, expires_at)
+	return tx.queryRow("share link", `INSERT INTO shares (endpoint, event, event_id, hash, created_by, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING num`,
 		[]any{s.EndpointNum, s.EventSeq, string(s.EventID), hash, nullInt(s.CreatedBy), micros(s.CreatedAt), micros(s.ExpiresAt)}, &s.ID)
 }
@@ -71,7 +71,7 @@ func (tx *Tx) DeleteShare(ref string, id int64) error {
 	if err != nil {
 		return err
 	}
-	return tx.change("share", "DELETE FROM shares WHERE num = $1 AND endpoint = $2", id, e.Num)
+	return tx.change("share link", "DELETE FROM shares WHERE num = $1 AND endpoint = $2", id, e.Num)
 }
 
 // PurgeShares deletes links that have expired.

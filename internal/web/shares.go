@@ -66,7 +66,7 @@ func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := strconv.ParseInt(r.PathValue("share"), 10, 64)
 	if err != nil {
-		return hookglass.NotFound("share")
+		return hookglass.NotFound("share link")
 	}
 	if err := a.Shares.Revoke(r.Context(), v.who, string(e.ID), id); err != nil {
 		return err
