@@ -115,11 +115,9 @@ func (s *service) resendForwardingDelivery(ctx context.Context, in *deliveryPath
 }
 
 func (s *service) resendFailedDeliveries(ctx context.Context, in *resendRange) (out api.One[api.ResentDeliveries], err error) {
-	now := s.DB.Now()
-	before, wrong := moment("before", in.Before, now)
-	after, err := moment("after", in.After, now)
-	if wrong != nil || err != nil {
-		return out, together(wrong, err)
+	before, after, err := s.bounds(in.Before, in.After)
+	if err != nil {
+		return out, err
 	}
 	t, n, err := s.Endpoints.ResendFailed(ctx, asker(ctx), in.EndpointID, in.TargetID, after, before)
 	out.Data = api.FromResent(t, n)

@@ -82,6 +82,17 @@ func moment(field, s string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
+// bounds reads the times before and after which something was.
+func (s *service) bounds(before, after string) (b, a time.Time, err error) {
+	now := s.DB.Now()
+	b, wrong := moment("before", before, now)
+	a, err = moment("after", after, now)
+	if wrong != nil || err != nil {
+		return b, a, together(wrong, err)
+	}
+	return b, a, nil
+}
+
 // together is the refusal of two parameters, of which one or both are wrong.
 func together(one, other error) error {
 	var e *hookglass.Error
@@ -286,11 +297,9 @@ func (s *service) deleteRequest(ctx context.Context, in *EventPath) (out api.One
 }
 
 func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.One[api.DeletedEvents], err error) {
-	now := s.DB.Now()
-	before, wrong := moment("before", in.Before, now)
-	after, err := moment("after", in.After, now)
-	if wrong != nil || err != nil {
-		return out, together(wrong, err)
+	before, after, err := s.bounds(in.Before, in.After)
+	if err != nil {
+		return out, err
 	}
 	out.Data.Deleted, err = s.Captures.DeleteRange(ctx, asker(ctx), in.EndpointID, before, after)
 	return out, err
