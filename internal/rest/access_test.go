@@ -73,6 +73,9 @@ var accessFor = map[string]access{
 	"delete-forwarding-target":   {scope: hookglass.ScopeWrite},
 	"list-forwarding-deliveries": {scope: hookglass.ScopeRead},
 	"get-forwarding-delivery":    {scope: hookglass.ScopeRead},
+
+	"resend-forwarding-delivery": {scope: hookglass.ScopeWrite},
+	"resend-failed-deliveries":   {scope: hookglass.ScopeWrite},
 	"send-test-request":          {scope: hookglass.ScopeWrite, body: `{}`},
 	"replay-request":             {scope: hookglass.ScopeWrite, body: `{"target_url":"https://app.example.com/"}`},
 	"list-replays":               {scope: hookglass.ScopeRead},
