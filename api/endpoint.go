@@ -51,12 +51,9 @@ type Response struct {
 
 // ResponseRule is the custom answer to those webhooks that a condition means.
 type ResponseRule struct {
-	_       struct{}          `additionalProperties:"false"`
-	When    string            `json:"when" minLength:"1" maxLength:"1000" doc:"Which webhooks: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, ignored or the time. Bodies of more than 1 MiB are not looked into." example:"method:GET path:/health"`
-	Status  *int              `json:"status,omitempty" minimum:"200" maximum:"599" doc:"As that of response." example:"201"`
-	Headers map[string]string `json:"headers" required:"false" doc:"As those of response."`
-	Body    string            `json:"body" required:"false" doc:"As that of response; at most 1 MiB for all rules together." example:"{\"ok\":true}"`
-	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
+	_    struct{} `additionalProperties:"false"`
+	When string   `json:"when" minLength:"1" maxLength:"1000" doc:"Which webhooks: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, ignored or the time. Bodies of more than 1 MiB are not looked into." example:"method:GET path:/health"`
+	Response
 }
 
 // CreateEndpoint is the body of POST /endpoints.
@@ -75,7 +72,7 @@ type NewEndpoint struct {
 	CustomID       Optional[string]         `json:"custom_id,omitzero" null:"true" pattern:"^[a-z0-9][a-z0-9-]{1,62}$" doc:"Unique in the installation." example:"payments"`
 	ProviderConfig Optional[ProviderConfig] `json:"provider_config,omitzero" doc:"For webhook endpoints only."`
 	Response       Optional[Response]       `json:"response,omitzero" null:"true" doc:"A custom answer to senders; for webhook endpoints only."`
-	ResponseRules  Optional[[]ResponseRule] `json:"response_rules,omitzero" null:"true" maxItems:"20" doc:"Custom answers to some webhooks: that of the first rule that means a webhook goes before response. For webhook endpoints only."`
+	ResponseRules  Optional[[]ResponseRule] `json:"response_rules,omitzero" null:"true" maxItems:"20" doc:"Custom answers to some webhooks: that of the first rule that means a webhook goes before response. Their bodies have 1 MiB together at most. For webhook endpoints only."`
 	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Null ends it." example:"500*3,timeout,200"`
 	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
@@ -125,8 +122,7 @@ func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 	}
 	out.ResponseRules = make([]ResponseRule, len(e.ResponseRules))
 	for i, r := range e.ResponseRules {
-		a := fromResponse(r.Response)
-		out.ResponseRules[i] = ResponseRule{When: r.When, Status: a.Status, Headers: a.Headers, Body: a.Body, DelayMS: a.DelayMS}
+		out.ResponseRules[i] = ResponseRule{When: r.When, Response: fromResponse(r.Response)}
 	}
 	return out
 }
@@ -141,8 +137,7 @@ func fromResponse(r hookglass.Response) Response {
 
 // Domain is the rule in the service's terms.
 func (r ResponseRule) Domain() hookglass.ResponseRule {
-	answer := Response{Status: r.Status, Headers: r.Headers, Body: r.Body, DelayMS: r.DelayMS}
-	return hookglass.ResponseRule{When: r.When, Response: *answer.Domain()}
+	return hookglass.ResponseRule{When: r.When, Response: *r.Response.Domain()}
 }
 
 // Domain is the custom answer in the service's terms. A delay that no duration can hold becomes a negative one,

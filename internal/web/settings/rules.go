@@ -33,8 +33,8 @@ func RulesOf(rules []hookglass.ResponseRule) Rules {
 // newRule is what a rule begins with.
 func newRule() Rule { return Rule{Answer: AnswerOf(nil)} }
 
-// ruleFault is the id of what is wrong with a field of a rule.
-func ruleFault(i int, field string) string { return "rule-" + strconv.Itoa(i) + "-" + field + "-fault" }
+// rulePart begins the ids of a rule.
+func rulePart(i int) string { return "rule-" + strconv.Itoa(i) + "-" }
 
 // ruleFault says what is wrong with a field of a rule.
 func (m Model) ruleFault(i int, field string) string {
