@@ -307,18 +307,26 @@ func TestABackupWithoutKeysNeedsTheKeysetThatItWasMadeWith(t *testing.T) {
 	})
 }
 
+// strangeKeys puts the keyset of another installation in the place of its own, and returns where that is now.
+func (i installation) strangeKeys(t *testing.T) (right string) {
+	t.Helper()
+	path := filepath.Join(i.dir, "keys.json")
+	right = path + ".kept"
+	if err := os.Rename(path, right); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.LoadOrCreate(path); err != nil {
+		t.Fatal(err)
+	}
+	return right
+}
+
 // A node with a keyset of its own would seal what no other opens, and refuse arrivals at endpoints whose secrets it
 // does not open.
 func TestAServerDoesNotStartWithTheKeysetOfAnother(t *testing.T) {
 	each(t, func(t *testing.T, s storage) {
 		i := install(t, s)
-		path := filepath.Join(i.dir, "keys.json")
-		if err := os.Rename(path, path+".kept"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := seal.LoadOrCreate(path); err != nil {
-			t.Fatal(err)
-		}
+		i.strangeKeys(t)
 		fails(t, 1, "opens none of", i.args("admin", "keys", "rotate")...)
 		if r := run(t, "", i.args("serve", "--listen", "127.0.0.1:0", "--smtp-listen", "off")...); r.code != 1 || !strings.Contains(r.err, "opens none of") {
 			t.Errorf("%+v", r)
@@ -330,13 +338,7 @@ func TestAServerDoesNotStartWithTheKeysetOfAnother(t *testing.T) {
 func TestABackupTakesNoKeysetOfAnother(t *testing.T) {
 	each(t, func(t *testing.T, s storage) {
 		i := install(t, s)
-		path := filepath.Join(i.dir, "keys.json")
-		if err := os.Rename(path, path+".kept"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := seal.LoadOrCreate(path); err != nil {
-			t.Fatal(err)
-		}
+		right := i.strangeKeys(t)
 		file := filepath.Join(t.TempDir(), "backup.tgz")
 		if r := run(t, "", i.args("backup", file)...); r.code != 0 || !strings.Contains(r.out, "does not hold the keyset") || !strings.Contains(r.out, "opens none of") {
 			t.Errorf("%+v", r)
@@ -348,7 +350,7 @@ func TestABackupTakesNoKeysetOfAnother(t *testing.T) {
 		if err := os.Mkdir(target.dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(path+".kept", filepath.Join(target.dir, "keys.json")); err != nil {
+		if err := os.Rename(right, filepath.Join(target.dir, "keys.json")); err != nil {
 			t.Fatal(err)
 		}
 		object(t, "", target.args("restore", file)...)

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,6 +223,16 @@ type sink struct {
 	*httptest.Server
 	mu   sync.Mutex
 	hits []hit
+}
+
+// newSinkAway is a sink that answers 404 until it is up.
+func newSinkAway(t testing.TB) (s *sink, up *atomic.Bool) {
+	up = new(atomic.Bool)
+	return newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if !up.Load() {
+			w.WriteHeader(404)
+		}
+	}), up
 }
 
 func newSink(t testing.TB, answer func(n int, w http.ResponseWriter, r *http.Request)) *sink {

@@ -3,7 +3,6 @@ package delivery_test
 import (
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,12 +120,7 @@ func seconds(of []time.Duration) (all []time.Duration) {
 // While it waits, here for a target that is paused, sending it again changes nothing.
 func TestWhatIsToBeSentAgainWaitsForATargetThatIsPaused(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
-		var up atomic.Bool
-		s := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			if !up.Load() {
-				w.WriteHeader(404)
-			}
-		})
+		s, up := newSinkAway(t)
 		target := y.target(y.ep, s.URL, 0)
 		y.start(y.db)
 		const n = 25

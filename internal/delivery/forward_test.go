@@ -532,12 +532,7 @@ func TestTwoNodesDoNotSendTheSame(t *testing.T) {
 
 func TestATargetThatFailsForLongIsPausedAndResumed(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
-		var up atomic.Bool
-		s := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			if !up.Load() {
-				w.WriteHeader(404)
-			}
-		})
+		s, up := newSinkAway(t)
 		target := y.target(y.ep, s.URL, 0)
 		y.start(y.db)
 		failed := 0
