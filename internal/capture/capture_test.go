@@ -267,6 +267,29 @@ func TestALineBreakOfTheSenderNeverSplitsAHeader(t *testing.T) {
 	}
 }
 
+func TestAHeaderFilledInBeyondItsBoundIsLeftOut(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: "{{request.body/v}}", Headers: map[string]string{
+			"X-Echo": "{{request.body/v}}", "X-Twice": "{{request.body/v}}{{request.body/v}}", "X-Event": "{{event.id}}",
+		}}
+	})
+	for _, c := range []struct {
+		size        int
+		echo, twice bool
+	}{{4096, true, true}, {4097, true, false}, {8192, true, false}, {8193, false, false}, {1 << 20, false, false}} {
+		v := strings.Repeat("v", c.size)
+		r := b.post("POST", "/", `{"v":"`+v+`"}`)
+		if r.Headers.Has("X-Echo") != c.echo || r.Headers.Has("X-Twice") != c.twice || !r.Headers.Has("X-Event") {
+			t.Errorf("a value of %d bytes: once %v, twice %v, event %v",
+				c.size, r.Headers.Has("X-Echo"), r.Headers.Has("X-Twice"), r.Headers.Has("X-Event"))
+		}
+		if string(r.Body) != v {
+			t.Errorf("a value of %d bytes is %d in the body", c.size, len(r.Body))
+		}
+	}
+}
+
 func TestAnAnswerThatABrowserRendersIsSandboxed(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	for kind, sandboxed := range map[string]bool{

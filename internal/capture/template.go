@@ -23,13 +23,15 @@ func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
 	for _, name := range sortedKeys(c.Headers) {
-		r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: f.fill(c.Headers[name], oneLine)})
+		if value := f.fill(c.Headers[name], maxHeaderFilled, oneLine); len(value) <= maxHeaderFilled {
+			r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: value})
+		}
 	}
 	escape, kind := verbatim, r.Headers.Get("Content-Type")
 	if strings.Contains(strings.ToLower(kind), "json") || kind == "" && makesJSON(c.Body) {
 		escape = inJSON
 	}
-	r.Body = []byte(f.fill(c.Body, escape))
+	r.Body = []byte(f.fill(c.Body, maxFilled, escape))
 	if len(r.Body) > 0 && !r.Headers.Has("Content-Type") {
 		kind = "text/plain; charset=utf-8"
 		if json.Valid(r.Body) {
@@ -54,6 +56,7 @@ func makesJSON(template string) bool {
 // Bounds of what is filled in.
 const (
 	maxFilled       = 4 << 20 // of an answer: a template may name a large body many times
+	maxHeaderFilled = 8 << 10 // of a header, as endpoints have it: a sender's client gives up on a longer line, so it is left out
 	maxDecompressed = 1 << 20 // of a body, as searches have it
 	maxFields       = 10_000  // of a query, a form, an object or an array, as net/url has it: 25 MiB hold millions, each with memory of its own
 )
@@ -113,13 +116,14 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func (f *filler) fill(text string, escape escaper) string {
+// fill returns a template with its values, and no more than one of them beyond the bound.
+func (f *filler) fill(text string, bound int, escape escaper) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
 	var b strings.Builder
 	quoted := false
-	for text != "" && b.Len() < maxFilled {
+	for text != "" && b.Len() <= bound {
 		open := strings.Index(text, "{{")
 		if open < 0 {
 			b.WriteString(text)
