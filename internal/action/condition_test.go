@@ -211,6 +211,7 @@ func TestStepConditions(t *testing.T) {
 		{"request", "/body/none", "matches", `"^null$"`, "true"},
 		{"steps.empty", "/output", "exists", ``, "false"},
 		{"steps.empty", "/status", "exists", ``, "true"},
+		{"steps.null", "/output", "exists", ``, "true"},
 		{"steps.shape", "/output", "exists", ``, "true"},
 		{"endpoint", "/name", "contains", `"more"`, "true"},
 		{"steps.shape", "/output/n", "equals", `7`, "true"},

@@ -18,6 +18,7 @@ import (
 type Context struct {
 	event    *readings
 	steps    []jsondoc.Member
+	made     map[string]bool // the steps that made an output, which may be null
 	patterns budget
 
 	// Of a preview: the steps whose output is known only when a request is sent, with whether that holds for their
@@ -37,11 +38,18 @@ func NewContext(ev *hookglass.Event, endpoint *hookglass.Endpoint, mail *Mail) *
 // Fresh is the context of the same event before any step: the next action's.
 func (c *Context) Fresh() *Context { return &Context{event: c.event} }
 
-// SetStep makes the outcome of a step visible to those behind it. Without an output, output is null.
-func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, output jsondoc.Value) {
+// SetStep makes the outcome of a step visible to those behind it. A step that made no output (nil) shows null.
+func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, output *jsondoc.Value) {
+	var shown jsondoc.Value
+	if output != nil {
+		if c.made == nil {
+			c.made = make(map[string]bool)
+		}
+		shown, c.made[referenceKey] = *output, true
+	}
 	c.steps = append(c.steps, jsondoc.Member{Name: referenceKey, Value: jsondoc.Members(
 		jsondoc.Member{Name: "status", Value: jsondoc.Text(string(status))},
-		jsondoc.Member{Name: "output", Value: output},
+		jsondoc.Member{Name: "output", Value: shown},
 	)})
 }
 
@@ -120,7 +128,7 @@ func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
 func (c *Context) mayBeNull(root string, tokens []string) bool {
 	switch {
 	case root == "steps":
-		return len(tokens) > 2 && tokens[1] == "output"
+		return len(tokens) > 1 && tokens[1] == "output" && c.made[tokens[0]]
 	case root != "request" || len(tokens) == 0 || tokens[0] != "body":
 		return false
 	}

@@ -43,8 +43,8 @@ func TestTheContextOfAWebhook(t *testing.T) {
 			t.Errorf("%s is %s\nwant %s", pointer, got, want)
 		}
 	}
-	c.SetStep("a", hookglass.StepFailed, jsondoc.Value{})
-	c.SetStep("b", hookglass.StepCompleted, jsondoc.Int(1))
+	c.SetStep("a", hookglass.StepFailed, nil)
+	c.SetStep("b", hookglass.StepCompleted, new(jsondoc.Int(1)))
 	if got := at(t, c, "/steps"); got != `{"a":{"status":"failed","output":null},"b":{"status":"completed","output":1}}` {
 		t.Error(got)
 	}

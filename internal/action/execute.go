@@ -117,7 +117,7 @@ func (r *run) transform(st *step) outcome {
 		return r.failedWith(failure)
 	}
 	o := completed(sum(named("output_type", jsondoc.Text(kindOf(output))), named("output_bytes", jsondoc.Int(int64(output.Size())))))
-	o.output, o.hasOutput = output, true
+	o.output = &output
 	return o
 }
 
@@ -363,8 +363,8 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	answer := got.Response
 	s.members = append(s.members, named("status_code", jsondoc.Int(int64(answer.Status))), named("response_bytes", jsondoc.Int(int64(len(answer.Body)))),
 		named("response_truncated", jsondoc.Bool(answer.Truncated)))
-	o := completed(s)
-	o.output, o.hasOutput = answered(answer), true
+	o, output := completed(s), answered(answer)
+	o.output = &output
 	if answer.Status < 200 || answer.Status > 299 {
 		o.status, o.failure = hookglass.StepFailed, &hookglass.Failure{Code: hookglass.FailureHTTPStatus, Message: fmt.Sprintf("The target answered %d.", answer.Status)}
 	}

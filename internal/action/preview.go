@@ -97,7 +97,7 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	for i := range program.steps {
 		st := &program.steps[i]
 		shown := PreviewedStep{Step: st.Step, Status: hookglass.StepStopped}
-		var output jsondoc.Value
+		var output *jsondoc.Value
 		if !halted {
 			var paths []string
 			doc.missed = false
@@ -120,9 +120,9 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	return p
 }
 
-// rehearseStep renders one step. It returns its output as later steps see it, and the places that are blotted out of
-// what is shown.
-func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redactor, shown *PreviewedStep) (output jsondoc.Value, sensitive []string) {
+// rehearseStep renders one step. It returns its output as later steps see it (nil: none), and the places that are
+// blotted out of what is shown.
+func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redactor, shown *PreviewedStep) (output *jsondoc.Value, sensitive []string) {
 	fail := func(f *hookglass.Failure) {
 		message, _ := redactor.Text(f.Message)
 		shown.Status, shown.Failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: message}
@@ -159,8 +159,10 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	case hookglass.StepIgnore:
 		value = jsondoc.Members(named("reason", jsondoc.Text(st.ignore.Reason)))
 	case hookglass.StepTransform:
-		if output, failure = st.transform.Run(in); failure == nil {
-			value, sensitive = redactor.Value(output)
+		var made jsondoc.Value
+		if made, failure = st.transform.Run(in); failure == nil {
+			output = &made
+			value, sensitive = redactor.Value(made)
 		}
 	case hookglass.StepRequest:
 		if value, target, sensitive, failure = rehearseRequest(st, in, redactor, 100*MaxRendered); failure == nil && value.Size() > maxShown {

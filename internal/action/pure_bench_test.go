@@ -62,7 +62,7 @@ func pureWork(tb testing.TB) func() {
 			if failure != nil {
 				tb.Fatal(failure)
 			}
-			c.SetStep([]string{"one", "two"}[i], hookglass.StepCompleted, out)
+			c.SetStep([]string{"one", "two"}[i], hookglass.StepCompleted, &out)
 			shown, _ := redactor.Value(out)
 			if summary, _ := action.Cut(string(shown.Bytes()), hookglass.MaxStepSummary); summary == "" {
 				tb.Fatal("no summary")

@@ -91,9 +91,8 @@ const (
 type outcome struct {
 	status    hookglass.StepStatus
 	reason    string
-	output    jsondoc.Value
-	hasOutput bool
-	summary   []byte // redacted and bounded
+	output    *jsondoc.Value // nil: it made none
+	summary   []byte         // redacted and bounded
 	truncated bool
 	failure   *hookglass.Failure
 	wait      time.Duration // above 0: it is to be tried again then, and has not ended
@@ -149,11 +148,13 @@ func (s *Service) resume(sc *scene, h store.HeldRun) (*run, error) {
 		return nil, fmt.Errorf("the checkpoint of %s is of another action", h.ID)
 	}
 	for _, d := range c.Done {
-		var output jsondoc.Value
+		var output *jsondoc.Value
 		if d.Output != nil {
-			if output, err = jsondoc.Parse(d.Output, jsondoc.Bounds{Bytes: 16 << 20, Depth: 2 * jsondoc.MaxDepth}); err != nil {
+			value, err := jsondoc.Parse(d.Output, jsondoc.Bounds{Bytes: 16 << 20, Depth: 2 * jsondoc.MaxDepth})
+			if err != nil {
 				return nil, fmt.Errorf("the checkpoint of %s can not be read", h.ID)
 			}
+			output = &value
 		}
 		r.doc.SetStep(d.Key, d.Status, output)
 	}
@@ -284,7 +285,7 @@ func (r *run) settle(st *step, result *hookglass.StepResult, out outcome) (halte
 	result.Duration = max(0, r.s.db.Now().Sub(result.StartedAt))
 	r.doc.SetStep(st.ReferenceKey, out.status, out.output)
 	done := outcomeOf{Key: st.ReferenceKey, Status: out.status}
-	if out.hasOutput {
+	if out.output != nil {
 		if keys, all := needs(r.steps[r.next+1:]); all || slices.Contains(keys, st.ReferenceKey) {
 			done.Output = out.output.Bytes()
 		}

@@ -285,11 +285,12 @@ func TestNullIsFilledIntoJSON(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		a := b.create(draft("Null",
 			step("transform", "Shape", `{"source":"request","operations":[{"op":"select","path":"/body"}]}`),
-			step("http_request", "Send", `{"url":"https://a.example.com/","body":"{\"c\":{{request.body.c}},\"s\":{{steps.shape.output.c}}}"}`),
+			step("transform", "Pick", `{"source":"request","operations":[{"op":"select","path":"/body/c"}]}`),
+			step("http_request", "Send", `{"url":"https://a.example.com/","body":"{\"c\":{{request.body.c}},\"s\":{{steps.shape.output.c}},\"p\":{{steps.pick.output}}}"}`),
 			step("http_request", "Text", `{"url":"https://a.example.com/","body":"{\"c\":\"{{request.body.c}}\"}"}`),
 			step("http_request", "None", `{"url":"https://a.example.com/","body":"{\"c\":{{request.body.d}}}"}`)))
-		wantOutcome(t, b.ran(a, `{"c":null}`), "failed shape=completed send=completed text=failed(template_error) none=failed(template_error)")
-		if sent := b.net.requests(); len(sent) != 1 || string(sent[0].Body) != `{"c":null,"s":null}` {
+		wantOutcome(t, b.ran(a, `{"c":null}`), "failed shape=completed pick=completed send=completed text=failed(template_error) none=failed(template_error)")
+		if sent := b.net.requests(); len(sent) != 1 || string(sent[0].Body) != `{"c":null,"s":null,"p":null}` {
 			t.Errorf("sent was %+v", sent)
 		}
 	})
@@ -818,8 +819,9 @@ func TestTotalsOfANodeThatStops(t *testing.T) {
 // What a stopping node sent next would be cut short, and a request is not sent twice.
 func TestANodeThatStopsSendsNothingMore(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		first := b.create(draft("First", step("http_request", "One", `{"url":"https://a.example.com/1"}`), step("tag", "Mark", `{"tag":"t"}`),
-			step("http_request", "Two", `{"url":"https://a.example.com/2","body":"{{steps.one.output.body.ok}}"}`)))
+		first := b.create(draft("First", step("transform", "None", `{"source":"request","operations":[{"op":"set","path":"","value":null}]}`),
+			step("http_request", "One", `{"url":"https://a.example.com/1"}`), step("tag", "Mark", `{"tag":"t"}`),
+			step("http_request", "Two", `{"url":"https://a.example.com/2","body":"{\"ok\":{{steps.one.output.body.ok}},\"none\":{{steps.none.output}}}"}`)))
 		second := b.create(draft("Second", step("forward", "On", `{"url":"https://a.example.com/3"}`)))
 		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
 			if n == 1 {
@@ -838,7 +840,7 @@ func TestANodeThatStopsSendsNothingMore(t *testing.T) {
 		if err := b.actions.Work(t.Context(), task(e, 2)); err != nil {
 			t.Fatal(err)
 		}
-		wantOutcome(t, b.runs(first)[0], "completed one=completed mark=completed two=completed")
+		wantOutcome(t, b.runs(first)[0], "completed none=completed one=completed mark=completed two=completed")
 		wantOutcome(t, b.runs(second)[0], "completed on=completed")
 		if n := len(b.net.requests()); n != 3 {
 			t.Errorf("%d requests were sent", n)

@@ -32,8 +32,9 @@ var endpoint = &hookglass.Endpoint{ID: "ep_1", Name: "Main & more"}
 func values(body string) action.Values {
 	secrets := map[string]string{"KEY": "s3cret-value-0123456789", "ODD": "a\"b\\c\n{{ request.id }}&/", "CRLF": "a\r\nX-Evil: 1"}
 	c := action.NewContext(arrival(body), endpoint, nil)
-	c.SetStep("shape", hookglass.StepCompleted, jsondoc.Members(jsondoc.Member{Name: "n", Value: jsondoc.Int(7)}))
-	c.SetStep("empty", hookglass.StepFailed, jsondoc.Value{})
+	c.SetStep("shape", hookglass.StepCompleted, new(jsondoc.Members(jsondoc.Member{Name: "n", Value: jsondoc.Int(7)})))
+	c.SetStep("empty", hookglass.StepFailed, nil)
+	c.SetStep("null", hookglass.StepCompleted, new(jsondoc.Value))
 	return action.Values{Context: c, Secret: func(name string) (string, bool) { s, ok := secrets[name]; return s, ok }}
 }
 
@@ -65,6 +66,7 @@ func TestTemplates(t *testing.T) {
 		{action.InJSON, `{"a\"{":"{{secrets.ODD}}","b":{{secrets.ODD}}}`, `{"a\"{":"a\"b\\c\n{{ request.id }}&/","b":"a\"b\\c\n{{ request.id }}&/"}`},
 		{action.InJSON, `{"a":{{request.body.none}},"b":[{{request.body.none}}]}`, `{"a":null,"b":[null]}`},
 		{action.InJSON, `{{request.body.list}}`, `["x",{"y":"z"}]`},
+		{action.InJSON, `{"a":{{steps.null.output}}}`, `{"a":null}`},
 		{action.InJSON, `{"a":{"b":{{request.body.o}}}}`, `{"a":{"b":{"b":1.0,"a":[]}}}`},
 
 		{action.InURL, `https://h/{{request.body.s}}?q={{request.path}}&e={{request.body.é}}`, `https://h/say%20%22hi%22%0A?q=%2Fin%2Fa%2520b&e=%C3%A8`},
@@ -108,6 +110,8 @@ func TestTemplatesFail(t *testing.T) {
 		{action.InJSON, `{"a":"{{request.body.none}}"}`, 7, "has no value"},
 		{action.InJSON, `{"a":{{provider.event_id}}}`, 6, "has no value"},
 		{action.InJSON, `{"a":{{request.body.missing}}}`, 6, "no such value"},
+		{action.InJSON, `{"a":{{steps.empty.output}}}`, 6, "has no value"},
+		{action.InJSON, `{"a":"{{steps.null.output}}"}`, 7, "has no value"},
 		{action.InURL, `https://h/{{request.body.none}}`, 11, "has no value"},
 		{action.InURL, `https://h/users/{{request.body.up}}/sessions`, 17, "lead elsewhere"},
 		{action.InURL, `https://h/users/{{request.body.up}}`, 17, "lead elsewhere"},
