@@ -22,14 +22,14 @@ import (
 func (a *app) registerActions() {
 	const base, one = "/endpoints/{endpoint}/actions", "/endpoints/{endpoint}/actions/{action}"
 	a.page("GET "+base, a.listActions)
-	a.page("GET "+base+"/runs", a.actionRuns)
+	a.part("GET "+base+"/runs", a.actionRuns)
 	a.page("GET "+base+"/new", a.newAction)
 	a.page("POST "+base+"/new", a.saveAction)
 	a.page("POST "+base+"/new/check", a.checkAction)
 	a.page("GET "+one, a.showAction)
 	a.page("POST "+one, a.saveAction)
 	a.page("POST "+one+"/check", a.checkAction)
-	a.page("GET "+one+"/runs", a.actionRuns)
+	a.part("GET "+one+"/runs", a.actionRuns)
 	a.page("POST "+one+"/enable", a.enableAction)
 	a.page("POST "+one+"/move", a.moveAction)
 	a.page("POST "+one+"/rerun", a.rerunAction)

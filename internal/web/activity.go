@@ -16,7 +16,7 @@ import (
 
 func (a *app) registerActivity() {
 	a.page("GET /activity", a.showActivity)
-	a.page("GET /activity/feed", a.activityFeed)
+	a.part("GET /activity/feed", a.activityFeed)
 }
 
 // maxFeed bounds the lines of the feed (spec, "Activity events").

@@ -14,10 +14,10 @@ import (
 
 func (a *app) registerAlerts() {
 	a.page("GET /endpoints/{endpoint}/alerts", a.showAlerts)
-	a.page("GET /endpoints/{endpoint}/alerts/rows", a.alertRows)
+	a.part("GET /endpoints/{endpoint}/alerts/rows", a.alertRows)
 	a.page("POST /endpoints/{endpoint}/alerts", a.createAlert)
 	a.page("GET /endpoints/{endpoint}/alerts/{alert}", a.showAlert)
-	a.page("GET /endpoints/{endpoint}/alerts/{alert}/incidents", a.alertIncidents)
+	a.part("GET /endpoints/{endpoint}/alerts/{alert}/incidents", a.alertIncidents)
 	a.page("POST /endpoints/{endpoint}/alerts/{alert}", a.saveAlert)
 	a.page("POST /endpoints/{endpoint}/alerts/{alert}/enabled", a.enableAlert)
 	a.page("POST /endpoints/{endpoint}/alerts/{alert}/delete", a.deleteAlert)

@@ -20,14 +20,14 @@ const (
 
 func (a *app) registerCases() {
 	a.page("GET /endpoints/{endpoint}/cases", a.listCases)
-	a.page("GET /endpoints/{endpoint}/cases/rows", a.caseRows)
+	a.part("GET /endpoints/{endpoint}/cases/rows", a.caseRows)
 	a.page("GET /endpoints/{endpoint}/cases/new", a.newCase)
 	a.page("POST /endpoints/{endpoint}/cases", a.createCase)
 	a.page("POST /endpoints/{endpoint}/cases/check", a.checkCase)
 	a.page("GET /endpoints/{endpoint}/cases/{case}", a.showCase)
 	a.page("POST /endpoints/{endpoint}/cases/{case}", a.saveCase)
 	a.page("POST /endpoints/{endpoint}/cases/{case}/check", a.checkCase)
-	a.page("GET /endpoints/{endpoint}/cases/{case}/runs", a.caseRuns)
+	a.part("GET /endpoints/{endpoint}/cases/{case}/runs", a.caseRuns)
 	a.page("POST /endpoints/{endpoint}/cases/{case}/run", a.runCase)
 	a.page("POST /endpoints/{endpoint}/cases/{case}/delete", a.deleteCase)
 }

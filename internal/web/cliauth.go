@@ -75,8 +75,11 @@ func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderCLIAuth(w http.ResponseWriter, r *http.Request, v visitor, m cliauth.Model) error {
-	m.Frame = a.frame(v, "Command line")
-	err := a.DB.View(r.Context(), v.who, func(view *store.View) error {
+	var err error
+	if m.Frame, err = a.globalFrame(r.Context(), v, "", "Command line"); err != nil {
+		return err
+	}
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		account, err := view.Account(v.who.Account)
 		m.Account = account.Name
 		return err

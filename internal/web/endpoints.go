@@ -20,8 +20,8 @@ const maxRail = 200
 
 func (a *app) registerEndpoints() {
 	a.page("GET /endpoints", a.listEndpoints)
-	a.page("GET /endpoint-list", a.endpointRows) // below /endpoints/ every word may be a custom id
-	a.page("GET /endpoint-names", a.endpointNames)
+	a.part("GET /endpoint-list", a.endpointRows) // below /endpoints/ every word may be a custom id
+	a.part("GET /endpoint-names", a.endpointNames)
 	a.page("POST /endpoints", a.createEndpoint)
 	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
 }

@@ -24,11 +24,11 @@ const firstLook = 50 * time.Millisecond
 
 func (a *app) registerInspector() {
 	a.page("GET /endpoints/{endpoint}", a.inspect)
-	a.page("GET /endpoints/{endpoint}/rows", a.rows)
-	a.page("GET /endpoints/{endpoint}/stream", a.stream)
+	a.part("GET /endpoints/{endpoint}/rows", a.rows)
+	a.part("GET /endpoints/{endpoint}/stream", a.stream)
 	a.page("POST /endpoints/{endpoint}/test", a.sendTest)
 	a.page("GET /endpoints/{endpoint}/requests/{event}", a.inspect)
-	a.page("GET /endpoints/{endpoint}/requests/{event}/panel", a.panel)
+	a.part("GET /endpoints/{endpoint}/requests/{event}/panel", a.panel)
 	a.page("GET /endpoints/{endpoint}/requests/{event}/body", a.body)
 	a.page("GET /endpoints/{endpoint}/requests/{event}/picture", a.picture)
 	a.page("POST /endpoints/{endpoint}/requests/{event}/delete", a.deleteEvent)

@@ -15,11 +15,11 @@ import (
 
 func (a *app) registerFlows() {
 	a.page("GET /flows", a.listFlows)
-	a.page("GET /flows/rows", a.flowRows)
+	a.part("GET /flows/rows", a.flowRows)
 	a.page("GET /flows/new", a.newFlow)
 	a.page("POST /flows/new", a.createFlow)
 	a.page("GET /flows/{flow}", a.showFlow)
-	a.page("GET /flows/{flow}/state", a.flowState)
+	a.part("GET /flows/{flow}/state", a.flowState)
 	a.page("POST /flows/{flow}/delete", a.deleteFlow)
 }
 

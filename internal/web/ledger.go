@@ -24,7 +24,7 @@ const (
 
 func (a *app) registerLedger() {
 	a.page("GET /endpoints/{endpoint}/ledger", a.showLedger)
-	a.page("GET /endpoints/{endpoint}/ledger/book", a.ledgerBook)
+	a.part("GET /endpoints/{endpoint}/ledger/book", a.ledgerBook)
 	a.page("GET /endpoints/{endpoint}/ledger/file", a.ledgerFile)
 }
 

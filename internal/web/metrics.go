@@ -13,7 +13,7 @@ import (
 
 func (a *app) registerMetrics() {
 	a.page("GET /endpoints/{endpoint}/metrics", a.showMetrics)
-	a.page("GET /endpoints/{endpoint}/metrics/figures", a.metricsFigures)
+	a.part("GET /endpoints/{endpoint}/metrics/figures", a.metricsFigures)
 }
 
 func (a *app) showMetrics(w http.ResponseWriter, r *http.Request) error {

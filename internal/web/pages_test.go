@@ -115,6 +115,47 @@ func TestAMethodThatAPageDoesNotHaveIsToldFromAPageThatIsNotThere(t *testing.T) 
 	}
 }
 
+// A piece of a page is for the script that puts it there. In a browser's window, as from its history, it would stand bare.
+func TestAPieceThatIsOpenedInABrowserIsThePageAroundIt(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	event := "/requests/" + string(s.hook(json(`{"a":1}`)))
+	e := "/endpoints/" + string(s.endpoint.ID)
+	for piece, page := range map[string]string{
+		"/endpoint-list?after=ep_1": "/endpoints?after=ep_1", "/endpoint-names?text=a": "/endpoints?text=a", "/activity/feed?limit=50": "/activity?limit=50",
+		"/flows/rows?state=passed": "/flows?state=passed", "/flows/flow_1/state": "/flows/flow_1",
+		e + "/rows?q=a&cursor=ZTE": e + "?q=a&cursor=ZTE", e + "/stream?q=a": e + "?q=a",
+		e + event + "/panel?q=a": e + event + "?q=a", e + event + "/row": e + event, e + event + "/marks": e + event, e + event + "/deliveries": e + event, e + event + "/find?text=a": e + event + "?text=a",
+		e + "/cases/rows": e + "/cases", e + "/cases/rcase_1/runs?run=rrun_1": e + "/cases/rcase_1?run=rrun_1",
+		e + "/actions/runs": e + "/actions", e + "/actions/act_1/runs?run=arun_1": e + "/actions/act_1?run=arun_1",
+		e + "/alerts/rows": e + "/alerts", e + "/alerts/alrt_1/incidents": e + "/alerts/alrt_1",
+		e + "/metrics/figures?window=7d": e + "/metrics?window=7d", e + "/ledger/book?from=24h": e + "/ledger?from=24h", e + "/tunnel/state": e + "/tunnel",
+		e + "/replay_batches/rbat_1/state": e + "/replay_batches/rbat_1",
+	} {
+		if got := b.want(http.StatusSeeOther, "GET", piece, nil, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document").Header.Get("Location"); got != page {
+			t.Errorf("%s leads to %q, want %q", piece, got, page)
+		}
+	}
+	// What the scripts ask for is the piece.
+	for _, piece := range []string{e + "/rows", e + event + "/panel", e + "/actions/runs"} {
+		b.want(http.StatusOK, "GET", piece, nil, "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty").lacks(t, "<html")
+	}
+}
+
+// What went wrong is said on a page like any other: the endpoints stand beside it, and of an endpoint its pages above.
+func TestThePageThatSaysWhatWentWrongKeepsTheWayToTheOthers(t *testing.T) {
+	s := newSite(t)
+	s.create("Payments", hookglass.KindWebhook)
+	b := s.signedIn()
+	const beside = `<span class="rail-name" dir="auto">Payments</span>`
+	b.want(404, "GET", "/nothing-here", nil).holds(t, beside)
+	b.want(404, "GET", "/endpoints/ep_none", nil).holds(t, beside)
+	b.want(404, "GET", s.page("/actions/act_none"), nil).holds(t, beside, `<nav class="subnav"`)
+	b.want(405, "GET", "/tags/7", nil).holds(t, beside)
+	b.want(200, "GET", "/auth/cli", nil).holds(t, beside)
+	s.visitor().want(404, "GET", "/nothing-here", nil).lacks(t, "Payments")
+}
+
 func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {
 	s := newSite(t)
 	b := s.visitor()

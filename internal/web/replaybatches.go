@@ -18,7 +18,7 @@ const shownItems = 200
 func (a *app) registerBatches() {
 	const one = "/endpoints/{endpoint}/replay_batches/{batch}"
 	a.page("GET "+one, a.showBatch)
-	a.page("GET "+one+"/state", a.batchLive)
+	a.part("GET "+one+"/state", a.batchLive)
 	a.page("POST "+one+"/pause", a.moveBatch(a.Replays.Pause))
 	a.page("POST "+one+"/resume", a.moveBatch(a.Replays.Resume))
 	a.page("POST "+one+"/cancel", a.moveBatch(a.Replays.Cancel))

@@ -20,10 +20,10 @@ import (
 func (a *app) registerRequests() {
 	const base = "/endpoints/{endpoint}"
 	const one = base + "/requests/{event}"
-	a.page("GET "+one+"/row", a.row)
-	a.page("GET "+one+"/marks", a.marked)
-	a.page("GET "+one+"/deliveries", a.deliveries)
-	a.page("GET "+one+"/find", a.find)
+	a.part("GET "+one+"/row", a.row)
+	a.part("GET "+one+"/marks", a.marked)
+	a.part("GET "+one+"/deliveries", a.deliveries)
+	a.part("GET "+one+"/find", a.find)
 	a.page("GET "+one+"/html", a.mailHTML)
 	a.page("GET "+one+"/attachments/{index}", a.attachment)
 	a.page("GET "+one+"/parts/{index}", a.bodyPart)

@@ -146,8 +146,7 @@ func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 
 // arrives reports whether a person has come here by themselves, rather than a program or a browser that looks ahead.
 func arrives(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
-		r.Header.Get("Sec-Purpose") == "" && r.Header.Get("Purpose") == ""
+	return r.Method == http.MethodGet && opens(r) && r.Header.Get("Sec-Purpose") == "" && r.Header.Get("Purpose") == ""
 }
 
 func (a *app) showSignIn(w http.ResponseWriter, r *http.Request) error {

@@ -20,7 +20,7 @@ const (
 func (a *app) registerTunnel() {
 	const base = "/endpoints/{endpoint}/tunnel"
 	a.page("GET "+base, a.showTunnel)
-	a.page("GET "+base+"/state", a.tunnelLive)
+	a.part("GET "+base+"/state", a.tunnelLive)
 	a.page("POST "+base+"/gaps/{gap}/recovery", a.recountGap)
 }
 

@@ -118,6 +118,30 @@ func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Reques
 	})
 }
 
+// part registers the address of a piece of a page, which a script puts into the page. Who opens it in a browser is led
+// to the page, with what the address asks for.
+func (a *app) part(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
+	a.page(pattern, func(w http.ResponseWriter, r *http.Request) error {
+		if !opens(r) {
+			return handle(w, r)
+		}
+		page := a.above(r)
+		if page == "/" {
+			page = "/endpoints" // whose parts can not stand below it
+		}
+		if r.URL.RawQuery != "" {
+			page += "?" + r.URL.RawQuery
+		}
+		redirect(w, r, page)
+		return nil
+	})
+}
+
+// opens reports whether a browser asks for what it shows in its window, rather than a script of a page for a piece.
+func opens(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
 // unknown tells a method that a page does not have from a page that does not exist.
 func (a *app) unknown(w http.ResponseWriter, r *http.Request) error {
 	allowed := httpd.Allowed(a.mux, r)
@@ -229,11 +253,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if len(f.Body.Details) > 0 {
 		message = wrong(f.Body.Details)
 	}
-	var v visitor
-	if f.Status != http.StatusServiceUnavailable { // a storage that lets everyone wait would do so once more
-		v, _ = a.visit(r)
-	}
-	m := problem.Model{Frame: a.frame(v, http.StatusText(f.Status)), Status: f.Status, Message: message, Sent: r.Method == http.MethodPost}
+	m := problem.Model{Frame: a.problemFrame(r, f.Status), Status: f.Status, Message: message, Sent: r.Method == http.MethodPost}
 	if f.Status == http.StatusUnauthorized {
 		m.SignIn = "/sign-in"
 		if slices.Contains(httpd.Allowed(a.mux, r), http.MethodGet) {
@@ -251,6 +271,30 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	}
+}
+
+// problemFrame is what stands around the page that says what went wrong: for a user the endpoints beside it, as around
+// any other page, and the way to the pages of the endpoint that it went wrong at.
+func (a *app) problemFrame(r *http.Request, status int) layout.Frame {
+	title := http.StatusText(status)
+	if status == http.StatusServiceUnavailable { // a storage that lets everyone wait would do so once more
+		return a.frame(visitor{}, title)
+	}
+	v, err := a.visit(r)
+	plain := a.frame(v, title)
+	if err != nil || !v.signedIn() {
+		return plain
+	}
+	f, err := a.globalFrame(r.Context(), v, "", title)
+	if err != nil {
+		return plain
+	}
+	if r.PathValue("endpoint") != "" {
+		if e, err := a.endpointFor(r, v); err == nil {
+			f.Current, f.Endpoint = e.ID, e
+		}
+	}
+	return f
 }
 
 // wrong says what is wrong with the fields of a form that does not say it itself.
