@@ -162,8 +162,12 @@ func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, 
 	if err != nil {
 		return c, err
 	}
-	err = s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SaveReplayCase(&c, snap) })
-	return c, err
+	var saved hookglass.ReplayCase
+	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		saved, err = tx.SaveReplayCase(c, snap)
+		return err
+	})
+	return saved, err
 }
 
 // DeleteCase deletes a case; its runs stay. It answers not_found.

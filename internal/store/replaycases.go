@@ -109,9 +109,10 @@ func (tx *Tx) CreateReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 		VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $6) RETURNING num`, []any{c.ID, c.EndpointNum, string(c.SourceID), c.Sealed, snapshot, tx.Now.UnixMicro()}, &c.Num)
 }
 
-// SaveReplayCase stores a case that was read with its LockVersion and raises that. A snapshot replaces the one there
-// is; nil keeps it. It answers stale_lock_version where somebody was quicker, and not_found where the case is gone.
-func (tx *Tx) SaveReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
+// SaveReplayCase stores a case that was read with its LockVersion, and returns it with the next. A snapshot replaces
+// the one there is; nil keeps it. It answers stale_lock_version where somebody was quicker, and not_found where the
+// case is gone.
+func (tx *Tx) SaveReplayCase(c hookglass.ReplayCase, snapshot []byte) (hookglass.ReplayCase, error) {
 	a := &args{}
 	query := "UPDATE replay_cases SET sealed = " + a.add(c.Sealed) + ", lock_version = lock_version + 1, updated_at = " + a.add(tx.Now.UnixMicro())
 	if snapshot != nil {
@@ -125,7 +126,7 @@ func (tx *Tx) SaveReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 	}
 	c.LockVersion++
 	c.UpdatedAt = tx.Now
-	return err
+	return c, err
 }
 
 // DeleteReplayCase deletes a case. Its runs stay, and those that are queued will be blocked. It answers not_found.

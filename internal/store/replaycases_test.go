@@ -3,6 +3,8 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,7 +74,7 @@ func TestADeletedCaseIsNotSaved(t *testing.T) {
 		}
 		first, second := c, c
 		save := func(c *hookglass.ReplayCase) error {
-			return update(func(tx *store.Tx) error { return tx.SaveReplayCase(c, nil) })
+			return update(func(tx *store.Tx) (err error) { *c, err = tx.SaveReplayCase(*c, nil); return err })
 		}
 		if err := save(&first); err != nil {
 			t.Error(err)
@@ -87,6 +89,28 @@ func TestADeletedCaseIsNotSaved(t *testing.T) {
 			t.Errorf("deleted meanwhile: %v", err)
 		}
 	})
+}
+
+// An update may be done twice, as when the disk was full for the first: a case that is saved by it is not stale then.
+func TestACaseIsSavedByAnUpdateThatIsDoneAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hookglass.db")
+	db := storetest.Open(t, store.Config{Path: path, Reserve: true})
+	holds(t, path, -1)
+	e := newEndpoint(t, db)
+	c := hookglass.ReplayCase{ID: "rcase_1", EndpointNum: e.Num, SourceID: "req_1", Sealed: []byte("s")}
+	writing(t, db, func(tx *store.Tx) error { return tx.CreateReplayCase(&c, []byte("s")) })
+	calls := 0
+	var saved hookglass.ReplayCase
+	err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+		calls++
+		if saved, err = tx.SaveReplayCase(c, nil); err == nil && calls == 1 {
+			return syscall.ENOSPC
+		}
+		return err
+	})
+	if err != nil || calls != 2 || saved.LockVersion != c.LockVersion+1 {
+		t.Errorf("in %d calls it is at version %d: %v", calls, saved.LockVersion, err)
+	}
 }
 
 // Runs and bulk replays may wait for their turn for as long as the targets of others take: they are given another job
