@@ -134,10 +134,10 @@ func (x *Session) checkRights(usable map[int64]bool, kept map[int64]hookglass.En
 		if x.remove(sub.key) == nil {
 			continue
 		}
-		go func() { // a socket that is stuck must not hold up the others
+		x.s.Hold(func() { // a socket that is stuck must not hold up the others; where the server stops, all of them end
 			_ = x.conn.Reject(x.ctx, sub.key) // its end is noticed elsewhere
 			x.s.end(ending{subscription: sub.Num})
-		}()
+		})
 	}
 }
 
