@@ -57,7 +57,6 @@ func (s *Service) CreateSecret(ctx context.Context, who hookglass.Principal, wor
 
 // UpdateSecret replaces a secret's value or description. It answers not_found, plan_required and validation_failed.
 func (s *Service) UpdateSecret(ctx context.Context, who hookglass.Principal, workspaceID int64, id string, d SecretDraft) (secret hookglass.ActionSecret, err error) {
-	faults := d.faults()
 	var sealed []byte
 	if d.Value != nil {
 		if sealed, err = s.Sealer.Seal([]byte(*d.Value), valueOf(id)); err != nil {
@@ -71,6 +70,7 @@ func (s *Service) UpdateSecret(ctx context.Context, who hookglass.Principal, wor
 		if err := maySetSecrets(tx, workspaceID); err != nil {
 			return err
 		}
+		faults := d.faults()
 		if d.Name != nil && *d.Name != secret.Name {
 			faults = append(faults, secretFault("name", "can not be changed"))
 		}
