@@ -281,7 +281,7 @@ func Explain(err error) (string, bool) {
 	switch {
 	case errors.Is(err, store.ErrMoveBusy):
 		return "another process is filling the destination; wait for it", true
-	case errors.Is(err, store.ErrMoveForeign):
+	case errors.Is(err, store.ErrForeign):
 		return fmt.Sprintf("the destination is not empty: %s; make a new database for it", plain(err)), true
 	case errors.Is(err, store.ErrNotEmpty):
 		return fmt.Sprintf("the destination holds data that no move put there (%s): make a new, empty database", plain(err)), true

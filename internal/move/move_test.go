@@ -406,7 +406,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 	t.Run("a destination with tables of another program", func(t *testing.T) {
 		to, dsn := destination(t)
 		exec(t, dsn, "CREATE TABLE customers (id bigint)")
-		if _, err := run(t.Context(), t, from, to, move.Options{}); !errors.Is(err, store.ErrMoveForeign) {
+		if _, err := run(t.Context(), t, from, to, move.Options{}); !errors.Is(err, store.ErrForeign) {
 			t.Error(err)
 		}
 	})

@@ -238,9 +238,12 @@ func writable(dir string) error {
 // examineSchema reports whether the rest of the database can be looked at.
 func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings) bool {
 	have, need, err := db.SchemaVersion(ctx)
+	foreign := db.Foreign(ctx)
 	switch {
 	case err != nil:
 		f.wrong("schema", "%v", err)
+	case errors.Is(foreign, store.ErrForeign):
+		f.wrong("schema", "%v", remedied(foreign))
 	case have < need:
 		f.wrong("schema", "version %d, and this program needs %d: run hookglass migrate", have, need)
 	case have > need:

@@ -17,6 +17,8 @@ func remedied(err error) error {
 		what = "mount the file system for writing"
 	case errors.Is(err, fs.ErrPermission):
 		what = "run this as the user whose files these are (with a package, by hookglass-service), or give them to this one"
+	case errors.Is(err, store.ErrForeign):
+		what = "give the service a database of its own"
 	case store.Damaged(err):
 		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
 	case store.NoRoom(err):

@@ -370,7 +370,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.db.Migrate(ctx); err != nil {
-		return err
+		return remedied(err)
 	}
 	if err := filled(ctx, s.db); err != nil {
 		return err

@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // ColumnType is what a column holds, in terms that both databases share.
@@ -88,10 +91,59 @@ var columnTypes = map[string]ColumnType{
 	"integer": IntColumn, "bigint": IntColumn, "text": TextColumn, "blob": BytesColumn, "bytea": BytesColumn, "real": RealColumn, "double precision": RealColumn,
 }
 
-// ours reports whether a table is of our migrations rather than of the database or a library. How far this very
-// database has been filled is no data of ours.
-func ours(table string) bool {
-	return table != "goose_db_version" && table != "moves" && table != "move_tables" && !strings.HasPrefix(table, "river_") && !strings.HasPrefix(table, "sqlite_")
+// ours reports whether a table is one that our migrations make, rather than one of the database, of a library or of
+// whoever made something beside it: what is not ours is neither dumped nor emptied. How far this very database has been
+// filled is no data of ours.
+func ours(table string) bool { return made()[table] && table != "moves" && table != "move_tables" }
+
+// The names by which a database is known to be one of ours: how far its schema is, which others that use the same
+// library call theirs by as well, and a table of the first migration that no other has.
+const (
+	versionTable = "goose_db_version"
+	firstTable   = "endpoint_stats"
+)
+
+// ofLibraries reports whether a table is one that a library of ours makes.
+func ofLibraries(table string) bool {
+	return table == versionTable || strings.HasPrefix(table, "river_")
+}
+
+// made are the names of all tables that a migration makes.
+var made = sync.OnceValue(func() map[string]bool {
+	names := make(map[string]bool)
+	statement := regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
+	for _, d := range []dialect{sqliteDialect, postgres} {
+		files, err := fs.Glob(migrations, "migrations/"+d.String()+"/*.sql")
+		if err != nil {
+			panic(err) // of a pattern that stands here
+		}
+		for _, file := range files {
+			text, err := migrations.ReadFile(file)
+			if err != nil {
+				panic(err) // of an embedded file
+			}
+			for _, found := range statement.FindAllSubmatch(text, -1) {
+				names[string(found[1])] = true
+			}
+		}
+	}
+	return names
+})
+
+// tablesOf lists what there is in the database or schema that we use: tables and views, but for what an extension
+// brought and the parts of tables.
+func (d dialect) tablesOf(ctx context.Context, q querier) (names []string, err error) {
+	query := "SELECT name, '' FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name"
+	if d == postgres {
+		query = `SELECT c.relname, '' FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
+			AND NOT c.relispartition AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+			ORDER BY c.relname`
+	}
+	err = eachTriple(ctx, q, query, func(name, _, _ string) error {
+		names = append(names, name)
+		return nil
+	})
+	return names, err
 }
 
 // inOrder puts each table after those that it refers to.

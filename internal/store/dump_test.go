@@ -191,6 +191,75 @@ func TestADumpHoldsEveryTable(t *testing.T) {
 	}
 }
 
+// Whether a table is dumped is told by the migrations, and what is there is what they have made.
+func TestADumpHoldsWhatTheMigrationsMake(t *testing.T) {
+	for name, cfg := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			db := storetest.Open(t, cfg)
+			list := "SELECT name FROM sqlite_master WHERE type = 'table'"
+			if cfg.URL != "" {
+				list = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
+			}
+			rows, err := raw(t, cfg).QueryContext(t.Context(), list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			dumped, _ := dump(t, db)
+			for rows.Next() {
+				var table string
+				if err := rows.Scan(&table); err != nil {
+					t.Fatal(err)
+				}
+				ofLibraries := table == "goose_db_version" || strings.HasPrefix(table, "river_") || strings.HasPrefix(table, "sqlite_")
+				if !ofLibraries && table != "moves" && table != "move_tables" && !slices.ContainsFunc(dumped.tables, func(d store.Table) bool { return d.Name == table }) {
+					t.Errorf("%s is not dumped", table)
+				}
+			}
+			if err := rows.Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Somebody keeps a copy of a table beside it, or another program has its tables there as well.
+func TestWhatIsNotOursIsNeitherDumpedNorEmptied(t *testing.T) {
+	for name, cfg := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			db := storetest.Open(t, cfg)
+			furnish(t, db)
+			before, _ := dump(t, db)
+			by := raw(t, cfg)
+			other := "CREATE TABLE customers (id bigint PRIMARY KEY, since timestamp)"
+			if cfg.URL != "" {
+				other = "CREATE TABLE customers (id bigint GENERATED ALWAYS AS IDENTITY, since timestamp, code uuid)"
+			}
+			for _, statement := range []string{other, "INSERT INTO customers (since) VALUES (NULL)", "CREATE TABLE users_before AS SELECT * FROM users"} {
+				if _, err := by.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dumped, schema := dump(t, db)
+			if d := cmp.Diff(before.rows, dumped.rows); d != "" {
+				t.Errorf("rows:\n%s", d)
+			}
+			if d := cmp.Diff(before.counters, dumped.counters); d != "" {
+				t.Errorf("counters:\n%s", d)
+			}
+			if err := db.Load(t.Context(), schema, true, dumped.replay); err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []string{"customers", "users_before"} {
+				var rows int
+				if err := by.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&rows); err != nil || rows != 1 {
+					t.Errorf("%s holds %d rows, %v", table, rows, err)
+				}
+			}
+		})
+	}
+}
+
 func TestALoadReplacesOnlyWhenItMay(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		furnish(t, db)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/pressly/goose/v3"
 )
@@ -17,6 +19,9 @@ var migrations embed.FS
 // off by a crash is repeated or continued by the next call. A schema that a newer program made is refused: this one
 // does not know what it would have to keep.
 func (db *DB) Migrate(ctx context.Context) error {
+	if err := db.Foreign(ctx); err != nil {
+		return err
+	}
 	have, need, err := db.SchemaVersion(ctx)
 	if err != nil {
 		return err
@@ -25,6 +30,27 @@ func (db *DB) Migrate(ctx context.Context) error {
 		return err
 	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
+}
+
+// ErrForeign says that a database holds tables of another program.
+var ErrForeign = errors.New("store: the database holds tables of another program")
+
+// Foreign answers ErrForeign where tables of another program stand in the place of ours, which can not be made beside
+// them. It changes nothing.
+func (db *DB) Foreign(ctx context.Context) error {
+	have, _, err := db.SchemaVersion(ctx) // first: who makes the schema meanwhile makes all of its tables with the version
+	if err != nil {
+		return err
+	}
+	there, err := db.dialect.tablesOf(ctx, db.read)
+	if err != nil {
+		return classify(err)
+	}
+	i := slices.IndexFunc(there, func(name string) bool { return made()[name] || name == versionTable && have > 0 })
+	if i < 0 || slices.Contains(there, firstTable) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrForeign, there[i])
 }
 
 // refuseNewer says that a newer program than this one made the schema, where that is so.
@@ -37,6 +63,9 @@ func refuseNewer(have, need int64) error {
 
 // MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.
 func (db *DB) MigrateTo(ctx context.Context, version int64) error {
+	if err := db.Foreign(ctx); err != nil {
+		return err
+	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
 		return p.UpTo(ctx, version)
 	})
@@ -80,12 +109,12 @@ func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	made := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'goose_db_version')"
+	asked := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'goose_db_version')"
 	if db.dialect == postgres {
-		made = "SELECT to_regclass('goose_db_version') IS NOT NULL"
+		asked = "SELECT to_regclass('goose_db_version') IS NOT NULL"
 	}
 	var any bool
-	if err := db.read.QueryRowContext(ctx, made).Scan(&any); err != nil {
+	if err := db.read.QueryRowContext(ctx, asked).Scan(&any); err != nil {
 		return 0, 0, fmt.Errorf("store: schema version: %w", classify(err))
 	}
 	if !any { // the library would make its table to look into it

@@ -48,6 +48,41 @@ func TestLookingAtTheVersionMakesNoSchema(t *testing.T) {
 	}
 }
 
+// A table that stands where one of ours would be made is not ours to lose, and neither is another program's count of its
+// own schema, which the same library keeps by the same name.
+func TestNoSchemaIsMadeAmongTheTablesOfAnotherProgram(t *testing.T) {
+	for what, statements := range map[string][]string{
+		"users": {"CREATE TABLE customers (id text)", "CREATE TABLE users (id text)"},
+		"goose_db_version": {
+			"CREATE TABLE goose_db_version (id integer, version_id bigint, is_applied boolean, tstamp timestamp DEFAULT now())",
+			"INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, true), (2, 9999, true)",
+		},
+	} {
+		for name, cfg := range places(t) {
+			if what == "goose_db_version" && cfg.URL == "" {
+				continue // the embedded database is a file of its own
+			}
+			t.Run(name+" "+what, func(t *testing.T) {
+				db, err := store.Open(t.Context(), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				for _, statement := range statements {
+					if _, err := raw(t, cfg).ExecContext(t.Context(), statement); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, err := range []error{db.Foreign(t.Context()), db.Migrate(t.Context()), db.MigrateTo(t.Context(), 10)} {
+					if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), what) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestASchemaOfANewerProgramIsRefused(t *testing.T) {
 	for name, cfg := range places(t) {
 		t.Run(name, func(t *testing.T) {

@@ -20,9 +20,8 @@ import (
 
 // What may be wrong with the destination of a move.
 var (
-	ErrMoveBusy    = errors.New("store: another process is filling the database")
-	ErrMoveSource  = errors.New("store: the database was filled from another source, or the source was written to since")
-	ErrMoveForeign = errors.New("store: the database holds tables of another program")
+	ErrMoveBusy   = errors.New("store: another process is filling the database")
+	ErrMoveSource = errors.New("store: the database was filled from another source, or the source was written to since")
 )
 
 // The states of a move.
@@ -88,7 +87,7 @@ func (t *MoveTarget) Close() error {
 
 // Begin prepares the database for the tables of the source, or continues what an earlier call began for the same mark,
 // and returns how far each table is. restart empties first what an earlier move put there. It answers ErrNotEmpty where
-// there is data that no move put there, ErrMoveForeign and ErrMoveSource.
+// there is data that no move put there, ErrForeign and ErrMoveSource.
 func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte, restart bool) (progress map[string]MoveProgress, complete bool, err error) {
 	present, err := postgres.catalog(ctx, t.db.read)
 	if err != nil {
@@ -96,8 +95,15 @@ func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte,
 	}
 	for _, p := range present {
 		if !slices.ContainsFunc(tables, func(m MoveTable) bool { return m.Name == p.Name && sameColumns(m.Columns, p.Columns) }) {
-			return nil, false, fmt.Errorf("%w: %s", ErrMoveForeign, p.Name)
+			return nil, false, fmt.Errorf("%w: %s", ErrForeign, p.Name)
 		}
+	}
+	there, err := postgres.tablesOf(ctx, t.db.read)
+	if err != nil {
+		return nil, false, classify(err)
+	}
+	if i := slices.IndexFunc(there, func(name string) bool { return !made()[name] && !ofLibraries(name) }); i >= 0 {
+		return nil, false, fmt.Errorf("%w: %s", ErrForeign, there[i])
 	}
 	if len(present) != len(tables)-1 { // the queue stands for tables of a library
 		return nil, false, errors.New("store: the destination lacks tables of the source")
@@ -341,19 +347,18 @@ func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
 	return unfinished, classify(err)
 }
 
-// Virgin answers ErrMoveForeign where a database that holds none of our tables holds others: they are another
+// Virgin answers ErrForeign where a database that holds none of our tables holds others: they are another
 // program's. It changes nothing.
 func (db *DB) Virgin(ctx context.Context) error {
-	var name string
-	err := db.read.QueryRowContext(ctx, `SELECT coalesce(min(table_name), '') FROM information_schema.tables
-		WHERE table_schema = current_schema() AND table_name <> 'goose_db_version' AND to_regclass('endpoint_stats') IS NULL`).Scan(&name)
+	there, err := db.dialect.tablesOf(ctx, db.read)
 	if err != nil {
 		return classify(err)
 	}
-	if name != "" {
-		return fmt.Errorf("%w: %s", ErrMoveForeign, name)
+	i := slices.IndexFunc(there, func(name string) bool { return name != versionTable })
+	if i < 0 || slices.Contains(there, firstTable) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: %s", ErrForeign, there[i])
 }
 
 // Used reports whether somebody has used the database: there are people or events.

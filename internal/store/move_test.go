@@ -31,3 +31,29 @@ func TestADatabaseOfAnotherProgramIsLeftAsItIs(t *testing.T) {
 		t.Errorf("%d tables, %v", tables, err)
 	}
 }
+
+// A provider's databases come with the views of pg_stat_statements, or with the tables of another extension.
+func TestWhatAnExtensionBringsIsNoOtherProgram(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	db, err := store.Open(t.Context(), store.Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	admin := raw(t, store.Config{URL: dsn})
+	for _, statement := range []string{"CREATE EXTENSION file_fdw", "CREATE TABLE brought (id uuid)", "CREATE VIEW seen AS SELECT 1 AS one",
+		"ALTER EXTENSION file_fdw ADD TABLE brought", "ALTER EXTENSION file_fdw ADD VIEW seen"} {
+		if _, err := admin.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Virgin(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Dump(t.Context(), &memory{rows: make(map[string][][]any)}); err != nil {
+		t.Error(err)
+	}
+}
