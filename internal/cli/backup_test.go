@@ -358,6 +358,24 @@ func TestABackupTakesNoKeysetOfAnother(t *testing.T) {
 	})
 }
 
+// A backup on another machine than the service's, or with a wrong --data, finds no keyset; it would be missed on the day of
+// the restore.
+func TestABackupSaysThatTheKeysetIsMissing(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		if err := os.Remove(filepath.Join(i.dir, "keys.json")); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "backup.tgz")
+		if r := run(t, "", i.args("backup", file)...); r.code != 0 || !strings.Contains(r.out, "keys.json is missing, and secrets were sealed with it") {
+			t.Errorf("%+v", r)
+		}
+		if r := run(t, "", i.args("backup", file, "--without-keys")...); r.code != 0 || strings.Contains(r.out, "missing") {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 func TestARestoreDestroysNoKeyset(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(t.TempDir(), "backup.tgz")

@@ -122,6 +122,7 @@ func TestWrongUsageExitsWith2AndPointsAtHelp(t *testing.T) {
 		"--database-url":                  {"serve", "--database-url", "mysql://localhost"},
 		"--database-url must begin":       {"admin", "account", "list", "--database-url", "mysql://localhost"},
 		"--to must begin":                 {"migrate", "--to", "mysql://localhost"},
+		"it goes with --to":               {"migrate", "--restart"},
 		"the server's address must be of": {"whoami", "--server", "::", "--token", "hg_x"},
 	} {
 		if args[0] != "whoami" {

@@ -83,6 +83,8 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	switch keys {
 	case keysIn:
 		note = "It holds the keyset: keep it as safe as the secrets."
+	case keysMissing:
+		note = fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they can not be read without it.", c.KeyFile())
 	case keysOfAnother:
 		note = fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they can not be read.", c.KeyFile())
 	}
@@ -96,6 +98,7 @@ type keysTaken int
 const (
 	keysOut       keysTaken = iota // left out, or there is none
 	keysIn                         // in the backup
+	keysMissing                    // secrets were sealed with it, and it is not where it was said to be
 	keysOfAnother                  // left out, because it is not what the secrets were sealed with
 )
 
@@ -158,13 +161,17 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 		}
 	}
 	keys, err := seal.Load(c.KeyFile())
+	missing := errors.Is(err, fs.ErrNotExist)
 	var sealed []store.SealedSecret
-	if err == nil && m.Schema == need { // those of an older schema can not be told here
-		if sealed, err = newestSealed(ctx, db); err != nil {
-			return 0, keysOut, err
+	if (err == nil || missing) && m.Schema == need { // those of an older schema can not be told here
+		var fault error
+		if sealed, fault = newestSealed(ctx, db); fault != nil {
+			return 0, keysOut, fault
 		}
 	}
 	switch {
+	case missing && len(sealed) > 0 && !c.WithoutKeys:
+		taken = keysMissing
 	case err == nil && opensNone(keys, sealed):
 		taken = keysOfAnother
 	case err == nil:
@@ -174,7 +181,7 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 		if m.KeyCheck, err = keys.Seal([]byte(keyCheckText), keyCheckWhere); err != nil {
 			return 0, keysOut, err
 		}
-	case !errors.Is(err, fs.ErrNotExist): // no secret was sealed yet, where there is no keyset
+	case !missing: // without a keyset there is nothing to take
 		return 0, keysOut, err
 	}
 	a, err := newArchiveWriter(out, m)
@@ -393,7 +400,7 @@ func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load 
 	}
 	if have == 0 {
 		if err := db.MigrateTo(ctx, a.manifest.Schema); err != nil {
-			return err
+			return remedied(err)
 		}
 	}
 	if err := db.Load(ctx, a.manifest.Schema, replace, load); err != nil {

@@ -139,7 +139,7 @@ func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
 	}
 	if err := db.Migrate(ctx); err != nil {
 		db.Close()
-		return nil, err
+		return nil, remedied(err)
 	}
 	return db, nil
 }
@@ -156,6 +156,9 @@ type MigrateCmd struct {
 func (c *MigrateCmd) Run(ctx context.Context, t *Terminal) error {
 	if c.To != "" {
 		return c.moveTo(ctx, t)
+	}
+	if c.Restart {
+		return UsageError{errors.New("--restart begins a move anew: it goes with --to")}
 	}
 	db, err := c.prepare(ctx)
 	if err != nil {
