@@ -358,6 +358,9 @@ func TestAnnouncedBodiesHoldNoBudgetAndWaitersAreToldToComeBack(t *testing.T) {
 	if a.Header.Get("Retry-After") == "" || !strings.Contains(a.body, `"error":"unavailable"`) {
 		t.Errorf("%v %s", a.Header, a.body)
 	}
+	if !strings.Contains(sv.log.String(), "no room in memory for their bodies") {
+		t.Errorf("the log says %q", sv.log)
+	}
 	c = sv.dial()
 	c.send(post(hook(""), "small bodies pass"))
 	c.want(200)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"hookglass"
 	"hookglass/internal/intake"
 )
 
@@ -12,6 +13,9 @@ func (f *Front) collect(r io.Reader, size int64, l *intake.Lease, waited func(ti
 	body, err := intake.Collect(r, size, f.cfg.MaxBodyBytes, l, f.cfg.BudgetWait, waited)
 	if err == intake.ErrTooLarge {
 		err = errTooLarge
+	}
+	if hookglass.Is(err, hookglass.CodeUnavailable) {
+		f.crowded.Tell(f.log.Warn, "webhooks are refused: there is no room in memory for their bodies", "bytes", f.cfg.InFlightBytes)
 	}
 	return body, err
 }

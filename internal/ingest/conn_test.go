@@ -400,6 +400,10 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("got %v", got.Header)
 	}
 	c.wantEnd()
+	sv.dial().want(503)
+	if n := strings.Count(sv.log.String(), "connections are refused: as many are open as may be"); n != 1 {
+		t.Errorf("the log tells of it %d times:\n%s", n, sv.log)
+	}
 	a.send("GET " + hook("") + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	a.want(200)
 	a.wantEnd()

@@ -127,6 +127,8 @@ type Front struct {
 	capturer Capturer
 	log      *slog.Logger
 	budget   *intake.Budget
+	full     intake.Telling // connections too many
+	crowded  intake.Telling // bodies that the budget has no room for
 	clock    clock
 	base     string    // of PublicURL: "" or a path without a slash at its end
 	readBufs sync.Pool // *readBuf
@@ -273,6 +275,7 @@ func (f *Front) accept(s *serving) error {
 		accepting.Went()
 		c := newConn(f, s, nc)
 		if !f.admitConn(c) {
+			f.full.Tell(f.log.Warn, "connections are refused: as many are open as may be", "open", f.cfg.MaxConns)
 			f.turnAway(s, nc)
 			continue
 		}
