@@ -95,11 +95,12 @@ func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass
 }
 
 // WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client can not have
-// it.
-func (tx *Tx) WithdrawTunnelCommand(num int64) (unsent bool, err error) {
-	n, err := tx.exec("DELETE FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL", num)
-	if err == nil && n == 0 {
-		_, err = tx.exec("UPDATE tunnel_commands SET answered_at = coalesce(answered_at, cast($2 AS bigint)) WHERE num = $1", num, tx.Now.UnixMicro())
+// it: also where it was never stored.
+func (tx *Tx) WithdrawTunnelCommand(id string) (unsent bool, err error) {
+	n, err := tx.exec("DELETE FROM tunnel_commands WHERE id = $1 AND sent_at IS NULL", id)
+	if err != nil || n > 0 {
+		return n > 0, err
 	}
-	return n > 0, err
+	n, err = tx.exec("UPDATE tunnel_commands SET answered_at = coalesce(answered_at, cast($2 AS bigint)) WHERE id = $1", id, tx.Now.UnixMicro())
+	return n == 0, err
 }

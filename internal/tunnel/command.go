@@ -36,8 +36,10 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return out
 	}
-	if err != nil {
+	if err != nil { // it may be stored all the same, and a client have it by now
 		out.Failure = &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The request could not be handed to the connected machine."}
+		out.Blocked = s.withdraw(ctx, c)
+		out.MaySent = !out.Blocked
 		return out
 	}
 	result, unsent := s.await(ctx, c, began.Add(timeout), heard)
@@ -85,10 +87,21 @@ func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline
 		if _, _, result, err = tx.TunnelCommandState(c.Num); err != nil || result != nil {
 			return err
 		}
-		unsent, err = tx.WithdrawTunnelCommand(c.Num)
+		unsent, err = tx.WithdrawTunnelCommand(c.ID)
 		return err
 	})
 	return result, err == nil && unsent && result == nil
+}
+
+// withdraw takes back a command of which it is not known whether it was stored, and says whether no client can have it.
+func (s *Service) withdraw(ctx context.Context, c hookglass.TunnelCommand) (unsent bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
+	defer cancel()
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		unsent, err = tx.WithdrawTunnelCommand(c.ID)
+		return err
+	})
+	return err == nil && unsent
 }
 
 // outcome is what a client's result means.

@@ -9,6 +9,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
 	"hookglass/internal/tunnel"
 )
 
@@ -141,6 +142,53 @@ func TestWhatBecomesOfARequestWithoutAnAnswer(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whoever gives a request up while it is being stored is told whether a client can have it: it does not go out with the
+// next one.
+func TestARequestThatIsGivenUpWhileItIsStoredIsNotSentLater(t *testing.T) {
+	db := storetest.SQLite(t) // which stores together what waits together
+	b := newBench(t, db, db)
+	n := b.node(0, 0)
+	c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+	c.subscribe(b.ep)
+	want := 1
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out <-chan hookglass.TunnelOutcome
+		beside := make(chan error, 1)
+		must(t, db.Update(t.Context(), hookglass.System, func(*store.Tx) error {
+			out = b.send(ctx, n, 20*time.Second)
+			<-time.After(20 * time.Millisecond) // until it waits for this
+			go func() {
+				beside <- db.Update(t.Context(), hookglass.System, func(*store.Tx) error {
+					cancel()
+					<-time.After(20 * time.Millisecond) // until it is given up, and not yet on disk
+					return nil
+				})
+			}()
+			<-time.After(20 * time.Millisecond)
+			return nil
+		}))
+		must(t, <-beside)
+		if got := <-out; got.Blocked == got.MaySent || got.Failure == nil {
+			t.Errorf("given up: %+v", got)
+		} else if got.MaySent {
+			want++
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan hookglass.TunnelOutcome, 1)
+	go func() { ended <- n.Send(ctx, b.ep.Num, "rrun_next", request, 20*time.Second) }()
+	c.await("the next request", func() bool { // the oldest is given first
+		last := len(c.commands) - 1
+		return last >= 0 && *c.commands[last].ReplayCaseRunID == "rrun_next"
+	})
+	if got := len(c.commands); got != want {
+		t.Errorf("the client was given %d requests, want %d", got, want)
+	}
+	cancel()
+	<-ended
 }
 
 func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
