@@ -386,6 +386,23 @@ func TestAQueryIsReadOnceForAnAnswer(t *testing.T) {
 	}
 }
 
+func TestAPartOfABodyIsReadOnceForAnAnswer(t *testing.T) {
+	body := `{"a":{` + strings.Repeat(" ", 1<<20) + `}}`
+	if got, want := capture.FillForTest(strings.Repeat("{{request.body/a}}", 200), body), strings.Repeat("{}", 200); string(got) != want {
+		t.Errorf("the same part 200 times: %d bytes, want %d", len(got), len(want))
+	}
+}
+
+func TestWhatAnAnswerReadsOfABodyIsBounded(t *testing.T) {
+	body := strings.Repeat(`{"a":`, 200) + `"` + strings.Repeat("v", 1<<20) + `"` + strings.Repeat("}", 200)
+	for depth, there := range map[int]bool{100: true, 200: false} {
+		got := capture.FillForTest("{{request.body"+strings.Repeat("/a", depth)+"}}", body)
+		if (string(got) != "null") != there {
+			t.Errorf("at depth %d: %d bytes", depth, len(got))
+		}
+	}
+}
+
 func TestFieldsThatAnAnswerReadsAreBounded(t *testing.T) {
 	fields := strings.Repeat("a&", 9_999) + "last=1&beyond=2"
 	if got := capture.FillQueryForTest("{{request.query.last}}{{request.query.beyond}}", fields); string(got) != "1" {

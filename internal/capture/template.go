@@ -55,17 +55,20 @@ func makesJSON(template string) bool {
 
 // Bounds of what is filled in.
 const (
-	maxFilled       = 4 << 20 // of an answer: a template may name a large body many times
-	maxHeaderFilled = 8 << 10 // of a header, as endpoints have it: a sender's client gives up on a longer line, so it is left out
-	maxDecompressed = 1 << 20 // of a body, as searches have it
-	maxFields       = 10_000  // of a query, a form, an object or an array, as net/url has it: 25 MiB hold millions, each with memory of its own
+	maxFilled       = 4 << 20   // of an answer: a template may name a large body many times
+	maxHeaderFilled = 8 << 10   // of a header, as endpoints have it: clients read no longer lines, so it is left out
+	maxDecompressed = 1 << 20   // of a body, as searches have it
+	maxRead         = 128 << 20 // of a body by all values together: each is read to its end, and so is what holds it
+	maxFields       = 10_000    // of a query, a form, an object or an array, as net/url has it: 25 MiB hold millions, each with memory of its own
 )
 
 // filler knows the values that templates may name.
 type filler struct {
 	ev    *hookglass.Event
 	query map[string]string // nil until asked for: a template may name many parameters of a long query
-	body  *branch           // nil until asked for
+	whole *filling          // nil until asked for, and so is body: each is read once, however often it is named
+	body  *branch
+	read  int // bytes of body
 }
 
 // filling is a value of a template.
@@ -82,8 +85,12 @@ type escaper func(value filling, quoted bool) string
 
 func verbatim(v filling, _ bool) string { return v.text }
 
-// oneLine keeps a sender's line breaks and other control characters out of a header.
+// oneLine keeps a sender's line breaks and other control characters out of a header. A value that no header holds is
+// not looked at.
 func oneLine(v filling, _ bool) string {
+	if len(v.text) > maxHeaderFilled {
+		return v.text
+	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {
 			return ' '
@@ -149,7 +156,10 @@ func (f *filler) value(name string) filling {
 	case "request.path":
 		return word(f.ev.Path, true)
 	case "request.body":
-		return filling{string(f.ev.Body), json.Valid(jsondoc.Unmarked(f.ev.Body)), len(f.ev.Body) > 0}
+		if f.whole == nil {
+			f.whole = &filling{string(f.ev.Body), json.Valid(jsondoc.Unmarked(f.ev.Body)), len(f.ev.Body) > 0}
+		}
+		return *f.whole
 	case "event.id":
 		return word(string(f.ev.ID), true)
 	case "event.type":
@@ -189,19 +199,40 @@ func (f *filler) member(pointer string) filling {
 	}
 	at := f.body
 	for token := range strings.SplitSeq(pointer[1:], "/") {
+		if !at.opened && !f.may(at.text) {
+			return filling{}
+		}
 		if at = at.member(unescaped.Replace(token)); at == nil {
 			return filling{}
 		}
 	}
+	if at.value == nil {
+		if !f.may(at.text) {
+			return filling{}
+		}
+		value := written(at.text)
+		at.value = &value
+	}
+	return *at.value
+}
+
+// may reports whether one more text may be read, and counts it.
+func (f *filler) may(text []byte) bool {
+	f.read += len(text)
+	return f.read <= maxRead
+}
+
+// written is a JSON value as it is filled in.
+func written(raw json.RawMessage) filling {
 	var text *string
-	if err := json.Unmarshal(at.text, &text); err == nil {
+	if err := json.Unmarshal(raw, &text); err == nil {
 		if text == nil { // null
 			return filling{}
 		}
 		return word(*text, true)
 	}
 	var b bytes.Buffer
-	if err := json.Compact(&b, at.text); err != nil {
+	if err := json.Compact(&b, raw); err != nil {
 		return filling{}
 	}
 	return filling{b.String(), true, true}
@@ -210,6 +241,7 @@ func (f *filler) member(pointer string) filling {
 // branch is a JSON value that is opened when somebody looks into it, once however many do.
 type branch struct {
 	text    json.RawMessage
+	value   *filling // nil until asked for
 	opened  bool
 	members map[string]*branch // by name, or by index
 }
