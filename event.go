@@ -53,8 +53,15 @@ type Reply struct {
 	Headers Headers
 	Body    []byte
 	Source  ResponseSource
+	Rule    *ReplyRule    // the rule of the endpoint whose answer it is; nil: none
 	Delay   time.Duration // waited before it is sent
 	Awaits  *Event        // nil, or the event whose answer by a local machine is waited for; this is what is sent where none comes
+}
+
+// ReplyRule is a rule of an endpoint as it was when it answered.
+type ReplyRule struct {
+	Index int // among the rules, from 0
+	When  string
 }
 
 // Unanswered reports whether the sender is given no answer at all: its connection is reset when the delay is over.

@@ -56,6 +56,47 @@ type ResponseRule struct {
 	Response
 }
 
+// TryRules is the body of POST /endpoints/{endpoint_id}/response_rules/try.
+type TryRules struct {
+	_             struct{}                 `additionalProperties:"false"`
+	ResponseRules Optional[[]ResponseRule] `json:"response_rules,omitzero" null:"true" maxItems:"20" doc:"The rules to try; default: those of the endpoint. Null or none: no rules."`
+	Q             Optional[string]         `json:"q,omitzero" maxLength:"1000" doc:"Which events, in the search language; default: all, also ignored ones." example:"method:POST after:2h"`
+	Limit         Optional[int64]          `json:"limit,omitzero" minimum:"1" maximum:"100" doc:"How many of the last, 1 to 100; default 25." example:"25"`
+}
+
+// TriedRules is what past events would be answered if they came now. Nothing was stored or counted.
+type TriedRules struct {
+	Evaluated int          `json:"evaluated" doc:"Events looked at." example:"25"`
+	Matched   int          `json:"matched" doc:"Of them, those that a rule would answer." example:"3"`
+	Complete  bool         `json:"complete" doc:"false: the time for it ended first." example:"true"`
+	Events    []TriedEvent `json:"events" doc:"Newest first."`
+}
+
+// TriedEvent is what one event would be answered.
+type TriedEvent struct {
+	EventID     string     `json:"event_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	RequestedAt Time       `json:"requested_at" example:"2026-11-20T10:15:30.123456Z"`
+	Method      string     `json:"method" example:"GET"`
+	Path        string     `json:"path" example:"/health"`
+	AnsweredBy  string     `json:"answered_by" enum:"rule,response,default,handshake,script,tunnel" doc:"What would answer it: a rule, the endpoint's response, the default answer, or what goes before rules: a provider's handshake, the response_script, the connected local machine." example:"rule"`
+	Rule        *ReplyRule `json:"rule" doc:"The first rule that means it; null where no rule would answer it."`
+	Status      *int       `json:"status" doc:"Of the answer; null where a script or a local machine would give it." example:"204"`
+}
+
+// ReplyRule is a rule that answers an event.
+type ReplyRule struct {
+	Index int    `json:"index" doc:"Its place among response_rules, from 0." example:"0"`
+	When  string `json:"when" doc:"Its condition." example:"method:GET path:/health"`
+}
+
+// FromReplyRule writes a rule; nil is null.
+func FromReplyRule(r *hookglass.ReplyRule) *ReplyRule {
+	if r == nil {
+		return nil
+	}
+	return &ReplyRule{Index: r.Index, When: r.When}
+}
+
 // CreateEndpoint is the body of POST /endpoints.
 type CreateEndpoint struct {
 	_        struct{}     `additionalProperties:"false"`

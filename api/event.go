@@ -67,6 +67,7 @@ type EventDetail struct {
 	ResponseBodySent         *string           `json:"response_body_sent,omitempty" doc:"In base64 where it is not UTF-8; see response_body_encoding." example:"{\"received\":true}"`
 	ResponseBodySentEncoding string            `json:"response_body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
 	ResponseSource           string            `json:"response_source,omitempty" enum:"default,custom,handshake,tunnel" example:"default"`
+	ResponseRule             *ReplyRule        `json:"response_rule,omitempty" doc:"The rule of the endpoint that answered, as it was then; absent where none did."`
 	ResponseDelayMS          *int64            `json:"response_delay_ms,omitempty" doc:"Milliseconds waited before the answer." example:"0"`
 
 	Deliveries []TunnelDelivery `json:"deliveries" doc:"What connected local machines made of it, newest first, 50 at most." example:"[]"`
@@ -158,7 +159,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		body, encoding := bodyOf(r.Body)
 		delay := r.Delay.Milliseconds()
 		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay
-		out.ResponseStatusSent, out.ResponseSource = &r.Status, string(r.Source)
+		out.ResponseStatusSent, out.ResponseSource, out.ResponseRule = &r.Status, string(r.Source), FromReplyRule(r.Rule)
 	}
 	return out
 }

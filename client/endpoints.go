@@ -28,6 +28,11 @@ func (c *Client) UpdateEndpoint(ctx context.Context, ref string, change api.Endp
 	return data[api.Endpoint](ctx, c, http.MethodPatch, join("endpoints", ref), nil, api.UpdateEndpoint{Endpoint: &change})
 }
 
+// TryRules returns what past events of an endpoint would be answered if they came now, by its rules or by others.
+func (c *Client) TryRules(ctx context.Context, ref string, with api.TryRules) (api.TriedRules, error) {
+	return data[api.TriedRules](ctx, c, http.MethodPost, join("endpoints", ref, "response_rules", "try"), nil, with)
+}
+
 // DeleteEndpoint deletes an endpoint and all its events, for good. The answer has its id.
 func (c *Client) DeleteEndpoint(ctx context.Context, ref string) (api.Deleted, error) {
 	return data[api.Deleted](ctx, c, http.MethodDelete, join("endpoints", ref), nil, nil)

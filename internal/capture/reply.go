@@ -46,7 +46,7 @@ func dated(r *hookglass.Reply) *hookglass.Reply {
 }
 
 func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
-	own := t.own(ev)
+	own, rule := t.own(ev)
 	if t.Endpoint.ProviderConfig.Handshakes() {
 		shake, ok := provider.Handshake(req, found, t.known.configs)
 		if ok && !(shake.Ordinary && own != nil) {
@@ -58,7 +58,9 @@ func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider
 		}
 	}
 	if own != nil {
-		return customReply(own, ev)
+		r := customReply(own, ev)
+		r.Rule = rule
+		return r
 	}
 	if ev.Provider == "twilio" {
 		return &hookglass.Reply{

@@ -12,32 +12,33 @@ type rule struct {
 	when  query.Query
 	reads bool // the body
 	reply *hookglass.Response
+	is    *hookglass.ReplyRule
 }
 
 // maxRuleBody bounds the bodies that a rule looks into, in bytes: its sender waits meanwhile.
 const maxRuleBody = 1 << 20
 
-// readRules reads the rules of an endpoint, in their order.
-func readRules(e *hookglass.Endpoint) []rule {
+// readRules reads rules, in their order.
+func readRules(written []hookglass.ResponseRule) []rule {
 	var rules []rule
-	for _, r := range e.ResponseRules {
+	for i, r := range written {
 		when, err := query.Parse(r.When, time.Time{})
 		if err != nil {
 			continue // of a later version of the program: the endpoint answers as without it
 		}
 		_, body := when.Reads()
-		rules = append(rules, rule{when, body, &r.Response})
+		rules = append(rules, rule{when, body, &r.Response, &hookglass.ReplyRule{Index: i, When: r.When}})
 	}
 	return rules
 }
 
-// own is the custom answer of an endpoint to an event: that of the first rule that means it, or the one that it has for
-// all. Nil where there is none.
-func (t Target) own(ev *hookglass.Event) *hookglass.Response {
+// own is the custom answer of an endpoint to an event: that of the first rule that means it, which is returned too, or
+// the one that it has for all. Nil where there is none.
+func (t Target) own(ev *hookglass.Event) (*hookglass.Response, *hookglass.ReplyRule) {
 	for _, r := range t.known.rules {
 		if (!r.reads || ev.Size <= maxRuleBody) && r.when.Match(ev) {
-			return r.reply
+			return r.reply, r.is
 		}
 	}
-	return t.Endpoint.Response
+	return t.Endpoint.Response, nil
 }

@@ -45,7 +45,8 @@ func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) err
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}
-	ev.Reply = scripted(t.known.script.answers.At(attempt), t.own(ev), ev)
+	own, _ := t.own(ev) // whose status is not given: a script goes before a rule
+	ev.Reply = scripted(t.known.script.answers.At(attempt), own, ev)
 	return nil
 }
 

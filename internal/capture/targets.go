@@ -107,7 +107,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.endpoint.SchemaTracking {
 			t.work.Tasks = append(t.work.Tasks, store.TaskSchema)
 		}
-		t.script, t.rules = readScript(&t.endpoint), readRules(&t.endpoint)
+		t.script, t.rules = readScript(&t.endpoint), readRules(t.endpoint.ResponseRules)
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

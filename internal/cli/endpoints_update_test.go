@@ -64,6 +64,34 @@ func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
 	fails(t, 1, "no such endpoint", "endpoints", "update", "ep_none", "--status", "200")
 }
 
+func TestRulesAreTriedOnEventsThatCame(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "application/json", `{"type":"ping"}`)
+	send(t, hook, "text/plain", "x")
+	rules := `[{"when":"body./type:ping","body":"pong"}]`
+	r := run(t, rules, "endpoints", "try", endpoint, "--rules", "-")
+	if r.code != 0 || !strings.Contains(r.out, "200     rule 1: body./type:ping") || !strings.Contains(r.out, "200     default") || !strings.Contains(r.out, "1 of 2 events would be answered by a rule.") {
+		t.Errorf("%+v", r)
+	}
+	got := object(t, rules, "endpoints", "try", endpoint, "--rules", "-", "-q", "ping", "--limit", "1")
+	if member(t, got, "data", "evaluated") != 1. || member(t, got, "data", "matched") != 1. {
+		t.Errorf("%v", got)
+	}
+	if got := object(t, "", "endpoints", "try", endpoint, "--rules", "none"); member(t, got, "data", "matched") != 0. {
+		t.Errorf("%v", got)
+	}
+	run(t, rules, "endpoints", "update", endpoint, "--rules", "-")
+	send(t, hook, "application/json", `{"type":"ping"}`)
+	if r := run(t, "", "requests", "get", "latest", "-e", endpoint); !strings.Contains(r.out, "Answered 200 (custom, by rule 1: body./type:ping)") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 1, "response_rules.0.when", "endpoints", "try", endpoint, "--rules", rulesFile(t, `[{"when":"tag:x"}]`))
+	fails(t, 1, "holds no rules", "endpoints", "try", endpoint, "--rules", rulesFile(t, `{}`))
+	fails(t, 1, "limit", "endpoints", "try", endpoint, "--limit", "101")
+	fails(t, 2, "--limit", "endpoints", "try", endpoint, "--limit", "0")
+	fails(t, 1, "no such endpoint", "endpoints", "try", "ep_none")
+}
+
 func rulesFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.json")

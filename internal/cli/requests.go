@@ -228,10 +228,21 @@ func detail(e api.EventDetail) string {
 		fmt.Fprintf(&b, "\n%s\n", visibleLines(indented(*e.Body)))
 	}
 	if e.ResponseStatusSent != nil {
-		fmt.Fprintf(&b, "\nAnswered %d (%s)\n", *e.ResponseStatusSent, e.ResponseSource)
+		fmt.Fprintf(&b, "\nAnswered %d (%s)\n", *e.ResponseStatusSent, answeredBy(e))
 	}
 	return b.String()
 }
+
+// answeredBy is what chose the answer.
+func answeredBy(e api.EventDetail) string {
+	if e.ResponseRule == nil {
+		return e.ResponseSource
+	}
+	return fmt.Sprintf("%s, by %s", e.ResponseSource, ruleName(e.ResponseRule))
+}
+
+// ruleName is a rule as people count and read it.
+func ruleName(r *api.ReplyRule) string { return fmt.Sprintf("rule %d: %s", r.Index+1, visible(r.When)) }
 
 // unpacked is the text that a body was compressed from, and how it was.
 func unpacked(e api.EventDetail) (text, of string, ok bool) {

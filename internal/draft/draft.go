@@ -45,13 +45,7 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 		}
 		d.Response = &r
 	}
-	if e.ResponseRules.Set {
-		rules := make([]hookglass.ResponseRule, 0, len(e.ResponseRules.Value))
-		for _, r := range e.ResponseRules.Value {
-			rules = append(rules, r.Domain())
-		}
-		d.ResponseRules = &rules
-	}
+	d.ResponseRules = Rules(e.ResponseRules)
 	if e.WorkspaceID.Null {
 		d.WorkspaceID = nil
 	}
@@ -59,6 +53,18 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 		return d, hookglass.InvalidFields(faults)
 	}
 	return d, nil
+}
+
+// Rules reads rules of answers; nil where none are named, and no rules where they are null.
+func Rules(o api.Optional[[]api.ResponseRule]) *[]hookglass.ResponseRule {
+	if !o.Set {
+		return nil
+	}
+	rules := make([]hookglass.ResponseRule, 0, len(o.Value))
+	for _, r := range o.Value {
+		rules = append(rules, r.Domain())
+	}
+	return &rules
 }
 
 // Signature reads a signature config.

@@ -259,24 +259,39 @@ func (c *change) responseRules(rules []hookglass.ResponseRule) {
 		return
 	}
 	c.webhooksAlone("response_rules")
+	for _, f := range ruleFaults(rules) {
+		c.fault(f.Field, "%s", f.Message)
+	}
+}
+
+// CheckRules answers validation_failed for rules that an endpoint may not have.
+func CheckRules(rules []hookglass.ResponseRule) error {
+	return hookglass.Refusal(ruleFaults(rules), nil)
+}
+
+func ruleFaults(rules []hookglass.ResponseRule) (faults []hookglass.FieldError) {
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
 	if len(rules) > hookglass.MaxResponseRules {
-		c.fault("response_rules", "may have %d entries at most", hookglass.MaxResponseRules)
-		return
+		fault("response_rules", "may have %d entries at most", hookglass.MaxResponseRules)
+		return faults
 	}
 	bodies := 0
 	for i, r := range rules {
 		at := fmt.Sprintf("response_rules.%d.", i)
-		if fault := conditionFault(r.When); fault != "" {
-			c.fault(at+"when", "%s", fault)
+		if wrong := conditionFault(r.When); wrong != "" {
+			fault(at+"when", "%s", wrong)
 		}
 		for _, f := range responseFaults(&r.Response) {
-			c.fault(at+f.Field, "%s", f.Message)
+			fault(at+f.Field, "%s", f.Message)
 		}
 		bodies += len(r.Body)
 	}
 	if bodies > maxResponseBody {
-		c.fault("response_rules", "may have bodies of %d bytes together at most", maxResponseBody)
+		fault("response_rules", "may have bodies of %d bytes together at most", maxResponseBody)
 	}
+	return faults
 }
 
 // conditionFault says what is wrong with the condition of a rule; nothing where it is one.

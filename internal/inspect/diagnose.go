@@ -138,6 +138,9 @@ func (d *diagnosis) response() {
 		return
 	}
 	text := fmt.Sprintf("The sender was answered %d (%s", r.Status, r.Source)
+	if r.Rule != nil {
+		text += fmt.Sprintf(", by the endpoint's rule %q", r.Rule.When)
+	}
 	if r.Delay > 0 {
 		text += fmt.Sprintf(", after %s", r.Delay.Round(time.Millisecond))
 	}
@@ -152,6 +155,9 @@ func (d *diagnosis) response() {
 	switch {
 	case r.Status >= 200 && r.Status <= 299:
 		d.add(hookglass.AreaResponse, hookglass.SeverityOK, "accepted", text, "")
+	case r.Rule != nil:
+		d.add(hookglass.AreaResponse, hookglass.SeverityWarning, "custom_error", text+again+" The status is that of the rule.",
+			"If the sender shall take it as received, change the rule in the endpoint's response_rules: its condition, or its status to a 2xx one.")
 	case r.Source == hookglass.SourceCustom:
 		d.add(hookglass.AreaResponse, hookglass.SeverityWarning, "custom_error", text+again+" The status is the endpoint's own response.",
 			"If the sender shall take it as received, change the endpoint's response to a 2xx status.")

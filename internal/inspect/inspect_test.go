@@ -64,6 +64,12 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 			}), Signature: verified},
 			hookglass.SeverityWarning, "custom_error", "2xx",
 		},
+		"an answer of a rule": {
+			inspect.Case{Event: event(func(e *hookglass.Event) {
+				e.Reply = &hookglass.Reply{Status: 401, Source: hookglass.SourceCustom, Rule: &hookglass.ReplyRule{Index: 1, When: "method:POST"}}
+			}), Signature: verified},
+			hookglass.SeverityWarning, "custom_error", "change the rule",
+		},
 		"a slow answer": {
 			inspect.Case{Event: event(func(e *hookglass.Event) { e.Reply.Delay = 3 * time.Second }), Signature: verified},
 			hookglass.SeverityWarning, "slow_answer", "delay_ms",

@@ -35,6 +35,7 @@ var accessFor = map[string]access{
 	"get-endpoint":               {scope: hookglass.ScopeRead, key: true},
 	"update-endpoint":            {scope: hookglass.ScopeWrite, body: `{"endpoint":{"name":"New"}}`},
 	"delete-endpoint":            {scope: hookglass.ScopeWrite},
+	"try-response-rules":         {scope: hookglass.ScopeRead, body: `{}`},
 	"create-temporary-endpoint":  {public: true},
 	"declare":                    {scope: hookglass.ScopeWrite, body: `{"declaration":{"endpoints":[]}}`},
 	"list-requests":              {scope: hookglass.ScopeRead, key: true},

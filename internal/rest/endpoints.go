@@ -7,7 +7,9 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/capture"
 	"hookglass/internal/draft"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
@@ -39,6 +41,11 @@ func (s *service) endpoints(t *table) {
 		id: "update-endpoint", method: http.MethodPatch, path: "/endpoints/{id}", tag: tag, summary: "Change an endpoint",
 		text: "What the body does not name stays as it is.", access: access{scope: hookglass.ScopeWrite},
 	}, s.updateEndpoint)
+	handleBody(t, operation{
+		id: "try-response-rules", method: http.MethodPost, path: "/endpoints/{endpoint_id}/response_rules/try", tag: tag, summary: "Try rules of answers on captured events",
+		text:   "Which rule would answer each of the last events that the query means, and with which status, if they came now to the endpoint as it is, but enabled. Nothing is sent, stored or counted.",
+		access: access{scope: hookglass.ScopeRead}, bare: true,
+	}, s.tryRules)
 	handle(t, operation{
 		id: "delete-endpoint", method: http.MethodDelete, path: "/endpoints/{id}", tag: tag, summary: "Delete an endpoint",
 		text: "With all its events, for good.", access: access{scope: hookglass.ScopeWrite},
@@ -103,6 +110,40 @@ func (s *service) updateEndpoint(ctx context.Context, in *endpointID, body *api.
 	e, err := s.Endpoints.Update(ctx, asker(ctx), in.ID, d)
 	out.Data = s.endpoint(e)
 	return out, err
+}
+
+func (s *service) tryRules(ctx context.Context, in *InEndpoint, body *api.TryRules) (out api.One[api.TriedRules], err error) {
+	var faults []hookglass.FieldError
+	q := given(&faults, "q", body.Q, false)
+	limit := given(&faults, "limit", body.Limit, false)
+	if limit != nil && (*limit < 1 || *limit > capture.MaxTried) {
+		faults = append(faults, hookglass.FieldError{Field: "limit", Message: "must be 1 to 100"})
+	}
+	rules := draft.Rules(body.ResponseRules)
+	if rules != nil {
+		err = endpoint.CheckRules(*rules)
+	}
+	if err = hookglass.Refusal(faults, err); err != nil {
+		return out, err
+	}
+	if limit == nil {
+		limit = new(int64(capture.DefaultTried))
+	}
+	tried, err := s.Captures.TryRules(ctx, asker(ctx), in.EndpointID, orEmpty(q), int(*limit), rules)
+	if err != nil {
+		return out, err
+	}
+	out.Data = api.TriedRules{Evaluated: len(tried.Events), Complete: tried.Complete, Events: make([]api.TriedEvent, len(tried.Events))}
+	for i, e := range tried.Events {
+		out.Data.Events[i] = api.TriedEvent{
+			EventID: string(e.Event.ID), RequestedAt: api.Time{Time: e.Event.ReceivedAt}, Method: e.Event.Method, Path: api.Text(e.Event.Path),
+			AnsweredBy: string(e.By), Rule: api.FromReplyRule(e.Rule), Status: orNull(e.Status),
+		}
+		if e.Rule != nil {
+			out.Data.Matched++
+		}
+	}
+	return out, nil
 }
 
 func (s *service) deleteEndpoint(ctx context.Context, in *endpointID) (out api.One[api.Deleted], err error) {

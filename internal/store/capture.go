@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"hookglass"
 )
@@ -48,8 +50,8 @@ const (
 		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject) VALUES`
 	eventCols = 21
 
-	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope) VALUES`
-	payloadCols   = 12
+	insertPayload = `INSERT INTO payloads (seq, url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope) VALUES`
+	payloadCols   = 13
 )
 
 // appendEventArgs appends the columns of insertEvent.
@@ -77,9 +79,26 @@ func appendPayloadArgs(values []any, e *hookglass.Event) []any {
 	}
 	values = append(values, p.Body)
 	if r := p.Reply; r != nil {
-		return append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body, nil)
+		return append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body, nullString(encodeReplyRule(r.Rule)), nil)
 	}
-	return append(values, nil, nil, nil, nil, nil, nullString(encodeEnvelope(p.Envelope)))
+	return append(values, nil, nil, nil, nil, nil, nil, nullString(encodeEnvelope(p.Envelope)))
+}
+
+// encodeReplyRule is a rule as a column: its index, a space and its condition.
+func encodeReplyRule(r *hookglass.ReplyRule) string {
+	if r == nil {
+		return ""
+	}
+	return strconv.Itoa(r.Index) + " " + encodeText(r.When)
+}
+
+func decodeReplyRule(column string) (*hookglass.ReplyRule, error) {
+	if column == "" {
+		return nil, nil
+	}
+	index, when, _ := strings.Cut(column, " ")
+	n, err := strconv.Atoi(index)
+	return &hookglass.ReplyRule{Index: n, When: decodeText(when)}, err
 }
 
 // wire is headers as a column, never NULL.

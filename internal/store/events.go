@@ -367,7 +367,7 @@ func (v *View) LoadPayloads(events []*hookglass.Event) error {
 	return nil
 }
 
-const payloadColumns = `url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope,
+const payloadColumns = `url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope,
 	(SELECT verdict FROM mail_verdicts WHERE event = seq)`
 
 // payloadRow is where payloadColumns are scanned to.
@@ -377,11 +377,11 @@ type payloadRow struct {
 	payload                         hookglass.Payload
 	reply                           hookglass.Reply
 	status, delay                   sql.NullInt64
-	source, envelope                sql.NullString
+	source, rule, envelope          sql.NullString
 }
 
 func (r *payloadRow) dest() []any {
-	return []any{&r.url, &r.proto, &r.headers, &r.trailers, &r.payload.Body, &r.status, &r.source, &r.delay, &r.replyHeaders, &r.reply.Body, &r.envelope, &r.payload.Verdict}
+	return []any{&r.url, &r.proto, &r.headers, &r.trailers, &r.payload.Body, &r.status, &r.source, &r.delay, &r.replyHeaders, &r.reply.Body, &r.rule, &r.envelope, &r.payload.Verdict}
 }
 
 // fill gives the event what was scanned, before the next row is.
@@ -394,6 +394,9 @@ func (r *payloadRow) fill(e *hookglass.Event) (err error) {
 	if r.source.Valid { // without a status where no answer was given
 		reply.Status, reply.Source, reply.Delay = int(r.status.Int64), hookglass.ResponseSource(r.source.String), time.Duration(r.delay.Int64)*time.Millisecond
 		reply.Headers = hookglass.ParseWire(r.replyHeaders)
+		if reply.Rule, err = decodeReplyRule(r.rule.String); err != nil {
+			return fmt.Errorf("reply_rule of %s: %w", e.ID, err)
+		}
 		p.Reply = &reply
 	}
 	if p.Envelope, err = decodeEnvelope(r.envelope.String); err != nil {

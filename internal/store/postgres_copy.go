@@ -80,7 +80,7 @@ const (
 const (
 	capturedEvent = `id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
 		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject`
-	capturedPayload = "url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, envelope"
+	capturedPayload = "url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope"
 )
 
 // placeholders are $1, $2 and so on for a list of columns.

@@ -236,9 +236,10 @@ func (m *captureMessage) payload(e *hookglass.Event) {
 		m.integer(r.Delay.Milliseconds())
 		m.bytes(wire(r.Headers))
 		m.bytes(r.Body)
+		m.textOrNull(encodeReplyRule(r.Rule))
 		m.null()
 	} else {
-		for range 5 {
+		for range 6 {
 			m.null()
 		}
 		m.textOrNull(encodeEnvelope(e.Envelope))

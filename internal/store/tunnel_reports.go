@@ -179,8 +179,8 @@ func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {
 			return err
 		}
 	}
-	_, err = tx.exec("UPDATE payloads SET reply_status = $2, reply_source = $3, reply_delay = $4, reply_headers = $5, reply_body = $6 WHERE seq = $1",
-		e.Seq, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body)
+	_, err = tx.exec("UPDATE payloads SET reply_status = $2, reply_source = $3, reply_delay = $4, reply_headers = $5, reply_body = $6, reply_rule = $7 WHERE seq = $1",
+		e.Seq, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body, nullString(encodeReplyRule(r.Rule)))
 	return err
 }
 

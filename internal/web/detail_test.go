@@ -960,6 +960,24 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {""}})
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is answered 204")
 
+	typed := url.Values{"do": {"try"}, "when": {"header.x-id:<abc>", "header.x-id:abc"}, "status": {"400", "207"}, "headers": {"", ""}, "body": {"", ""}, "delay_ms": {"0", "0"}, "seen": {"of long ago"}}
+	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "A rule would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
+	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "A rule would answer 0 of the last 1 request.", "the default answer")
+	page = b.want(422, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {"tag:a"}, "status": {"200"}})
+	page.holds(t, "The condition may not ask for status, tag")
+	page.lacks(t, "would answer")
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is answered 207", "would answer")
+	b.want(200, "POST", "/endpoints/"+string(s.create("Empty", hookglass.KindWebhook).ID)+"/response_rules", url.Values{"do": {"try"}}).holds(t, "Nothing came yet.")
+	delete(typed, "do")
+	typed["when"][0] = "path:/a"
+	typed.Del("seen")
+	b.want(303, "POST", s.page("/response_rules"), typed)
+	ruled := s.hook(sent{headers: hookglass.Headers{{Name: "X-Id", Value: "abc"}}})
+	b.want(200, "GET", s.page("/requests/"+string(ruled)), nil).holds(t, "2: <code>header.x-id:abc</code>")
+	page = b.want(201, "POST", s.page("/requests/"+string(ruled)+"/share"), url.Values{"expires": {"1h"}})
+	s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil).lacks(t, "header.x-id:abc")
+	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {""}})
+
 	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
 	page = b.want(200, "GET", s.page("/settings"), nil)
 	if strings.Contains(page.body, "swordfish") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hookglass"
+	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/web/settings"
 )
@@ -23,7 +24,8 @@ func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 	}
 	typed := settings.Rules{Rules: typedRules(r), Seen: r.PostFormValue("seen")}
 	show := func(m *settings.Model) { m.Rules = typed }
-	if stored := settings.RulesOf(e.ResponseRules).Seen; stale(typed.Seen, stored) {
+	try := r.PostFormValue("do") == "try"
+	if stored := settings.RulesOf(e.ResponseRules).Seen; !try && stale(typed.Seen, stored) {
 		typed.Seen = stored
 		return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) { show(m); m.Stale = "rules" })
 	}
@@ -35,8 +37,26 @@ func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 		}
 		rules = append(rules, hookglass.ResponseRule{When: t.When, Response: *answer})
 	}
+	if try {
+		return a.tryRules(w, r, v, e, rules, show)
+	}
 	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{ResponseRules: &rules})
 	return a.settle(w, r, err, "saved", "rules", show)
+}
+
+// tryRules shows what the last requests would be answered with rules that are typed.
+func (a *app) tryRules(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, rules []hookglass.ResponseRule, show func(*settings.Model)) error {
+	if err := endpoint.CheckRules(rules); err != nil {
+		return a.settle(w, r, err, "", "rules", show)
+	}
+	tried, err := a.Captures.TryRules(r.Context(), v.who, string(e.ID), "", capture.DefaultTried, &rules)
+	if err != nil {
+		return err
+	}
+	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) {
+		show(m)
+		m.Tried = &tried
+	})
 }
 
 // typedRules are the rules of a form that have a condition. The fields of all come one rule after the other.

@@ -1,11 +1,14 @@
 package settings
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"hookglass"
+	"hookglass/internal/capture"
 	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
 )
 
 // Rules is the form of the rules by which some webhooks are answered.
@@ -32,6 +35,27 @@ func RulesOf(rules []hookglass.ResponseRule) Rules {
 
 // newRule is what a rule begins with.
 func newRule() Rule { return Rule{Answer: AnswerOf(nil)} }
+
+// answeredBy says in words what answers where no rule does.
+var answeredBy = map[capture.AnsweredBy]string{
+	capture.ByResponse: "the response above", capture.ByDefault: "the default answer", capture.ByHandshake: "a handshake",
+	capture.ByScript: "the script of answers", capture.ByTunnel: "the connected machine",
+}
+
+// triedVerdict is what a try came to, in a sentence or two.
+func triedVerdict(t *capture.TriedRules) string {
+	ruled := 0
+	for _, e := range t.Events {
+		if e.Rule != nil {
+			ruled++
+		}
+	}
+	verdict := fmt.Sprintf("A rule would answer %d of the last %s.", ruled, show.Plural(int64(len(t.Events)), "request"))
+	if !t.Complete {
+		verdict += " The time for it ended before more were looked at."
+	}
+	return verdict
+}
 
 // rulePart begins the ids of a rule.
 func rulePart(i int) string { return "rule-" + strconv.Itoa(i) + "-" }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/capture"
 	"hookglass/internal/provider"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
@@ -29,7 +30,8 @@ type Model struct {
 	General  General
 	Answer   Answer
 	Rules    Rules
-	Preview  *Preview // nil: none was asked for
+	Preview  *Preview            // nil: none was asked for
+	Tried    *capture.TriedRules // nil: not asked for
 	Configs  []hookglass.SignatureConfig
 	Config   NewConfig
 	Targets  []Target
