@@ -82,8 +82,9 @@ type Error struct {
 	Code       hookglass.Code // "" where what answered is no hookglass server
 	Message    string
 	Details    []api.FieldError
-	RetryAfter time.Duration // 0: the answer does not say
-	RequestID  string        // under which the server's log has it
+	References []api.Reference // of a conflict: the steps that refer to it
+	RetryAfter time.Duration   // 0: the answer does not say
+	RequestID  string          // under which the server's log has it
 }
 
 func (e *Error) Error() string {
@@ -147,6 +148,7 @@ func failure(res *http.Response) error {
 		return failed
 	}
 	failed.Code, failed.Message, failed.Details = hookglass.Code(body.Error), body.Message, body.Details
+	failed.References = body.References
 	return failed
 }
 

@@ -48,6 +48,7 @@ type grammar struct {
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
 	Replays    ReplaysCmd    `cmd:"" help:"Send many captured events again, one after another."`
 	Actions    ActionsCmd    `cmd:"" help:"List, create, try, run and delete what is done to the events of an endpoint by itself."`
+	Secrets    SecretsCmd    `cmd:"" help:"List, set and delete the secrets that steps of actions can name."`
 	Alerts     AlertsCmd     `cmd:"" help:"List, create and delete the alerts of an endpoint, and show when they were triggered."`
 	Channels   ChannelsCmd   `cmd:"" help:"List, create, test and delete the notification channels that alerts and actions tell."`
 	Metrics    MetricsCmd    `cmd:"" help:"Show figures of an endpoint."`
@@ -191,6 +192,9 @@ func explain(err error) string {
 			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(said, fault) { // the first is the sentence itself
 				text += "\n  " + fault
 			}
+		}
+		for _, r := range answer.References {
+			text += "\n  " + visible(fmt.Sprintf("step %s of the action %q (%s) of %s", r.Step, r.ActionName, r.ActionID, r.EndpointID))
 		}
 		if answer.RequestID != "" && answer.Status >= 500 {
 			text += " (request " + visible(answer.RequestID) + ")"

@@ -141,6 +141,8 @@ func values(ctx context.Context, v *kong.Value) []string {
 	switch v.Tag.PlaceHolder {
 	case "EP":
 		return endpointNames(ctx)
+	case "SECRET_NAME":
+		return secretNames(ctx)
 	case "PROVIDER.EVENT":
 		samples := provider.Samples()
 		names := make([]string, len(samples))

@@ -22,13 +22,14 @@ import (
 type at struct {
 	server, token, reading, tunnel string
 	home                           string
+	data                           storage
 }
 
 func running(t *testing.T) at {
 	t.Helper()
 	s := freshSQLite(t)
 	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
-	a := at{home: t.TempDir()}
+	a := at{home: t.TempDir(), data: s}
 	a.token = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)["token"].(string)
 	a.reading = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "read")...)["token"].(string)
 	a.tunnel = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "tunnel")...)["token"].(string)

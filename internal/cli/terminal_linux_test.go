@@ -53,6 +53,12 @@ func onTerminal(t *testing.T, args ...string) (g *going, person *os.File) {
 	return g, person
 }
 
+func TestOnATerminalNoSecretIsTyped(t *testing.T) {
+	g, _ := onTerminal(t, "secrets", "set", "X")
+	g.out.wait(t, "would be seen")
+	g.ends(t, 2)
+}
+
 func TestOnATerminalLinesAreColouredAndDrawnAgain(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
