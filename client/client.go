@@ -219,6 +219,12 @@ func data[T any](ctx context.Context, c *Client, method, path string, query url.
 	return *one.Data, nil
 }
 
+// all lists what the API answers in one piece.
+func all[T any](ctx context.Context, c *Client, path string) ([]T, error) {
+	list, err := call[api.List[T]](ctx, c, http.MethodGet, path, nil, nil)
+	return list.Data, err
+}
+
 // join makes a path of segments, each of which may hold any text.
 func join(segments ...string) string {
 	var b strings.Builder

@@ -11,9 +11,3 @@ import (
 func (c *Client) Declare(ctx context.Context, d api.Declaration, dryRun bool) (api.Declared, error) {
 	return data[api.Declared](ctx, c, http.MethodPost, "/declarations", nil, api.Declare{Declaration: &d, DryRun: api.Some(dryRun)})
 }
-
-// all lists what the API answers in one piece.
-func all[T any](ctx context.Context, c *Client, path string) ([]T, error) {
-	list, err := call[api.List[T]](ctx, c, http.MethodGet, path, nil, nil)
-	return list.Data, err
-}

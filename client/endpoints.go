@@ -9,8 +9,7 @@ import (
 
 // Endpoints returns all endpoints, oldest first.
 func (c *Client) Endpoints(ctx context.Context) ([]api.Endpoint, error) {
-	list, err := call[api.List[api.Endpoint]](ctx, c, http.MethodGet, "/endpoints", nil, nil)
-	return list.Data, err
+	return all[api.Endpoint](ctx, c, "/endpoints")
 }
 
 // Endpoint returns the endpoint with an id or custom id.

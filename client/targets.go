@@ -11,8 +11,7 @@ import (
 
 // ForwardingTargets returns the forwarding targets of an endpoint, oldest first.
 func (c *Client) ForwardingTargets(ctx context.Context, endpoint string) ([]api.ForwardingTarget, error) {
-	list, err := call[api.List[api.ForwardingTarget]](ctx, c, http.MethodGet, join("endpoints", endpoint, "forwarding_targets"), nil, nil)
-	return list.Data, err
+	return all[api.ForwardingTarget](ctx, c, join("endpoints", endpoint, "forwarding_targets"))
 }
 
 // CreateForwardingTarget creates a target.
