@@ -145,21 +145,20 @@ func (s *Server) serve(ln net.Listener, lmtp bool) error {
 		}
 		accepting.Went()
 		c := newConn(s, nc, lmtp)
-		if reason := s.admit(c); reason != "" {
+		if reason := s.begin(c); reason != "" {
 			// The greeting fits in the socket's empty buffer: this does not hold up those who are waiting to be
 			// accepted.
 			nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 			_, _ = nc.Write([]byte("421 4.3.2 " + s.cfg.Domain + " " + reason + "\r\n"))
 			nc.Close()
 			s.log.refused("connections", "client", addrText(c.client))
-			continue
 		}
-		s.serving.Go(c.run)
 	}
 }
 
-// admit takes the connection on the books, or says why not.
-func (s *Server) admit(c *conn) (refusal string) {
+// begin takes the connection on the books and serves it, or says why not. Both are one to Shutdown, which waits for
+// what is on the books.
+func (s *Server) begin(c *conn) (refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -171,6 +170,7 @@ func (s *Server) admit(c *conn) (refusal string) {
 		return "has too many connections from this address; try again later"
 	}
 	s.conns[c] = struct{}{}
+	s.serving.Go(c.run)
 	return ""
 }
 
