@@ -45,41 +45,18 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 	if len(w.Events) > bundle.MaxEvents {
 		return b, hookglass.Invalid("request_ids", "may name %d requests at most", bundle.MaxEvents)
 	}
-	var sources []bundle.Source
-	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName, Credentials: action.CredentialsIn}
 	b.At = s.db.Now()
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	ids := w.Events
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		if w.Query != "" {
-			if ids, err = found(v, ref, w.Query, b.At); err != nil {
-				return err
-			}
-		}
-		size := int64(0)
-		seen := make(map[hookglass.EventID]bool, len(ids))
-		for _, id := range ids {
-			e, err := v.ListedEvent(ref, id)
-			if err != nil {
-				return err
-			}
-			if seen[e.ID] {
-				continue
-			}
-			seen[e.ID] = true
-			if size += e.Size; size > bundle.MaxBytes {
-				return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
-			}
-		}
-		return nil
-	})
+	ids, err := s.chosen(ctx, who, ref, w, b.At)
 	if err == nil {
 		err = s.reads.RoomFor(ctx, who, bundleBytes)
 	}
 	if err != nil {
 		return b, err
 	}
+	var sources []bundle.Source
+	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName, Credentials: action.CredentialsIn}
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		at, err := v.Endpoint(ref)
 		if err != nil {
@@ -89,15 +66,9 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 		if err != nil {
 			return err
 		}
-		secrets, err := s.configs.Secrets(v, at.Num)
-		if err != nil {
+		if options.Secrets, err = s.secretsOf(v, at); err != nil {
 			return err
 		}
-		options.Secrets = append(options.Secrets, string(at.ID))
-		if at.CustomID != "" { // often a word, so only where it is an address
-			options.Secrets = append(options.Secrets, "/hooks/"+at.CustomID)
-		}
-		options.Secrets = append(options.Secrets, secrets...)
 		for _, id := range ids {
 			e, err := v.Event(ref, id)
 			if err != nil {
@@ -122,6 +93,45 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 	}
 	b.Made, err = maker.Make(sources)
 	return b, err
+}
+
+// chosen lists the events that are wanted, and refuses what has more bytes than a bundle.
+func (s *Service) chosen(ctx context.Context, who hookglass.Principal, ref string, w Wanted, now time.Time) (ids []string, err error) {
+	ids = w.Events
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		if w.Query != "" {
+			if ids, err = found(v, ref, w.Query, now); err != nil {
+				return err
+			}
+		}
+		size := int64(0)
+		seen := make(map[hookglass.EventID]bool, len(ids))
+		for _, id := range ids {
+			e, err := v.ListedEvent(ref, id)
+			if err != nil {
+				return err
+			}
+			if seen[e.ID] {
+				continue
+			}
+			seen[e.ID] = true
+			if size += e.Size; size > bundle.MaxBytes {
+				return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The bodies of a bundle may have 8 MiB together.")
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// secretsOf are what nobody may learn of an endpoint: how to send to it, and what its senders sign with.
+func (s *Service) secretsOf(v *store.View, at hookglass.Endpoint) ([]string, error) {
+	secrets := []string{string(at.ID)}
+	if at.CustomID != "" { // often a word, so only where it is an address
+		secrets = append(secrets, "/hooks/"+at.CustomID)
+	}
+	ofSenders, err := s.configs.Secrets(v, at.Num)
+	return append(secrets, ofSenders...), err
 }
 
 // found lists the events that a query means, oldest first.
