@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"hookglass"
 )
@@ -53,4 +54,19 @@ func Authenticate(r *http.Request, find Authenticator) (hookglass.Principal, err
 	}
 	From(r.Context()).Who = who
 	return who, nil
+}
+
+// StillPermitted answers unauthorized when the token of a request was revoked or has expired since it was shown.
+// Trouble in the storage is no answer, and is not waited for longer than patience.
+func StillPermitted(r *http.Request, find Authenticator, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	token, err := Bearer(r)
+	if err == nil {
+		_, err = find(ctx, token)
+	}
+	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		return err
+	}
+	return nil
 }

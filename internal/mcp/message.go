@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	stdjson "encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,8 +22,7 @@ import (
 )
 
 const (
-	maxMessage     = 2 << 20          // bytes of a message; the largest argument is the body of a test request
-	messageTimeout = 30 * time.Second // for one to arrive
+	maxMessage = 2 << 20 // bytes of a message; the largest argument is the body of a test request
 	// modern is the first version of the protocol that has no handshake.
 	modern = "2026-07-28"
 )
@@ -106,7 +103,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var text []byte
 	if err == nil {
-		text, err = receive(w, r)
+		text, err = httpd.ReadBody(w, r, "message", maxMessage)
 	}
 	if err != nil {
 		httpd.WriteError(w, r, err)
@@ -220,21 +217,6 @@ func wantsJSON(r *http.Request) error {
 		return hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The message must be application/json.")
 	}
 	return nil
-}
-
-func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(messageTimeout)) // a connection without deadlines has the server's
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The message may have %d bytes at most.", maxMessage)
-	case err != nil:
-		return nil, hookglass.Errorf(hookglass.CodeInvalidJSON, "The message did not arrive whole.")
-	}
-	return text, nil
 }
 
 // read takes a message apart strictly: two readers of one message must not see two. A batch is none, as the protocol

@@ -199,19 +199,11 @@ func (s *service) firstAfter(ctx, until context.Context, ref string, seq int64, 
 	}
 }
 
-// stillPermitted answers unauthorized when the token was revoked since it was shown. Trouble in the storage is no
-// answer.
+// stillPermitted answers unauthorized when the token of a call is good no more.
 func (s *service) stillPermitted(ctx context.Context) error {
 	r, ok := ctx.Value(request{}).(*http.Request)
 	if !ok {
 		return nil
 	}
-	token, err := httpd.Bearer(r)
-	if err == nil {
-		_, err = s.Accounts.Authenticate(ctx, token)
-	}
-	if hookglass.Is(err, hookglass.CodeUnauthorized) {
-		return err
-	}
-	return nil
+	return httpd.StillPermitted(r, s.Accounts.Authenticate, poll)
 }

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,9 +18,8 @@ import (
 )
 
 const (
-	maxBody     = 2 << 20          // bytes of a request's JSON; the largest field, a response's body, has half of it
-	maxDepth    = 64               // of nested objects and arrays; the contract's own are far flatter
-	bodyTimeout = 30 * time.Second // for a body to arrive
+	maxBody  = 2 << 20 // bytes of a request's JSON; the largest field, a response's body, has half of it
+	maxDepth = 64      // of nested objects and arrays; the contract's own are far flatter
 )
 
 // readBody reads a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 leaves them
@@ -45,7 +43,7 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 15.5.16
 		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body may not be compressed.")
 	}
-	if text, err = receive(w, r); err != nil {
+	if text, err = httpd.ReadBody(w, r, "body", maxBody); err != nil {
 		return nil, err
 	}
 	if op.bare && len(text) == 0 { // only its end told that there is none
@@ -60,7 +58,7 @@ func refuseBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	text, err := receive(w, r)
+	text, err := httpd.ReadBody(w, r, "body", maxBody)
 	if err != nil {
 		return err
 	}
@@ -69,21 +67,6 @@ func refuseBody(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	return hookglass.Invalid("body", "is not looked at here; what narrows the call are parameters of its query")
-}
-
-func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines has the server's
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body may have %d bytes at most.", maxBody)
-	case err != nil:
-		return nil, hookglass.Errorf(hookglass.CodeInvalidJSON, "The body did not arrive whole.")
-	}
-	return text, nil
 }
 
 func decode(text []byte, v any, loose bool) error {

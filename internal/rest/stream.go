@@ -71,58 +71,79 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n\n"); err != nil {
 		return nil
 	}
-	beat, look := time.NewTicker(s.heartbeat), time.NewTicker(poll)
+	f := &follower{service: s, r: r, out: out, ref: in.ID, query: q, tokens: tokens, looked: time.Now()}
+	f.follow(events, seq)
+	return nil
+}
+
+// follower is one reader of a stream.
+type follower struct {
+	*service
+	r      *http.Request
+	out    *sse
+	ref    string // the endpoint's id
+	query  query.Query
+	tokens *store.Subscription
+	looked time.Time // when its token was last found good, on the way through what is stored
+}
+
+// follow sends the events behind seq as they come.
+func (f *follower) follow(events *store.Subscription, seq int64) {
+	ctx := f.r.Context()
+	beat, look := time.NewTicker(f.heartbeat), time.NewTicker(poll)
 	defer beat.Stop()
 	defer look.Stop()
-	looked := time.Now()
-	// A long way through what is stored is no reason to be silent, nor to go on for who may not read any more.
-	onTheWay := func() error {
-		select {
-		case <-s.Draining:
-			return errStreamEnds
-		case <-tokens.C:
-			looked = time.Time{}
-		default:
-		}
-		if time.Since(looked) > poll {
-			if !s.stillValid(r) {
-				return errStreamEnds
-			}
-			looked = time.Now()
-		}
-		if time.Since(out.fed) > s.heartbeat {
-			return out.send(": \n\n")
-		}
-		return nil
-	}
 	for {
-		if seq, err = s.sendAfter(ctx, out, in.ID, seq, q, onTheWay); err != nil {
+		var err error
+		if seq, err = f.sendAfter(ctx, seq); err != nil {
 			if !errors.Is(err, errStreamEnds) {
 				httpd.BrokeOff(ctx, err)
 			}
-			return nil // the reader or the endpoint is gone; it would be told when it comes back
+			return // the reader or the endpoint is gone; it would be told when it comes back
 		}
 		select {
 		case <-events.C:
 			continue
 		case <-beat.C:
-			if out.send(": \n\n") != nil {
-				return nil
+			if f.out.send(": \n\n") != nil {
+				return
 			}
 		case <-look.C:
-			if !s.stillValid(r) {
-				return nil
+			if !f.stillValid(f.r) {
+				return
 			}
-		case <-tokens.C:
-			if !s.stillValid(r) {
-				return nil
+		case <-f.tokens.C:
+			if !f.stillValid(f.r) {
+				return
 			}
 		case <-ctx.Done():
-			return nil
-		case <-s.Draining:
-			return nil
+			return
+		case <-f.Draining:
+			return
 		}
 	}
+}
+
+// onTheWay is asked between two events. A long way through what is stored is no reason to be silent, nor to go on for
+// who may not read any more.
+func (f *follower) onTheWay() error {
+	select {
+	case <-f.Draining:
+		return errStreamEnds
+	case <-f.tokens.C:
+		f.looked = time.Time{}
+	default:
+	}
+	if time.Since(f.looked) > poll {
+		if !f.stillValid(f.r) {
+			return errStreamEnds
+		}
+		f.looked = time.Now()
+	}
+	if time.Since(f.out.fed) > f.heartbeat {
+		return f.out.send(": \n\n")
+	}
+	return nil
 }
 
 // errStreamEnds ends a stream that is on its way through what is stored.
@@ -178,19 +199,9 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 // stillValid reports whether the token may still read.
 func (s *service) stillValid(r *http.Request) bool { return s.stillPermitted(r) == nil }
 
-// stillPermitted answers unauthorized when the token was revoked or expired since it was shown. Trouble in the storage
-// is no answer.
+// stillPermitted answers unauthorized when the token may read no more.
 func (s *service) stillPermitted(r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), poll)
-	defer cancel()
-	token, err := httpd.Bearer(r)
-	if err == nil {
-		_, err = s.Accounts.Authenticate(ctx, token)
-	}
-	if hookglass.Is(err, hookglass.CodeUnauthorized) {
-		return err
-	}
-	return nil
+	return httpd.StillPermitted(r, s.Accounts.Authenticate, poll)
 }
 
 // whilePermitted ends the context of what waits when the token is revoked, and answers unauthorized then, whatever was
@@ -220,14 +231,13 @@ func (s *service) whilePermitted(ctx context.Context, wait func(context.Context)
 	return cmp.Or(s.stillPermitted(r), err)
 }
 
-// sendAfter sends the events behind seq that the query means, and returns how far it came. It fails when the
-// reader or the endpoint is gone, and when onTheWay does, which is asked between two events; trouble in the storage
-// waits for the next time.
-func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64, q query.Query, onTheWay func() error) (int64, error) {
+// sendAfter sends the events behind seq that the query means, and returns how far it came. It fails when the reader or
+// the endpoint is gone, and when onTheWay does; trouble in the storage waits for the next time.
+func (f *follower) sendAfter(ctx context.Context, seq int64) (int64, error) {
 	for {
 		var batch []*hookglass.Event
-		err := s.view(ctx, func(v *store.View) (err error) {
-			batch, err = v.EventsAfter(ref, seq, streamBatch)
+		err := f.view(ctx, func(v *store.View) (err error) {
+			batch, err = v.EventsAfter(f.ref, seq, streamBatch)
 			return err
 		})
 		if hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil {
@@ -237,26 +247,26 @@ func (s *service) sendAfter(ctx context.Context, out *sse, ref string, seq int64
 			return seq, err
 		}
 		for _, e := range batch {
-			if err := onTheWay(); err != nil {
+			if err := f.onTheWay(); err != nil {
 				return seq, err
 			}
-			meant, err := s.Captures.Means(ctx, asker(ctx), ref, q, e)
+			meant, err := f.Captures.Means(ctx, asker(ctx), f.ref, f.query, e)
 			switch {
 			case hookglass.Is(err, hookglass.CodeNotFound): // deleted since
 			case hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil:
-				return seq, out.flush()
+				return seq, f.out.flush()
 			case err != nil:
 				return seq, err
 			}
 			if meant {
-				if err := out.event(string(e.ID), api.FromEvent(e)); err != nil {
+				if err := f.out.event(string(e.ID), api.FromEvent(e)); err != nil {
 					return seq, err
 				}
 			}
 			seq = e.Seq
 		}
 		// Also before more is read: the storage may take its time, or not answer.
-		if err := out.flush(); err != nil || len(batch) < streamBatch {
+		if err := f.out.flush(); err != nil || len(batch) < streamBatch {
 			return seq, err
 		}
 	}
