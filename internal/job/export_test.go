@@ -3,15 +3,14 @@ package job
 import (
 	"log/slog"
 	"sync/atomic"
-	"testing"
 	"time"
+
+	"hookglass/internal/store"
 )
 
-// FetchEvery changes for a test how often queues are looked into without an announcement.
-func FetchEvery(t *testing.T, every time.Duration) {
-	before := fetchEvery
-	t.Cleanup(func() { fetchEvery = before })
-	fetchEvery = every
+// NewFetching is New of workers that look into queues without an announcement as often as that.
+func NewFetching(db *store.DB, do Capabilities, log *slog.Logger, every time.Duration) (*Workers, error) {
+	return build(db, do, log, every)
 }
 
 // Quiet is the log of the queue, and what says that it stops.

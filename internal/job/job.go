@@ -38,12 +38,10 @@ const (
 	// jobsStop is for jobs under way when the node stops. Connections may have had 20 s before, and the process is gone
 	// within the 30 s of decisions, section 14.
 	jobsStop = 8 * time.Second
+	// fetchEvery is how often a queue is looked into that nobody announced a job of: for those that were put off, and
+	// announcements that were lost. Each look writes, and with the embedded database keeps captures waiting.
+	fetchEvery = time.Second
 )
-
-// fetchEvery is how often a queue is looked into that nobody announced a job of: for those that were put off, and
-// announcements that were lost. Each look writes, and with the embedded database keeps captures waiting. A variable for
-// tests.
-var fetchEvery = time.Second
 
 // Captures is what the jobs of captured events need.
 type Captures interface {
@@ -166,6 +164,10 @@ func (do Capabilities) workers(db *store.DB) *river.Workers {
 
 // New returns workers that are not started yet.
 func New(db *store.DB, do Capabilities, log *slog.Logger) (*Workers, error) {
+	return build(db, do, log, fetchEvery)
+}
+
+func build(db *store.DB, do Capabilities, log *slog.Logger, fetchEvery time.Duration) (*Workers, error) {
 	stopping := new(atomic.Bool)
 	w, err := db.NewWorkers(&river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}, hookglass.ReplayQueue: {MaxWorkers: replayWorkers}, hookglass.ActionQueue: {MaxWorkers: actionWorkers}},

@@ -146,10 +146,9 @@ func TestATagThatIsRenamedTwiceHasOneName(t *testing.T) {
 
 // TestAJobBeginsWhenItIsEnqueued is about announcements: nobody looks for jobs in the time of this test.
 func TestAJobBeginsWhenItIsEnqueued(t *testing.T) {
-	job.FetchEvery(t, time.Hour)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		told := notes(make(chan hookglass.NoteJob))
-		w, err := job.New(db, idly(func(do *job.Capabilities) { do.Accounts = told }), slog.New(slog.DiscardHandler))
+		w, err := job.NewFetching(db, idly(func(do *job.Capabilities) { do.Accounts = told }), slog.New(slog.DiscardHandler), time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}

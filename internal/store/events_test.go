@@ -602,7 +602,6 @@ func endpointIn(t testing.TB, db *store.DB, w hookglass.Workspace) hookglass.End
 
 // Captures stand behind who takes a tag off, so that few events are looked through at a time, wherever the tag is.
 func TestATagIsTakenOffPieceByPiece(t *testing.T) {
-	defer store.SetRetagLooks(3)()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		home := newTenant(t, db, "retag@example.com")
 		e := endpointIn(t, db, home.first)
@@ -616,7 +615,7 @@ func TestATagIsTakenOffPieceByPiece(t *testing.T) {
 		var reached []int64
 		for after := int64(0); ; {
 			writing(t, db, func(tx *store.Tx) (err error) {
-				after, err = tx.Retag(home.first.ID, after, "old", "new")
+				after, err = tx.RetagLooking(home.first.ID, after, "old", "new", 3)
 				return err
 			})
 			if reached = append(reached, after); after == 0 {

@@ -146,26 +146,18 @@ func (v *View) Texts(query string, args ...any) ([]string, error) {
 	return queryAll(v, scanText, query, args...)
 }
 
-// SetRangeLeast makes ranges of payloads smaller, and returns what makes them as large as before.
-func SetRangeLeast(n int64) (restore func()) {
-	before := rangeLeast
-	rangeLeast = n
-	return func() { rangeLeast = before }
+// RangeLeast changes how many payloads a range holds at least.
+func (db *DB) RangeLeast(n int64) { db.engine.(*postgresEngine).rangeLeast = n }
+
+// RetagLooking is Retag that looks through so many events.
+func (tx *Tx) RetagLooking(workspaceID, after int64, from, to string, looks int) (reached int64, err error) {
+	return tx.retag(workspaceID, after, from, to, looks)
 }
 
-// SetRetagLooks has fewer events looked through for a tag at a time, and returns what makes them as many as before.
-func SetRetagLooks(n int) (restore func()) {
-	before := retagLooks
-	retagLooks = n
-	return func() { retagLooks = before }
-}
-
-// SetResend has fewer failed deliveries put in line and looked at in one transaction, and returns what makes them as
-// many as before.
-func SetResend(atOnce, looks int) (restore func()) {
-	before, looked := resendAtOnce, resendLooks
-	resendAtOnce, resendLooks = atOnce, looks
-	return func() { resendAtOnce, resendLooks = before, looked }
+// InSteps is the walk with other bounds of what one transaction puts in line, and looks at.
+func (r FailedRange) InSteps(atOnce, looks int) FailedRange {
+	r.atOnce, r.looks = atOnce, looks
+	return r
 }
 
 // OnSync has fn bring the log of an embedded database to the disk. It must be called before anything is written.
@@ -177,19 +169,11 @@ var SyncData = syncData
 // LogPages is how long the log of an embedded database may grow, in pages.
 const LogPages = logPages
 
-// SetComeBack changes how long a group waits among other nodes, until the returned function is called.
-func SetComeBack(wait time.Duration) (restore func()) {
-	before := comeBack
-	comeBack = wait
-	return func() { comeBack = before }
-}
+// ComeBack changes how long a group waits among other nodes.
+func (db *DB) ComeBack(wait time.Duration) { db.engine.(*postgresEngine).comeBack = wait }
 
-// SetStuckAfter changes when a group that does not end is ended, until the returned function is called.
-func SetStuckAfter(after time.Duration) (restore func()) {
-	before := stuckAfter
-	stuckAfter = after
-	return func() { stuckAfter = before }
-}
+// StuckAfter changes when a group that does not end is ended.
+func (db *DB) StuckAfter(after time.Duration) { db.engine.(*postgresEngine).stuckAfter = after }
 
 // Queued is how many captures wait for a writer. It is for PostgreSQL.
 func (db *DB) Queued() int { return len(db.engine.(*postgresEngine).ops) }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -8,8 +9,11 @@ import (
 )
 
 // resendAtOnce bounds how many failed deliveries one transaction puts in line again, and resendLooks how many it looks
-// at to find them: captures stand behind it. Variables for tests.
-var resendAtOnce, resendLooks = 250, 5_000
+// at to find them: captures stand behind it.
+const (
+	resendAtOnce = 250
+	resendLooks  = 5_000
+)
 
 // FailedRange is a walk over the deliveries to a target that have failed, of those that were made after one time and
 // before another, neither included. A zero time is no bound. It comes to each once at most, however soon it fails
@@ -21,6 +25,8 @@ type FailedRange struct {
 	begun bool
 	above int64 // where it goes on
 	upTo  int64
+
+	atOnce, looks int // resendAtOnce and resendLooks, once it is begun; a test walks in smaller steps
 }
 
 // FailedForwards returns the next deliveries of a walk, the oldest first and without what their attempts sent, and what
@@ -38,7 +44,7 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 	}
 	// The numbers alone are in the index; the rest is read of so many rows at most.
 	last, err := queryAll(&tx.View, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) ORDER BY f.target, f.num LIMIT 1 OFFSET $4",
-		t.ID, r.above, r.upTo, resendLooks-1)
+		t.ID, r.above, r.upTo, r.looks-1)
 	if err != nil {
 		return nil, r, err
 	}
@@ -67,11 +73,11 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 		f.Attempts, err = readAttempts(f.Num, attempts)
 		return f, err
 	}, "SELECT num, event, attempts, created_at FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) AND created_at > $4 AND created_at < $5 AND event > $6"+
-		" ORDER BY f.target, f.num LIMIT $7"+lock, t.ID, r.above, end, after, before, log.floor, resendAtOnce)
+		" ORDER BY f.target, f.num LIMIT $7"+lock, t.ID, r.above, end, after, before, log.floor, r.atOnce)
 	if err != nil {
 		return nil, r, err
 	}
-	if len(found) == resendAtOnce {
+	if len(found) == r.atOnce {
 		end = found[len(found)-1].Num
 	}
 	r.above, r.Done = end, end >= r.upTo
@@ -90,7 +96,8 @@ func (v *View) beginFailed(targetID int64, r *FailedRange) error {
 	if err != nil {
 		return err
 	}
-	if r.begun = true; len(newest) == 0 {
+	r.begun, r.atOnce, r.looks = true, cmp.Or(r.atOnce, resendAtOnce), cmp.Or(r.looks, resendLooks)
+	if len(newest) == 0 {
 		return nil
 	}
 	place := func(at time.Time) (int64, error) {

@@ -54,7 +54,6 @@ func walk(t *testing.T, db *store.DB, target hookglass.ForwardingTarget, r store
 
 func TestWhatFailedIsPutInLineInPieces(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		defer store.SetResend(4, 9)()
 		e, now := newEndpoint(t, db), time.Now().Truncate(time.Microsecond)
 		target := failing(t, db, e, 30, now)
 		failing(t, db, newEndpoint(t, db), 30, now) // another's, of the same events
@@ -71,7 +70,7 @@ func TestWhatFailedIsPutInLineInPieces(t *testing.T) {
 			"after all":          {store.FailedRange{After: now.Add(48 * time.Hour)}, nil},
 			"nothing in between": {store.FailedRange{After: now, Before: now.Add(-time.Minute)}, nil},
 		} {
-			if got, _ := walk(t, db, target, c.r, nil); !slices.Equal(got, c.want) {
+			if got, _ := walk(t, db, target, c.r.InSteps(4, 9), nil); !slices.Equal(got, c.want) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}
@@ -80,7 +79,7 @@ func TestWhatFailedIsPutInLineInPieces(t *testing.T) {
 		writing(t, db, func(tx *store.Tx) error {
 			return tx.Exec("UPDATE endpoint_stats SET floor_seq = 5 WHERE endpoint = $1", e.Num)
 		})
-		got, pieces := walk(t, db, target, store.FailedRange{}, func(tx *store.Tx, found []hookglass.Forward) error {
+		got, pieces := walk(t, db, target, store.FailedRange{}.InSteps(4, 9), func(tx *store.Tx, found []hookglass.Forward) error {
 			for _, f := range found {
 				if len(f.Attempts) != 2 || f.State != hookglass.ForwardFailed || f.TargetID != target.ID {
 					t.Errorf("%+v", f)

@@ -330,9 +330,9 @@ func TestALargeCaptureOnItsWayHoldsUpNoOtherNode(t *testing.T) {
 
 // A machine that stands still in the middle of a group says nothing more and hangs up on nobody.
 func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
-	t.Cleanup(store.SetStuckAfter(time.Second))
 	dsn := storetest.Postgres(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
+	db.StuckAfter(time.Second)
 	e := newEndpoint(t, db)
 	stuck, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {

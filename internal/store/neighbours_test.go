@@ -233,10 +233,10 @@ func TestAGroupAmongOtherNodesWaitsForSendersThatComeBack(t *testing.T) {
 		{"one comes", time.Millisecond, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Cleanup(store.SetComeBack(c.wait))
 			dsn := storetest.Postgres(t)
 			var groups sizes
 			db := storetest.Open(t, store.Config{URL: dsn, OnCapture: groups.add})
+			db.ComeBack(c.wait)
 			e := newEndpoint(t, db)
 			capture := func() {
 				if err := db.Capture(context.WithoutCancel(t.Context()), 0, newEvent(e, "kept")); err != nil {

@@ -55,12 +55,15 @@ type postgresEngine struct {
 	listener atomic.Uint32 // the server process that this node listens to; 0: it does not
 
 	questions questions
-	tellLimit time.Duration // tellLimit; a test has more patience
-	missed    atomic.Bool   // a topic did not fit
+	missed    atomic.Bool // a topic did not fit
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
 	mu        sync.RWMutex // guards closed against a send on ops
 	closed    bool
+
+	// The bounds of these names; a test has more patience, or less.
+	tellLimit, comeBack, stuckAfter time.Duration
+	rangeLeast                      int64
 }
 
 func (db *DB) openPostgres(ctx context.Context, url string) error {
@@ -93,7 +96,8 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	e := &postgresEngine{
 		db: db, pool: pool, captures: captures, cancel: cancel,
 		ops: make(chan *op, queueLen), crowded: make(chan struct{}, 1), done: make(chan struct{}), topics: make(chan string, 1024), asked: make(chan string, 64),
-		questions: questions{open: make(map[string]*told)}, tellLimit: tellLimit,
+		questions: questions{open: make(map[string]*told)},
+		tellLimit: tellLimit, comeBack: comeBack, stuckAfter: stuckAfter, rangeLeast: rangeLeast,
 	}
 	db.engine = e
 	if err := e.look(ctx); err != nil {

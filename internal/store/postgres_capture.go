@@ -28,8 +28,8 @@ const (
 )
 
 // comeBack is how long such a group waits for senders that were answered a moment ago: about as long as the server
-// takes for a group of theirs. A variable for tests.
-var comeBack = 300 * time.Microsecond
+// takes for a group of theirs.
+const comeBack = 300 * time.Microsecond
 
 func (e *postgresEngine) runCaptures() {
 	var others neighbours
@@ -41,7 +41,7 @@ func (e *postgresEngine) runCaptures() {
 				e.others.Store(others.near())
 			}
 		}
-		ops := take(e.ops, first, others.room())
+		ops := take(e.ops, first, others.room(e.comeBack))
 		others.made(len(ops))
 		if len(ops) > 0 {
 			e.group(ops)
@@ -89,7 +89,7 @@ func (n *neighbours) made(size int) {
 // room is what the next group has room for. Among others it waits for most of what one of the last groups had: senders
 // that send again once they are answered come back a few at a time while the server works on a group of another node.
 // With one sender nothing is waited for, and with many they are there.
-func (n *neighbours) room() room {
+func (n *neighbours) room(comeBack time.Duration) room {
 	if !n.near() {
 		return room{ops: sharedOps, bytes: sharedBytes}
 	}
@@ -184,8 +184,8 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 }
 
 // stuckAfter is when a group that still has the lock is one of which the server waits for the rest: its node gave it up
-// after 10 s. A variable for tests.
-var stuckAfter = 11 * time.Second
+// after 10 s.
+const stuckAfter = 11 * time.Second
 
 // makeWay ends what holds the lock of captures and says no more, as when its machine stands still in the middle of a
 // group. None of the server's time limits applies while it waits for the rest of a message.
@@ -196,7 +196,7 @@ func (e *postgresEngine) makeWay() {
 		WHERE l.locktype = 'advisory' AND l.granted AND l.classid = cast($1 AS bigint) AND l.objid = cast($2 AS bigint) AND l.objsubid = 1
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND a.wait_event = 'ClientRead' AND a.xact_start < clock_timestamp() - cast($3 AS bigint) * interval '1 microsecond'`,
-		int64(captureLock)>>32, int64(captureLock)&0xffffffff, stuckAfter.Microseconds())
+		int64(captureLock)>>32, int64(captureLock)&0xffffffff, e.stuckAfter.Microseconds())
 	switch {
 	case err != nil:
 		e.db.log.Warn("captures wait for a group that does not end, and it could not be ended", "error", err)

@@ -31,10 +31,9 @@ const (
 	rangeTries = 5
 	rangeWait  = 200 * time.Millisecond
 	rangePause = time.Second
+	// rangeLeast is the least number of payloads of a range: fewer are deleted in no time.
+	rangeLeast = 1_000_000
 )
-
-// rangeLeast is the least number of payloads of a range: fewer are deleted in no time.
-var rangeLeast int64 = 1_000_000
 
 // payloadRange is a table of the payloads with sequence numbers from one to below another. It is known by its name.
 type payloadRange struct{ from, below int64 }
@@ -103,7 +102,7 @@ func (db *DB) TendPayloads(ctx context.Context, retention time.Duration) error {
 			conn.Conn().Close(ctx) // and with it the lock
 		}
 	}()
-	t := tending{db: db, conn: conn}
+	t := tending{db: db, conn: conn, least: e.rangeLeast}
 	if err := t.read(ctx, retention); err != nil {
 		return classify(err)
 	}
@@ -122,6 +121,7 @@ type tending struct {
 	span    int64 // how many numbers a new range is to have
 	rest    int64 // the smallest number in the default range, or -1
 	pending int64 // the bound that the default range has been promised to be below, or 0
+	least   int64 // rangeLeast; a test has smaller ranges
 }
 
 func (t *tending) read(ctx context.Context, retention time.Duration) (err error) {
@@ -136,7 +136,7 @@ func (t *tending) read(ctx context.Context, retention time.Duration) (err error)
 			LEFT JOIN (SELECT seq, received_at FROM events ORDER BY seq DESC LIMIT 1) AS b ON true`, retention.Microseconds()).
 		Scan(&t.newest, &t.rest, &rows, &micros, &longest, &t.pending)
 	pace := float64(rows) / float64(max(micros, (24*time.Hour).Microseconds()))
-	t.span = max(rangeLeast, int64(pace*float64(longest)/rangesKept))
+	t.span = max(t.least, int64(pace*float64(longest)/rangesKept))
 	return err
 }
 
@@ -198,7 +198,7 @@ func attach(table string, r payloadRange) string {
 // range; when the newest number comes near it, it is taken back.
 func (t *tending) adopt(ctx context.Context) error {
 	r := payloadRange{t.top(), t.pending}
-	if t.pending != 0 && t.newest > t.pending-rangeLeast/2 {
+	if t.pending != 0 && t.newest > t.pending-t.least/2 {
 		if done, err := t.change(ctx, "ALTER TABLE payloads_rest DROP CONSTRAINT "+promise(t.pending)); err != nil || !done {
 			return err
 		}

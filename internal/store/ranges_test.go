@@ -20,8 +20,8 @@ type rangesYard struct {
 }
 
 func newRangesYard(t *testing.T, least int64) *rangesYard {
-	t.Cleanup(store.SetRangeLeast(least))
 	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db.RangeLeast(least)
 	return &rangesYard{t, db, newEndpoint(t, db)}
 }
 

@@ -9,11 +9,12 @@ import (
 	"hookglass"
 )
 
-// retagAtOnce bounds how many events one transaction takes a tag off.
-const retagAtOnce = 500
-
-// retagLooks bounds the events that it looks through for them: captures stand behind it. A variable for tests.
-var retagLooks = 20_000
+// retagAtOnce bounds how many events one transaction takes a tag off, and retagLooks those that it looks through for
+// them: captures stand behind it.
+const (
+	retagAtOnce = 500
+	retagLooks  = 20_000
+)
 
 const tagColumns = "t.id, t.workspace_id, t.name, t.color, t.created_at"
 
@@ -84,7 +85,11 @@ func tagConflict(err error) error {
 // Retag takes a tag off some of the events of a workspace that have it, those behind a seq, and puts another in its
 // place unless that is empty. It returns the seq that it came to, 0 when none is left.
 func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, err error) {
-	last, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE seq > $1 ORDER BY seq LIMIT 1 OFFSET $2", after, retagLooks-1)
+	return tx.retag(workspaceID, after, from, to, retagLooks)
+}
+
+func (tx *Tx) retag(workspaceID, after int64, from, to string, looks int) (reached int64, err error) {
+	last, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE seq > $1 ORDER BY seq LIMIT 1 OFFSET $2", after, looks-1)
 	if err != nil {
 		return 0, err
 	}
