@@ -80,9 +80,9 @@ var narrow = map[string]struct {
 		"a client is used outside this repository and knows the contract alone"},
 	"listen": {[]string{module, module + "/api", module + "/client"},
 		"the local end of the tunnel speaks to a server through client alone"},
-	module + "/bench": {[]string{module, module + "/api", module + "/client", testSupport},
+	module + "/bench": {[]string{module + "/client", testSupport},
 		"the benchmark measures the binary from outside"},
-	module + "/cmd/hookglass": {[]string{module, "cli", "server"},
+	module + "/cmd/hookglass": {[]string{"cli"},
 		"main handles signals and the exit, nothing else"},
 }
 
@@ -104,7 +104,7 @@ var reserved = []struct {
 	},
 	{
 		[]string{"net/http"},
-		[]string{"httpd", "cable", "ingest", "rest", "mcp", "web", "server", "outbound", "delivery", module + "/client", "listen", "cli", module + "/bench"},
+		[]string{"httpd", "cable", "ingest", "rest", "mcp", "web", "server", "outbound", module + "/client", "listen", "cli", module + "/bench"},
 		"HTTP is a matter of the edges and of what calls out; a capability speaks the language of the field",
 	},
 	{
@@ -113,18 +113,13 @@ var reserved = []struct {
 		"a body is decompressed in one place, with one bound; server packs archives, and httpd what is served",
 	},
 	{
-		[]string{"net/smtp", "github.com/emersion/go-smtp"},
-		[]string{"smtpd"},
-		"SMTP is a matter of its edge",
-	},
-	{
 		[]string{"github.com/coder/websocket"},
-		[]string{"cable", module + "/client", "listen", module + "/bench"},
+		[]string{"cable", module + "/client", module + "/bench"},
 		"the socket of the tunnel has one edge, and its other end the client",
 	},
 	{
 		[]string{"github.com/danielgtaylor/huma"},
-		[]string{"rest", "httpd", module + "/api"},
+		[]string{"rest"},
 		"the REST framework stays in the REST edge",
 	},
 	{
@@ -134,8 +129,43 @@ var reserved = []struct {
 	},
 	{
 		[]string{"github.com/alecthomas/kong"},
-		[]string{"cli", "server", module + "/cmd/hookglass"},
+		[]string{"cli"},
 		"flags are read where the program is put together",
+	},
+	{
+		[]string{"github.com/modelcontextprotocol/go-sdk"},
+		[]string{"mcp"},
+		"the framework of the tools stays in its edge",
+	},
+	{
+		[]string{"github.com/prometheus/client_golang"},
+		[]string{"server"},
+		"what is measured is counted in plain numbers, which server collects",
+	},
+	{
+		[]string{"github.com/tink-crypto/tink-go"},
+		[]string{"seal"},
+		"secrets are sealed in one place",
+	},
+	{
+		[]string{"golang.org/x/crypto/argon2"},
+		[]string{"account"},
+		"passwords are hashed in one place",
+	},
+	{
+		[]string{"net/smtp", "github.com/emersion/go-smtp", "github.com/wneessen/go-mail"},
+		[]string{"alert"},
+		"mail goes out to those who are to be told, and to nobody else; smtpd, which takes it in, speaks the protocol itself",
+	},
+	{
+		[]string{"github.com/emersion/go-message", "github.com/emersion/go-msgauth", "blitiri.com.ar/go/spf"},
+		[]string{"email"},
+		"a mail is read and judged in one place",
+	},
+	{
+		[]string{"github.com/dlclark/regexp2"},
+		[]string{"action"},
+		"expressions that can run away are bounded in one place",
 	},
 	{
 		[]string{"testing"},
@@ -144,23 +174,43 @@ var reserved = []struct {
 	},
 }
 
-// httpTypes are the names of net/http that belong to one side of it.
-var httpTypes = []struct {
-	names []string
-	users []string
-	why   string
+// reservedNames are those of standard packages that belong to a few of ours.
+var reservedNames = []struct {
+	of           string
+	names, users []string
+	why          string
 }{
 	{
-		[]string{"Handler", "HandlerFunc", "ResponseWriter", "ServeMux", "NewServeMux", "Server", "ResponseController", "Serve", "ListenAndServe"},
+		"net/http",
+		[]string{"Handler", "HandlerFunc", "ResponseWriter", "ServeMux", "NewServeMux", "Server", "ResponseController", "NewResponseController", "Serve", "ListenAndServe"},
 		[]string{"httpd", "cable", "ingest", "rest", "mcp", "web", "server", "cli", module + "/bench"},
 		"HTTP handlers are in the edges and in server (and in cli for the browser's sign-in callback)",
 	},
 	{
-		[]string{"Client", "Transport", "RoundTripper", "DefaultClient", "DefaultTransport", "Get", "Post", "PostForm", "NewRequestWithContext"},
-		[]string{"outbound", "delivery", module + "/client", "listen", "cli", module + "/bench"},
-		"requests go out through outbound and delivery, or from a client; everything else could be made to reach inside",
+		"net/http",
+		[]string{"Client", "Transport", "RoundTripper", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "NewRequest", "NewRequestWithContext"},
+		[]string{"outbound", module + "/client", "cli", module + "/bench"},
+		"requests go out through outbound, or from a client; everything else could be made to reach inside",
+	},
+	{
+		"net",
+		[]string{"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialUnix", "Dialer", "DefaultResolver", "LookupHost", "LookupIP", "LookupAddr"},
+		[]string{"outbound", "store", "server", "listen", module + "/bench"},
+		"what a user names is dialled by outbound; store dials its database, server itself and what its operator named, and listen the user's own machine",
+	},
+	{
+		"os",
+		[]string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Args"},
+		[]string{"server", "cli", testSupport, module + "/cmd/hookglass", module + "/bench"},
+		"configuration comes in by a constructor's arguments",
 	},
 }
+
+// pure are the packages whose answers depend on nothing but what they are asked.
+var pure = []string{module, module + "/api", "provider", "email", "inspect", "jsondoc", "schema", "query", "endpointsfile", "bundle", "timeshift", "coding", "draft"}
+
+// clock are the names of time by which a package asks what time it is, or waits.
+var clock = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTicker", "NewTimer"}
 
 // forbiddenNames say nothing about what a package hides.
 var forbiddenNames = []string{"models", "model", "services", "service", "utils", "util", "common", "types", "helpers", "helper", "pkg", "misc", "shared", "lib", "base", "core"}
@@ -295,46 +345,83 @@ func TestReservedImportsStayWhereTheyBelong(t *testing.T) {
 	}
 }
 
-func TestEachSideOfHTTPStaysWhereItBelongs(t *testing.T) {
-	eachFile(t, func(p pkg, from string, fset *token.FileSet, file *ast.File) {
-		name := importName(file, "net/http")
-		if name == "" {
-			return
+func TestReservedNamesStayWhereTheyBelong(t *testing.T) {
+	eachFile(t, func(_ pkg, from string, fset *token.FileSet, file *ast.File) {
+		for _, r := range reservedNames {
+			if slices.Contains(r.users, from) {
+				continue
+			}
+			for _, sel := range usesOf(file, r.of, r.names) {
+				t.Errorf("%s uses %s.%s: %s", fset.Position(sel.Pos()), path.Base(r.of), sel.Sel.Name, r.why)
+			}
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			if x, ok := sel.X.(*ast.Ident); !ok || x.Name != name {
-				return true
-			}
-			for _, side := range httpTypes {
-				if slices.Contains(side.names, sel.Sel.Name) && !slices.Contains(side.users, from) {
-					t.Errorf("%s uses http.%s: %s", fset.Position(sel.Pos()), sel.Sel.Name, side.why)
-				}
-			}
-			return true
-		})
 	})
 }
 
-func TestOnlyTheProgramReadsItsEnvironment(t *testing.T) {
-	readers := []string{"server", "cli", testSupport, module + "/cmd/hookglass", module + "/bench"}
-	eachFile(t, func(p pkg, from string, fset *token.FileSet, file *ast.File) {
-		name := importName(file, "os")
-		if name == "" || slices.Contains(readers, from) {
+func TestWhatIsPureAsksNoClock(t *testing.T) {
+	eachFile(t, func(_ pkg, from string, fset *token.FileSet, file *ast.File) {
+		if !slices.Contains(pure, from) {
 			return
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if sel, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := sel.X.(*ast.Ident); ok && x.Name == name && slices.Contains([]string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Args"}, sel.Sel.Name) {
-					t.Errorf("%s reads os.%s: configuration comes in by a constructor's arguments", fset.Position(sel.Pos()), sel.Sel.Name)
-				}
-			}
-			return true
-		})
+		for _, sel := range usesOf(file, "time", clock) {
+			t.Errorf("%s uses time.%s: %s is pure, and is told what time it is", fset.Position(sel.Pos()), sel.Sel.Name, from)
+		}
 	})
+}
+
+// What nobody needs any more is not allowed any more.
+func TestEveryAllowanceIsUsed(t *testing.T) {
+	imported := map[string][]string{} // by the home of who imports it; a package of the project by its own home
+	for _, p := range packages(t) {
+		from, _ := home(p.ImportPath)
+		for _, i := range p.Imports {
+			if to, ok := home(i); ok && ours(i) {
+				i = to
+			}
+			imported[from] = append(imported[from], i)
+		}
+	}
+	for from, to := range siblings {
+		for _, name := range to {
+			if !slices.Contains(imported[from], name) {
+				t.Errorf("%s may import its sibling %s, and does not", from, name)
+			}
+		}
+	}
+	for from, n := range narrow {
+		for _, name := range n.imports {
+			if !slices.Contains(imported[from], name) {
+				t.Errorf("%s may import %s, and does not", from, name)
+			}
+		}
+	}
+	for _, r := range reserved {
+		for _, user := range r.users {
+			if !slices.ContainsFunc(imported[user], func(i string) bool {
+				return slices.ContainsFunc(r.imports, func(root string) bool { return below(i, root) })
+			}) {
+				t.Errorf("%s may import %s, and does not", user, strings.Join(r.imports, ", "))
+			}
+		}
+	}
+	used := make([]map[string]bool, len(reservedNames))
+	for i := range used {
+		used[i] = map[string]bool{}
+	}
+	eachFile(t, func(_ pkg, from string, _ *token.FileSet, file *ast.File) {
+		for i, r := range reservedNames {
+			if len(usesOf(file, r.of, r.names)) > 0 {
+				used[i][from] = true
+			}
+		}
+	})
+	for i, r := range reservedNames {
+		for _, user := range r.users {
+			if !used[i][user] {
+				t.Errorf("%s may use %s of %s, and does not", user, strings.Join(r.names, ", "), r.of)
+			}
+		}
+	}
 }
 
 func TestNothingRunsBeforeMain(t *testing.T) {
@@ -345,6 +432,39 @@ func TestNothingRunsBeforeMain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a test sets otherwise is a field of what it makes: a variable would be set for all that runs beside it.
+func TestNoBoundIsAVariable(t *testing.T) {
+	eachFile(t, func(_ pkg, _ string, fset *token.FileSet, file *ast.File) {
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				for _, value := range spec.(*ast.ValueSpec).Values {
+					if isNumber(value) {
+						t.Errorf("%s: a number in a package variable; a bound is a constant, or a field with it", fset.Position(value.Pos()))
+					}
+				}
+			}
+		}
+	})
+}
+
+// isNumber reports whether an expression is a number as it is written: 250, 20_000*time.Millisecond, time.Second.
+func isNumber(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.INT || e.Kind == token.FLOAT
+	case *ast.BinaryExpr:
+		return isNumber(e.X) && isNumber(e.Y)
+	case *ast.SelectorExpr:
+		x, ok := e.X.(*ast.Ident)
+		return ok && x.Name == "time"
+	}
+	return false
 }
 
 func TestPackageNamesSayWhatTheyHide(t *testing.T) {
@@ -444,6 +564,23 @@ func eachFile(t *testing.T, visit func(p pkg, from string, fset *token.FileSet, 
 			}
 		}
 	}
+}
+
+// usesOf are the places where a file uses one of the names of a package.
+func usesOf(file *ast.File, importPath string, names []string) (found []*ast.SelectorExpr) {
+	local := importName(file, importPath)
+	if local == "" {
+		return nil
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains(names, sel.Sel.Name) {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == local {
+				found = append(found, sel)
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // importName is the name by which a file knows an imported package, or "".
