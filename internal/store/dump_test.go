@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +259,21 @@ func TestWhatIsNotOursIsNeitherDumpedNorEmptied(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A restore asks first who uses the database. Connections to a frozen one are made, by its system, and nobody answers.
+func TestWhoUsesAFrozenDatabaseIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	frozen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frozen.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := store.PostgresInUse(ctx, "postgres://hookglass@"+frozen.Addr().String()+"/hookglass?sslmode=disable"); !hookglass.Is(err, hookglass.CodeUnavailable) || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
 	}
 }
 

@@ -18,13 +18,17 @@ import (
 // ErrNotEmpty says that a database holds data that a load would replace.
 var ErrNotEmpty = errors.New("store: the database is not empty")
 
-// PostgresInUse reports whether other processes of this program are connected to the database.
+// PostgresInUse reports whether other processes of this program are connected to the database. It answers unavailable,
+// soon also where the server hangs.
 func PostgresInUse(ctx context.Context, url string) (bool, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return false, errors.New("store: the database URL can not be read") // its text may hold a password
 	}
 	cfg.RuntimeParams["application_name"] = "hookglass check"
+	cfg.ConnectTimeout = connectTimeout
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return false, unavailable("connect", err)
@@ -34,8 +38,11 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 	for began := time.Now(); ; {
 		var others int
 		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('hookglass', '"+listenerName+"')").Scan(&others)
-		if err != nil || others == 0 || time.Since(began) > endSeen {
-			return others > 0, err
+		if err != nil {
+			return false, unavailable("look for other processes", err)
+		}
+		if others == 0 || time.Since(began) > endSeen {
+			return others > 0, nil
 		}
 		select {
 		case <-time.After(endSeen / 20):
