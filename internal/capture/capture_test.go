@@ -403,6 +403,28 @@ func TestWhatAnAnswerReadsOfABodyIsBounded(t *testing.T) {
 	}
 }
 
+func TestAnAnswerBeyondItsBoundIsStillWhole(t *testing.T) {
+	template := `{"v":"{{request.body}}","w":{{request.body}},"x":"{{request.body}}"}`
+	small, large := strings.Repeat("\x01", 10), strings.Repeat("\x01", 1<<20)
+	escaped := strings.Repeat(`\u0001`, 10)
+	if got, want := capture.FillForTest(template, small), `{"v":"`+escaped+`","w":"`+escaped+`","x":"`+escaped+`"}`; string(got) != want {
+		t.Errorf("a small body: %q", got)
+	}
+	if got, want := capture.FillForTest(template, large), `{"v":"","w":null,"x":""}`; string(got) != want {
+		t.Errorf("a large body: %d bytes, want %q", len(got), want)
+	}
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: strings.Repeat("[{{request.body}}]", 9)}
+	})
+	for size, times := range map[int]int{1 << 20: 6, 3 << 20: 3} { // of 4 MiB and twice the size
+		v := strings.Repeat("v", size)
+		if got, want := b.post("POST", "/", v).Body, strings.Repeat("["+v+"]", times)+strings.Repeat("[]", 9-times); string(got) != want {
+			t.Errorf("%d bytes nine times: %d bytes, want %d", size, len(got), len(want))
+		}
+	}
+}
+
 func TestFieldsThatAnAnswerReadsAreBounded(t *testing.T) {
 	fields := strings.Repeat("a&", 9_999) + "last=1&beyond=2"
 	if got := capture.FillQueryForTest("{{request.query.last}}{{request.query.beyond}}", fields); string(got) != "1" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/coding"
@@ -23,7 +24,7 @@ func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
 	for _, name := range sortedKeys(c.Headers) {
-		if value := f.fill(c.Headers[name], maxHeaderFilled, oneLine); len(value) <= maxHeaderFilled {
+		if value, whole := f.fill(c.Headers[name], maxHeaderFilled, oneLine); whole && len(value) <= maxHeaderFilled {
 			r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: value})
 		}
 	}
@@ -31,7 +32,8 @@ func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	if strings.Contains(strings.ToLower(kind), "json") || kind == "" && makesJSON(c.Body) {
 		escape = inJSON
 	}
-	r.Body = []byte(f.fill(c.Body, maxFilled, escape))
+	body, _ := f.fill(c.Body, maxFilled+2*len(ev.Body), escape)
+	r.Body = []byte(body)
 	if len(r.Body) > 0 && !r.Headers.Has("Content-Type") {
 		kind = "text/plain; charset=utf-8"
 		if json.Valid(r.Body) {
@@ -55,7 +57,7 @@ func makesJSON(template string) bool {
 
 // Bounds of what is filled in.
 const (
-	maxFilled       = 4 << 20   // of an answer: a template may name a large body many times
+	maxFilled       = 4 << 20   // of an answer, and twice the body, for its escapes: a template may name it many times
 	maxHeaderFilled = 8 << 10   // of a header, as endpoints have it: clients read no longer lines, so it is left out
 	maxDecompressed = 1 << 20   // of a body, as searches have it
 	maxRead         = 128 << 20 // of a body by all values together: each is read to its end, and so is what holds it
@@ -80,36 +82,57 @@ type filling struct {
 
 func word(text string, there bool) filling { return filling{text: text, there: there} }
 
-// escaper makes a value fit for its place; quoted says that it stands between the quotes of a JSON string.
-type escaper func(value filling, quoted bool) string
+// escaper makes a value fit for its place, unless that takes more room than there is; quoted says that it stands
+// between the quotes of a JSON string.
+type escaper func(value filling, quoted bool, room int) (string, bool)
 
-func verbatim(v filling, _ bool) string { return v.text }
+func verbatim(v filling, _ bool, room int) (string, bool) { return v.text, len(v.text) <= room }
 
-// oneLine keeps a sender's line breaks and other control characters out of a header. A value that no header holds is
-// not looked at.
-func oneLine(v filling, _ bool) string {
-	if len(v.text) > maxHeaderFilled {
-		return v.text
+// oneLine keeps a sender's line breaks and other control characters out of a header.
+func oneLine(v filling, _ bool, room int) (string, bool) {
+	if len(v.text) > room {
+		return "", false
 	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, v.text)
+	}, v.text), true
 }
 
-func inJSON(v filling, quoted bool) string {
+func inJSON(v filling, quoted bool, room int) (string, bool) {
 	switch {
-	case quoted:
-		text := quote(v.text)
-		return text[1 : len(text)-1]
-	case !v.there:
-		return "null"
-	case v.json:
-		return string(jsondoc.Unmarked([]byte(v.text)))
+	case !quoted && !v.there:
+		return "null", true
+	case !quoted && v.json:
+		text := string(jsondoc.Unmarked([]byte(v.text)))
+		return text, len(text) <= room
+	case quotedSize(v.text) > room:
+		return "", false
 	}
-	return quote(v.text)
+	text := quote(v.text)
+	if quoted {
+		text = text[1 : len(text)-1]
+	}
+	return text, true
+}
+
+// quotedSize is how long a JSON string with the text is at most: a byte that is no text, or a control character, takes
+// six.
+func quotedSize(text string) int {
+	size := len(`""`)
+	for _, r := range text {
+		switch {
+		case r < ' ' || r == utf8.RuneError || r == '\u2028' || r == '\u2029':
+			size += len(`\u0000`)
+		case r == '"' || r == '\\':
+			size += 2
+		default:
+			size += utf8.RuneLen(r)
+		}
+	}
+	return size
 }
 
 // quote makes a JSON string.
@@ -123,14 +146,15 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// fill returns a template with its values, and no more than one of them beyond the bound.
-func (f *filler) fill(text string, bound int, escape escaper) string {
+// fill returns a template with its values, and whether all are in it: what would take more than the room, and what
+// comes after it, counts as not there.
+func (f *filler) fill(text string, room int, escape escaper) (filled string, whole bool) {
 	if !strings.Contains(text, "{{") {
-		return text
+		return text, true
 	}
 	var b strings.Builder
-	quoted := false
-	for text != "" && b.Len() <= bound {
+	quoted, whole := false, true
+	for text != "" {
 		open := strings.Index(text, "{{")
 		if open < 0 {
 			b.WriteString(text)
@@ -143,10 +167,20 @@ func (f *filler) fill(text string, bound int, escape escaper) string {
 		}
 		quoted = jsondoc.EndsInString(text[:open], quoted)
 		b.WriteString(text[:open])
-		b.WriteString(escape(f.value(strings.TrimSpace(text[open+2:open+end])), quoted))
+		var value filling
+		if whole {
+			value = f.value(strings.TrimSpace(text[open+2 : open+end]))
+		}
+		written, fits := escape(value, quoted, room)
+		if !fits {
+			whole = false
+			written, _ = escape(filling{}, quoted, room)
+		}
+		b.WriteString(written)
+		room -= len(written)
 		text = text[open+end+2:]
 	}
-	return b.String()
+	return b.String(), whole
 }
 
 func (f *filler) value(name string) filling {
