@@ -64,7 +64,7 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 	}
 	if reply.Delay > 0 {
 		l.Release()
-		f.delay(reply.Delay)
+		f.giveLater(reply)
 	}
 	header := w.Header()
 	for _, h := range reply.Headers {

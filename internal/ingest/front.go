@@ -136,6 +136,7 @@ type Front struct {
 
 	draining atomic.Bool
 	held     atomic.Int64  // senders that are left without an answer
+	delayed  atomic.Int64  // bytes of answers that are given later
 	turned   chan struct{} // holds one for each connection too many that is left a moment
 	drain    chan struct{} // closed when draining starts
 

@@ -45,7 +45,7 @@ func (c *conn) serveHook() (keep bool) {
 	}
 	if reply.Delay > 0 {
 		c.lease.Release()
-		c.front.delay(reply.Delay)
+		c.front.giveLater(reply)
 	}
 	if !c.write(reply, h.close) {
 		return false
@@ -126,6 +126,25 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	return store.capture(t, a)
 }
 
+// maxDelayed bounds the bytes of the answers that wait to be given, which are not of the budget: it would starve
+// meanwhile. What comes beyond it does not wait.
+const maxDelayed = 64 << 20
+
+// keep counts an answer that is to wait, until forgotten, and reports whether it may.
+func (f *Front) keep(r *hookglass.Reply) (forget func(), ok bool) {
+	size := int64(len(r.Body))
+	return func() { f.delayed.Add(-size) }, f.delayed.Add(size) <= maxDelayed
+}
+
+// giveLater waits with an answer for as long as it asks.
+func (f *Front) giveLater(r *hookglass.Reply) {
+	forget, ok := f.keep(r)
+	defer forget()
+	if ok {
+		f.delay(r.Delay)
+	}
+}
+
 // delay waits as a reply asks, or until the front drains.
 func (f *Front) delay(d time.Duration) {
 	timer := time.NewTimer(d)
@@ -136,11 +155,17 @@ func (f *Front) delay(d time.Duration) {
 	}
 }
 
-// await turns a reply that awaits into the one that is given, at the latest when the front drains. The event is stored,
-// so where that panics its sender gets the reply as if nothing had been awaited.
+// await turns a reply that awaits into the one that is given, at the latest when the front drains, and at once where
+// too much waits already. The event is stored, so where that panics its sender gets the reply as if nothing had been
+// awaited.
 func (f *Front) await(r *hookglass.Reply) *hookglass.Reply {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	forget, ok := f.keep(r)
+	defer forget()
+	if !ok {
+		cancel()
+	}
 	given := make(chan *hookglass.Reply, 1)
 	go func() {
 		own := *r

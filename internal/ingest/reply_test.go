@@ -171,3 +171,46 @@ func TestDelayedReplyIsWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswersBeyondWhatMayWaitAreGivenAtOnce(t *testing.T) {
+	const half = 32<<20 + 1
+	for _, path := range []string{hook(""), "/%68ooks/" + knownRef} {
+		captured := make(chan struct{}, 2)
+		s := &stub{capture: func(context.Context, capture.Target, *capture.Arrival) (*hookglass.Reply, error) {
+			captured <- struct{}{}
+			return &hookglass.Reply{Status: 200, Delay: time.Hour, Body: make([]byte, half)}, nil
+		}}
+		sv := start(t, ingest.Config{WriteTimeout: time.Minute}, s, nil)
+		answered := make(chan int, 2)
+		for range 2 {
+			c := sv.dial()
+			go func() {
+				c.send(get(path))
+				answered <- len(c.want(200).body)
+			}()
+		}
+		<-captured
+		<-captured
+		if n := <-answered; n != half { // the other waits
+			t.Errorf("%s: an answer of %d bytes", path, n)
+		}
+		done := sv.shutdown()
+		if n := <-answered; n != half {
+			t.Errorf("%s: at the end an answer of %d bytes", path, n)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAnAnswerBeyondWhatMayWaitAwaitsNobody(t *testing.T) {
+	s := replying(&hookglass.Reply{Status: 200, Body: make([]byte, 64<<20+1), Awaits: &hookglass.Event{}})
+	s.answer = func(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
+		<-ctx.Done()
+		return &hookglass.Reply{Status: 202}
+	}
+	c := start(t, ingest.Config{}, s, nil).dial()
+	c.send(get(hook("")))
+	c.want(202)
+}
