@@ -65,13 +65,16 @@ type Failure struct {
 }
 
 // Fail turns an error into its answer. What carries no code becomes "internal", and only that is logged, once,
-// here: its text never leaves. Unavailable is a warning, unless the caller went away.
+// here: its text never leaves. Unavailable is a warning. Neither is said of a request whose caller went away meanwhile,
+// where that is the error.
 func Fail(ctx context.Context, err error) *Failure {
 	r := From(ctx)
 	var e *hookglass.Error
 	if !errors.As(err, &e) {
 		e = hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage)
-		r.log.ErrorContext(ctx, "a request failed", "error", err, "request", r.ID)
+		if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "a request failed", "error", err, "request", r.ID)
+		}
 	} else if e.Code == hookglass.CodeUnavailable && ctx.Err() == nil {
 		r.log.WarnContext(ctx, "a request could not be served", "error", err, "request", r.ID)
 	}

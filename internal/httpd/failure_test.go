@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,6 +114,32 @@ func TestChallengesSayWhatIsMissing(t *testing.T) {
 		})
 		if got := w.Header().Get("WWW-Authenticate"); got != want {
 			t.Errorf("%s: WWW-Authenticate %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestAFailureIsRecordedUnlessItIsThatTheCallerLeft(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		left bool
+		want int
+	}{
+		{errors.New("SELECT"), false, 1},
+		{errors.New("SELECT"), true, 1},
+		{fmt.Errorf("SELECT: %w", context.Canceled), true, 0},
+		{fmt.Errorf("SELECT: %w", context.Canceled), false, 1},
+		{fmt.Errorf("SELECT: %w", context.DeadlineExceeded), true, 1},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		w, log := serve(t, httpd.Config{}, httptest.NewRequestWithContext(ctx, "GET", "/", nil), func(w http.ResponseWriter, r *http.Request) {
+			if c.left {
+				leave()
+			}
+			httpd.WriteError(w, r, c.err)
+		})
+		leave()
+		if got := strings.Count(log, "SELECT"); got != c.want || w.Code != 500 {
+			t.Errorf("%v, left %v: %d, %s", c.err, c.left, w.Code, log)
 		}
 	}
 }
