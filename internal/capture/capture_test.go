@@ -267,6 +267,18 @@ func TestALineBreakOfTheSenderNeverSplitsAHeader(t *testing.T) {
 	}
 }
 
+func TestAnEchoedHeaderKeepsItsBytes(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Headers: map[string]string{"X-Echo": "{{request.header.x-name}}"}}
+	})
+	for _, value := range []string{"caf\xe9", "\xff\xfe", "caf\u00e9", "a\tb"} {
+		if got := b.post("POST", "/", "", "X-Name", value).Headers.Get("X-Echo"); got != value {
+			t.Errorf("%q is echoed as %q", value, got)
+		}
+	}
+}
+
 func TestAHeaderFilledInBeyondItsBoundIsLeftOut(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	b.set(func(e *hookglass.Endpoint) {

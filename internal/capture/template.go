@@ -93,12 +93,13 @@ func oneLine(v filling, _ bool, room int) (string, bool) {
 	if len(v.text) > room {
 		return "", false
 	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f {
-			return ' '
+	line := []byte(v.text)
+	for i, c := range line { // bytes, for a header may hold others than those of UTF-8
+		if c < ' ' && c != '\t' || c == 0x7f {
+			line[i] = ' '
 		}
-		return r
-	}, v.text), true
+	}
+	return string(line), true
 }
 
 func inJSON(v filling, quoted bool, room int) (string, bool) {
