@@ -25,12 +25,43 @@ var base64Value = func() (t [256]byte) {
 // foldable reports what may stand anywhere between the characters of base64.
 func foldable(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' }
 
+// withoutFooter cuts what somebody added behind base64 that had ended, as gateways do their footers. Behind padding
+// that is text with foreign bytes, with words that blanks part, or under a signature's delimiter: base64 has ended with
+// that padding. What looks like base64 may be another piece.
+func withoutFooter(src []byte) (_ []byte, cut bool) {
+	end := bytes.IndexByte(src, '=') + 1
+	if end == 0 {
+		return src, false
+	}
+	for rest := src[end:]; len(rest) > 0; {
+		l := line(rest)
+		if bytes.Equal(bytes.TrimRight(l, " \t\r\n"), []byte("--")) {
+			return src[:end], true
+		}
+		var word, blank bool // whether characters were met in this line, and blanks behind them
+		for i, c := range l {
+			switch v := base64Value[c]; {
+			case v < 64 && blank, v == 64 && !foldable(c):
+				return src[:end], true
+			case v < 64:
+				word = true
+			case v == 65:
+				end, word, blank = len(src)-len(rest)+i+1, false, false
+			default:
+				blank = word
+			}
+		}
+		rest = rest[len(l):]
+	}
+	return src, false
+}
+
 // decodeBase64 reads base64. Line ends and foreign bytes are passed over, padding may be missing or stand between
-// pieces that were encoded one by one. Foreign bytes behind padding are of text that somebody added, as gateways do
-// their footers: base64 has ended with that padding. It is clean unless foreign bytes or a lone character were met.
+// pieces that were encoded one by one. It is clean unless foreign bytes or a lone character were met.
 func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 	var bits uint32
-	n, clean, padded := 0, true, -1
+	src, cut := withoutFooter(src)
+	n, clean := 0, !cut
 	for _, c := range src {
 		switch v := base64Value[c]; {
 		case v < 64:
@@ -41,11 +72,8 @@ func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 			}
 		case v == 65:
 			dst, clean = appendRest(dst, bits, n, clean)
-			n, padded = 0, len(dst)
+			n = 0
 		case !foldable(c):
-			if padded >= 0 {
-				return dst[:padded], false
-			}
 			clean = false
 		}
 	}
@@ -68,16 +96,15 @@ func appendRest(dst []byte, bits uint32, n int, clean bool) ([]byte, bool) {
 // sizeBase64 is the length of what decodeBase64 appends.
 func sizeBase64(src []byte) int64 {
 	var size int64
-	n, padded := 0, int64(-1)
+	src, _ = withoutFooter(src)
+	n := 0
 	for _, c := range src {
 		switch v := base64Value[c]; {
 		case v < 64:
 			n++
 		case v == 65:
 			size += int64(n/4*3 + max(n%4-1, 0))
-			n, padded = 0, size
-		case !foldable(c) && padded >= 0:
-			return padded
+			n = 0
 		}
 	}
 	return size + int64(n/4*3+max(n%4-1, 0))
