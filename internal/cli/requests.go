@@ -30,7 +30,7 @@ type RequestsCmd struct {
 	Wait   RequestsWaitCmd   `cmd:"" help:"Wait for an event, and show it, or the link or code in a mail."`
 	Get    RequestsGetCmd    `cmd:"" help:"Show an event with its headers, body and answer."`
 	Export RequestsExportCmd `cmd:"" help:"Write events as a file, oldest first."`
-	Delete RequestsDeleteCmd `cmd:"" help:"Delete an event."`
+	Delete RequestsDeleteCmd `cmd:"" help:"Delete events, by their ids or a search, or all."`
 }
 
 // RequestsListCmd is `hookglass requests list`.
@@ -271,22 +271,4 @@ func indented(body string) string {
 		return body
 	}
 	return out.String()
-}
-
-// RequestsDeleteCmd is `hookglass requests delete`.
-type RequestsDeleteCmd struct {
-	Event string `arg:"" help:"The event's id."`
-}
-
-// Run implements the command.
-func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
-	at, _, err := r.connect()
-	if err != nil {
-		return err
-	}
-	gone, err := at.DeleteRequest(ctx, r.Endpoint, c.Event)
-	if err != nil {
-		return err
-	}
-	return r.deleted(t, gone.ID)
 }

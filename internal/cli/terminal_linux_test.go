@@ -53,6 +53,24 @@ func onTerminal(t *testing.T, args ...string) (g *going, person *os.File) {
 	return g, person
 }
 
+func TestOnATerminalItIsAskedWhetherToDelete(t *testing.T) {
+	endpoint, hook := listening(t)
+	send(t, hook, "text/plain", "x")
+	for _, c := range []struct {
+		said string
+		code int
+		want string
+	}{{"n\n", 1, "nothing was deleted"}, {"\n", 1, "nothing was deleted"}, {"y\n", 0, "Deleted 1 event."}} {
+		g, person := onTerminal(t, "requests", "delete", "-e", endpoint, "-q", "x")
+		g.out.wait(t, "Delete 1 event of "+endpoint+` for good\? \[y/N\] `)
+		if _, err := person.WriteString(c.said); err != nil {
+			t.Fatal(err)
+		}
+		g.out.wait(t, c.want)
+		g.ends(t, c.code)
+	}
+}
+
 func TestOnATerminalNoSecretIsTyped(t *testing.T) {
 	g, _ := onTerminal(t, "secrets", "set", "X")
 	g.out.wait(t, "would be seen")
