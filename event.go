@@ -114,6 +114,7 @@ type Event struct {
 	From, To        string         // mail
 	Subject         string         // mail
 	Authentication  Authentication // mail
+	Deliveries      []ForwardState // to forwarding targets; read where a query asks for them alone
 
 	*Payload // nil in the list form
 }

@@ -99,13 +99,22 @@ const matchTimes = 2
 // Means reports whether a query means an event that is in the list form, and reads as much of it as that takes, as
 // there is room. It answers not_found for one that was deleted meanwhile, and unavailable.
 func (s *Service) Means(ctx context.Context, who hookglass.Principal, ref string, q query.Query, e *hookglass.Event) (bool, error) {
-	headers, body := q.Reads()
-	if !headers && !body {
-		return q.Match(e), nil
+	read := (*store.View).Event
+	if headers, body := q.Reads(); !headers && !body {
+		if !q.ReadsDeliveries() {
+			return q.Match(e), nil
+		}
+		read = (*store.View).ListedEvent
 	}
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	whole, err := s.Hold(ctx, who, matchTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, string(e.ID)) })
+	whole, err := s.Hold(ctx, who, matchTimes, func(v *store.View) (*hookglass.Event, error) {
+		whole, err := read(v, ref, string(e.ID))
+		if err == nil {
+			err = v.LoadDeliveries([]*hookglass.Event{whole}, q)
+		}
+		return whole, err
+	})
 	if err != nil {
 		return false, err
 	}

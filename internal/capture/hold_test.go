@@ -111,3 +111,46 @@ func TestAnExportReadsLargeEventsAsRoomAllows(t *testing.T) {
 		}
 	})
 }
+
+// What a stream is asked for may be a state of deliveries, which an event in the list form does not have.
+func TestAnEventIsMeantByItsDeliveries(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		means := func(text string, want bool) {
+			t.Helper()
+			q, err := query.Parse(text, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var newest *hookglass.Event
+			err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				page, err := v.Events(string(b.ep.ID), store.EventList{Limit: 1})
+				if err == nil {
+					newest = page.Events[0]
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := b.captures.Means(t.Context(), hookglass.System, string(b.ep.ID), q, newest); err != nil || got != want {
+				t.Errorf("%s: %v, %v", text, got, err)
+			}
+		}
+		b.post("POST", "/", "{}")
+		means("delivery:none", true)
+		means("delivery:pending", false)
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			return tx.CreateForwardingTarget(&hookglass.ForwardingTarget{EndpointNum: b.ep.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.set(func(*hookglass.Endpoint) {}) // so that the next arrival sees it
+		b.post("POST", "/", "{}")
+		means("delivery:none", false)
+		means("delivery:pending", true)
+		means("delivery:pending {}", true)
+		means("delivery:pending nothing", false)
+	})
+}

@@ -133,6 +133,9 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 			}
 			return err
 		}
+		if q.ReadsDeliveries() { // which change without anybody being told
+			return hookglass.Invalid(field+"."+g.name, "may not ask for deliveries: a step takes events as they come")
+		}
 		c := condition{name: g.name, expected: g.value, q: q, actual: g.actual}
 		s.marked = s.marked || q.Marked()
 		if headers, body := q.Reads(); headers || body {

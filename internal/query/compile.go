@@ -25,12 +25,15 @@ var fields = map[string]Field{
 	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature_status": Signature,
 	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
 	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "from": From, "to": To, "subject": Subject,
-	"after": Received, "before": Received, "size": Size, "is": Ignored, "id": ID,
+	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "id": ID,
 }
 
 // names is what an error lists of them.
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, " +
-	"from, to, subject, after, before, size, is and id"
+	"from, to, subject, after, before, size, is, delivery and id"
+
+// NoDelivery is the word of Delivery for events without any.
+const NoDelivery = "none"
 
 // nearField reports whether a name of four letters or more is one slip away from that of a field: a letter too many,
 // too few or another, or two that changed places.
@@ -104,6 +107,8 @@ func (t *Term) compare(name string, v operand, now time.Time) *fault {
 	switch t.Field {
 	case Signature:
 		return t.oneOf(v, string(hookglass.SignatureVerified), string(hookglass.SignatureFailed), string(hookglass.SignatureUnchecked))
+	case Delivery:
+		return t.oneOf(v, string(hookglass.ForwardFailed), string(hookglass.ForwardDelivered), string(hookglass.ForwardPending), string(hookglass.ForwardSkipped), NoDelivery)
 	case Method:
 		return t.oneOf(v, append(slices.Clone(hookglass.Methods), "EMAIL")...)
 	case Status:

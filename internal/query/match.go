@@ -104,10 +104,25 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 		return t.includes(e.Size)
 	case Ignored:
 		return e.Ignored != ""
+	case Delivery:
+		return t.inDeliveries(e)
 	case ID:
 		return t.Pattern.Match(string(e.ID))
 	}
 	return false
+}
+
+// inDeliveries looks at the states that [Query.ReadsDeliveries] asks for. One that is being sent is pending.
+func (t *Term) inDeliveries(e *hookglass.Event) bool {
+	if t.Pattern.Match(NoDelivery) {
+		return len(e.Deliveries) == 0
+	}
+	return slices.ContainsFunc(e.Deliveries, func(s hookglass.ForwardState) bool {
+		if s == hookglass.ForwardSending {
+			s = hookglass.ForwardPending
+		}
+		return t.Pattern.Match(string(s))
+	})
 }
 
 func (t *Term) includes(n int64) bool { return t.Min <= n && n <= t.Max }

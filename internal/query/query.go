@@ -40,6 +40,7 @@ const (
 	Received                 // when
 	Size                     // of the body
 	Ignored                  // whether
+	Delivery                 // to a forwarding target: the state of any, or that there is none
 	ID                       // of the event
 )
 
@@ -76,13 +77,18 @@ func (q Query) Reads() (headers, body bool) {
 	return headers, body
 }
 
+// ReadsDeliveries reports whether the states of an event's deliveries decide about it, which neither form has.
+func (q Query) ReadsDeliveries() bool { return q.mentions(Delivery) }
+
 // Marked reports whether what may be done to an event after it was stored decides about it: its tags, and whether it is
 // ignored.
 func (q Query) Marked() bool { return q.mentions(Tag) || q.mentions(Ignored) }
 
 // AtArrival reports whether all that decides about an event is known when it comes, before it is answered and stored:
-// not what it is answered, what is made of it later, or how long ago that was.
-func (q Query) AtArrival() bool { return !q.Marked() && !q.mentions(Status) && !q.mentions(Received) }
+// not what it is answered, what is made of it and becomes of it later, or how long ago that was.
+func (q Query) AtArrival() bool {
+	return !q.Marked() && !q.mentions(Status) && !q.mentions(Received) && !q.ReadsDeliveries()
+}
 
 func (q Query) mentions(f Field) bool {
 	for _, t := range q.terms {

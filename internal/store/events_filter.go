@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"hookglass"
 	"hookglass/internal/query"
 )
 
@@ -70,6 +71,8 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 		return between("size"), true
 	case query.Ignored:
 		return "ignored IS NOT NULL", true
+	case query.Delivery:
+		return delivery(t), true
 	case query.Tag:
 		tag, ok := t.Pattern.Exact()
 		if !ok {
@@ -92,6 +95,26 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 		return column + " = " + a.add(encodeText(text)), true
 	}
 	return like(column, encodeText(t.Pattern.Like()), a)
+}
+
+// delivery is the condition that an event has a delivery in a state, or none. As a value of each event it is looked up
+// by the index of deliveries by event, where a join would read all of them; and it leaves no other index to choose,
+// which is as good while there are few (docs/decisions/0034).
+func delivery(t query.Term) string {
+	state, _ := t.Pattern.Exact()
+	first := func(condition string) string {
+		return "(SELECT 1 FROM forwards f WHERE f.event = seq" + condition + " LIMIT 1)"
+	}
+	switch state {
+	case query.NoDelivery:
+		return first("") + " IS NULL"
+	case string(hookglass.ForwardPending):
+		return first(" AND coalesce(f.state, '') IN ('pending', 'sending')") + " IS NOT NULL"
+	case string(hookglass.ForwardDelivered):
+		return first(" AND coalesce(f.state, '') = 'delivered'") + " IS NOT NULL"
+	default: // of which there are few, in an index of their own
+		return first(" AND f.due_at IS NULL AND f.state <> 'delivered' AND coalesce(f.state, '') = '"+state+"'") + " IS NOT NULL"
+	}
 }
 
 // like is the condition that a column is like a pattern, and whether that is all there is to say: to SQLite's LIKE the

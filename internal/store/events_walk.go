@@ -291,8 +291,31 @@ func (v *View) nthAbove(log eventLog, above, n int64) (seq int64, err error) {
 	return found[0], nil
 }
 
-// loadParts gives events the parts of their payloads that the query judges.
+// LoadDeliveries gives events the states of their deliveries to forwarding targets, where the query judges them.
+func (v *View) LoadDeliveries(events []*hookglass.Event, q query.Query) error {
+	if !q.ReadsDeliveries() {
+		return nil
+	}
+	index := make(map[int64]*hookglass.Event, len(events))
+	seqs := make([]int64, len(events))
+	for i, e := range events {
+		index[e.Seq], seqs[i], e.Deliveries = e, e.Seq, nil
+	}
+	_, err := queryAll(v, func(scan func(...any) error) (state hookglass.ForwardState, err error) {
+		var seq int64
+		if err = scan(&seq, &state); err == nil {
+			index[seq].Deliveries = append(index[seq].Deliveries, state)
+		}
+		return state, err
+	}, "SELECT event, state FROM forwards WHERE "+v.dialect.among("event", "$1"), v.dialect.list(seqs))
+	return err
+}
+
+// loadParts gives events the parts of their payloads that the query judges, and what else it does.
 func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
+	if err := v.LoadDeliveries(events, q); err != nil {
+		return err
+	}
 	headers, body := q.Reads()
 	if !headers && !body {
 		return nil
@@ -413,7 +436,13 @@ func (db *DB) eachHeld(ctx context.Context, who hookglass.Principal, q query.Que
 		return err
 	}
 	defer give()
-	if err := db.View(ctx, who, func(v *View) error { return v.loadPayloads(events) }); err != nil {
+	err = db.View(ctx, who, func(v *View) error {
+		if err := v.LoadDeliveries(events, q); err != nil {
+			return err
+		}
+		return v.loadPayloads(events)
+	})
+	if err != nil {
 		return err
 	}
 	for i, e := range events {
