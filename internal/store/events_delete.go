@@ -211,6 +211,18 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	if !deleted.Valid {
 		return tx.shrink()
 	}
+	for _, many := range []struct {
+		rows string
+		most int64
+	}{ // of which there may be as many as there were events, or more
+		{"script_positions WHERE (endpoint, identity) IN (SELECT endpoint, identity FROM script_positions WHERE endpoint = $1 LIMIT $2)", positionRows},
+		{"replay_batch_items WHERE " + tx.dialect.picked("num", "SELECT i.num FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num WHERE b.endpoint = $1 LIMIT $2"), purgeItems},
+		{"replay_case_runs WHERE " + tx.dialect.picked("num", "SELECT num FROM replay_case_runs WHERE endpoint = $1 LIMIT $2"), purgeRuns},
+	} {
+		if n, err := tx.exec("DELETE FROM "+many.rows, endpointNum, many.most); err != nil || n == many.most {
+			return false, err
+		}
+	}
 	// Nobody rolls up meanwhile: attempts that are not in the figures yet would make figures anew.
 	if _, err := tx.rollCursor(false); err != nil {
 		return false, err
@@ -219,9 +231,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM outcomes WHERE endpoint = $1 AND rolled = 0",
 		"DELETE FROM activities WHERE endpoint = $1",
 		"DELETE FROM replays WHERE endpoint = $1",
-		"DELETE FROM replay_case_runs WHERE endpoint = $1",
 		"DELETE FROM replay_cases WHERE endpoint = $1",
-		"DELETE FROM replay_batch_items WHERE batch IN (SELECT num FROM replay_batches WHERE endpoint = $1)",
 		"DELETE FROM replay_batches WHERE endpoint = $1",
 		"DELETE FROM forwarding_targets WHERE endpoint = $1",
 		"DELETE FROM tunnel_gaps WHERE endpoint = $1",
@@ -238,7 +248,6 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		"DELETE FROM shares WHERE endpoint = $1",
 		"DELETE FROM saved_searches WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
-		"DELETE FROM script_positions WHERE endpoint = $1",
 		"DELETE FROM event_schemas WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",

@@ -196,6 +196,67 @@ func TestErasedEventsGiveTheirSpaceBack(t *testing.T) {
 	}
 }
 
+// Captures stand behind each transaction: what a deleted endpoint leaves is erased in pieces, of whatever it has much.
+func TestADeletedEndpointIsErasedPieceByPiece(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		writing(t, db, func(tx *store.Tx) error {
+			b := hookglass.ReplayBatch{ID: "rbat_x", EndpointNum: e.Num, State: hookglass.BatchPaused, Rate: 1}
+			if err := tx.CreateReplayBatch(&b, nil); err != nil {
+				return err
+			}
+			const numbers = "WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < cast($2 AS bigint)) "
+			if err := tx.Exec(numbers+"INSERT INTO replay_batch_items (batch, event, event_id, state) SELECT cast($1 AS bigint), i, 'req_x', 'pending' FROM n", b.Num, 20_100); err != nil {
+				return err
+			}
+			for i := range 1_100 {
+				if _, err := tx.NextAttempt(e.Num, hookglass.DeliveryKey{byte(i), byte(i >> 8)}, "500"); err != nil {
+					return err
+				}
+				run := hookglass.ReplayCaseRun{ID: fmt.Sprint("rrun_", i), EndpointNum: e.Num, CaseNum: 1, IdempotencyKey: fmt.Sprint(i), State: hookglass.RunQueued, Sealed: []byte("x")}
+				if _, err := tx.QueueReplayRun(&run); err != nil {
+					return err
+				}
+			}
+			return tx.DeleteEndpoint(&e)
+		})
+		tables := []string{"script_positions", "replay_batch_items", "replay_case_runs"}
+		left := func() (rows [3]int64) {
+			reading(t, db, func(v *store.View) error {
+				for i, table := range tables {
+					n, err := v.Ints("SELECT count(*) FROM " + table)
+					if err != nil {
+						return err
+					}
+					rows[i] = n[0]
+				}
+				return nil
+			})
+			return rows
+		}
+		before := left()
+		if before != [3]int64{1_100, 20_100, 1_100} {
+			t.Fatalf("there are %d rows", before)
+		}
+		for done := false; !done; {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				done, err = tx.EraseEvents(e.Num)
+				return err
+			})
+			after := left()
+			for i, most := range [3]int64{500, 10_000, 500} {
+				if n := before[i] - after[i]; n > most {
+					t.Errorf("%d rows of %s were erased at once", n, tables[i])
+				}
+			}
+			before = after
+		}
+		if before != [3]int64{} {
+			t.Errorf("%d rows are left", before)
+		}
+	})
+}
+
 func TestErasingWhatWasNeverThereIsDone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		writing(t, db, func(tx *store.Tx) error {
