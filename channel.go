@@ -71,6 +71,10 @@ type ChannelHints struct {
 // Subscribable is the activity that webhook channels may follow: all of it.
 var Subscribable = []ActivityType{ActivityWebhookReceived, ActivityEmailReceived, ActivityForwardingFailed, ActivityAlertTriggered}
 
+// Disabled reports whether nothing is sent to the channel, by a person's will or because it failed. What waits for it
+// then is never sent: when it is enabled, it begins anew.
+func (c Channel) Disabled() bool { return !c.Enabled || !c.DisabledAt.IsZero() }
+
 // FollowsCaptures reports whether captured events are pushed to the channel.
 func (c Channel) FollowsCaptures() bool {
 	return slices.Contains(c.Events, ActivityWebhookReceived) || slices.Contains(c.Events, ActivityEmailReceived)

@@ -110,7 +110,7 @@ type ChannelTest struct {
 func FromChannel(c hookglass.Channel, problem string) NotificationChannel {
 	state := "active"
 	switch {
-	case !c.Enabled || !c.DisabledAt.IsZero():
+	case c.Disabled():
 		state = "disabled"
 	case c.Failures > 0:
 		state = "failing"
@@ -124,7 +124,7 @@ func FromChannel(c hookglass.Channel, problem string) NotificationChannel {
 		view.Events = &events
 	}
 	return NotificationChannel{
-		ID: c.ID, WorkspaceID: c.WorkspaceID, Name: c.Name, Kind: string(c.Kind), Enabled: c.Enabled && c.DisabledAt.IsZero(), Config: view, State: state,
+		ID: c.ID, WorkspaceID: c.WorkspaceID, Name: c.Name, Kind: string(c.Kind), Enabled: !c.Disabled(), Config: view, State: state,
 		DisabledAt: at(c.DisabledAt), DisabledReason: nonzero(c.DisableReason), Failures: c.Failures, LastError: nonzero(c.LastError),
 		LastDeliveredAt: at(c.LastDeliveredAt), Problem: nonzero(problem), CreatedAt: Time{c.CreatedAt}, UpdatedAt: Time{c.UpdatedAt},
 	}

@@ -92,7 +92,7 @@ func (r *run) notify(ctx context.Context, st *step) outcome {
 		return failed(hookglass.FailureChannelMissing, "The workspace has no such notification channel.")
 	case err != nil:
 		return outcome{err: err}
-	case !channel.Enabled || !channel.DisabledAt.IsZero():
+	case channel.Disabled():
 		return failed(hookglass.FailureNotify, "The notification channel is disabled.")
 	}
 	text, err := st.message.RenderMessage(r.event, &r.endpoint)

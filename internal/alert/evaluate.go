@@ -367,7 +367,7 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 		kind, happened = hookglass.MessageAlertResolved, "resolved"
 	}
 	for _, c := range channels {
-		if !c.Enabled || !c.DisabledAt.IsZero() || v.triggered && slices.Contains(c.Events, hookglass.ActivityAlertTriggered) {
+		if c.Disabled() || v.triggered && slices.Contains(c.Events, hookglass.ActivityAlertTriggered) {
 			continue // the last are told by what they follow
 		}
 		err := tx.Notify(c.Num, "", hookglass.Message{

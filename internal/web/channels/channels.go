@@ -75,7 +75,7 @@ type Form struct {
 
 // NewForm is the form of a channel as it is.
 func NewForm(c hookglass.Channel) Form {
-	f := Form{Name: c.Name, Kind: c.Kind, Enabled: active(c), ChatID: c.Shown.ChatID, To: strings.Join(c.Shown.To, "\n"), Events: c.Events}
+	f := Form{Name: c.Name, Kind: c.Kind, Enabled: !c.Disabled(), ChatID: c.Shown.ChatID, To: strings.Join(c.Shown.To, "\n"), Events: c.Events}
 	f.Seen = layout.Mark(f)
 	return f
 }
@@ -152,12 +152,10 @@ func leads(c hookglass.Channel) string {
 	return c.Shown.Host
 }
 
-func active(c hookglass.Channel) bool { return c.Enabled && c.DisabledAt.IsZero() }
-
 // state is where a channel is, and how its mark looks.
 func state(c hookglass.Channel) (word, class string) {
 	switch {
-	case !active(c):
+	case c.Disabled():
 		return "disabled", "badge"
 	case c.Failures > 0:
 		return "failing", "badge bad"
