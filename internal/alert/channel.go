@@ -174,6 +174,11 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 	if err := who.MayManage(); err != nil {
 		return c, err
 	}
+	if d.Enabled != nil && *d.Enabled {
+		if err := s.forget(ctx, who, id, false); err != nil {
+			return c, err
+		}
+	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		c, err = tx.ChangeChannel(id, func(c *hookglass.Channel) (bool, error) {
 			if d.Kind != nil && *d.Kind != c.Kind {
@@ -184,7 +189,7 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 				return false, err
 			}
 			old := c.Name
-			back := d.Enabled != nil && *d.Enabled && (!c.Enabled || !c.DisabledAt.IsZero()) // one that is at work loses nothing by being enabled
+			back := d.Enabled != nil && *d.Enabled && c.Disabled() // one that is at work loses nothing by being enabled
 			if err := s.apply(d, c, &config); err != nil || c.Name == old {
 				return back, err
 			}
@@ -204,7 +209,29 @@ func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id
 	if err := who.MayManage(); err != nil {
 		return err
 	}
+	if err := s.forget(ctx, who, id, true); err != nil {
+		return err
+	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteChannel(id) })
+}
+
+// forget forgets piece by piece, so that captures come in between, what waits for a channel that is disabled, or for
+// any where it is to be deleted. It answers not_found.
+func (s *Service) forget(ctx context.Context, who hookglass.Principal, id string, deleting bool) error {
+	for more := true; more; {
+		began := time.Now()
+		err := s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
+			more, err = tx.ForgetMessages(id, deleting)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if more {
+			fair.Rest(ctx, began)
+		}
+	}
+	return nil
 }
 
 // Sent is what came of one attempt. Exactly one of StatusCode and Failure is set, or neither where mail was taken over.

@@ -139,13 +139,17 @@ func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 	// Also when the process stops: what was sent is not to be sent again.
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), softStop)
 	defer cancel()
-	return more, errors.Join(err, s.db.Update(release, hookglass.System, func(tx *store.Tx) error {
-		_, err := tx.ReleaseChannel(h, p)
-		if err == nil && p.Disable != "" {
-			s.Log.Info("a notification channel was disabled", "channel", h.ID, "reason", p.Disable)
-		}
+	released := false
+	err = errors.Join(err, s.db.Update(release, hookglass.System, func(tx *store.Tx) (err error) {
+		released, err = tx.ReleaseChannel(h, p)
 		return err
 	}))
+	if p.Disable == "" || !released {
+		return more, err
+	}
+	s.Log.Info("a notification channel was disabled", "channel", h.ID, "reason", p.Disable)
+	// What is left where the process ends here goes when the channel is enabled or deleted.
+	return false, errors.Join(err, s.forget(ctx, hookglass.System, h.ID, false))
 }
 
 // sendAll sends messages in their order and keeps in p what came of them. It reports whether more may wait that can be

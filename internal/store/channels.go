@@ -107,7 +107,8 @@ func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 }
 
 // ChangeChannel lets change set what people set on a channel, and stores it. Where fresh is true afterwards the channel
-// begins anew: it has not failed, waits for nothing, and follows what is captured from now on. It answers not_found.
+// begins anew: it has not failed, waits for nothing, and follows what is captured from now on. Where much waits
+// [Tx.ForgetMessages] goes before. It answers not_found.
 func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bool, err error)) (c hookglass.Channel, err error) {
 	if c, err = tx.channel("c.id", id, tx.dialect.forUpdateOf("c")); err != nil {
 		return c, err
@@ -140,8 +141,23 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 	return c, channelConflict(err)
 }
 
-// DeleteChannel deletes a channel, what waits for it, and its place in alerts. Steps that name it fail. It answers
-// not_found.
+// forgetAtOnce bounds the messages that one transaction forgets: captures stand behind it, and of a channel that failed
+// for a day hundreds of thousands may wait.
+const forgetAtOnce = 1_000
+
+// ForgetMessages deletes some of what waits for a channel that is disabled, or for any where it is to be deleted, and
+// reports whether there may be more. It answers not_found.
+func (tx *Tx) ForgetMessages(id string, deleting bool) (more bool, err error) {
+	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
+	if err != nil || !deleting && !c.Disabled() {
+		return false, err
+	}
+	n, err := tx.exec("DELETE FROM notifications WHERE "+tx.dialect.picked("num", "SELECT num FROM notifications WHERE channel = $1 ORDER BY num LIMIT $2"), c.Num, forgetAtOnce)
+	return n == forgetAtOnce, err
+}
+
+// DeleteChannel deletes a channel, what waits for it, and its place in alerts. Where much waits [Tx.ForgetMessages]
+// goes before. Steps that name it fail. It answers not_found.
 func (tx *Tx) DeleteChannel(id string) error {
 	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
 	if err != nil {
@@ -378,7 +394,7 @@ type ChannelProgress struct {
 	DueAt       time.Time // when it may be sent to again; zero: at once
 	LastError   string
 	DeliveredAt time.Time // zero: nothing was delivered
-	Disable     string    // the reason to disable it; empty: none
+	Disable     string    // the reason to disable it, after which what waits is to be forgotten; empty: none
 }
 
 // ReleaseChannel stores what came of sending, and lets go of the channel. It reports false where the claim was lost:
@@ -406,8 +422,5 @@ func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
 			return false, err
 		}
 	}
-	if p.Disable != "" {
-		_, err = tx.exec("DELETE FROM notifications WHERE channel = $1", h.Num)
-	}
-	return true, err
+	return true, nil
 }

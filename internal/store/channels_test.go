@@ -106,6 +106,56 @@ func TestAChannelThatFindsNothingHadItsTurn(t *testing.T) {
 	})
 }
 
+// Captures stand behind each transaction: of a channel that failed for long many messages wait, and they are forgotten
+// in pieces. Those of one that is at work are not, but where it is to be deleted.
+func TestWhatWaitsForAChannelIsForgottenInPieces(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "forget@example.com")
+		c, other := newChannel(t, db, home.first, "one"), newChannel(t, db, home.first, "other")
+		fill := func(num int64, n int) {
+			writing(t, db, func(tx *store.Tx) error {
+				for range n {
+					if err := tx.Notify(num, "", hookglass.Message{ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: hookglass.MessageTest, At: tx.Now}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		fill(c.Num, 2_100)
+		fill(other.Num, 1)
+		forget := func(deleting bool, wantMore bool, want int64) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				more, err := tx.ForgetMessages(c.ID, deleting)
+				if more != wantMore {
+					t.Errorf("more %t", more)
+				}
+				return err
+			})
+			reading(t, db, func(v *store.View) error {
+				left, err := v.Ints("SELECT count(*) FROM notifications")
+				if err == nil && left[0] != want {
+					t.Errorf("%d are left, want %d", left[0], want)
+				}
+				return err
+			})
+		}
+		forget(false, false, 2_101)
+		forget(true, true, 1_101)
+		writing(t, db, func(tx *store.Tx) error {
+			held, err := tx.HoldChannel(c.Num, tx.Now, time.Minute)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ReleaseChannel(held, store.ChannelProgress{Cursor: held.Cursor, Disable: "failing"})
+			return err
+		})
+		forget(false, true, 101)
+		forget(false, false, 1)
+	})
+}
+
 // However many webhooks arrive in a workspace, a channel that follows its mail has nothing of them to look through.
 func TestAChannelReadsNothingButWhatItFollows(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
