@@ -192,9 +192,9 @@ func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id str
 	return b, err
 }
 
-// WorkBatch replays events of a bulk replay for a while, one after another. It reports whether others shall wait for
-// their turn no longer: false means that there is more to do. It answers rate_limited when the tenant's others must end
-// first.
+// WorkBatch replays events of a bulk replay for a while, one after another, and begins none any more once Run has
+// ended. It reports whether others shall wait for their turn no longer: false means that there is more to do. It
+// answers rate_limited when the tenant's others must end first.
 func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err error) {
 	var src source
 	var b hookglass.ReplayBatch
@@ -223,9 +223,16 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		case <-s.leaving:
 		case <-ctx.Done():
 			timer.Stop()
 			return false, ctx.Err()
+		}
+		select {
+		case <-s.leaving: // to send another event would be to be cut off in the middle of it
+			timer.Stop()
+			return false, nil
+		default:
 		}
 	}
 	return false, nil
@@ -387,8 +394,10 @@ func (s *Service) close(tx *store.Tx, b *hookglass.ReplayBatch) error {
 	return err
 }
 
-// Run finishes what dead processes left behind, until ctx ends.
+// Run finishes what dead processes left behind, until ctx ends. Bulk replays are then left to others, each behind the
+// event that is under way.
 func (s *Service) Run(ctx context.Context) error {
+	defer s.leave()
 	// On an embedded database no other process can be at work: what began before is with nobody.
 	cutoff := s.db.Now() // by the clock that markers are written by, which all nodes share
 	if s.db.Postgres() {

@@ -334,6 +334,40 @@ func TestABatchDoesNotCountWhatNeverLeft(t *testing.T) {
 	}
 }
 
+// A node that stops lets what is under way end, for a while: an event that it began then would be cut off.
+func TestABatchIsLeftToOthersWhereTheNodeStops(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		for range 3 {
+			b.capture("POST", "", "x")
+		}
+		b.sink.block()
+		batch := b.newBatch(nil)
+		node := b.node()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- node.Run(ctx) }()
+		worked := make(chan bool, 1)
+		go func() {
+			done, err := node.WorkBatch(background(t), batch.ID)
+			worked <- done || err != nil
+		}()
+		<-b.sink.got // the first is under way
+		stop()
+		must(t, <-ended)
+		b.sink.release()
+		if <-worked {
+			t.Error("there is nothing left, or it failed")
+		}
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchRunning || got.Passed != 1 || got.Failed != 0 || b.sink.hits() != 1 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchCompleted || got.Passed != 3 || b.sink.hits() != 3 {
+			t.Errorf("%+v, %d hits", got, b.sink.hits())
+		}
+	})
+}
+
 func TestAResumedBatchHasOneSender(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		for range 6 {

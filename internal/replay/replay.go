@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"hookglass"
@@ -66,6 +67,9 @@ type Service struct {
 	turns  *fair.Workers // of runs and bulk replays under way in this process
 	bodies *fair.Bodies
 
+	leaving chan struct{} // closed when Run ends
+	leave   func()
+
 	recordTime time.Duration // recordTimeout; a test has less patience
 	roomTime   time.Duration // roomTime; likewise
 }
@@ -99,7 +103,11 @@ var errNoRoom = &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too 
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
 func New(db *store.DB, cfg Config) *Service {
-	return &Service{Config: cfg, db: db, turns: fair.NewWorkers(turnsAtOnce, turnsOfTenant), bodies: fair.NewBodies(largeBytes), recordTime: recordTimeout, roomTime: roomTime}
+	leaving := make(chan struct{})
+	return &Service{
+		Config: cfg, db: db, turns: fair.NewWorkers(turnsAtOnce, turnsOfTenant), bodies: fair.NewBodies(largeBytes),
+		leaving: leaving, leave: sync.OnceFunc(func() { close(leaving) }), recordTime: recordTimeout, roomTime: roomTime,
+	}
 }
 
 // Request says what a one-off replay shall do.
