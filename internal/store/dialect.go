@@ -97,10 +97,10 @@ func storageTrouble(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code[:2] {
-		case "08", "53", "57", "58", "40", "55", "25": // connection, resources, intervention, system, rollback, not in state, transaction state
+		case "08", "53", "57", "58", "40", "55", "25", "XX": // connection, resources, intervention, system, rollback, not in state, transaction state, damage
 			return true
 		}
-		return false
+		return pg.Code == "42501" // insufficient_privilege: somebody took a right away
 	}
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {

@@ -327,6 +327,27 @@ func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 }
 
 // Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
+// A damaged page, and a right that somebody took away, are no fault of who sends: it is told to come again.
+func TestWhatPostgreSQLDoesNotLetBeStoredIsUnavailable(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	db := storetest.Open(t, store.Config{URL: dsn})
+	e := newEndpoint(t, db)
+	outside := raw(t, store.Config{URL: dsn})
+	for _, code := range []string{"XX001", "42501"} { // data_corrupted, insufficient_privilege
+		for _, statement := range []string{
+			"CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '" + code + "'; END $$",
+			"CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse()",
+		} {
+			if _, err := outside.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Capture(t.Context(), 0, newEvent(e, "x")); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
 func TestADatabaseThatWasReadOnlyIsWrittenAgain(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
