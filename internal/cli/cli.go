@@ -221,6 +221,9 @@ func explain(err error) string {
 	if coded.Err != nil {
 		text += " (" + coded.Err.Error() + ")"
 	}
+	if _, what, ok := strings.Cut(err.Error(), coded.Error()); ok {
+		text += what // there is to do
+	}
 	return text
 }
 

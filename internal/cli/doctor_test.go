@@ -116,6 +116,28 @@ func TestDoctorSaysWhatThereIsToDoAboutADamagedDatabase(t *testing.T) {
 	}
 }
 
+// Where the file opens and what is read of it is damaged, the storage is said not to answer: people must not try again.
+func TestWhatMeetsADamagedPageSaysWhatThereIsToDo(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	path := filepath.Join(i.dir, "hookglass.db")
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 8192
+	for at := 10 * page; at < 30*page; at += page { // the first are read when the file is opened
+		copy(file[at:], strings.Repeat("\x7f", 64))
+	}
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"backup", filepath.Join(t.TempDir(), "x")}, {"serve", "--listen", "127.0.0.1:0", "--smtp-listen", "off"}} {
+		if r := run(t, "", i.args(command...)...); r.code != 1 || !strings.Contains(r.err, "hookglass restore --force") {
+			t.Errorf("%s: %+v", command[0], r)
+		}
+	}
+}
+
 // What anything else writes into the destination of a move differs from the source in the end.
 func TestADatabaseThatIsBeingFilledIsLeftAlone(t *testing.T) {
 	i := install(t, freshPostgres(t))

@@ -47,7 +47,7 @@ func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Servic
 	if err == nil {
 		err = fn(db, account.Administer(db))
 	}
-	return errors.Join(err, db.Close())
+	return errors.Join(remedied(err), db.Close())
 }
 
 // table prints rows under a heading; cells are separated by tabs.

@@ -64,7 +64,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	_ = holdFile(out) // where it can not be held it is written all the same
 	rows, keys, err := c.write(ctx, db, out)
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return fmt.Errorf("backup: %w", remedied(err))
 	}
 	size, err := out.Seek(0, io.SeekCurrent)
 	if err == nil {

@@ -99,8 +99,11 @@ var (
 	Lately         = lately
 )
 
-// Unequal is what a move ends with.
-var Unequal = unequal
+// Unequal and CutShort are what a move ends with.
+var (
+	Unequal  = unequal
+	CutShort = cutShort
+)
 
 // NewGate is a gate, and what opens it.
 func NewGate(draining <-chan struct{}) (http.Handler, func(http.Handler)) {

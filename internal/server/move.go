@@ -66,12 +66,25 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 		return errors.New(words)
 	}
 	if err != nil {
-		return fmt.Errorf("the move did not come to its end: %w; what was copied stays: run the same command again, and it goes on where it was", err)
+		return cutShort(ctx, err)
 	}
 	if err := c.print(t, c.reportJSON(report, keys), c.reportText(report, keys)); err != nil {
 		return err
 	}
 	return unequal(report)
+}
+
+// cutShort says what to do about a move that was broken off. It wraps nothing: of an error with a code its own sentence
+// is what people are told, and this one would not be.
+func cutShort(ctx context.Context, err error) error {
+	why := err.Error()
+	if coded := (*hookglass.Error)(nil); errors.As(err, &coded) && coded.Err != nil {
+		why = coded.Err.Error()
+	}
+	if ctx.Err() != nil {
+		why = "it was stopped"
+	}
+	return fmt.Errorf("the move did not come to its end: %s; what was copied stays: run the same command again, and it goes on where it was", why)
 }
 
 // unequal says what to do about a destination that is not what the source is.

@@ -2,17 +2,29 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"syscall"
 
 	"hookglass/internal/store"
 )
 
-// remedied says behind an error about what an installation consists of what can be done about it, where that is known.
+// remedy is an error with what can be done about it behind it.
+type remedy struct {
+	error
+	what string
+}
+
+func (r remedy) Error() string { return r.error.Error() + ": " + r.what }
+
+func (r remedy) Unwrap() error { return r.error }
+
+// remedied says behind an error about what an installation consists of what can be done about it, where that is known
+// and was not said yet.
 func remedied(err error) error {
 	var what string
 	switch {
+	case errors.As(err, new(remedy)):
+		return err
 	case errors.Is(err, syscall.EROFS):
 		what = "mount the file system for writing"
 	case errors.Is(err, fs.ErrPermission):
@@ -26,5 +38,5 @@ func remedied(err error) error {
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, what)
+	return remedy{err, what}
 }

@@ -252,7 +252,7 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 		defer s.serveMetrics()()
 	}
 
-	err := s.open(ctx, background)
+	err := remedied(s.open(ctx, background))
 	if err == nil && opened != nil {
 		err = opened(ctx)
 	}
@@ -370,7 +370,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.db.Migrate(ctx); err != nil {
-		return remedied(err)
+		return err
 	}
 	if err := filled(ctx, s.db); err != nil {
 		return err
@@ -386,7 +386,7 @@ func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		db, err := store.Open(ctx, cfg)
 		if err == nil || !hookglass.Is(err, hookglass.CodeUnavailable) {
-			return db, remedied(err)
+			return db, err
 		}
 		s.log.Warn("waiting for the database", "error", err, "retry_in", wait)
 		select {
