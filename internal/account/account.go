@@ -183,6 +183,16 @@ func (s *Service) SetPassword(ctx context.Context, user int64, password string) 
 	})
 }
 
+// Empty reports whether nobody has an account yet: until "admin user create", or until somebody signs up.
+func (s *Service) Empty(ctx context.Context) (bool, error) {
+	var has bool
+	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		has, err = v.HasUsers()
+		return err
+	})
+	return !has, err
+}
+
 // UserByEmail finds a user by address, however it is spelled. It is for administration.
 func (s *Service) UserByEmail(ctx context.Context, email string) (hookglass.User, error) {
 	var user hookglass.User

@@ -81,7 +81,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		}
 	}()
 	forgetEmpty()
-	terminal := &server.Terminal{In: &input{ctx, stdin}, Out: stdout, Err: stderr}
+	terminal := &server.Terminal{In: &input{ctx, stdin}, Out: stdout, Err: stderr, Typed: isTerminal(stdin)}
 	parser, err := kong.New(new(grammar),
 		kong.Name("hookglass"),
 		kong.Description("Catch webhooks and mail, look at them, replay them."),
@@ -101,6 +101,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if err != nil {
 		// A choice that may be left out has the empty one among its values, which nobody would write.
 		text := strings.ReplaceAll(err.Error(), `,"" but got`, ` but got`)
+		if strings.Contains(text, "--endpoint=EP") {
+			text += " (-e, or the variable " + endpointVariable + "; \"hookglass endpoints list\" shows their ids)"
+		}
 		fmt.Fprintf(stderr, "hookglass: %s\nRun \"hookglass %s--help\" for usage.\n", text, commandPath(err))
 		return exitUsage
 	}

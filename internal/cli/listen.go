@@ -27,6 +27,7 @@ const exitTimeout = 4
 type ListenCmd struct {
 	remote
 	To       string   `arg:"" optional:"" name:"port-or-url" help:"Where events go: 3000, localhost:3000/hooks or a whole URL. Without one they are shown only."`
+	ToFlag   string   `name:"forward-to" short:"f" placeholder:"URL" help:"The same, as a flag."`
 	Endpoint []string `short:"e" placeholder:"EP" help:"Endpoint to listen to, by id or custom id; may be repeated. Without one: that of $$HOOKGLASS_ENDPOINT, or the only one there is."`
 	All      bool     `help:"Listen to every endpoint."`
 	New      bool     `help:"Create an endpoint and listen to it."`
@@ -63,6 +64,8 @@ func (c *ListenCmd) Validate() error {
 		return err
 	}
 	switch {
+	case c.To != "" && c.ToFlag != "":
+		return fmt.Errorf("where events go is named twice, %s and --forward-to %s", c.To, c.ToFlag)
 	case c.All && len(c.Endpoint) > 0:
 		return errors.New("--all and --endpoint exclude one another")
 	case c.New && (c.All || len(c.Endpoint) > 0):
@@ -83,8 +86,8 @@ func (c *ListenCmd) Validate() error {
 
 // plan is what the flags say about every endpoint.
 func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
-	if c.To != "" {
-		to, err := listen.ParseTarget(c.To)
+	if where := cmp.Or(c.To, c.ToFlag); where != "" {
+		to, err := listen.ParseTarget(where)
 		if err != nil {
 			return e, err
 		}

@@ -197,6 +197,14 @@ func TestListenNeedsNoAccount(t *testing.T) {
 	}
 	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_"+strings.Repeat("0", 26))
 	fails(t, 3, "live for 24 hours", "listen", "--key", "tk_short")
+
+	// Who comes from another program names the target by a flag.
+	g = begin(t, strings.NewReader(""), "listen", "--forward-to", local, "--key", key)
+	g.err.wait(t, "-> "+regexp.QuoteMeta(local)+`\n  see \S+  \(by its key\)`)
+	g.err.wait(t, "connected;")
+	g.stop()
+	g.ends(t, 0)
+	fails(t, 2, "named twice", "listen", "3000", "-f", "4000")
 }
 
 // full takes nothing, as a disk that is full does.

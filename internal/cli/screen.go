@@ -75,7 +75,11 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	if len(plan.Events) > 0 || plan.Provider != "" {
 		fmt.Fprintf(s.err, "     only %s\n", visible(strings.TrimSpace(plan.Provider+" "+strings.Join(plan.Events, ", "))))
 	}
-	fmt.Fprintf(s.err, "  see %s/endpoints/%s\n", strings.TrimRight(site, "/"), e.ID)
+	by := ""
+	if e.ExpiresAt != nil {
+		by = "  (by its key)"
+	}
+	fmt.Fprintf(s.err, "  see %s/endpoints/%s%s\n", strings.TrimRight(site, "/"), e.ID, by)
 	if e.TunnelActive {
 		fmt.Fprintln(s.err, "  another session is connected to it: both get every event")
 	}

@@ -20,7 +20,7 @@ import (
 // TriggerCmd is `hookglass trigger`.
 type TriggerCmd struct {
 	remote
-	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first."`
+	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first, and an event alone that of the only provider that has it."`
 	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given ($$HOOKGLASS_ENDPOINT)."`
 	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret."`
 	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
@@ -61,7 +61,7 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if c.List {
 		return c.list(t)
 	}
-	name, event, _ := strings.Cut(c.Event, ".")
+	name, event := sampleOf(c.Event)
 	if c.To != "" {
 		return c.send(ctx, t, name, event)
 	}
@@ -89,6 +89,25 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 		_, err := fmt.Fprintf(w, "Sent %s as %s\n", c.Event, id)
 		return err
 	})
+}
+
+// sampleOf is the provider and the event that a word means. One that names no provider is the event of the only one
+// that has it: payment_intent.succeeded, as the provider's own command line takes it.
+func sampleOf(word string) (name, event string) {
+	name, event, _ = strings.Cut(word, ".")
+	var of []string
+	for _, s := range provider.Samples() {
+		if s.Provider == name {
+			return name, event
+		}
+		if s.Event == word {
+			of = append(of, s.Provider)
+		}
+	}
+	if len(of) == 1 {
+		return of[0], word
+	}
+	return name, event
 }
 
 func (c *TriggerCmd) list(t *server.Terminal) error {

@@ -121,7 +121,7 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 	r := account.Registration{Email: c.Email, AccountName: c.Account, Join: c.Join}
 	if c.PasswordStdin {
 		var err error
-		if r.Password, err = readPassword(t.In); err != nil {
+		if r.Password, err = readPassword(t); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ type UserPasswordCmd struct {
 
 // Run implements the command.
 func (c *UserPasswordCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	password, err := readPassword(t.In)
+	password, err := readPassword(t)
 	if err != nil {
 		return err
 	}
@@ -171,8 +171,11 @@ func (c *UserPasswordCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) err
 const maxPasswordInput = 4096
 
 // readPassword takes everything up to the end of the line or of the input.
-func readPassword(in io.Reader) (string, error) {
-	text, err := bufio.NewReader(io.LimitReader(in, maxPasswordInput)).ReadString('\n')
+func readPassword(t *Terminal) (string, error) {
+	if t.Typed {
+		fmt.Fprint(t.Err, "Password (it shows as you type): ")
+	}
+	text, err := bufio.NewReader(io.LimitReader(t.In, maxPasswordInput)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", fmt.Errorf("read the password: %w", err)
 	}

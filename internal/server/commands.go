@@ -33,6 +33,7 @@ type Commands struct {
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Typed    bool // In is what somebody types, who has to be asked
 }
 
 // Run implements the command.

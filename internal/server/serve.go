@@ -31,5 +31,19 @@ func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if s.clear != nil {
 		fmt.Fprintf(stdout, "and on http://%s\n", s.clear.Addr())
 	}
-	return s.Run(ctx, nil)
+	return s.Run(ctx, func(ctx context.Context) error {
+		s.sayHowToBegin(ctx)
+		return nil
+	})
+}
+
+// sayHowToBegin tells who started a service without any user what comes next, unless that can not be known: the web app
+// does not create the first one where accounts are not for anyone to create.
+func (s *Server) sayHowToBegin(ctx context.Context) {
+	if s.cfg.Signup == "open" {
+		return
+	}
+	if empty, err := s.accounts.Empty(ctx); err == nil && empty {
+		s.log.Info("nobody can sign in yet", "remedy", "hookglass admin user create --email you@example.com --password-stdin")
+	}
 }

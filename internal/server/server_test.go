@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -235,6 +237,62 @@ func TestTheLogSaysWhenRequestsAreTaken(t *testing.T) {
 	}
 	if got := strings.Join(said, " "); got != "listening ready stopping" {
 		t.Errorf("it says %s", got)
+	}
+}
+
+// Who types a password is asked for it; a program that gives it is not.
+func TestAPasswordIsAskedForWhereItIsTyped(t *testing.T) {
+	for _, typed := range []bool{true, false} {
+		var said bytes.Buffer
+		terminal := &server.Terminal{In: strings.NewReader("correct horse battery\n"), Out: io.Discard, Err: &said, Typed: typed}
+		admin := &server.AdminCmd{Storage: server.Storage{Data: t.TempDir()}}
+		if err := (&server.UserCreateCmd{Email: "ada@example.com", PasswordStdin: true}).Run(t.Context(), terminal, admin); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(said.String(), "Password") != typed {
+			t.Errorf("typed %v: it says %q", typed, said.String())
+		}
+	}
+}
+
+func TestServeSaysHowTheFirstUserComesToBe(t *testing.T) {
+	data := t.TempDir()
+	// serve runs the service until a line of its log holds the text, and returns the log.
+	serve := func(signup, until string) string {
+		t.Helper()
+		cfg := config(data)
+		cfg.LogLevel, cfg.Signup = "info", signup
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		read, log := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- (&server.ServeCmd{Config: cfg}).Serve(ctx, io.Discard, log)
+			log.Close()
+		}()
+		var said strings.Builder
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			fmt.Fprintln(&said, lines.Text())
+			if strings.Contains(lines.Text(), until) {
+				stop()
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		return said.String()
+	}
+	const how = "hookglass admin user create"
+	if said := serve("open", "msg=ready"); strings.Contains(said, how) {
+		t.Errorf("although accounts are for anyone to create it says\n%s", said)
+	}
+	serve("closed", how)
+	terminal := &server.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
+	if err := (&server.UserCreateCmd{Email: "ada@example.com"}).Run(t.Context(), terminal, &server.AdminCmd{Storage: server.Storage{Data: data}}); err != nil {
+		t.Fatal(err)
+	}
+	if said := serve("closed", "msg=ready"); strings.Contains(said, how) {
+		t.Errorf("although there is a user it says\n%s", said)
 	}
 }
 

@@ -53,6 +53,13 @@ func (v *View) UserByEmail(email string) (hookglass.User, error) {
 	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u.email = "+a.add(email)+" AND "+v.userScope(&a), &a)
 }
 
+// HasUsers reports whether there is a user that the principal may know of.
+func (v *View) HasUsers() (has bool, err error) {
+	var a args
+	err = v.queryRow("user", "SELECT EXISTS (SELECT 1 FROM users u WHERE "+v.userScope(&a)+")", a.values, &has)
+	return has, err
+}
+
 // PasswordHash returns what SetPasswordHash stored, "" for a user without a password.
 func (v *View) PasswordHash(user int64) (string, error) {
 	var a args

@@ -84,8 +84,14 @@ func missing[T any](t *testing.T, what string, got T, err error) {
 
 func TestAccountsReadBackAsWritten(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		view(t, db, hookglass.System, func(v *store.View) {
+			has, err := v.HasUsers()
+			same(t, "users of a new database", has, err, false)
+		})
 		n := newTenant(t, db, "ada@example.com")
 		view(t, db, hookglass.System, func(v *store.View) {
+			has, err := v.HasUsers()
+			same(t, "users", has, err, true)
 			user, err := v.User(n.user.ID)
 			same(t, "user", user, err, n.user)
 			user, err = v.UserByEmail("ada@example.com")

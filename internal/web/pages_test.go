@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,7 +16,9 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
 	"hookglass/internal/web"
 )
 
@@ -480,6 +483,49 @@ func TestAVisitorGetsATemporaryEndpointAtOnce(t *testing.T) {
 	// And still this one's after signing in.
 	if a := b.want(200, "GET", mine, nil); strings.Contains(a.body, `href="/sign-in"`) {
 		t.Error("who is signed in is asked to sign in")
+	}
+}
+
+// Who made one elsewhere, by the API or by "hookglass listen", has its key and wants to look at it.
+func TestATemporaryEndpointIsOpenedByItsKey(t *testing.T) {
+	s := newSite(t)
+	e, key, err := s.endpoints.CreateTemporary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.visitor()
+	mine := "/endpoints/" + string(e.ID)
+	asked := b.want(303, "GET", mine, nil).Header.Get("Location")
+	b.want(200, "GET", asked, nil).holds(t, "Open one by its key", `action="/temporary/key"`, " open", `value="`+mine+`"`)
+	for _, wrong := range []string{"", "tk_wrong", "tk_" + strings.Repeat("0", 26), s.url} {
+		b.want(401, "POST", "/temporary/key", url.Values{"key": {wrong}, "next": {mine}}).holds(t, "No temporary endpoint has this key", `value="`+mine+`"`)
+	}
+	a := b.want(303, "POST", "/temporary/key", url.Values{"key": {" " + key + "\n"}, "next": {mine}})
+	if c := a.Cookies()[0]; c.Value != key || !c.HttpOnly || c.MaxAge > 24*3600 || a.Header.Get("Location") != mine {
+		t.Errorf("it leads to %s with %+v", a.Header.Get("Location"), c)
+	}
+	b.want(200, "GET", mine, nil).holds(t, s.url+"/hooks/"+string(e.ID))
+	// One of its requests is where the person wanted to go; another endpoint's page is not what the key is for.
+	event := s.capture(e, json(`{}`))
+	for next, want := range map[string]string{mine + "/requests/" + string(event): mine + "/requests/" + string(event), "/endpoints/ep_other": mine, "https://example.com/": mine, "": mine} {
+		if a := s.visitor().want(303, "POST", "/temporary/key", url.Values{"key": {key}, "next": {next}}); a.Header.Get("Location") != want {
+			t.Errorf("with next %q it leads to %s", next, a.Header.Get("Location"))
+		}
+	}
+	newSiteWith(t, func(d *web.Deps) { d.Temporary = false }).visitor().want(404, "POST", "/temporary/key", url.Values{"key": {key}})
+}
+
+// Where nobody has an account yet, and none can be created here, the page says how the first one comes to be.
+func TestTheFirstPageSaysHowTheFirstUserComesToBe(t *testing.T) {
+	const how = "hookglass admin user create"
+	s := newSite(t)
+	if a := s.visitor().want(200, "GET", "/sign-in", nil); strings.Contains(a.body, how) {
+		t.Error("it says so although there is a user")
+	}
+	empty := func(d *web.Deps) { d.Accounts = account.New(storetest.SQLite(t), slog.New(slog.DiscardHandler)) }
+	newSiteWith(t, empty).visitor().want(200, "GET", "/sign-in", nil).holds(t, how)
+	if a := newSiteWith(t, func(d *web.Deps) { empty(d); d.Signup = true }).visitor().want(200, "GET", "/sign-in", nil); strings.Contains(a.body, how) {
+		t.Error("it says so although anybody may create an account")
 	}
 }
 

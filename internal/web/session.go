@@ -10,6 +10,7 @@ import (
 	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
+	"hookglass/internal/store"
 	"hookglass/internal/web/signin"
 )
 
@@ -115,6 +116,7 @@ func (a *app) registerSessions() {
 	a.page("GET /auth/cli", a.showCLIAuth)
 	a.page("POST /auth/cli", a.approveCLI)
 	a.page("POST /temporary", a.createTemporary)
+	a.page("POST /temporary/key", a.openTemporary)
 }
 
 // start is the first page: the oldest endpoint of a user, or the sign-in page of a visitor.
@@ -163,6 +165,12 @@ func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m
 	m.Temporary, m.Signup = a.Temporary, a.Signup
 	if v, err := a.keyHolder(r); err == nil && a.Temporary {
 		m.Mine = "/endpoints/" + string(v.who.Endpoint)
+	}
+	if !m.Signup {
+		var err error
+		if m.Empty, err = a.Accounts.Empty(r.Context()); err != nil {
+			return err
+		}
 	}
 	return render(w, r, status, signin.Page(m))
 }
@@ -283,6 +291,44 @@ func (a *app) giveTemporary(w http.ResponseWriter, r *http.Request) error {
 	}
 	a.setCookie(w, r, temporaryCookie, key, time.Now().Add(endpoint.TemporaryLife))
 	redirect(w, r, "/endpoints/"+string(e.ID))
+	return nil
+}
+
+// openTemporary lets the browser into a temporary endpoint whose key somebody has from elsewhere: from the API, or from
+// "hookglass listen".
+func (a *app) openTemporary(w http.ResponseWriter, r *http.Request) error {
+	if !a.Temporary {
+		return hookglass.NotFound("page")
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	key, next := strings.TrimSpace(r.PostFormValue("key")), onSite(r.PostFormValue("next"))
+	wrong := signin.Model{Next: next, KeyProblem: "No temporary endpoint has this key. They live for 24 hours."}
+	if !hookglass.IsTunnelKey(key) {
+		return a.renderSignIn(w, r, http.StatusUnauthorized, wrong)
+	}
+	who, err := a.Accounts.Authenticate(r.Context(), key)
+	if hookglass.Is(err, hookglass.CodeUnauthorized) {
+		return a.renderSignIn(w, r, http.StatusUnauthorized, wrong)
+	}
+	if err != nil {
+		return err
+	}
+	var e hookglass.Endpoint
+	err = a.DB.View(r.Context(), who, func(v *store.View) (err error) {
+		e, err = v.Endpoint(string(who.Endpoint))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.setCookie(w, r, temporaryCookie, key, e.ExpiresAt)
+	mine := "/endpoints/" + string(e.ID)
+	if !strings.HasPrefix(next, mine+"/") {
+		next = mine
+	}
+	redirect(w, r, next)
 	return nil
 }
 

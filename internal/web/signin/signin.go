@@ -23,7 +23,13 @@ type Model struct {
 	Next      string // where to go once signed in
 	Email     string // as typed before
 	Problem   string // why signing in failed
+	Empty     bool   // there is no user at all, and none can be created here
+
+	KeyProblem string // why the key of a temporary endpoint opens nothing
 }
+
+// keyed reports whether it is likely that somebody comes with the key of a temporary endpoint.
+func (m Model) keyed() bool { return m.KeyProblem != "" || strings.HasPrefix(m.Next, "/endpoints/") }
 
 // UpModel is what the page for a new account shows.
 type UpModel struct {
