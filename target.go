@@ -32,8 +32,11 @@ const (
 	MaxForwardAttempts = 100
 )
 
-// PauseFailing is the reason for which the service pauses a target by itself.
-const PauseFailing = "failing"
+// Why a target is paused.
+const (
+	PauseFailing = "failing" // by the service, because its deliveries failed for long
+	PauseManual  = "manual"  // by people
+)
 
 // ForwardState is how far a delivery is.
 type ForwardState string

@@ -18,8 +18,8 @@ type ForwardingTarget struct {
 	Enabled        bool    `json:"enabled" doc:"Whether events go to it." example:"true"`
 	TimeoutSeconds int     `json:"timeout_seconds" doc:"For one attempt." example:"30"`
 	RetryCount     int     `json:"retry_count" doc:"Attempts after the first." example:"3"`
-	PausedAt       *Time   `json:"paused_at" doc:"When it was paused for failing too long; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
-	PauseReason    *string `json:"pause_reason" enum:"failing" example:"failing"`
+	PausedAt       *Time   `json:"paused_at" doc:"When it was paused, for failing too long or by people; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
+	PauseReason    *string `json:"pause_reason" enum:"failing,manual" doc:"manual: people paused it." example:"failing"`
 	Failures       int     `json:"consecutive_failures" doc:"Deliveries that failed since the last that did not." example:"0"`
 	CreatedAt      Time    `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
 	UpdatedAt      Time    `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
@@ -53,6 +53,7 @@ type ForwardingTargetChange struct {
 	Name           Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
 	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"true also resumes a target that is paused. false skips what waits for it." example:"true"`
+	Paused         Optional[bool]   `json:"paused,omitzero" doc:"true has its deliveries wait, until false has them sent. Not true for a target that is disabled." example:"false"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300." example:"30"`
 	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5." example:"3"`
 }

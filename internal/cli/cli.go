@@ -44,7 +44,7 @@ type grammar struct {
 	Apply      ApplyCmd      `cmd:"" help:"Make a workspace what an endpoints file says."`
 	Requests   RequestsCmd   `cmd:"" help:"List, watch, wait for, show, export and delete the events of an endpoint."`
 	Signatures SignaturesCmd `cmd:"" help:"Give endpoints the secrets that their senders sign with, and judge captured events by them."`
-	Targets    TargetsCmd    `cmd:"" help:"List, create, show, delete and resume the forwarding targets of an endpoint, and show what was delivered."`
+	Targets    TargetsCmd    `cmd:"" help:"List, create, show, change, pause and delete the forwarding targets of an endpoint, and show what was delivered."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`
 	Replays    ReplaysCmd    `cmd:"" help:"Send many captured events again, one after another."`
 	Actions    ActionsCmd    `cmd:"" help:"List, create, try, run and delete what is done to the events of an endpoint by itself."`

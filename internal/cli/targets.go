@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,9 +19,11 @@ type TargetsCmd struct {
 	List       TargetsListCmd       `cmd:"" help:"List forwarding targets, oldest first."`
 	Create     TargetsCreateCmd     `cmd:"" help:"Create a forwarding target: events that are captured from now on go to it."`
 	Get        TargetsGetCmd        `cmd:"" help:"Show a forwarding target."`
+	Update     TargetsUpdateCmd     `cmd:"" help:"Change a forwarding target."`
 	Delete     TargetsDeleteCmd     `cmd:"" help:"Delete a forwarding target; what waits for it is not sent."`
 	Deliveries TargetsDeliveriesCmd `cmd:"" help:"List what was delivered to a forwarding target, newest first, and what was not."`
-	Resume     TargetsResumeCmd     `cmd:"" help:"Resume a forwarding target that was paused for failing, or that is disabled."`
+	Pause      TargetsPauseCmd      `cmd:"" help:"Pause a forwarding target: what comes for it waits until it is resumed."`
+	Resume     TargetsResumeCmd     `cmd:"" help:"Resume a forwarding target that was paused, or that is disabled."`
 	Resend     TargetsResendCmd     `cmd:"" help:"Send again, through a forwarding target, what failed to be delivered to it."`
 }
 
@@ -101,6 +104,52 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	}))
 }
 
+// TargetsUpdateCmd is `hookglass targets update`.
+type TargetsUpdateCmd struct {
+	Target  int64   `arg:"" help:"Its id."`
+	Name    *string `placeholder:"NAME" help:"A label for people."`
+	URL     *string `placeholder:"URL" help:"Where events go."`
+	Timeout *int64  `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
+	Retries *int64  `placeholder:"N" help:"Attempts after the first, 0 to 5."`
+	Enable  bool    `xor:"on" help:"Send what comes from now on."`
+	Disable bool    `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
+}
+
+// Validate says what is wrong with the flags together.
+func (r *TargetsUpdateCmd) Validate() error {
+	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && !r.Enable && !r.Disable {
+		return errors.New("say what to change")
+	}
+	return nil
+}
+
+// Run implements the command.
+func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
+	change := api.ForwardingTargetChange{Name: api.Maybe(r.Name), URL: api.Maybe(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries)}
+	if r.Enable || r.Disable {
+		change.Enabled = api.Some(r.Enable)
+	}
+	return c.change(ctx, t, r.Target, change, func(now api.ForwardingTarget) string {
+		return fmt.Sprintf("Changed target %d, which is %s: %s", now.ID, targetState(now), visible(now.URL))
+	})
+}
+
+// change changes a target and says what became of it.
+func (c *TargetsCmd) change(ctx context.Context, t *server.Terminal, id int64, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string) error {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateForwardingTarget(ctx, c.Endpoint, id, change)
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.ForwardingTarget]{Data: now}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, said(now))
+		return err
+	})
+}
+
 // TargetsDeleteCmd is `hookglass targets delete`.
 type TargetsDeleteCmd struct {
 	Target int64 `arg:"" help:"Its id."`
@@ -121,6 +170,18 @@ func (r *TargetsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	})
 }
 
+// TargetsPauseCmd is `hookglass targets pause`.
+type TargetsPauseCmd struct {
+	Target int64 `arg:"" help:"Its id."`
+}
+
+// Run implements the command.
+func (r *TargetsPauseCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
+	return c.change(ctx, t, r.Target, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
+		return fmt.Sprintf("Target %d is %s; what comes for it waits until \"hookglass targets resume\".", now.ID, targetState(now))
+	})
+}
+
 // TargetsResumeCmd is `hookglass targets resume`.
 type TargetsResumeCmd struct {
 	Target int64 `arg:"" help:"Its id."`
@@ -128,16 +189,7 @@ type TargetsResumeCmd struct {
 
 // Run implements the command.
 func (r *TargetsResumeCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	now, err := at.UpdateForwardingTarget(ctx, c.Endpoint, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)})
-	if err != nil {
-		return err
-	}
-	return c.print(t, api.One[api.ForwardingTarget]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Target %d is %s; what waits for it is sent.\n", now.ID, targetState(now))
-		return err
+	return c.change(ctx, t, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
+		return fmt.Sprintf("Target %d is %s; what waits for it is sent.", now.ID, targetState(now))
 	})
 }

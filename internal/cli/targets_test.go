@@ -26,6 +26,22 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if r := run(t, "", "targets", "resume", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "enabled") {
 		t.Errorf("resume: %+v", r)
 	}
+	if r := run(t, "", "targets", "pause", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "is paused") {
+		t.Errorf("pause: %+v", r)
+	}
+	changed := object(t, "", "targets", "update", id, "-e", ep, "--url", "https://other.example.com/", "--timeout", "7", "--name", "Other")
+	if member(t, changed, "data", "url") != "https://other.example.com/" || member(t, changed, "data", "timeout_seconds") != 7. || member(t, changed, "data", "name") != "Other" ||
+		member(t, changed, "data", "retry_count") != 0. || member(t, changed, "data", "pause_reason") != "manual" {
+		t.Errorf("changed %v", changed)
+	}
+	if r := run(t, "", "targets", "update", id, "-e", ep, "--disable"); r.code != 0 || !strings.Contains(r.out, "which is disabled") {
+		t.Errorf("disable: %+v", r)
+	}
+	fails(t, 1, "disabled", "targets", "pause", id, "-e", ep)
+	if r := run(t, "", "targets", "update", id, "-e", ep, "--enable"); r.code != 0 || !strings.Contains(r.out, "which is enabled") {
+		t.Errorf("enable: %+v", r)
+	}
+	fails(t, 2, "say what to change", "targets", "update", id, "-e", ep)
 	fails(t, 1, "timeout_seconds", "targets", "create", "x", "https://x.example.com", "-e", ep, "--timeout", "301")
 	fails(t, 2, "--endpoint", "targets", "list")
 	object(t, "", "targets", "delete", id, "-e", ep)

@@ -172,7 +172,7 @@ func (r *run) signature(at, of string, e hookglass.Endpoint, d api.DeclaredSigna
 }
 
 func (r *run) target(at, of string, e hookglass.Endpoint, d api.DeclaredForwardingTarget) error {
-	wanted, err := draft.Target(api.ForwardingTargetChange(d))
+	wanted, err := draft.Target(api.NewForwardingTarget(d))
 	if err != nil {
 		return r.fail(at, "forwarding_target", err)
 	}

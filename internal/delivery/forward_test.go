@@ -576,6 +576,40 @@ func TestATargetThatFailsForLongIsPausedAndResumed(t *testing.T) {
 	})
 }
 
+func TestATargetThatPeoplePauseWaitsForThem(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		s := newSink(t, always(200))
+		target := y.target(y.ep, s.URL, 0)
+		y.start(y.db)
+		y.capture(y.ep, "", "before")
+		until(t, "the first", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		yes, no := true, false
+		y.change(target, endpoint.TargetDraft{Paused: &yes})
+		paused := y.read(target)
+		if paused.PausedAt.IsZero() || paused.PauseReason != hookglass.PauseManual || !paused.Enabled {
+			t.Fatalf("not paused: %+v", paused)
+		}
+		y.capture(y.ep, "", "waits")
+		y.clock.advance(time.Hour)
+		marker := newSink(t, always(200))
+		other := y.target(y.ep, marker.URL, 0)
+		y.capture(y.ep, "", "also waits")
+		until(t, "a round", y.settledAll(other, 1, hookglass.ForwardDelivered))
+		if len(s.got()) != 1 {
+			t.Error("a paused target was sent to")
+		}
+		y.change(target, endpoint.TargetDraft{Paused: &yes}) // it is
+		if again := y.read(target); !again.PausedAt.Equal(paused.PausedAt) {
+			t.Errorf("it is paused since %v, not since %v", again.PausedAt, paused.PausedAt)
+		}
+		y.change(target, endpoint.TargetDraft{Paused: &no})
+		until(t, "what waited", y.settledAll(target, 3, hookglass.ForwardDelivered))
+		if p := y.read(target); !p.PausedAt.IsZero() || p.PauseReason != "" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
 func TestASuccessEndsTheCountOfFailures(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {

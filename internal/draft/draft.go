@@ -88,12 +88,18 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 }
 
 // Target reads a forwarding target.
-func Target(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err error) {
+func Target(c api.NewForwardingTarget) (endpoint.TargetDraft, error) {
+	return TargetChange(api.ForwardingTargetChange{Name: c.Name, URL: c.URL, Enabled: c.Enabled, TimeoutSeconds: c.TimeoutSeconds, RetryCount: c.RetryCount})
+}
+
+// TargetChange reads what to change of a forwarding target.
+func TargetChange(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err error) {
 	var faults []hookglass.FieldError
 	const in = "forwarding_target."
 	d.Name = Given(&faults, in+"name", c.Name, false)
 	d.URL = Given(&faults, in+"url", c.URL, false)
 	d.Enabled = Given(&faults, in+"enabled", c.Enabled, false)
+	d.Paused = Given(&faults, in+"paused", c.Paused, false)
 	d.TimeoutSeconds = Given(&faults, in+"timeout_seconds", c.TimeoutSeconds, false)
 	d.RetryCount = Given(&faults, in+"retry_count", c.RetryCount, false)
 	if len(faults) > 0 {

@@ -37,6 +37,7 @@ type TargetDraft struct {
 	Name           *string
 	URL            *string
 	Enabled        *bool // update: true also resumes a target that is paused
+	Paused         *bool // update: its deliveries wait, or go on
 	TimeoutSeconds *int64
 	RetryCount     *int64
 }
@@ -99,8 +100,18 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 			if err := s.applyTarget(d, t, nil); err != nil {
 				return err
 			}
-			if d.Enabled != nil && *d.Enabled {
+			resumes := d.Enabled != nil && *d.Enabled || d.Paused != nil && !*d.Paused
+			if resumes {
 				t.Failures, t.FailingFrom, t.PausedAt, t.PauseReason = 0, time.Time{}, time.Time{}, ""
+			}
+			if d.Paused == nil || !*d.Paused {
+				return nil
+			}
+			if !t.Enabled {
+				return hookglass.InvalidFields([]hookglass.FieldError{targetFault("paused", "may not be true for a target that is disabled: nothing waits for it")})
+			}
+			if t.PausedAt.IsZero() { // one that is paused stays paused since then, and for that reason
+				t.PausedAt, t.PauseReason = tx.Now, hookglass.PauseManual
 			}
 			return nil
 		})

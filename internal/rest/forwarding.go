@@ -141,7 +141,7 @@ func (s *service) createForwardingTarget(ctx context.Context, in *InEndpoint, bo
 	if body.ForwardingTarget == nil {
 		return out, hookglass.Invalid("forwarding_target", "is required")
 	}
-	d, err := draft.Target(api.ForwardingTargetChange(*body.ForwardingTarget))
+	d, err := draft.Target(*body.ForwardingTarget)
 	if err != nil {
 		return out, err
 	}
@@ -163,7 +163,7 @@ func (s *service) updateForwardingTarget(ctx context.Context, in *TargetPath, bo
 	if body.ForwardingTarget == nil {
 		return out, hookglass.Invalid("forwarding_target", "is required")
 	}
-	d, err := draft.Target(*body.ForwardingTarget)
+	d, err := draft.TargetChange(*body.ForwardingTarget)
 	if err != nil {
 		return out, err
 	}

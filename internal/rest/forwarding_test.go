@@ -42,6 +42,19 @@ func TestAForwardingTargetIsMadeChangedAndDeleted(t *testing.T) {
 		if d := got.Data; d.RetryCount != 0 || d.TimeoutSeconds != 300 || d.Enabled || d.Name != "Staging" || d.URL != made.Data.URL {
 			t.Errorf("changed %+v", d)
 		}
+		var refused api.Error
+		s.want(http.StatusUnprocessableEntity, "PATCH", one, `{"forwarding_target":{"paused":true}}`, &refused)
+		if len(refused.Details) != 1 || refused.Details[0].Field != "forwarding_target.paused" {
+			t.Errorf("a disabled target is paused: %+v", refused)
+		}
+		s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{"enabled":true,"paused":true}}`, &got)
+		if d := got.Data; d.PausedAt == nil || d.PauseReason == nil || *d.PauseReason != "manual" || !d.Enabled {
+			t.Errorf("paused %+v", d)
+		}
+		s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{"paused":false,"enabled":false}}`, &got)
+		if d := got.Data; d.PausedAt != nil || d.PauseReason != nil || d.Enabled {
+			t.Errorf("resumed and disabled %+v", d)
+		}
 		s.want(http.StatusOK, "GET", one, "", &got)
 		if got.Data.TimeoutSeconds != 300 {
 			t.Errorf("read %+v", got.Data)
@@ -99,6 +112,7 @@ func TestWhatAForwardingTargetMayNotBe(t *testing.T) {
 			{`"retry_count":6`, invalid, "retry_count"},
 			{`"retry_count":1.5`, invalid, "retry_count"},
 			{`"enabled":1`, invalid, "enabled"},
+			{`"paused":1`, invalid, "paused"},
 			{`"id":7`, invalid, "id"},
 			{`"paused_at":null`, invalid, "paused_at"},
 			{`"url":"ftp://a.example.com"`, invalid, "url"},

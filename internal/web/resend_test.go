@@ -3,6 +3,7 @@ package web_test
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,3 +91,20 @@ func TestWhatFailedAtATargetIsSentAgainByAForm(t *testing.T) {
 
 // path is page without the server.
 func (s *site) path(below string) string { return "/endpoints/" + string(s.endpoint.ID) + below }
+
+// While a target is taken down for a while, what comes for it waits.
+func TestATargetIsPausedAndResumedByAForm(t *testing.T) {
+	s := newSite(t)
+	target, _ := s.failing(0)
+	b := s.signedIn()
+	one := s.page("/targets/" + target)
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, `aria-label="Pause Staging"`, `aria-label="Disable Staging"`)
+	b.want(303, "POST", one, url.Values{"paused": {"true"}})
+	page := b.want(200, "GET", s.page("/settings"), nil)
+	page.holds(t, ">paused<", `aria-label="Resume Staging"`)
+	if strings.Contains(page.body, `aria-label="Pause Staging"`) {
+		t.Error("a paused target can be paused")
+	}
+	b.want(303, "POST", one, url.Values{"enabled": {"true"}})
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, ">enabled<", `aria-label="Pause Staging"`)
+}

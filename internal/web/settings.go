@@ -335,6 +335,10 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 		enabled := r.PostFormValue("enabled") == "true"
 		d.Enabled = &enabled
 	}
+	if r.PostForm.Has("paused") {
+		paused := r.PostFormValue("paused") == "true"
+		d.Paused = &paused
+	}
 	for _, f := range []struct {
 		name, text string
 		to         **int64
