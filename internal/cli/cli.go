@@ -42,7 +42,7 @@ type grammar struct {
 	Whoami     WhoamiCmd     `cmd:"" help:"Show who you are signed in as."`
 	Endpoints  EndpointsCmd  `cmd:"" help:"List, create, show, change, export and delete endpoints."`
 	Apply      ApplyCmd      `cmd:"" help:"Make a workspace what an endpoints file says."`
-	Requests   RequestsCmd   `cmd:"" help:"List, watch, wait for, show, export and delete the events of an endpoint."`
+	Requests   RequestsCmd   `cmd:"" help:"List, watch, wait for, show, tag, ignore, export and delete the events of an endpoint."`
 	Signatures SignaturesCmd `cmd:"" help:"Give endpoints the secrets that their senders sign with, and judge captured events by them."`
 	Targets    TargetsCmd    `cmd:"" help:"List, create, show, change, pause and delete the forwarding targets of an endpoint, and show what was delivered."`
 	Replay     ReplayCmd     `cmd:"" help:"Send a captured event again."`

@@ -31,6 +31,11 @@ type RequestsCmd struct {
 	Get    RequestsGetCmd    `cmd:"" help:"Show an event with its headers, body and answer."`
 	Export RequestsExportCmd `cmd:"" help:"Write events as a file, oldest first."`
 	Delete RequestsDeleteCmd `cmd:"" help:"Delete events, by their ids or a search, or all."`
+
+	Tag      RequestsTagCmd      `cmd:"" help:"Tag an event."`
+	Untag    RequestsUntagCmd    `cmd:"" help:"Take tags off an event."`
+	Ignore   RequestsIgnoreCmd   `cmd:"" help:"Hide an event from lists, alerts and health figures."`
+	Unignore RequestsUnignoreCmd `cmd:"" help:"Show an event again that was ignored."`
 }
 
 // RequestsListCmd is `hookglass requests list`.
@@ -160,6 +165,7 @@ type RequestsGetCmd struct {
 	Event      string `arg:"" help:"The event's id, latest, or latest and an event type."`
 	Body       bool   `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
 	Attachment *int   `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
+	Part       *int   `xor:"bytes" placeholder:"N" help:"Write a part of a multipart body alone, by its number."`
 }
 
 // Run implements the command.
@@ -168,13 +174,14 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	if err != nil {
 		return err
 	}
-	if r.JSON && (c.Body || c.Attachment != nil) {
-		return outcome{exitUsage, "--body and --attachment write what came, which is no JSON: leave --json out"}
+	alone := c.Body || c.Attachment != nil || c.Part != nil
+	if r.JSON && alone {
+		return outcome{exitUsage, "--body, --attachment and --part write what came, which is no JSON: leave --json out"}
 	}
 	if c.Event, err = eventNamed(ctx, from, r.Endpoint, c.Event); err != nil {
 		return err
 	}
-	if c.Body || c.Attachment != nil {
+	if alone {
 		return c.bytes(ctx, t, from, r.Endpoint)
 	}
 	e, err := from.Request(ctx, r.Endpoint, c.Event)
@@ -192,8 +199,20 @@ func (c *RequestsGetCmd) bytes(ctx context.Context, t *server.Terminal, from *cl
 	if isTerminal(t.Out) {
 		return outcome{exitUsage, "what came is written byte for byte, which is not for a terminal: direct it into a file or a pipe"}
 	}
-	if c.Body {
+	switch {
+	case c.Body:
 		return from.RequestBody(ctx, endpoint, c.Event, t.Out)
+	case c.Part != nil:
+		e, err := from.Request(ctx, endpoint, c.Event)
+		if err != nil {
+			return err
+		}
+		parts := partsOf(e)
+		if *c.Part < 0 || *c.Part >= len(parts) {
+			return outcome{exitFailed, fmt.Sprintf("there is no such part: the body has %d", len(parts))}
+		}
+		_, err = t.Out.Write(parts[*c.Part].content)
+		return err
 	}
 	return from.Attachment(ctx, endpoint, c.Event, *c.Attachment, t.Out)
 }
@@ -216,8 +235,11 @@ func detail(e api.EventDetail) string {
 	for _, h := range e.HeaderList {
 		fmt.Fprintf(&b, "%s: %s\n", visible(h[0]), visible(h[1]))
 	}
+	parts := partsOf(e)
 	switch {
 	case e.Body == nil || *e.Body == "":
+	case len(parts) > 0:
+		b.WriteString(listed(parts))
 	case e.BodyEncoding == "base64":
 		if text, of, ok := unpacked(e); ok {
 			fmt.Fprintf(&b, "\n(%s, decompressed from %s)\n%s\n", plural(e.Size, "byte", "bytes"), of, visibleLines(indented(text)))
@@ -246,11 +268,7 @@ func ruleName(r *api.ReplyRule) string { return fmt.Sprintf("rule %d: %s", r.Ind
 
 // unpacked is the text that a body was compressed from, and how it was.
 func unpacked(e api.EventDetail) (text, of string, ok bool) {
-	var headers hookglass.Headers
-	for _, h := range e.HeaderList {
-		headers = append(headers, hookglass.Header{Name: h[0], Value: h[1]})
-	}
-	if of = coding.Of(headers); of == "" {
+	if of = codingOf(e); of == "" {
 		return "", "", false
 	}
 	body, err := base64.StdEncoding.DecodeString(*e.Body)

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// RequestsTagCmd is `hookglass requests tag`.
+type RequestsTagCmd struct {
+	Event string   `arg:"" help:"The event's id, latest, or latest and an event type."`
+	Tags  []string `arg:"" name:"tag" help:"A tag; it is made where there is none of this name."`
+}
+
+// Run implements the command.
+func (c *RequestsTagCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	return r.retag(ctx, t, c.Event, c.Tags, (*client.Client).Tag)
+}
+
+// RequestsUntagCmd is `hookglass requests untag`.
+type RequestsUntagCmd struct {
+	Event string   `arg:"" help:"The event's id, latest, or latest and an event type."`
+	Tags  []string `arg:"" name:"tag" help:"A tag that it has."`
+}
+
+// Run implements the command.
+func (c *RequestsUntagCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	return r.retag(ctx, t, c.Event, c.Tags, (*client.Client).Untag)
+}
+
+// retag changes the tags of an event one by one, and tells those that it has then.
+func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string, tags []string, change func(*client.Client, context.Context, string, string, string) ([]string, error)) error {
+	at, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	event, err := eventNamed(ctx, at, r.Endpoint, word)
+	if err != nil {
+		return err
+	}
+	var now []string
+	for _, tag := range tags {
+		if now, err = change(at, ctx, r.Endpoint, event, tag); err != nil {
+			return err
+		}
+	}
+	return r.print(t, api.One[api.EventTags]{Data: api.EventTags{Tags: now}}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Tags of %s: %s\n", event, visible(cmp.Or(strings.Join(now, ", "), "none")))
+		return err
+	})
+}
+
+// RequestsIgnoreCmd is `hookglass requests ignore`.
+type RequestsIgnoreCmd struct {
+	Event  string `arg:"" help:"The event's id, latest, or latest and an event type."`
+	Reason string `enum:"noise,mistake,resolved,test" default:"noise" help:"Why: noise, mistake, resolved or test."`
+}
+
+// Run implements the command.
+func (c *RequestsIgnoreCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	return r.mark(ctx, t, c.Event, "Ignored", func(at *client.Client, event string) (api.Event, error) {
+		return at.Ignore(ctx, r.Endpoint, event, c.Reason)
+	})
+}
+
+// RequestsUnignoreCmd is `hookglass requests unignore`.
+type RequestsUnignoreCmd struct {
+	Event string `arg:"" help:"The event's id."`
+}
+
+// Run implements the command.
+func (c *RequestsUnignoreCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	return r.mark(ctx, t, c.Event, "Shown again:", func(at *client.Client, event string) (api.Event, error) {
+		return at.Unignore(ctx, r.Endpoint, event)
+	})
+}
+
+// mark changes an event and says so.
+func (r *RequestsCmd) mark(ctx context.Context, t *server.Terminal, word, said string, change func(*client.Client, string) (api.Event, error)) error {
+	at, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	event, err := eventNamed(ctx, at, r.Endpoint, word)
+	if err != nil {
+		return err
+	}
+	now, err := change(at, event)
+	if err != nil {
+		return err
+	}
+	return r.print(t, api.One[api.Event]{Data: now}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s.\n", said, now.ID)
+		return err
+	})
+}

@@ -1,0 +1,43 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEventsAreTaggedAndIgnored(t *testing.T) {
+	endpoint, _ := listening(t)
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	fails(t, 1, "nothing came", "requests", "tag", "latest", "seen")
+	object(t, "", "trigger", "github.push")
+	event := member(t, object(t, "", "requests", "get", "latest"), "data", "id").(string)
+
+	if r := run(t, "", "requests", "tag", "latest", "seen", "needs care"); r.code != 0 || r.out != "Tags of "+event+": needs care, seen\n" {
+		t.Errorf("tag: %+v", r)
+	}
+	if got := member(t, object(t, "", "requests", "untag", event, "seen"), "data", "tags").([]any); len(got) != 1 || got[0] != "needs care" {
+		t.Errorf("untag: %v", got)
+	}
+	if r := run(t, "", "requests", "untag", "latest push", "needs care"); r.code != 0 || !strings.HasSuffix(r.out, ": none\n") {
+		t.Errorf("untag: %+v", r)
+	}
+	fails(t, 2, "<tag>", "requests", "tag", event)
+	fails(t, 1, "no such request", "requests", "tag", "req_none", "seen")
+
+	if r := run(t, "", "requests", "ignore", "latest", "--reason", "test"); r.code != 0 || r.out != "Ignored "+event+".\n" {
+		t.Errorf("ignore: %+v", r)
+	}
+	if got := object(t, "", "requests", "get", event); member(t, got, "data", "ignored") != true || member(t, got, "data", "ignored_reason") != "test" {
+		t.Errorf("it is %v", got)
+	}
+	if r := run(t, "", "requests", "list"); strings.Contains(r.out, event) {
+		t.Errorf("it is listed:\n%s", r.out)
+	}
+	fails(t, 2, "--reason", "requests", "ignore", event, "--reason", "dull")
+	if r := run(t, "", "requests", "unignore", event); r.code != 0 || r.out != "Shown again: "+event+".\n" {
+		t.Errorf("unignore: %+v", r)
+	}
+	if r := run(t, "", "requests", "list"); !strings.Contains(r.out, event) {
+		t.Errorf("it is not listed:\n%s", r.out)
+	}
+}
