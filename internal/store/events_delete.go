@@ -218,6 +218,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 		{"script_positions WHERE (endpoint, identity) IN (SELECT endpoint, identity FROM script_positions WHERE endpoint = $1 LIMIT $2)", positionRows},
 		{"replay_batch_items WHERE " + tx.dialect.picked("num", "SELECT i.num FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num WHERE b.endpoint = $1 LIMIT $2"), purgeItems},
 		{"replay_case_runs WHERE " + tx.dialect.picked("num", "SELECT num FROM replay_case_runs WHERE endpoint = $1 LIMIT $2"), purgeRuns},
+		{"activities WHERE " + tx.dialect.picked("id", "SELECT id FROM activities WHERE endpoint = $1 LIMIT $2"), activityRows},
 	} {
 		if n, err := tx.exec("DELETE FROM "+many.rows, endpointNum, many.most); err != nil || n == many.most {
 			return false, err
@@ -229,7 +230,6 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	}
 	for _, statement := range []string{
 		"DELETE FROM outcomes WHERE endpoint = $1 AND rolled = 0",
-		"DELETE FROM activities WHERE endpoint = $1",
 		"DELETE FROM replays WHERE endpoint = $1",
 		"DELETE FROM replay_cases WHERE endpoint = $1",
 		"DELETE FROM replay_batches WHERE endpoint = $1",

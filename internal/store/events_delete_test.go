@@ -217,11 +217,14 @@ func TestADeletedEndpointIsErasedPieceByPiece(t *testing.T) {
 				if _, err := tx.QueueReplayRun(&run); err != nil {
 					return err
 				}
+				if err := tx.AddActivity(hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: tx.Now, EndpointID: e.ID}); err != nil {
+					return err
+				}
 			}
 			return tx.DeleteEndpoint(&e)
 		})
-		tables := []string{"script_positions", "replay_batch_items", "replay_case_runs"}
-		left := func() (rows [3]int64) {
+		tables := []string{"script_positions", "replay_batch_items", "replay_case_runs", "activities"}
+		left := func() (rows [4]int64) {
 			reading(t, db, func(v *store.View) error {
 				for i, table := range tables {
 					n, err := v.Ints("SELECT count(*) FROM " + table)
@@ -235,7 +238,7 @@ func TestADeletedEndpointIsErasedPieceByPiece(t *testing.T) {
 			return rows
 		}
 		before := left()
-		if before != [3]int64{1_100, 20_100, 1_100} {
+		if before != [4]int64{1_100, 20_100, 1_100, 1_100} {
 			t.Fatalf("there are %d rows", before)
 		}
 		for done := false; !done; {
@@ -244,14 +247,14 @@ func TestADeletedEndpointIsErasedPieceByPiece(t *testing.T) {
 				return err
 			})
 			after := left()
-			for i, most := range [3]int64{500, 10_000, 500} {
+			for i, most := range [4]int64{500, 10_000, 500, 500} {
 				if n := before[i] - after[i]; n > most {
 					t.Errorf("%d rows of %s were erased at once", n, tables[i])
 				}
 			}
 			before = after
 		}
-		if before != [3]int64{} {
+		if before != [4]int64{} {
 			t.Errorf("%d rows are left", before)
 		}
 	})
