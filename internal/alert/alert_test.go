@@ -106,6 +106,13 @@ func TestErrorResponseCountsBadDeliveriesAndHasHysteresis(t *testing.T) {
 		y.want("three are more than half", a, hookglass.AlertTriggered, 1)
 		y.clock.advance(5 * time.Minute)
 		y.want("none is left", a, hookglass.AlertOK, 1)
+		must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			all, err := v.Incidents(string(y.ep.ID), a.ID, 0, 1)
+			if err == nil && all[0].Resolution != "No bad delivery is left in 10 minutes." {
+				t.Errorf("it ended with %q", all[0].Resolution)
+			}
+			return err
+		}))
 		for _, body := range []string{"h", "i", "j", "k"} { // a target that redirects has not got them
 			e := y.capture(body)
 			y.update(func(tx *store.Tx) error {

@@ -205,7 +205,7 @@ func judgeErrors(a hookglass.Alert, bad int64) verdict {
 		if 2*bad > c.Threshold {
 			return verdict{triggered: true}
 		}
-		return verdict{summary: fmt.Sprintf("Only %s left in %s.", counted(bad, "bad delivery is", "bad deliveries are"), minutes(c.WindowMinutes))}
+		return verdict{summary: fmt.Sprintf("%s left in %s.", few(bad, "bad delivery is", "bad deliveries are"), minutes(c.WindowMinutes))}
 	}
 	return verdict{
 		triggered: bad >= c.Threshold,
@@ -270,7 +270,7 @@ func decideSpike(a hookglass.Alert, count int64, average float64) verdict {
 		if 2*float64(count) > limit {
 			return verdict{triggered: true}
 		}
-		return verdict{summary: fmt.Sprintf("Only %s arrived within %s.", counted(count, "event", "events"), minutes(c.WindowMinutes))}
+		return verdict{summary: fmt.Sprintf("%s arrived within %s.", few(count, "event", "events"), minutes(c.WindowMinutes))}
 	}
 	return verdict{
 		triggered: count >= c.MinCount && float64(count) > c.Factor*average,
@@ -384,6 +384,14 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 func minutes(n int64) string { return counted(n, "minute", "minutes") }
 
 // counted is a number with the form of its noun that fits it.
+// few is a number that is low, or none.
+func few(n int64, one, many string) string {
+	if n == 0 {
+		return "No " + one
+	}
+	return "Only " + counted(n, one, many)
+}
+
 func counted(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
