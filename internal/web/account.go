@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -57,6 +58,7 @@ func (a *app) showAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	m.Retention = cmp.Or(m.Account.Retention, a.Retention)
 	return render(w, r, http.StatusOK, account.OverviewPage(m))
 }
 

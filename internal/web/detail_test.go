@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/outbound"
@@ -889,6 +890,17 @@ func TestASignUpIsOpenWhereItIsSaid(t *testing.T) {
 	b.want(422, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"short"}}).holds(t, "Password must have")
 	b.want(303, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"long enough"}})
 	b.want(200, "GET", "/account", nil).holds(t, "grace@example.com", "Business")
+}
+
+func TestTheAccountTellsHowLongRequestsAreKept(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(200, "GET", "/account", nil).holds(t, "<dd>1 hour</dd>")
+	week := 7 * 24 * time.Hour
+	if _, err := s.accounts.SetAccount(t.Context(), s.who.Account, account.Change{Retention: &week}); err != nil {
+		t.Fatal(err)
+	}
+	b.want(200, "GET", "/account", nil).holds(t, "<dd>7 days</dd>")
 }
 
 func TestTokensSessionsAndThePasswordAreOnesOwn(t *testing.T) {

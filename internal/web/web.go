@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -51,6 +52,7 @@ type Deps struct {
 	Addresses api.Addresses
 	SMTP      string // where mail is received by SMTP; empty: nowhere
 	Shares    *share.Service
+	Retention time.Duration   // how long requests of an account are kept that has no time of its own
 	Temporary bool            // visitors may make temporary endpoints
 	Signup    bool            // visitors may create an account
 	Draining  <-chan struct{} // closed when the server stops: streams end

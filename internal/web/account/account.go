@@ -59,7 +59,7 @@ type OverviewModel struct {
 	Common
 	User      hookglass.User
 	Account   hookglass.Account
-	Retention time.Duration // 0: the installation's
+	Retention time.Duration // how long requests are kept
 }
 
 // TokensModel is what the page of tokens shows.
