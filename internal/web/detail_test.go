@@ -491,6 +491,20 @@ func TestAComparisonSpeaksAsThePageOfARequestDoes(t *testing.T) {
 	page.lacks(t, "detected_provider", "delivery_id", `<th scope="row"></th>`)
 }
 
+// A list that scrolls would be a stop of its own, which is gone as soon as it has the focus.
+func TestTheKeyboardGoesOnFromTheSearch(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive + ` && ` + lists(event))
+	c.press("/")
+	c.until(`document.activeElement.id === "q" && document.querySelector("#q-list").checkVisibility()`)
+	c.press(kb.Tab)
+	c.until(`document.activeElement.matches(".searches > summary")`)
+	c.silent()
+}
+
 func TestAPictureIsLookedAtAndComparedWithItsBytes(t *testing.T) {
 	s := newSite(t)
 	png := "\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU\x00\x00\x00\x0aIDATx\x9cch\x00\x00\x00\x82\x00\x81w\xcdr\xb6\x00\x00\x00\x00IEND\xaeB`\x82"

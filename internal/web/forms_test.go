@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -98,7 +99,7 @@ func TestANewSignatureConfigIsOfTheEndpointsProvider(t *testing.T) {
 	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"stripe"}, "secret": {"swordfish"}})
 	signer := func() string {
 		t.Helper()
-		form := b.want(200, "GET", s.page("/settings"), nil).found(t, `(?s)/signatures" class="stack">(.*?)</select>`)
+		form := b.want(200, "GET", s.page("/settings"), nil).found(t, `(?s)/signatures" class="stack"[^>]*>(.*?)</select>`)
 		if selected := regexp.MustCompile(`<option value="(\w*)" selected>`).FindStringSubmatch(form); selected != nil {
 			return selected[1]
 		}
@@ -131,6 +132,22 @@ func TestSecretsAndTargetsAreDeletedAfterAQuestion(t *testing.T) {
 		c.until(`document.querySelector(".saved")?.textContent === "Deleted." && !document.querySelector('` + selector + `')`)
 	}
 	c.silent()
+}
+
+// Who mistyped a password types it again; the address stands.
+func TestASignInThatIsRefusedGoesOnAtThePassword(t *testing.T) {
+	s := newSite(t)
+	page := s.visitor().want(http.StatusUnauthorized, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {"wrong"}})
+	if got := regexp.MustCompile(`<input[^>]* autofocus[ >]`).FindAllString(page.body, -1); len(got) != 1 || !strings.Contains(got[0], `name="password"`) {
+		t.Errorf("the fields that begin: %q", got)
+	}
+}
+
+// The ways down the page bear the words of what they lead to, and each form says what it makes.
+func TestTheSettingsCallTheirPartsByOneName(t *testing.T) {
+	s := newSite(t)
+	s.signedIn().want(200, "GET", s.page("/settings"), nil).
+		holds(t, `<a href="#danger">Delete</a>`, "Delete this endpoint</h2>", "Create a signature config</h3>", "Create a forwarding target</h3>")
 }
 
 func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {

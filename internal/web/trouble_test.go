@@ -50,6 +50,28 @@ func TestAListOfWhoIsSignedOutGoesOnOnceTheySignInAgain(t *testing.T) {
 	c.silent()
 }
 
+// What was typed into a form of a request that is open is sent once more after signing in elsewhere.
+func TestAFormThatStaysSaysHowItGoesOnOnceSignedOut(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	c.click("[data-replay]")
+	c.until(`document.querySelector("#replay-form").open`)
+	eval[any](c, `document.querySelector("#replay-form [name=target_url]").value = "https://app.example.com/hook"`)
+	other := c.tab()
+	other.open(s.url + "/account")
+	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
+	other.until(`location.pathname === "/sign-in"`)
+	c.click("#replay-form [type=submit]")
+	c.until(`document.querySelector("#replay-form .fault").textContent.startsWith("You are signed out. Sign in again, as in another window")`)
+	other.open(s.link())
+	c.click("#replay-form [type=submit]")
+	c.until(`!document.querySelector("#replay-form").open && document.querySelector("#part-replays .outcome")`)
+}
+
 func TestAStepThatCanNotBeAddedIsNotLeftOutInSilence(t *testing.T) {
 	w := newWorkshop(t)
 	c := w.chrome(1440, 900)

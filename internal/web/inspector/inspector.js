@@ -747,6 +747,7 @@ root.addEventListener("submit", async (event) => {
 // ---- Forms of the detail: sent without leaving the page, which then shows what became of it
 
 async function refusal(answer) {
+  if (answer.status === 401 && !root.hasAttribute("data-temporary")) return "You are signed out. Sign in again, as in another window, and send it once more.";
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   return page.querySelector("[data-problem]")?.textContent.trim() || "That did not work.";
 }

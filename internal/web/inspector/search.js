@@ -25,6 +25,7 @@ list.id = "q-list";
 list.role = "listbox";
 list.ariaLabel = "Completions";
 list.className = "completions";
+list.tabIndex = -1; // the field keeps the focus: a list that scrolls would be a stop of its own
 list.hidden = true;
 input.after(list);
 input.role = "combobox";

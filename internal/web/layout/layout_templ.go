@@ -431,7 +431,7 @@ func palette(f Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "><input type=\"text\" role=\"combobox\" aria-label=\"Find a page or command\" aria-controls=\"palette-list\" aria-expanded=\"true\" aria-autocomplete=\"list\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"Find a page or command\"><ul id=\"palette-list\" role=\"listbox\" aria-label=\"Pages and commands\"></ul><p class=\"small\" id=\"palette-none\" hidden>Nothing has these words.</p></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "><input type=\"text\" role=\"combobox\" aria-label=\"Find a page or command\" aria-controls=\"palette-list\" aria-expanded=\"true\" aria-autocomplete=\"list\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"Find a page or command\"><ul id=\"palette-list\" role=\"listbox\" tabindex=\"-1\" aria-label=\"Pages and commands\"></ul><p class=\"small\" id=\"palette-none\" hidden>Nothing has these words.</p></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
