@@ -489,6 +489,8 @@ func TestAComparisonSpeaksAsThePageOfARequestDoes(t *testing.T) {
 	page := s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil)
 	page.holds(t, ">Provider</th>", ">Event</th>", ">Delivery id</th>", ">the whole</th>", "compared as JSON.")
 	page.lacks(t, "detected_provider", "delivery_id", `<th scope="row"></th>`)
+	left, right = s.hook(sent{body: "one"}), s.hook(sent{body: "two"})
+	s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil).holds(t, "--- first\n", "+++ second\n")
 }
 
 // A list that scrolls would be a stop of its own, which is gone as soon as it has the focus.
@@ -503,6 +505,33 @@ func TestTheKeyboardGoesOnFromTheSearch(t *testing.T) {
 	c.press(kb.Tab)
 	c.until(`document.activeElement.matches(".searches > summary")`)
 	c.silent()
+}
+
+// What was found out about a request is told without looking for it.
+func TestTheTabOfASignatureTellsItsVerdict(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	s.secret("github", "swordfish")
+	for _, secret := range []string{"swordfish", "other"} {
+		event := s.hook(s.github("push", "d-"+secret, `{}`, secret))
+		want := map[string]string{"swordfish": "verified", "other": "failed"}[secret]
+		page := b.want(200, "GET", s.page("/requests/"+string(event)), nil)
+		if !regexp.MustCompile(`(?s)id="tab-signature"[^>]*>\s*Signature\s*<span class="count">` + want + `</span>`).MatchString(page.body) {
+			t.Errorf("signed with %s, the tab does not say that it is %s", secret, want)
+		}
+	}
+	plain := s.hook(json(`{}`))
+	b.want(200, "GET", s.page("/requests/"+string(plain)), nil).lacks(t, `<span class="count">unchecked</span>`)
+}
+
+// Bytes that are no text can not be copied: they are there as a file.
+func TestABodyThatCanNotBeCopiedIsAFile(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	bytes, text := s.hook(sent{body: "\x00\xff\xfe"}), s.hook(json(`{}`))
+	const file = `<a class="button tiny" href="`
+	b.want(200, "GET", s.page("/requests/"+string(bytes)), nil).holds(t, file+"/endpoints/"+string(s.endpoint.ID)+"/requests/"+string(bytes)+`/body" download>`)
+	b.want(200, "GET", s.page("/requests/"+string(text)), nil).lacks(t, file)
 }
 
 func TestAPictureIsLookedAtAndComparedWithItsBytes(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"hookglass"
 )
 
 // Whatever does not scroll by a wheel or a bar must not be cut: who has a mouse would not come to it.
@@ -90,4 +92,41 @@ func TestAValueWithoutANameSaysSo(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(sent{target: "/?=1"})
 	s.signedIn().want(200, "GET", s.page("/requests/"+string(event)), nil).holds(t, "<em>no name</em>")
+}
+
+// A phone shows of names what it has room for, and of a table that scrolls no row that is high for what is out of sight.
+func TestAPhoneHasRoomForNamesAndTables(t *testing.T) {
+	s := newSite(t)
+	s.create(strings.Repeat("a long name ", 8), hookglass.KindWebhook)
+	first := sent{body: `{}`, headers: hookglass.Headers{{Name: "X-GitHub-Event", Value: "push"}, {Name: "X-GitHub-Delivery", Value: "d-1"}}}
+	s.hook(first)
+	first.headers = append(first.headers, hookglass.Header{Name: "X-" + strings.Repeat("Name-", 40), Value: "1"})
+	s.hook(first)
+	c := s.chrome(390, 900)
+	c.open(s.link())
+	c.open(s.url + "/endpoints")
+	c.until(`document.querySelectorAll(".endpoint-name").length === 2`)
+	if width := eval[float64](c, `document.querySelectorAll(".endpoint-name")[1].getBoundingClientRect().width`); width < 270 {
+		t.Errorf("a long name has %v pixels", width)
+	}
+	c.open(s.page("/retries"))
+	c.until(`document.querySelector(".retries-changed")`)
+	if height := eval[float64](c, `Math.max(...[...document.querySelectorAll(".retries tr")].map((row) => row.getBoundingClientRect().height))`); height > 300 {
+		t.Errorf("a row is %v pixels high", height)
+	}
+	c.silent()
+}
+
+// What is wrong with one field of a line does not move the field beside it.
+func TestFieldsOfALineStayBesideEachOther(t *testing.T) {
+	s := newWorkshop(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/actions/new"))
+	c.until(`document.readyState === "complete"`)
+	c.click(".builder-end .primary")
+	c.until(`document.querySelector("#name-fault:not([hidden])")`)
+	if apart := eval[float64](c, `Math.abs(document.querySelector("[name=name]").getBoundingClientRect().top - document.querySelector("[name=failure_policy]").getBoundingClientRect().top)`); apart > 1 {
+		t.Errorf("the fields are %v pixels apart", apart)
+	}
 }

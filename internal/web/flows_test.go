@@ -94,7 +94,7 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 		ids = append(ids, s.hook(json(`{"order":1}`)))
 	}
 	first := b.want(200, "GET", base+"/ledger?from=24h", nil)
-	first.holds(t, "Adding up…", `data-fresh="`+base+`/ledger/book?from=24h"`, "<noscript>", base+"/ledger?from=24h&amp;sums=1")
+	first.holds(t, `only-js" role="status">Adding up…`, `data-fresh="`+base+`/ledger/book?from=24h"`, "<noscript>", base+"/ledger?from=24h&amp;sums=1")
 	if strings.Contains(first.body, "Balanced") {
 		t.Error("the page waits for its sums")
 	}

@@ -62,6 +62,7 @@ func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p met
 	if err != nil {
 		return p, err
 	}
+	p.Mail = e.Kind == hookglass.KindEmail
 	p.Self = "/endpoints/" + string(e.ID) + "/metrics/figures?window=" + escape(asked)
 	if step := r.URL.Query().Get("step"); step != "" {
 		p.Self += "&step=" + escape(step)

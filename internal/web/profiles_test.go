@@ -10,7 +10,7 @@ func TestHowSendersRetryIsDrawnAndTold(t *testing.T) {
 	b := s.signedIn()
 	base := "/endpoints/" + string(s.endpoint.ID)
 	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/retries", base+"/schemas")
-	b.want(200, "GET", base+"/retries", nil).holds(t, "No delivery was attempted twice yet.")
+	b.want(200, "GET", base+"/retries", nil).holds(t, "Nothing to measure yet: no request has arrived.")
 	b.want(422, "POST", base+"/retries", url.Values{"response_script": {"500,<b>"}}).holds(t, "entry 2 must be a status", "500,&lt;b&gt;")
 	b.want(303, "POST", base+"/retries", url.Values{"response_script": {"500*2,reset,200"}})
 	for range 4 {

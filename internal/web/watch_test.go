@@ -253,7 +253,7 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"keyword_match"}, "keyword": {"x"}, "channels": {"chan_nothing"}}).holds(t, "is no notification channel")
 
 	list := b.want(200, "GET", base, nil)
-	list.holds(t, "tells On call")
+	list.holds(t, "tells On call", `<span class="badge">Slack</span>`)
 	path := list.found(t, `(?s)href="(`+base+`/alrt_[^"]+)" id="[^"]+"><strong>Watch keyword_match`)
 	b.want(200, "GET", path, nil).holds(t, "It was never triggered.", `value="refund"`, `checked`)
 	event := w.hook(json(`{"order":"refund"}`))
@@ -340,7 +340,11 @@ func TestFiguresOfAnEndpointAreTables(t *testing.T) {
 	b.want(200, "GET", base, nil).holds(t, "Last 24 hours", "None in this window.", "No run ended in this window.")
 	w.traffic()
 	page := b.want(200, "GET", base+"?window=1h", nil)
-	page.holds(t, "GitHub", "✓ verified", "✗ failed", "push", `role="img"`, "Requests by time as a table", "4 in all, 0 of them ignored", "50 ms", "95.0%", "notify")
+	page.holds(t, "GitHub", "✓ verified", "✗ failed", "push", `role="img"`, "Requests by time as a table", "4 in all, 0 of them ignored", "50 ms", "95.0%", `<th scope="row">Notify</th>`, "<dt>Completed</dt>", "By status", "By signature")
+	// A mail has neither a status nor a signature.
+	inbox := w.create("inbox", hookglass.KindEmail)
+	b.want(200, "GET", "/endpoints/"+string(inbox.ID)+"/metrics", nil).lacks(t, "By status", "By signature", "Signature failed")
+	b.want(200, "GET", "/endpoints/"+string(inbox.ID), nil).lacks(t, "the signature checked", `class="head-actions"`)
 	b.want(200, "GET", base+"/figures?window=7d", nil).holds(t, `data-fresh="`+base+`/figures?window=7d"`)
 	b.want(422, "GET", base+"?window=91d", nil).holds(t, "The window may be 90d at most.")
 	b.want(422, "GET", base+"?window=%3Cb%3E", nil).holds(t, "&lt;b&gt;")

@@ -116,13 +116,6 @@ func (r Runs) name(id string) string {
 	return "a deleted action"
 }
 
-// titles are what step types are called.
-var titles = map[string]string{
-	"forward": "Forward", "http_request": "HTTP Request", "transform": "Transform", "notify": "Notify", "tag": "Tag", "ignore": "Ignore",
-}
-
-func title(kind string) string { return titles[kind] }
-
 var means = map[string]string{
 	"forward": "Sends the request on as it came.", "http_request": "Sends a request of your own, filled in from templates. It may have effects elsewhere.",
 	"transform": "Makes a value that later steps use.", "notify": "Tells a notification channel.", "tag": "Marks the request.",

@@ -11,6 +11,7 @@ import (
 	"hookglass"
 	"hookglass/internal/action"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/web/show"
 )
 
 // Form is an action as it is typed: what a browser sends and gets back, with or without scripts. Its fields bear the
@@ -275,7 +276,7 @@ func (f Form) Draft() action.Draft {
 	steps := make([]action.StepDraft, len(f.Steps))
 	for i, s := range f.Steps {
 		d := action.StepDraft{Type: s.Type, Config: s.config()}
-		if name := cmp.Or(strings.TrimSpace(s.Name), title(s.Type)); name != "" {
+		if name := cmp.Or(strings.TrimSpace(s.Name), show.StepType(hookglass.StepType(s.Type))); name != "" {
 			d.Name = &name
 		}
 		if s.Key != "" {

@@ -337,7 +337,7 @@ func row(m ListModel, i int, a hookglass.Action) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var16 string
-			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(title(string(s.Type)))
+			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(show.StepType(s.Type))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/list.templ`, Line: 67, Col: 76}
 			}
@@ -1267,7 +1267,7 @@ func run(r Runs, one hookglass.ActionRun) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var70 string
-				templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(title(string(s.Type)))
+				templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(show.StepType(s.Type))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/list.templ`, Line: 184, Col: 50}
 				}

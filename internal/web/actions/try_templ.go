@@ -296,7 +296,7 @@ func preview(p action.PreviewResult) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var15 string
-			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(title(string(s.Type)))
+			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(show.StepType(s.Type))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 57, Col: 48}
 			}

@@ -109,23 +109,6 @@ func (f Form) other() string {
 
 func (f Form) follows(t hookglass.ActivityType) bool { return slices.Contains(f.Events, t) }
 
-// kindName is how a kind is called.
-func kindName(k hookglass.ChannelKind) string {
-	switch k {
-	case hookglass.ChannelSlack:
-		return "Slack"
-	case hookglass.ChannelDiscord:
-		return "Discord"
-	case hookglass.ChannelTeams:
-		return "Microsoft Teams"
-	case hookglass.ChannelTelegram:
-		return "Telegram"
-	case hookglass.ChannelEmail:
-		return "Email"
-	}
-	return "Webhook"
-}
-
 // eventName is how a kind of activity is called.
 func eventName(t hookglass.ActivityType) string {
 	switch t {

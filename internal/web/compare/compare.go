@@ -47,6 +47,11 @@ func named(fields []hookglass.Change) []hookglass.Change {
 	return all
 }
 
+// sides calls the two sides of a text's differences as the tables of the page do.
+func sides(text string) string {
+	return strings.Replace(text, "--- left\n+++ right\n", "--- first\n+++ second\n", 1)
+}
+
 // form says as what two bodies were compared.
 func form(b hookglass.BodyChanges) string {
 	switch b.Form {

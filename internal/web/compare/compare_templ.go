@@ -229,7 +229,7 @@ func Page(m Model) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					for _, l := range strings.SplitAfter(m.Body.Text, "\n") {
+					for _, l := range strings.SplitAfter(sides(m.Body.Text), "\n") {
 						var templ_7745c5c3_Var12 = []any{lineClass(l)}
 						templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var12...)
 						if templ_7745c5c3_Err != nil {

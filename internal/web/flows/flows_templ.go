@@ -1399,7 +1399,7 @@ func form(f Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = input("timeout_seconds", "Ends after", "seconds, at most 86400", f.Timeout, f.fault("timeout_seconds"), "300").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = input("timeout_seconds", "Ends after", "seconds, at most 86,400", f.Timeout, f.fault("timeout_seconds"), "300").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -28,7 +28,7 @@ function show(token) {
     const claims = JSON.parse(payload);
     for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
       const at = new Date(claims[name] * 1000);
-      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString()}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
+      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString().replace("T", " ").replace("Z", " UTC")}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
     }
     add("p", "Decoded in this browser. The signature was not verified.").className = "small";
   } catch {

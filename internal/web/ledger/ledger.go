@@ -163,6 +163,14 @@ func became(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id 
 	return all
 }
 
+// outcome is what became of an event, in a cell of the page.
+func outcome(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id string) string) string {
+	if all := became(l, called); len(all) > 0 {
+		return strings.Join(all, ", ")
+	}
+	return "–"
+}
+
 // Head are the names of the columns of the file.
 var Head = []string{"received_at", "id", "type", "size", "body_sha256", "ignored", "answer", "became"}
 

@@ -41,6 +41,7 @@ type Model struct {
 // Part is the figures, a part that is kept fresh.
 type Part struct {
 	Self string // its address
+	Mail bool   // of an email endpoint: its mails have no status and no signature
 	api.Metrics
 }
 

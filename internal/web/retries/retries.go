@@ -104,13 +104,6 @@ func span(g api.AttemptGroup) string {
 	return lasting(g.Attempts[len(g.Attempts)-1].ReceivedAt.Sub(g.Attempts[0].ReceivedAt.Time).Milliseconds())
 }
 
-func name(g api.AttemptGroup) string {
-	if g.EventType != nil {
-		return *g.EventType
-	}
-	return "without an event type"
-}
-
 func state(g api.AttemptGroup) (word, class string) {
 	switch g.State {
 	case string(hookglass.GroupDelivered):
@@ -142,14 +135,14 @@ func changed(a api.RetryAttempt) string {
 
 func gap(a api.RetryAttempt) string {
 	if a.GapMS == nil {
-		return "-"
+		return "–"
 	}
 	return lasting(*a.GapMS)
 }
 
 func documented(s api.RetryStep) string {
 	if s.DocumentedMS == nil {
-		return "-"
+		return "–"
 	}
 	return lasting(*s.DocumentedMS)
 }

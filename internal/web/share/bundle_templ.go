@@ -218,7 +218,7 @@ func BundlePage(m BundleModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</textarea></label><div class=\"confirm-end\"><button type=\"submit\">Preview</button> <button type=\"submit\" formmethod=\"post\" class=\"primary\" data-download>Download bundle</button></div></form></section></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</textarea></label><div class=\"form-end\"><button type=\"submit\" formmethod=\"post\" class=\"primary\" data-download>Download bundle</button> <button type=\"submit\">Preview</button></div></form></section></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

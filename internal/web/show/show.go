@@ -128,6 +128,42 @@ func Curl(url string) string {
 	return `curl -X POST '` + url + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`
 }
 
+// ChannelKind is how a kind of notification channel is called.
+func ChannelKind(k hookglass.ChannelKind) string {
+	switch k {
+	case hookglass.ChannelSlack:
+		return "Slack"
+	case hookglass.ChannelDiscord:
+		return "Discord"
+	case hookglass.ChannelTeams:
+		return "Microsoft Teams"
+	case hookglass.ChannelTelegram:
+		return "Telegram"
+	case hookglass.ChannelEmail:
+		return "Email"
+	}
+	return "Webhook"
+}
+
+// StepType is how a type of step is called.
+func StepType(t hookglass.StepType) string {
+	switch t {
+	case hookglass.StepForward:
+		return "Forward"
+	case hookglass.StepRequest:
+		return "HTTP Request"
+	case hookglass.StepTransform:
+		return "Transform"
+	case hookglass.StepNotify:
+		return "Notify"
+	case hookglass.StepTag:
+		return "Tag"
+	case hookglass.StepIgnore:
+		return "Ignore"
+	}
+	return string(t)
+}
+
 // Provider is the name of a provider as it writes itself, or the id where that is not known here.
 func Provider(id string) string {
 	switch id {
