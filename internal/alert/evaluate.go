@@ -383,7 +383,6 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 
 func minutes(n int64) string { return counted(n, "minute", "minutes") }
 
-// counted is a number with the form of its noun that fits it.
 // few is a number that is low, or none.
 func few(n int64, one, many string) string {
 	if n == 0 {
@@ -392,6 +391,7 @@ func few(n int64, one, many string) string {
 	return "Only " + counted(n, one, many)
 }
 
+// counted is a number with the form of its noun that fits it.
 func counted(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
