@@ -61,6 +61,9 @@ func (v Value) moved(from, to []string) (Value, error) {
 	if _, ok := v.At(Pointer{to}); ok {
 		return v, errExists
 	}
+	if len(to) > len(from) && slices.Equal(from, to[:len(from)]) { // into itself, not what follows it in an array
+		return v, errParent
+	}
 	last := len(from) - 1
 	if parent, _ := v.At(Pointer{from[:last]}); parent.kind == Object && slices.Equal(from[:last], to[:len(to)-1]) {
 		return v.with(from[:last], parent.renamed(parent.index(from[last]), to[last]))

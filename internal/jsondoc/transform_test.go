@@ -95,6 +95,7 @@ func TestTransformsFail(t *testing.T) {
 		{`{"op":"rename","from":"/body/o/x","to":"/body/z"}`, "already a value"},
 		{`{"op":"rename","from":"/body","to":"/body/inside"}`, "could hold /body/inside"},
 		{`{"op":"rename","from":"/body","to":"/body/o/x/y"}`, "could hold"},
+		{`{"op":"set","path":"/l","value":[1,{"a":1}]},{"op":"rename","from":"/l/0","to":"/l/0/b"}`, "could hold /l/0/b"},
 		{`{"op":"rename","from":"/method","to":"/no/way"}`, "could hold"},
 		{`{"op":"rename","from":"/method","to":"/body/a/3"}`, "no element"},
 		{`{"op":"rename","from":"/body/a/0","to":"/body/a/2"}`, "already a value"},
