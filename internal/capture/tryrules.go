@@ -95,7 +95,7 @@ func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, te
 		}
 		tried.Events = append(tried.Events, one)
 	}
-	tried.Complete = true
+	tried.Complete = page.Next == 0 || len(page.Events) == limit // the search may have ended by its own time
 	return tried, nil
 }
 

@@ -56,7 +56,10 @@ func TestTheRuleThatAnsweredIsOnRecord(t *testing.T) {
 		b.set(rules)
 		done := make(chan bool)
 		for range 32 {
-			go func() { b.post("GET", "/", ""); done <- true }()
+			go func() {
+				defer func() { done <- true }()
+				b.post("GET", "/", "")
+			}()
 		}
 		for range 32 {
 			<-done
