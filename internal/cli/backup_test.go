@@ -376,6 +376,23 @@ func TestABackupSaysThatTheKeysetIsMissing(t *testing.T) {
 	})
 }
 
+// A URL that leads to another database than the service's, or a file that something else left, holds nothing: what is made
+// of it must not take the place of the last backup.
+func TestNothingIsNoBackup(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(s.dir, "hookglass.db"), "") // of no matter to PostgreSQL
+		file := filepath.Join(t.TempDir(), "backup.tgz")
+		write(t, file, "the backup of yesterday")
+		fails(t, 1, "nothing was ever stored in the database", s.args("backup", file)...)
+		if kept, err := os.ReadFile(file); err != nil || string(kept) != "the backup of yesterday" {
+			t.Errorf("the last backup is now %q, %v", kept, err)
+		}
+	})
+}
+
 func TestARestoreDestroysNoKeyset(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(t.TempDir(), "backup.tgz")

@@ -155,6 +155,12 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 	if m.Schema, need, err = db.SchemaVersion(ctx); err != nil {
 		return 0, keysOut, err
 	}
+	if err := db.Foreign(ctx); err != nil {
+		return 0, keysOut, err
+	}
+	if m.Schema == 0 { // the empty backup would take the place of the last good one, and none restores it
+		return 0, keysOut, errors.New("nothing was ever stored in the database: name the one of the service by --data or --database-url")
+	}
 	if m.Schema == need {
 		if err := filled(ctx, db); err != nil { // half of an installation is not one that can be told from the whole once it is restored
 			return 0, keysOut, err
