@@ -216,6 +216,11 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	}
 	defer give()
 	for until := time.Now().Add(shiftTime); time.Now().Before(until); {
+		select {
+		case <-s.leaving: // to send another event would be to be cut off in the middle of it
+			return false, nil
+		default:
+		}
 		more, wait, err := s.workOne(ctx, id)
 		if err != nil || !more {
 			return err == nil, err
@@ -224,15 +229,10 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 		select {
 		case <-timer.C:
 		case <-s.leaving:
+			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
 			return false, ctx.Err()
-		}
-		select {
-		case <-s.leaving: // to send another event would be to be cut off in the middle of it
-			timer.Stop()
-			return false, nil
-		default:
 		}
 	}
 	return false, nil

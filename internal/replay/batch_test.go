@@ -361,6 +361,10 @@ func TestABatchIsLeftToOthersWhereTheNodeStops(t *testing.T) {
 		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchRunning || got.Passed != 1 || got.Failed != 0 || b.sink.hits() != 1 {
 			t.Errorf("%+v, %d hits", got, b.sink.hits())
 		}
+		// A job that the queue had given out before it stopped comes late.
+		if done, err := node.WorkBatch(background(t), batch.ID); done || err != nil || b.sink.hits() != 1 {
+			t.Errorf("after the end: done %t, %v, %d hits", done, err, b.sink.hits())
+		}
 		b.work(batch.ID)
 		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchCompleted || got.Passed != 3 || b.sink.hits() != 3 {
 			t.Errorf("%+v, %d hits", got, b.sink.hits())
