@@ -62,6 +62,9 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	}
 	deleted, err := c.delete(ctx, t, at, r.Endpoint)
 	if err != nil {
+		if deleted > 0 { // they are gone, however it ended: refused, without an answer, or stopped
+			fmt.Fprintf(t.Err, "Deleted %s, and no more:\n", plural(deleted, "event", "events"))
+		}
 		return err
 	}
 	return r.print(t, api.One[api.DeletedEvents]{Data: api.DeletedEvents{Deleted: deleted}}, func(w io.Writer) error {
@@ -70,7 +73,7 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	})
 }
 
-// delete deletes several events and returns how many they were.
+// delete deletes several events and returns how many they were, also where it fails.
 func (c *RequestsDeleteCmd) delete(ctx context.Context, t *server.Terminal, at *client.Client, endpoint string) (int64, error) {
 	switch {
 	case c.All:
@@ -140,7 +143,7 @@ func deleteEach(ctx context.Context, at *client.Client, endpoint string, ids []s
 			deleted++
 		case passOver && errors.As(err, &refused) && refused.Status == http.StatusNotFound:
 		default:
-			return deleted, fmt.Errorf("%s was deleted before %s: %w", plural(deleted, "event", "events"), visible(id), err)
+			return deleted, fmt.Errorf("%s: %w", visible(id), err)
 		}
 	}
 	return deleted, nil

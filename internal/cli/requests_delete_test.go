@@ -1,8 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"hookglass/internal/cli"
 )
 
 func TestSeveralEventsAreDeleted(t *testing.T) {
@@ -25,7 +32,7 @@ func TestSeveralEventsAreDeleted(t *testing.T) {
 	if r := run(t, "", "requests", "delete", ids[0], ids[1]); r.code != 0 || r.out != "Deleted 2 events.\n" {
 		t.Errorf("%+v", r)
 	}
-	fails(t, 1, "1 event was deleted before "+ids[0], "requests", "delete", ids[5], ids[0], ids[4])
+	fails(t, 1, "Deleted 1 event, and no more:\nhookglass: "+ids[0]+": ", "requests", "delete", ids[5], ids[0], ids[4])
 	left(3)
 	fails(t, 2, "2 events of "+endpoint+" would be deleted", "requests", "delete", "-q", "\"c \"")
 	fails(t, 2, "3 events of "+endpoint+" would be deleted", "requests", "delete", "--all")
@@ -64,5 +71,35 @@ func TestAllThatASearchFoundIsDeleted(t *testing.T) {
 	}
 	if left := member(t, object(t, "", "requests", "list", "-e", endpoint), "data").([]any); len(left) != 1 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// What is gone is told however the rest ended: the events can not be brought back.
+func TestADeletionThatIsCutOffSaysHowManyAreGone(t *testing.T) {
+	for name, end := range map[string]func(stop func()){
+		"the server goes away": func(func()) {},
+		"somebody stops it":    func(stop func()) { stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasSuffix(r.URL.Path, "/req_3") {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, `{"data":{"id":"req_1","deleted":true}}`)
+					return
+				}
+				end(stop)
+				panic(http.ErrAbortHandler)
+			}))
+			defer server.Close()
+			t.Setenv("HOOKGLASS_SERVER", server.URL)
+			t.Setenv("HOOKGLASS_TOKEN", "token")
+			var out, err bytes.Buffer
+			code := cli.Main(ctx, []string{"requests", "delete", "-e", "default", "req_1", "req_2", "req_3"}, strings.NewReader(""), &out, &err)
+			if code == 0 || out.Len() > 0 || !strings.HasPrefix(err.String(), "Deleted 2 events, and no more:\n") {
+				t.Errorf("exit %d, %q, %q", code, &out, &err)
+			}
+		})
 	}
 }
