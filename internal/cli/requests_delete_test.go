@@ -84,9 +84,9 @@ func TestADeletionThatIsCutOffSaysHowManyAreGone(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !strings.HasSuffix(r.URL.Path, "/req_3") {
+				if !strings.HasSuffix(r.URL.Path, "43m") {
 					w.Header().Set("Content-Type", "application/json")
-					fmt.Fprint(w, `{"data":{"id":"req_1","deleted":true}}`)
+					fmt.Fprint(w, `{"data":{"id":"req_06h1r3tmq5zg0001j7qqney41m","deleted":true}}`)
 					return
 				}
 				end(stop)
@@ -96,7 +96,7 @@ func TestADeletionThatIsCutOffSaysHowManyAreGone(t *testing.T) {
 			t.Setenv("HOOKGLASS_SERVER", server.URL)
 			t.Setenv("HOOKGLASS_TOKEN", "token")
 			var out, err bytes.Buffer
-			code := cli.Main(ctx, []string{"requests", "delete", "-e", "default", "req_1", "req_2", "req_3"}, strings.NewReader(""), &out, &err)
+			code := cli.Main(ctx, []string{"requests", "delete", "-e", "default", "req_06h1r3tmq5zg0001j7qqney41m", "req_06h1r3tmq5zg0001j7qqney42m", "req_06h1r3tmq5zg0001j7qqney43m"}, strings.NewReader(""), &out, &err)
 			if code == 0 || out.Len() > 0 || !strings.HasPrefix(err.String(), "Deleted 2 events, and no more:\n") {
 				t.Errorf("exit %d, %q, %q", code, &out, &err)
 			}

@@ -259,15 +259,9 @@ func failureOf(f *hookglass.Failure) *api.DeliveryFailure {
 func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.BacktestAction) (out api.One[api.ActionBacktest], err error) {
 	var faults []hookglass.FieldError
 	query := given(&faults, "query", body.Query, false)
-	limit := given(&faults, "limit", body.Limit, false)
-	if limit != nil && (*limit < 1 || *limit > action.MaxBacktest) {
-		faults = append(faults, hookglass.FieldError{Field: "limit", Message: "must be 1 to 100"})
-	}
+	limit := howMany(&faults, body.Limit, 0, action.MaxBacktest)
 	if len(faults) > 0 {
 		return out, hookglass.InvalidFields(faults)
-	}
-	if limit == nil {
-		limit = new(int64)
 	}
 	var submitted *action.Draft
 	if body.EndpointAction != nil {
@@ -277,7 +271,7 @@ func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.
 		}
 		submitted = &d
 	}
-	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(query), *limit, submitted)
+	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(query), limit, submitted)
 	if err != nil {
 		return out, err
 	}

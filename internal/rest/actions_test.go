@@ -269,6 +269,9 @@ func TestPreviewsAndBacktestsOverREST(t *testing.T) {
 			t.Errorf("the backtest is %+v", b.Data)
 		}
 		s.wantError(422, "validation_failed", "POST", base+"/backtest", `{"limit":101}`)
+		if _, text := s.call(s.token, "POST", base+"/backtest", `{"limit":null}`); strings.Count(text, `"field":"limit"`) != 1 {
+			t.Errorf("a limit of null answers %s", text)
+		}
 		if _, text := s.call(s.token, "POST", base+"/backtest", `{"query":"status:("}`); !strings.Contains(text, `"field":"query"`) || !strings.Contains(text, `"position":`) {
 			t.Errorf("a query that can not be read answers %s", text)
 		}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -115,10 +116,7 @@ func (s *service) updateEndpoint(ctx context.Context, in *endpointID, body *api.
 func (s *service) tryRules(ctx context.Context, in *InEndpoint, body *api.TryRules) (out api.One[api.TriedRules], err error) {
 	var faults []hookglass.FieldError
 	q := given(&faults, "q", body.Q, false)
-	limit := given(&faults, "limit", body.Limit, false)
-	if limit != nil && (*limit < 1 || *limit > capture.MaxTried) {
-		faults = append(faults, hookglass.FieldError{Field: "limit", Message: "must be 1 to 100"})
-	}
+	limit := howMany(&faults, body.Limit, capture.DefaultTried, capture.MaxTried)
 	rules := draft.Rules(body.ResponseRules)
 	if rules != nil {
 		err = endpoint.CheckRules(*rules)
@@ -126,10 +124,7 @@ func (s *service) tryRules(ctx context.Context, in *InEndpoint, body *api.TryRul
 	if err = hookglass.Refusal(faults, err); err != nil {
 		return out, err
 	}
-	if limit == nil {
-		limit = new(int64(capture.DefaultTried))
-	}
-	tried, err := s.Captures.TryRules(ctx, asker(ctx), in.EndpointID, orEmpty(q), int(*limit), rules)
+	tried, err := s.Captures.TryRules(ctx, asker(ctx), in.EndpointID, orEmpty(q), int(limit), rules)
 	if err != nil {
 		return out, err
 	}
@@ -166,4 +161,17 @@ func (s *service) endpoint(e hookglass.Endpoint) api.Endpoint {
 // given is [draft.Given].
 func given[T any](faults *[]hookglass.FieldError, field string, o api.Optional[T], nullable bool) *T {
 	return draft.Given(faults, field, o, nullable)
+}
+
+// howMany reads the limit of a body: from 1 to the most there may be, or the default where it is not given.
+func howMany(faults *[]hookglass.FieldError, limit api.Optional[int64], otherwise, most int64) int64 {
+	switch {
+	case !limit.Set:
+		return otherwise
+	case limit.Null:
+		*faults = append(*faults, hookglass.FieldError{Field: "limit", Message: "may not be null"})
+	case limit.Value < 1 || limit.Value > most:
+		*faults = append(*faults, hookglass.FieldError{Field: "limit", Message: fmt.Sprintf("must be 1 to %d", most)})
+	}
+	return limit.Value
 }

@@ -115,6 +115,7 @@ func TestRulesAreTriedBeforeTheyAnswer(t *testing.T) {
 			`{"response_rules":[{"when":"path:/","else":1}]}`:     {"response_rules.0.else"},
 			`{"q":null,"limit":0,"response_rules":[{"when":""}]}`: {"q", "limit", "response_rules.0.when"},
 			`{"limit":101}`:  {"limit"},
+			`{"limit":null}`: {"limit"},
 			`{"q":"\"open"}`: {"q"},
 			`{"query":"x"}`:  {"query"},
 		} {
