@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -86,9 +87,40 @@ func decode(text []byte, v any, loose bool) error {
 		field = "body"
 	}
 	if errors.Is(shape.Err, json.ErrUnknownName) {
+		if within := holder(v, field); within != "" {
+			return hookglass.Invalid(field, "is not a known field here: it goes into %q", within)
+		}
 		return hookglass.Invalid(field, "is not a known field")
 	}
 	return hookglass.Invalid(field, "must be %s", httpd.Form(shape.GoType))
+}
+
+// holder names the member of a body whose own members have that name, for who leaves out what a body is wrapped in.
+func holder(v any, name string) string {
+	body := reflect.TypeOf(v).Elem()
+	if body.Kind() != reflect.Struct {
+		return ""
+	}
+	for _, member := range reflect.VisibleFields(body) {
+		within := member.Type
+		if within.Kind() == reflect.Pointer {
+			within = within.Elem()
+		}
+		if within.Kind() != reflect.Struct {
+			continue
+		}
+		for _, f := range reflect.VisibleFields(within) {
+			if jsonName(f) == name {
+				return jsonName(member)
+			}
+		}
+	}
+	return ""
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }
 
 // wholeNumbers takes 30.0 for an integer, as the description's schemas do.

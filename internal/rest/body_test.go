@@ -89,6 +89,24 @@ func TestABodyIsTakenStrictly(t *testing.T) {
 	})
 }
 
+func TestWhoLeavesOutTheEnvelopeIsToldOfIt(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		for body, message := range map[string]string{
+			`{"name":"a"}`:                        `is not a known field here: it goes into "endpoint"`,
+			`{"response":{"status":204}}`:         `is not a known field here: it goes into "endpoint"`,
+			`{"nam":"a"}`:                         "is not a known field",
+			`{"endpoint":{"endpoint":{}}}`:        "is not a known field",
+			`{"endpoint":{"name":"a"},"name":""}`: `is not a known field here: it goes into "endpoint"`,
+		} {
+			var refused api.Error
+			s.want(422, "POST", "/endpoints", body, &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Message != message {
+				t.Errorf("%s is refused with %+v", body, refused.Details)
+			}
+		}
+	})
+}
+
 func TestABodyIsJSONOfABoundedSize(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		for media, status := range map[string]int{
