@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +10,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
-	"hookglass/internal/coding"
 	"hookglass/internal/server"
 )
 
@@ -211,7 +208,7 @@ func (c *RequestsGetCmd) bytes(ctx context.Context, t *server.Terminal, from *cl
 		if *c.Part < 0 || *c.Part >= len(parts) {
 			return outcome{exitFailed, fmt.Sprintf("there is no such part: the body has %d", len(parts))}
 		}
-		_, err = t.Out.Write(parts[*c.Part].content)
+		_, err = t.Out.Write(parts[*c.Part].Content)
 		return err
 	}
 	return from.Attachment(ctx, endpoint, c.Event, *c.Attachment, t.Out)
@@ -265,22 +262,6 @@ func answeredBy(e api.EventDetail) string {
 
 // ruleName is a rule as people count and read it.
 func ruleName(r *api.ReplyRule) string { return fmt.Sprintf("rule %d: %s", r.Index+1, visible(r.When)) }
-
-// unpacked is the text that a body was compressed from, and how it was.
-func unpacked(e api.EventDetail) (text, of string, ok bool) {
-	if of = codingOf(e); of == "" {
-		return "", "", false
-	}
-	body, err := base64.StdEncoding.DecodeString(*e.Body)
-	if err != nil {
-		return "", "", false
-	}
-	plain, err := coding.Decoded(body, of, maxUnpacked)
-	return string(plain), of, err == nil && utf8.Valid(plain)
-}
-
-// maxUnpacked bounds what a body is decompressed to: a few bytes may be very many.
-const maxUnpacked = 32 << 20
 
 // indented lays JSON out and leaves anything else alone.
 func indented(body string) string {

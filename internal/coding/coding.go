@@ -1,6 +1,6 @@
-// Package coding undoes content codings and charsets: what a body says that was compressed on its way, or written in
-// other bytes than those of UTF-8. It hides the formats and that a few bytes can grow without end. Pure, and safe for
-// concurrent use.
+// Package coding undoes content codings and charsets, and takes multipart bodies apart: what a body says that was
+// compressed on its way, written in other bytes than those of UTF-8, or packed with others. It hides the formats and
+// that a few bytes can grow without end. Pure, and safe for concurrent use.
 package coding
 
 import (

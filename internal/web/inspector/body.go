@@ -54,9 +54,7 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	}
 	media, _, _ := strings.Cut(contentType, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
-	if strings.HasPrefix(media, "multipart/") {
-		b.Parts = multiparts(body, contentType)
-	}
+	b.Parts = multiparts(body, contentType)
 	sent := body
 	if !isText(body) {
 		b.Picture = b.Encoding == "" && PictureType(body) != ""

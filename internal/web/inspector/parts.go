@@ -2,10 +2,9 @@ package inspector
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"io"
-	"mime"
-	"mime/multipart"
 	"strings"
 
 	"hookglass/internal/coding"
@@ -23,17 +22,14 @@ type Part struct {
 	Cut         bool
 }
 
-// Bounds of the parts of a page.
-const (
-	maxParts    = 100
-	maxPartText = 8 << 10
-)
+// maxPartText bounds the beginning of a part that is shown.
+const maxPartText = 8 << 10
 
 // multiparts reads the parts of a multipart body as far as they can be read.
-func multiparts(body []byte, contentType string) []Part {
-	var all []Part
-	eachPart(body, contentType, func(part *multipart.Part, content []byte) bool {
-		p := Part{Index: len(all), Name: part.FormName(), Filename: part.FileName(), ContentType: part.Header.Get("Content-Type"), Size: int64(len(content))}
+func multiparts(body []byte, contentType string) (all []Part) {
+	for i, part := range coding.Parts(body, contentType) {
+		p := Part{Index: i, Name: part.Name, Filename: part.Filename, ContentType: part.ContentType, Size: int64(len(part.Content))}
+		content := part.Content
 		if !isText(content) {
 			content, _ = coding.Text(content, p.ContentType, maxDecoded)
 		}
@@ -42,8 +38,7 @@ func multiparts(body []byte, contentType string) []Part {
 			p.Text, p.Cut = show.Text(text), cut
 		}
 		all = append(all, p)
-		return len(all) < maxParts
-	})
+	}
 	return all
 }
 
@@ -53,37 +48,12 @@ func PartOf(body []byte, contentType, encoding string, n int) (content []byte, f
 	if plain, ok := decode(body, encoding); ok {
 		body = plain
 	}
-	at := 0
-	eachPart(body, contentType, func(part *multipart.Part, bytes []byte) bool {
-		if at == n {
-			content, filename, ok = bytes, part.FileName(), true
-		}
-		at++
-		return !ok && at < maxParts
-	})
-	if filename == "" {
-		filename = "part"
-	}
-	return content, filename, ok
-}
-
-// eachPart goes through the parts until one is broken or do has enough.
-func eachPart(body []byte, contentType string, do func(*multipart.Part, []byte) bool) {
-	_, params, err := mime.ParseMediaType(contentType)
-	if err != nil || params["boundary"] == "" {
-		return
-	}
-	r := multipart.NewReader(bytes.NewReader(body), params["boundary"])
-	for {
-		part, err := r.NextRawPart()
-		if err != nil {
-			return
-		}
-		content, err := io.ReadAll(part)
-		if err != nil || !do(part, content) {
-			return
+	for i, part := range coding.Parts(body, contentType) {
+		if i == n {
+			return part.Content, cmp.Or(part.Filename, "part"), true
 		}
 	}
+	return nil, "", false
 }
 
 // maxXML bounds what is indented.

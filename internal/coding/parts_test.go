@@ -1,0 +1,63 @@
+package coding_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"hookglass/internal/coding"
+)
+
+const formType = "multipart/form-data; boundary=x"
+
+func partsOf(body, contentType string) (all []coding.Part) {
+	for i, p := range coding.Parts([]byte(body), contentType) {
+		if i != len(all) {
+			panic("the parts are not counted from 0")
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func TestPartsAreReadAsTheyWereSent(t *testing.T) {
+	const form = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n" +
+		"--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"../n.bin\"\r\nContent-Type: image/png\r\n\r\n\xff\x00\r\n--x--\r\n"
+	got := partsOf(form, formType)
+	if len(got) != 2 || got[0].Name != "a" || string(got[0].Content) != "=41" ||
+		got[1].Filename != "n.bin" || got[1].ContentType != "image/png" || string(got[1].Content) != "\xff\x00" {
+		t.Errorf("%+v", got)
+	}
+	if got := partsOf(form[:len(form)-12], formType); len(got) != 1 {
+		t.Errorf("of a body that breaks off in its second part: %+v", got)
+	}
+	for _, contentType := range []string{"", "text/plain; boundary=x", "multipart/form-data", "multipart/form-data; boundary", "multipart/mixed; boundary=y"} {
+		if got := partsOf(form, contentType); len(got) != 0 {
+			t.Errorf("as %q it has %+v", contentType, got)
+		}
+	}
+}
+
+func TestPartsAreBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 2 * coding.MaxParts {
+		fmt.Fprintf(&b, "--x\r\nContent-Disposition: form-data; name=\"n%d\"\r\n\r\nv\r\n", i)
+	}
+	if n := len(partsOf(b.String(), formType)); n != coding.MaxParts {
+		t.Errorf("%d parts", n)
+	}
+}
+
+func FuzzParts(f *testing.F) {
+	f.Add("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nv\r\n--x--\r\n", formType)
+	f.Add("--x\r\nbroken", formType)
+	f.Fuzz(func(t *testing.T, body, contentType string) {
+		size := 0
+		for _, p := range partsOf(body, contentType) {
+			size += len(p.Content)
+		}
+		if size > len(body) {
+			t.Errorf("the parts have %d bytes of %d", size, len(body))
+		}
+	})
+}
