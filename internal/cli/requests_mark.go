@@ -34,13 +34,18 @@ func (c *RequestsUntagCmd) Run(ctx context.Context, t *server.Terminal, r *Reque
 	return r.retag(ctx, t, c.Event, c.Tags, (*client.Client).Untag)
 }
 
+// event connects, and finds the event that a word means.
+func (r *RequestsCmd) event(ctx context.Context, word string) (at *client.Client, id string, err error) {
+	if at, _, err = r.connect(); err != nil {
+		return nil, "", err
+	}
+	id, err = eventNamed(ctx, at, r.Endpoint, word)
+	return at, id, err
+}
+
 // retag changes the tags of an event one by one, and tells those that it has then.
 func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string, tags []string, change func(*client.Client, context.Context, string, string, string) ([]string, error)) error {
-	at, _, err := r.connect()
-	if err != nil {
-		return err
-	}
-	event, err := eventNamed(ctx, at, r.Endpoint, word)
+	at, event, err := r.event(ctx, word)
 	if err != nil {
 		return err
 	}
@@ -83,11 +88,7 @@ func (c *RequestsUnignoreCmd) Run(ctx context.Context, t *server.Terminal, r *Re
 
 // mark changes an event and says so.
 func (r *RequestsCmd) mark(ctx context.Context, t *server.Terminal, word, said string, change func(*client.Client, string) (api.Event, error)) error {
-	at, _, err := r.connect()
-	if err != nil {
-		return err
-	}
-	event, err := eventNamed(ctx, at, r.Endpoint, word)
+	at, event, err := r.event(ctx, word)
 	if err != nil {
 		return err
 	}
