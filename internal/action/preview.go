@@ -358,7 +358,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		}
 		b.Events = append(b.Events, tested)
 	}
-	b.Complete = true
+	b.Complete = page.Next == 0 || len(page.Events) == int(limit) // the search may have ended by its own time
 	return b, nil
 }
 
