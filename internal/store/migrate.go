@@ -109,9 +109,9 @@ func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	asked := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'goose_db_version')"
+	asked := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = '" + versionTable + "')"
 	if db.dialect == postgres {
-		asked = "SELECT to_regclass('goose_db_version') IS NOT NULL"
+		asked = "SELECT to_regclass('" + versionTable + "') IS NOT NULL"
 	}
 	var any bool
 	if err := db.read.QueryRowContext(ctx, asked).Scan(&any); err != nil {
