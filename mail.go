@@ -7,7 +7,7 @@ type Envelope struct {
 	From     string   // the reverse path; empty: the null sender
 	To       []string // the recipients by which the mail came to the endpoint, as the sender wrote them
 	Helo     string   // how the sending server introduced itself; empty when it did not come by SMTP
-	Protocol string   // SMTP, ESMTP, ESMTPS, LMTP (RFC 3848), or HTTP
+	Protocol string   // SMTP, ESMTP, ESMTPS, ESMTPA, ESMTPSA, LMTP (RFC 3848), or HTTP
 	Composed bool     // the mail was put together of what a mail service told; it is not what was sent
 }
 

@@ -52,7 +52,7 @@ type Envelope struct {
 	MailFrom string   `json:"mail_from" doc:"The reverse path; empty for the null sender." example:"bounces@example.com"`
 	RcptTo   []string `json:"rcpt_to" doc:"The recipients by which the mail came to this endpoint." example:"[\"inbox@mail.example.com\"]"`
 	Helo     string   `json:"helo" example:"mx.example.com"`
-	Protocol string   `json:"protocol" doc:"SMTP, ESMTP, ESMTPS, LMTP or HTTP." example:"ESMTPS"`
+	Protocol string   `json:"protocol" doc:"SMTP, ESMTP, ESMTPS, LMTP or HTTP; ESMTPA and ESMTPSA of a client that had signed in." example:"ESMTPS"`
 	ClientIP *string  `json:"client_ip" doc:"Of the sending server; null where it is not known." example:"203.0.113.7"`
 	Composed bool     `json:"composed" doc:"The message was put together from what a mail service posted; it is not byte for byte what was sent." example:"false"`
 }

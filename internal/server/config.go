@@ -52,6 +52,7 @@ type Config struct {
 	SMTPListen            string        `name:"smtp-listen" env:"HOOKGLASS_SMTP_LISTEN" default:"127.0.0.1:2525" placeholder:"ADDR" help:"Address for SMTP, or off (default: ${default})."`
 	SMTPTLSCert           string        `name:"smtp-tls-cert" env:"HOOKGLASS_SMTP_TLS_CERT" type:"path" placeholder:"FILE" help:"Certificate chain for STARTTLS, PEM; read again when it changes."`
 	SMTPTLSKey            string        `name:"smtp-tls-key" env:"HOOKGLASS_SMTP_TLS_KEY" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
+	SMTPAuth              string        `name:"smtp-auth" env:"HOOKGLASS_SMTP_AUTH" default:"off" enum:"off,inbox" help:"inbox: programs may sign in by SMTP with an inbox's address and any password, and what they send to anybody is caught there (default: ${default})."`
 	LMTPListen            string        `name:"lmtp-listen" env:"HOOKGLASS_LMTP_LISTEN" placeholder:"PATH|ADDR" help:"Unix socket or address for LMTP, from a mail server of one's own."`
 	MailDNS               string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system (the default), a DNS server, or a file of records."`
 	MetricsListen         string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`

@@ -23,6 +23,9 @@ const defaultSMTP = "127.0.0.1:2525"
 // systemDNS is the value of --mail-dns that means the machine's own resolver.
 const systemDNS = "system"
 
+// smtpAuthInbox is the value of --smtp-auth with which programs may sign in.
+const smtpAuthInbox = "inbox"
+
 // bindMail binds the listeners for mail. The default address is one that other mail catchers use as well: where it is
 // taken the service does without SMTP and says so, or takes any free port if that will do.
 func (s *Server) bindMail(anyPort bool) error {
@@ -116,6 +119,7 @@ func (s *Server) newMail() *smtpd.Server {
 	_, conns := connections(fileLimit())
 	cfg := smtpd.Config{
 		Domain: s.cfg.MailDomain, TrustedProxies: s.cfg.proxies, MaxMessageBytes: s.cfg.MaxBodyBytes, MaxConns: conns,
+		SignIn:  s.cfg.SMTPAuth == smtpAuthInbox,
 		Refused: func(reason string) { s.metrics.mailRefused.WithLabelValues(reason).Inc() },
 	}
 	if s.cfg.certificate != nil {

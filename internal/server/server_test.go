@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/smtp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ type dev struct {
 	SignIn     string `json:"sign_in"`
 	WebhookURL string `json:"webhook_url"`
 	Email      string `json:"email"`
+	SMTP       string `json:"smtp"`
 	Token      string `json:"token"`
 	API        string `json:"api"`
 	EndpointID string `json:"endpoint_id"`
@@ -126,6 +128,39 @@ func TestDevCatchesAWebhookAndFindsItAgainAfterARestart(t *testing.T) {
 			}
 			if info, err := os.Stat(cfg.Data); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("the data directory: %v %v", info, err)
+			}
+		})
+	}
+}
+
+// A program under test signs in with the address of an inbox, and what it sends to its users is there (--smtp-auth).
+func TestAProgramThatSignsInIsCaughtWhoeverItWritesTo(t *testing.T) {
+	for name, url := range map[string]func(*testing.T) string{
+		"sqlite":   func(*testing.T) string { return "" },
+		"postgres": func(t *testing.T) string { return storetest.Postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(t.TempDir())
+			cfg.DatabaseURL, cfg.MailDNS, cfg.SMTPListen, cfg.SMTPAuth = url(t), os.DevNull, "127.0.0.1:0", "inbox"
+			d, _ := start(t, cfg)
+			to := []string{"Alice@example.com", "bob@example.net"}
+			err := smtp.SendMail(d.SMTP, smtp.PlainAuth("", d.Email, "any", "127.0.0.1"), "app@example.org", to, []byte("Subject: Welcome\r\n\r\nHi\r\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			inbox := d.MailURL[strings.LastIndexByte(d.MailURL, '/')+1:]
+			var found struct {
+				Data []struct{ ID, Path, Subject string }
+			}
+			if status, answer := call(t, "GET", d.API+"/endpoints/"+inbox+"/requests", d.Token, ""); status != 200 || json.Unmarshal(answer, &found) != nil || len(found.Data) != 1 {
+				t.Fatalf("%d %s", status, answer)
+			}
+			if e := found.Data[0]; e.Subject != "Welcome" || e.Path != "alice@example.com" {
+				t.Errorf("%+v", e)
+			}
+			_, answer := call(t, "GET", d.API+"/endpoints/"+inbox+"/requests/"+found.Data[0].ID, d.Token, "")
+			if !bytes.Contains(answer, []byte(`"rcpt_to":["Alice@example.com","bob@example.net"]`)) || !bytes.Contains(answer, []byte(`"protocol":"ESMTPA"`)) {
+				t.Errorf("%s", answer)
 			}
 		})
 	}

@@ -47,6 +47,7 @@ type conn struct {
 	secure  bool
 	helo    string
 	greeted string // the protocol of the greeting: SMTP, ESMTP or LMTP; empty before it
+	inbox
 	envelope
 
 	errors, refusals, commands int

@@ -118,13 +118,18 @@ func startLMTP(t *testing.T, cfg smtpd.Config, l smtpd.Capturer) string {
 
 func serve(t *testing.T, cfg smtpd.Config, l smtpd.Capturer, f func(*smtpd.Server, net.Listener) error) (*smtpd.Server, string) {
 	t.Helper()
+	return serveLogged(t, cfg, l, f, discard())
+}
+
+func serveLogged(t *testing.T, cfg smtpd.Config, l smtpd.Capturer, f func(*smtpd.Server, net.Listener) error, log *slog.Logger) (*smtpd.Server, string) {
+	t.Helper()
 	if cfg.Domain == "" {
 		cfg.Domain = "mail.test"
 	}
 	if known, ok := l.(*ledger); ok {
 		cfg.Refused = known.countRefusal
 	}
-	s := smtpd.New(cfg, l, discard())
+	s := smtpd.New(cfg, l, log)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,6 @@
 // Package smtpd receives mail for the email endpoints by SMTP and LMTP (RFC 5321, RFC 2033). It never relays: a
-// recipient that is no address of a live email endpoint is refused.
+// recipient that is no address of a live email endpoint is refused or, of a client that has signed in to an inbox, is
+// caught there.
 //
 // It hides how a message is read from a socket: commands, transparency, chunks, TLS, proxies, limits, slow and hostile
 // senders. What it gives away is a capture.Mail with exactly the bytes that were sent, and the sender is told 250 only
@@ -41,6 +42,7 @@ type Config struct {
 	Domain         string      // of the addresses; the name in the greeting
 	TLS            *tls.Config // nil: no STARTTLS
 	TrustedProxies httpd.Proxies
+	SignIn         bool // clients may sign in to an inbox, which then catches whatever they send to others
 
 	MaxMessageBytes int64         // larger messages are 552; default 25 MiB (decisions, section 2)
 	MaxRecipients   int           // of one message, beyond it 452; default 100, the least that RFC 5321 allows (section 4.5.3.1.8)

@@ -54,6 +54,9 @@ func (c *conn) command(line string) error {
 		if c.offersTLS() {
 			commands += " STARTTLS"
 		}
+		if c.offersSignIn() {
+			commands += " AUTH"
+		}
 		c.say(reply{214, "2.0.0", commands})
 	case "QUIT":
 		c.say(replyBye)
@@ -69,7 +72,7 @@ func (c *conn) command(line string) error {
 		}
 		return c.startTLS()
 	case "AUTH":
-		return c.fault(replyNoAuth)
+		return c.auth(rest)
 	case "EXPN", "TURN", "ETRN", "SEND", "SOML", "SAML":
 		return c.fault(replyNotHere)
 	default:
@@ -103,6 +106,9 @@ func (c *conn) greet(verb, name string) error {
 	if c.offersTLS() {
 		lines = append(lines, "STARTTLS")
 	}
+	if c.offersSignIn() {
+		lines = append(lines, "AUTH PLAIN LOGIN")
+	}
 	for _, l := range append(lines, "ENHANCEDSTATUSCODES") {
 		separator := "-"
 		if l == "ENHANCEDSTATUSCODES" {
@@ -118,10 +124,14 @@ func (c *conn) offersTLS() bool { return c.server.cfg.TLS != nil && !c.secure }
 
 // protocol names how the message comes (RFC 3848).
 func (c *conn) protocol() string {
+	name := c.greeted
 	if c.secure {
-		return c.greeted + "S"
+		name += "S"
 	}
-	return c.greeted
+	if c.signedIn && c.greeted == "ESMTP" {
+		name += "A"
+	}
+	return name
 }
 
 func (c *conn) mail(rest string) error {
@@ -157,6 +167,10 @@ func (c *conn) mail(rest string) error {
 			if value != "" {
 				return c.fault(replySyntax)
 			}
+		case "AUTH": // who wrote the message, as the client believes (RFC 4954, section 5)
+			if !c.offersSignIn() {
+				return c.fault(replyBadParam)
+			}
 		default:
 			return c.fault(replyBadParam)
 		}
@@ -188,12 +202,12 @@ func (c *conn) rcpt(rest string) error {
 	case len(c.to) >= c.server.cfg.MaxRecipients:
 		c.say(replyTooMany)
 		return nil
-	case !sameDomain(p.domain, c.server.cfg.Domain):
+	case !c.signedIn && !sameDomain(p.domain, c.server.cfg.Domain):
 		return c.refuseRcpt(p.address, replyRelay, reasonRelay, nil)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.cfg.CaptureTimeout)
 	defer cancel()
-	target, err := c.server.capturer.AdmitMail(ctx, mailbox(p.local))
+	target, err := c.admit(ctx, p)
 	switch {
 	case err != nil:
 		r, reason := replyOf(err)
