@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -101,18 +100,6 @@ func (s *Server) SMTPAddr() string {
 		return ""
 	}
 	return s.smtpListener.Addr().String()
-}
-
-// smtpPlace is SMTPAddr for people: of a listener on all addresses it is known by which port it is reached alone.
-func (s *Server) smtpPlace() string {
-	host, port, err := net.SplitHostPort(s.SMTPAddr())
-	if err != nil {
-		return s.SMTPAddr()
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-		return "port " + port
-	}
-	return s.SMTPAddr()
 }
 
 func (s *Server) newMail() *smtpd.Server {

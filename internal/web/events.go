@@ -1,7 +1,10 @@
 package web
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -105,13 +108,27 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience ti
 	return l, err
 }
 
+// mailbox is how mail reaches an email endpoint.
+func (a *app) mailbox(e hookglass.Endpoint) inspector.Mailbox {
+	m := inspector.Mailbox{SMTP: a.SMTP.Address, SignIn: a.SMTP.SignIn, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}
+	m.Host, m.Port, _ = net.SplitHostPort(a.SMTP.Address)
+	if ip, err := netip.ParseAddr(m.Host); err == nil && ip.IsUnspecified() {
+		// By which names such a listener is reached is not known here; where the web app is reached, so is it, mostly.
+		m.SMTP = "port " + m.Port
+		if public, err := url.Parse(a.Addresses.PublicURL); err == nil {
+			m.Host = public.Hostname()
+		}
+	}
+	return m
+}
+
 // inspect is the page of an endpoint, with one request in detail where the path names one.
 func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
 	if err != nil {
 		return err
 	}
-	m := inspector.Model{Endpoint: e, Address: a.address(e), Mailbox: inspector.Mailbox{SMTP: a.SMTP, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}, Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
+	m := inspector.Model{Endpoint: e, Address: a.address(e), Mailbox: a.mailbox(e), Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js", "jwt.js", "times.js", fresh.Script); err != nil {
 		return err
 	}

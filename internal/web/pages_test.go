@@ -290,6 +290,41 @@ func TestAFormOfAnotherSiteIsRefused(t *testing.T) {
 	b.want(303, "POST", "/endpoints", form, "Sec-Fetch-Site", "same-origin")
 }
 
+// How a first mail is sent is shown for where this server takes mail, and for programs that may sign in.
+func TestSamplesOfMail(t *testing.T) {
+	for name, tt := range map[string]struct {
+		smtp     web.SMTP
+		has, not []string
+	}{
+		"at an address": {web.SMTP{Address: "192.0.2.7:2525"}, []string{
+			"by SMTP at <code>192.0.2.7:2525</code>", "swaks --server &#39;192.0.2.7:2525&#39; --to &#39;LOCAL@mail.test&#39;",
+			"createTransport({ host: &#34;192.0.2.7&#34;, port: 2525 })", "smtplib.SMTP(&#34;192.0.2.7&#34;, 2525)", "smtp.SendMail(&#34;192.0.2.7:2525&#34;, nil,", "MAIL_USERNAME=null", "/mail/ep_",
+		}, []string{"any password", "alice@example.com", "login("}},
+		"at all": {web.SMTP{Address: "[::]:25"}, []string{"by SMTP at <code>port 25</code>", "swaks --server &#39;127.0.0.1:25&#39;", "MAIL_HOST=127.0.0.1\n"}, nil},
+		"who may sign in": {web.SMTP{Address: "127.0.0.1:2525", SignIn: true}, []string{
+			"any password may send to anybody", "--auth-user &#39;LOCAL@mail.test&#39; --auth-password any --to &#39;alice@example.com&#39;", "auth: { user: &#34;LOCAL@mail.test&#34;, pass: &#34;any&#34; }",
+			"server.login(&#34;LOCAL@mail.test&#34;, &#34;any&#34;)", "smtp.PlainAuth(&#34;&#34;, &#34;LOCAL@mail.test&#34;, &#34;any&#34;, &#34;127.0.0.1&#34;)", "MAIL_USERNAME=LOCAL@mail.test", "authentication: :plain", "EMAIL_HOST_USER",
+		}, nil},
+		"nowhere": {web.SMTP{}, []string{"SMTP is off at this server; it takes mail by HTTP:", "/mail/ep_"}, []string{"swaks", "any password"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSiteWith(t, func(d *web.Deps) { d.SMTP = tt.smtp })
+			b := s.signedIn()
+			inbox := b.want(303, "POST", "/endpoints", url.Values{"name": {"Orders"}, "kind": {"email"}, "email_local_part": {"orders"}}).Header.Get("Location")
+			page := b.want(200, "GET", inbox, nil)
+			local := regexp.MustCompile(`([a-z0-9.]+)@mail\.test`).FindStringSubmatch(page.body)[1]
+			for _, text := range tt.has {
+				page.holds(t, strings.ReplaceAll(text, "LOCAL", local))
+			}
+			for _, text := range tt.not {
+				if strings.Contains(page.body, text) {
+					t.Errorf("the page has %q", text)
+				}
+			}
+		})
+	}
+}
+
 func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()

@@ -78,7 +78,7 @@ func newSiteOn(t *testing.T, db *store.DB, change func(*web.Deps)) *site {
 	deps := web.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
 		Replays: replay.New(db, replay.Config{Client: echo{}, Verifiers: s.endpoints, Sealer: keys, Log: log}),
-		Shares:  share.New(db, s.endpoints, s.captures), Retention: time.Hour, Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, SMTP: "127.0.0.1:2525", Temporary: true, Draining: s.drain,
+		Shares:  share.New(db, s.endpoints, s.captures), Retention: time.Hour, Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, SMTP: web.SMTP{Address: "127.0.0.1:2525"}, Temporary: true, Draining: s.drain,
 		Retries: retries.New(db), Drift: drift.New(db), Flows: flow.New(db, log),
 	}
 	change(&deps)

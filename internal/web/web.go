@@ -50,12 +50,18 @@ type Deps struct {
 	Drift     *drift.Service
 	Flows     *flow.Service
 	Addresses api.Addresses
-	SMTP      string // where mail is received by SMTP; empty: nowhere
+	SMTP      SMTP
 	Shares    *share.Service
 	Retention time.Duration   // how long requests of an account are kept that has no time of its own
 	Temporary bool            // visitors may make temporary endpoints
 	Signup    bool            // visitors may create an account
 	Draining  <-chan struct{} // closed when the server stops: streams end
+}
+
+// SMTP is how mail is received by SMTP.
+type SMTP struct {
+	Address string // in use; empty: it is off
+	SignIn  bool   // programs may sign in to an inbox
 }
 
 type app struct {

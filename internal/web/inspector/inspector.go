@@ -37,23 +37,6 @@ type Model struct {
 // nothing is said of a search that has looked at all requests.
 const nothing = "Nothing matches yet."
 
-// Mailbox is how mail reaches an email endpoint.
-type Mailbox struct {
-	SMTP string // where the server takes it by SMTP; empty: nowhere
-	Post string // where it takes it by HTTP
-}
-
-// plus is an example of an address that is the endpoint's as well.
-func (m Model) plus() string {
-	local, domain, _ := strings.Cut(m.Address, "@")
-	return local + "+test1@" + domain
-}
-
-// postMail is a line that sends the endpoint its first mail.
-func (m Model) postMail() string {
-	return `printf 'From: me@example.com\r\nTo: ` + m.Address + `\r\nSubject: Hello\r\n\r\nYour code is 482913\r\n' | curl --data-binary @- -H 'Content-Type: message/rfc822' '` + m.Mailbox.Post + `'`
-}
-
 // List is the list of requests, or a part of it.
 type List struct {
 	Endpoint hookglass.EndpointID
