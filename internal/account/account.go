@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -69,14 +70,25 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Purge deletes what has expired: sessions, login links and rate limits.
+// Purge deletes what has expired: sessions, login links and rate limits. Of these there may be as many as addresses
+// called, so that they go in pieces, with rests in which the storage belongs to others.
 func (s *Service) Purge(ctx context.Context) error {
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		if err := tx.PurgeSessions(); err != nil {
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeSessions() })
+	if err != nil {
+		return err
+	}
+	for last, more := "", true; more; more = last != "" {
+		began := time.Now()
+		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			last, err = tx.PurgeRateLimits(last)
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		return tx.PurgeRateLimits()
-	})
+		fair.Rest(ctx, began)
+	}
+	return nil
 }
 
 // Registration is what a new user brings.

@@ -71,8 +71,9 @@ type Forwarder struct {
 	freed    chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
 	settled  chan *settled
 	sending  sync.WaitGroup
-	looked   time.Time // the time of the last round by Now, and recalled that of the last recall by this machine; of Run's alone
+	looked   time.Time // the time of the last round by Now, and recalled that of the last look for what to recall by this machine; of Run's alone
 	recalled time.Time
+	recalls  []store.ForwardRecall // what is left of the last recall; of Run's alone
 
 	handed *fair.Inbox[*settled] // deliveries that captures handed over
 	bodies *fair.Bodies
@@ -150,11 +151,12 @@ func (f *Forwarder) Run(ctx context.Context) error {
 // round takes what is due and starts to send it. It returns when to look again.
 func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	now := f.Now()
-	if err := f.recall(ctx, now); err != nil {
+	more, err := f.recall(ctx, now)
+	if err != nil {
 		return lookEvery, err
 	}
 	var queues []store.ForwardQueue
-	err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+	err = f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
 		queues, err = v.ForwardQueues()
 		return err
 	})
@@ -165,6 +167,9 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 		return 0, nil // the clock went back, and by now leases would have ended that have just begun
 	}
 	wait := lookEvery
+	if more {
+		wait = 0
+	}
 	var due, ended []store.ForwardQueue
 	for _, q := range queues {
 		switch {
@@ -183,7 +188,6 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 		return wait, nil
 	}
 	claimed := make(map[int64][]store.ClaimedForward)
-	more := false
 	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
 		tx.MayBeLost() // what was claimed and what is skipped would be due again
@@ -218,19 +222,37 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 }
 
 // recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
-// just now, must not make deliveries wait until it is there again.
-func (f *Forwarder) recall(ctx context.Context, now time.Time) error {
-	if now.After(f.looked.Add(-clockJump)) && !f.recalled.IsZero() && time.Since(f.recalled) < recallEvery {
-		f.looked = now
-		return nil
+// just now, must not make deliveries wait until it is there again. It does a piece a round, because there may be as many
+// as events came while a target was away, and reports whether there may be more.
+func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err error) {
+	beyond := now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
+	if !now.After(f.looked.Add(-clockJump)) || f.recalled.IsZero() || time.Since(f.recalled) >= recallEvery {
+		err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+			f.recalls, err = v.ForwardRecalls(beyond)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		f.recalled = time.Now()
 	}
-	err := f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		return tx.RecallForwards(now, now.Add(hookglass.MaxForwardTimeout+leaseSlack+clockJump))
+	f.looked = now
+	if len(f.recalls) == 0 {
+		return false, nil
+	}
+	var left store.ForwardRecall
+	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		left, err = tx.RecallForwards(f.recalls[0], now, beyond)
+		return err
 	})
-	if err == nil {
-		f.looked, f.recalled = now, time.Now()
+	if err != nil {
+		return true, err
 	}
-	return err
+	f.recalls[0] = left
+	if left.Done {
+		f.recalls = f.recalls[1:]
+	}
+	return len(f.recalls) > 0, nil
 }
 
 // reserve takes places for targets with deliveries due.

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -20,15 +21,18 @@ type ForwardQueue struct {
 	FirstAt      time.Time              // when the first of them is due
 }
 
-// ForwardQueues lists the targets with deliveries that are not final, by their ids. It finds each by one look into an
-// index, however much waits for it.
+// awaited are the targets with deliveries that are not final and a NULL. It finds each by one look into an index, however
+// much waits for it.
+const awaited = `WITH RECURSIVE q (target) AS (
+	SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL ORDER BY f.target, f.due_at, f.num LIMIT 1)
+	UNION ALL
+	SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL AND f.target > q.target ORDER BY f.target, f.due_at, f.num LIMIT 1) FROM q WHERE q.target IS NOT NULL
+	)
+	`
+
+// ForwardQueues lists the targets with deliveries that are not final, by their ids.
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
-	return queryAll(v, scanForwardQueue, `WITH RECURSIVE q (target) AS (
-			SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL ORDER BY f.target, f.due_at, f.num LIMIT 1)
-			UNION ALL
-			SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL AND f.target > q.target ORDER BY f.target, f.due_at, f.num LIMIT 1) FROM q WHERE q.target IS NOT NULL
-		)
-		SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
+	return queryAll(v, scanForwardQueue, awaited+`SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
 			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
 			coalesce(t.retry_count, 0), t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
 		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
@@ -159,12 +163,54 @@ func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, erro
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
-// RecallForwards makes deliveries due that are so later than a time that nothing is ever put off to, but for what a
-// target asked for. One that came after that time itself came before the clock went back.
-func (tx *Tx) RecallForwards(now, beyond time.Time) error {
-	_, err := tx.exec(`UPDATE forwards SET due_at = $1 WHERE due_at > $2 AND (state <> 'pending' OR attempts IS NULL OR created_at > $2 OR due_at > $3)`,
-		now.UnixMicro(), beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro())
-	return err
+// recallRows bounds what one transaction looks at to recall it: captures stand behind it.
+const recallRows = 500
+
+// ForwardRecall makes deliveries to a target due that are so later than a time that nothing is ever put off to, but for
+// what the target asked for.
+type ForwardRecall struct {
+	TargetID int64
+	Done     bool
+
+	due, num int64 // where it goes on
+}
+
+// ForwardRecalls lists the targets with deliveries that are due later than a time.
+func (v *View) ForwardRecalls(beyond time.Time) ([]ForwardRecall, error) {
+	return queryAll(v, func(scan func(...any) error) (r ForwardRecall, err error) { err = scan(&r.TargetID); return r, err }, awaited+`SELECT q.target FROM q WHERE (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at DESC, f.num DESC LIMIT 1) > $1
+		ORDER BY q.target`, beyond.UnixMicro())
+}
+
+// RecallForwards does a piece of a recall of what is due later than a time and returns what is left of it. The caller
+// goes on with that, in a transaction of its own each time, until it is Done. A delivery that came after that time
+// itself came before the clock went back.
+func (tx *Tx) RecallForwards(r ForwardRecall, now, beyond time.Time) (ForwardRecall, error) {
+	type row struct {
+		due, num int64
+		late     bool
+	}
+	if b := beyond.UnixMicro(); b >= r.due {
+		r.due, r.num = b, math.MaxInt64
+	}
+	rows, err := queryAll(&tx.View, func(scan func(...any) error) (w row, err error) { err = scan(&w.due, &w.num, &w.late); return w, err },
+		`SELECT due_at, num, state <> 'pending' OR attempts IS NULL OR created_at > $4 OR due_at > $5 FROM forwards
+		WHERE target = $1 AND due_at IS NOT NULL AND (due_at, num) > ($2, $3) ORDER BY due_at, num LIMIT $6`,
+		r.TargetID, r.due, r.num, beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro(), recallRows)
+	if err != nil {
+		return r, err
+	}
+	var late []int64
+	for _, w := range rows {
+		r.due, r.num = w.due, w.num
+		if w.late {
+			late = append(late, w.num)
+		}
+	}
+	r.Done = len(rows) < recallRows
+	if len(late) > 0 {
+		_, err = tx.exec("UPDATE forwards SET due_at = $1 WHERE "+tx.dialect.among("num", "$2")+" AND due_at > $3", now.UnixMicro(), tx.dialect.list(late), beyond.UnixMicro())
+	}
+	return r, err
 }
 
 // CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It

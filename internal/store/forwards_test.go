@@ -286,3 +286,85 @@ func TestNothingOfADeliveryOutlivesItsEvent(t *testing.T) {
 		})
 	})
 }
+
+// After a clock that went back, everything that waits may be due too late. Captures stand behind what brings it back.
+func TestDeliveriesAreRecalledInPieces(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, now := newEndpoint(t, db), time.Now().Truncate(time.Microsecond)
+		beyond := now.Add(10 * time.Minute)
+		const each = 1_800
+		var targets []hookglass.ForwardingTarget
+		writing(t, db, func(tx *store.Tx) error {
+			for range 2 {
+				target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second}
+				if err := tx.CreateForwardingTarget(&target); err != nil {
+					return err
+				}
+				targets = append(targets, target)
+				// A third is due soon, a third far too late, and a third when its target asked for it. Many are due at one time.
+				err := tx.Exec(`INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, attempts, created_at)
+					WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < cast($3 AS bigint))
+					SELECT cast($1 AS bigint), cast($2 AS bigint), i, 'pending', CASE i % 3 WHEN 0 THEN cast($4 AS bigint) WHEN 1 THEN cast($5 AS bigint) + 3600000000000 ELSE cast($5 AS bigint) + i END,
+						0, 0, $6, cast($4 AS bigint) - 1 FROM n`,
+					target.ID, e.Num, each, now.UnixMicro(), beyond.UnixMicro(), []byte(`[]`))
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var recalls []store.ForwardRecall
+		find := func(v *store.View) (err error) { recalls, err = v.ForwardRecalls(beyond); return err }
+		if err := db.View(t.Context(), hookglass.System, find); err != nil {
+			t.Fatal(err)
+		}
+		if len(recalls) != 2 || recalls[0].TargetID != targets[0].ID || recalls[1].TargetID != targets[1].ID {
+			t.Fatalf("to be recalled: %+v", recalls)
+		}
+		late := func(v *store.View, target int64) int64 {
+			n, err := v.Ints("SELECT count(*) FROM forwards WHERE target = $1 AND due_at > $2", target, beyond.UnixMicro())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n[0]
+		}
+		var seen []statement
+		for _, r := range recalls {
+			left := int64(each * 2 / 3)
+			for pieces := 0; !r.Done; {
+				if pieces++; pieces > 10 {
+					t.Fatal("it does not end")
+				}
+				writing(t, db, func(tx *store.Tx) (err error) {
+					tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+					if r, err = tx.RecallForwards(r, now, beyond); err != nil {
+						return err
+					}
+					n := late(&tx.View, r.TargetID)
+					if left-n > 500 {
+						t.Errorf("a transaction recalled %d", left-n)
+					}
+					left = n
+					return nil
+				})
+			}
+			if left != each/3 {
+				t.Errorf("%d are due later, want the %d that were asked for", left, each/3)
+			}
+		}
+		for _, s := range seen {
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range plan {
+				if strings.Contains(line, "Seq Scan on forwards") || strings.HasPrefix(line, "SCAN f") {
+					t.Errorf("%s\n%s", s.text, strings.Join(plan, "\n"))
+				}
+			}
+		}
+	})
+}

@@ -82,8 +82,19 @@ func (db *DB) take(ctx context.Context, bucket string, per time.Duration, next f
 	})
 }
 
-// PurgeRateLimits deletes buckets that are empty again.
-func (tx *Tx) PurgeRateLimits() error {
-	_, err := tx.exec("DELETE FROM rate_limits WHERE tat < $1", micros(tx.Now))
-	return err
+// purgeBuckets bounds the buckets that one transaction looks at: captures stand behind it.
+const purgeBuckets = 2_000
+
+// PurgeRateLimits deletes buckets that are empty again, among some of those behind one. It returns where to go on, and
+// "" where no more are behind them.
+func (tx *Tx) PurgeRateLimits(behind string) (last string, err error) {
+	err = tx.queryRow("bucket", "SELECT bucket FROM rate_limits WHERE bucket > $1 ORDER BY bucket LIMIT 1 OFFSET $2", []any{behind, purgeBuckets - 1}, &last)
+	condition, args := "tat < $1 AND bucket > $2", []any{micros(tx.Now), behind}
+	if err == nil {
+		condition, args = condition+" AND bucket <= $3", append(args, last)
+	} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+		return "", err
+	}
+	_, err = tx.exec("DELETE FROM rate_limits WHERE "+condition, args...)
+	return last, err
 }

@@ -165,7 +165,13 @@ func TestPurgingForgetsEmptyBucketsAlone(t *testing.T) {
 			if err := allow(db, t.Context(), "empty", 1, time.Microsecond); err != nil {
 				t.Fatal(err)
 			}
-			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.PurgeRateLimits() })
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				last, err := tx.PurgeRateLimits("")
+				if err == nil && last != "" {
+					t.Errorf("there is more behind %q", last)
+				}
+				return err
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,6 +179,45 @@ func TestPurgingForgetsEmptyBucketsAlone(t *testing.T) {
 				t.Errorf("a purge gave a call back: %v", err)
 			}
 		})
+	})
+}
+
+// Captures stand behind what a purge deletes, and there are as many buckets as addresses called.
+func TestBucketsArePurgedInPieces(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const all, full = 5_000, 7 // which every seventh is
+		now := db.Now().UnixMicro()
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec(`INSERT INTO rate_limits (bucket, tat) WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < cast($1 AS bigint))
+				SELECT 'call:' || i, cast($2 AS bigint) + CASE WHEN i % cast($3 AS bigint) = 0 THEN 3600000000 ELSE -3600000000 END FROM n`, all, now, full)
+		})
+		count := func(v *store.View) int64 {
+			n, err := v.Ints("SELECT count(*) FROM rate_limits")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n[0]
+		}
+		left := int64(all)
+		for last, more, pieces := "", true, 0; more; more = last != "" {
+			if pieces++; pieces > 10 {
+				t.Fatal("it does not end")
+			}
+			writing(t, db, func(tx *store.Tx) (err error) {
+				if last, err = tx.PurgeRateLimits(last); err != nil {
+					return err
+				}
+				n := count(&tx.View)
+				if left-n > 2_000 {
+					t.Errorf("a transaction deleted %d", left-n)
+				}
+				left = n
+				return nil
+			})
+		}
+		if want := int64(all / full); left != want {
+			t.Errorf("%d buckets are left, want the %d that are not empty", left, want)
+		}
 	})
 }
 
