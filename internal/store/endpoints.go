@@ -264,7 +264,7 @@ func (tx *Tx) dropEndpoint(num int64) error {
 		return err
 	}
 	tx.Enqueue(hookglass.EraseJob{EndpointNum: num})
-	tx.Announce(TopicEvents(num), TopicTokens)
+	tx.Announce(TopicEvents(num), TopicTunnel(num), TopicTokens)
 	return nil
 }
 

@@ -162,6 +162,12 @@ func (v *View) HasTunnel(endpointNum int64) (bool, error) {
 	return len(found) > 0, err
 }
 
+// Keeps reports whether an event that was stored is there still.
+func (v *View) Keeps(e *hookglass.Event) (bool, error) {
+	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE seq = $1 AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", e.Seq)
+	return len(found) > 0, err
+}
+
 // SetReply puts on record what the sender of an event was really answered. An event that was deleted meanwhile is no
 // error.
 func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {

@@ -10,7 +10,7 @@ import (
 	"hookglass"
 )
 
-// TopicTunnel is the topic of reports about the events of one endpoint, and of answers to commands.
+// TopicTunnel is the topic of reports about the events of one endpoint, of their deletion, and of answers to commands.
 func TopicTunnel(endpointNum int64) string { return "t" + TopicEvents(endpointNum) }
 
 // TopicCommands is the topic of commands for the sessions of one endpoint.

@@ -19,7 +19,7 @@ func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
 }
 
 // Answer waits for what a local machine answers to an event that is stored, and returns nil where none does in time:
-// none is connected, the machine gives no answer, or ctx ends.
+// none is connected, the machine gives no answer, the event is deleted, of which nobody can report any more, or ctx ends.
 func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
 	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
 	defer heard.Close()
@@ -28,10 +28,13 @@ func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.Ta
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
-		var connected bool
+		var connected, kept bool
 		var r *hookglass.DeliveryReport
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			if connected, err = v.HasTunnel(ev.EndpointNum); err != nil {
+				return err
+			}
+			if kept, err = v.Keeps(ev); err != nil {
 				return err
 			}
 			if r, err = v.FirstAnswer(ev.Seq); hookglass.Is(err, hookglass.CodeNotFound) {
@@ -42,7 +45,7 @@ func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.Ta
 		switch {
 		case err == nil && r != nil:
 			return responseOf(r)
-		case err == nil && !connected:
+		case err == nil && !(connected && kept):
 			return nil
 		}
 		select {

@@ -240,6 +240,59 @@ func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
 	})
 }
 
+// Nobody can report about an event that is gone.
+func TestTheSenderOfADeletedEventWaitsForNoAnswer(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		one, two := b.node(0, 0), b.node(1, 0)
+		other := b.endpoint("other")
+		b.ep.ProviderConfig.ResponseMode = hookglass.ResponseTunnel
+		b.save()
+		c := b.connect(two, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		c.subscribe(other)
+		all := 0
+		ask := func(ep hookglass.Endpoint) (*hookglass.Event, <-chan bool) {
+			ev := event(ep, "x")
+			must(t, b.dbs[0].Capture(t.Context(), ep.AccountID, ev))
+			all++
+			c.got(all)
+			out := make(chan bool, 1)
+			go func() {
+				began := time.Now()
+				got := one.Answer(t.Context(), ev)
+				out <- got == nil && time.Since(began) < 10*time.Second // of 25
+			}()
+			return ev, out
+		}
+		_, stays := ask(other)
+		for name, remove := range map[string]func(tx *store.Tx, ev *hookglass.Event) error{
+			"the event": func(tx *store.Tx, ev *hookglass.Event) error { return tx.DeleteEvent(string(b.ep.ID), string(ev.ID)) },
+			"all events": func(tx *store.Tx, ev *hookglass.Event) error {
+				_, err := tx.DeleteAllEvents(string(b.ep.ID))
+				return err
+			},
+		} {
+			ev, out := ask(b.ep)
+			must(t, b.dbs[1].Update(t.Context(), b.who, func(tx *store.Tx) error { return remove(tx, ev) }))
+			if !<-out {
+				t.Errorf("%s: deleted, and its sender waits", name)
+			}
+		}
+		_, out := ask(b.ep)
+		must(t, b.dbs[1].Update(t.Context(), b.who, func(tx *store.Tx) error { return tx.DeleteEndpoint(&b.ep) }))
+		if !<-out {
+			t.Error("the endpoint: deleted, and its sender waits")
+		}
+		select {
+		case <-stays:
+			t.Error("the sender of an event that is kept waits no more")
+		default:
+		}
+		must(t, b.dbs[1].Update(t.Context(), b.who, func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(string(other.ID)); return err }))
+		<-stays
+	})
+}
+
 // A path is captured as its sender spelled it, and what became of it can be told.
 func TestAReportSaysWhereARequestWentHoweverThatIsSpelled(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
