@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/pressly/goose/v3"
 )
@@ -81,6 +82,11 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 	if err != nil {
 		return err
 	}
+	began := time.Now()
+	from, _, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
 	results, err := up(ctx, provider)
 	for db.engine.makeRoom(err) {
 		results, err = up(ctx, provider)
@@ -89,7 +95,7 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 		return fmt.Errorf("store: migrate: %w", err)
 	}
 	for _, r := range results {
-		db.log.Info("schema migrated", "version", r.Source.Version, "took", r.Duration)
+		db.log.Debug("a step of the schema", "version", r.Source.Version, "took", r.Duration)
 	}
 	err = db.queue.migrate(ctx)
 	for db.engine.makeRoom(err) {
@@ -98,6 +104,7 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 	if err != nil || len(results) == 0 {
 		return err
 	}
+	db.log.Info("schema migrated", "from", from, "to", results[len(results)-1].Source.Version, "took", time.Since(began))
 	// What commits by itself is brought to the disk by an update that follows it.
 	return db.engine.update(ctx, func(*sql.Tx) (mayBeLost bool, err error) { return false, nil })
 }
