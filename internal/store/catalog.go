@@ -50,10 +50,10 @@ func (d dialect) catalog(ctx context.Context, q querier) ([]Table, error) {
 		columns = `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c
 			JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 			WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
-				AND NOT EXISTS (SELECT FROM pg_class k WHERE k.relname = t.table_name AND k.relnamespace = current_schema()::regnamespace AND k.relispartition)
+				AND NOT EXISTS (SELECT FROM pg_class k WHERE k.relname = t.table_name AND k.relnamespace = quote_ident(current_schema())::regnamespace AND k.relispartition)
 			ORDER BY c.table_name, c.ordinal_position`
 		references = `SELECT a.relname, b.relname FROM pg_constraint f JOIN pg_class a ON a.oid = f.conrelid JOIN pg_class b ON b.oid = f.confrelid
-			WHERE f.contype = 'f' AND f.connamespace = current_schema()::regnamespace`
+			WHERE f.contype = 'f' AND f.connamespace = quote_ident(current_schema())::regnamespace`
 	}
 	var tables []Table
 	err := eachTriple(ctx, q, columns, func(table, column, kind string) error {
@@ -135,7 +135,7 @@ var made = sync.OnceValue(func() map[string]bool {
 func (d dialect) tablesOf(ctx context.Context, q querier) (names []string, err error) {
 	query := "SELECT name, '' FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name"
 	if d == postgres {
-		query = `SELECT c.relname, '' FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
+		query = `SELECT c.relname, '' FROM pg_class c WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
 			AND NOT c.relispartition AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
 			ORDER BY c.relname`
 	}
