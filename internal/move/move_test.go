@@ -448,7 +448,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 		if err := old.MigrateTo(t.Context(), 5); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := old.OpenMoveSource(t.Context()); err == nil || !strings.Contains(err.Error(), "schema version 5") {
+		if _, err := old.OpenMoveSource(t.Context()); err == nil || !strings.Contains(err.Error(), "schema has version 5") {
 			t.Error(err)
 		}
 	})

@@ -37,13 +37,35 @@ func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service
 	return a.begin(ctx, fn)
 }
 
+// look runs fn, which reads, on the database that is there, as it is: a command of a newer program that only lists must
+// not bring the schema up to date, on which the program that serves it could not be started again.
+func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
+	if !a.exists() {
+		return a.missing()
+	}
+	db, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = db.Current(ctx)
+	return a.on(ctx, db, err, fn)
+}
+
 // begin runs fn on the database, which is made where there is none: the first user may be there before the service.
 func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
 	db, err := a.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	err = filled(ctx, db)
+	return a.on(ctx, db, nil, fn)
+}
+
+// on runs fn on a database that is filled, unless something is wrong with it, and closes it.
+func (a *AdminCmd) on(ctx context.Context, db *store.DB, wrong error, fn func(*store.DB, *account.Service) error) error {
+	err := wrong
+	if err == nil {
+		err = filled(ctx, db)
+	}
 	if err == nil {
 		err = fn(db, account.Administer(db))
 	}
@@ -76,7 +98,7 @@ type UserListCmd struct {
 
 // Run implements the command.
 func (c *UserListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
 		objects, rows := []any{}, []string{}
 		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			var accounts []hookglass.Account
@@ -197,7 +219,7 @@ type AccountListCmd struct{}
 
 // Run implements the command.
 func (c *AccountListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
 		var all []hookglass.Account
 		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			all, err = v.Accounts()
@@ -279,7 +301,7 @@ type WorkspaceListCmd struct {
 
 // Run implements the command.
 func (c *WorkspaceListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(db *store.DB, _ *account.Service) error {
+	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
 		var all []hookglass.Workspace
 		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			if _, err = v.Account(c.Account); err != nil {

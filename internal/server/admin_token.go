@@ -82,7 +82,7 @@ type TokenListCmd struct {
 
 // Run implements the command.
 func (c *TokenListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(db *store.DB, s *account.Service) error {
+	return a.look(ctx, func(db *store.DB, s *account.Service) error {
 		user, err := s.UserByEmail(ctx, c.Email)
 		if err != nil {
 			return err

@@ -244,15 +244,12 @@ func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings
 		f.wrong("schema", "%v", err)
 	case errors.Is(foreign, store.ErrForeign):
 		f.wrong("schema", "%v", remedied(foreign))
-	case have < need:
-		f.wrong("schema", "version %d, and this program needs %d: run hookglass migrate", have, need)
-	case have > need:
-		f.wrong("schema", "version %d was made by a newer program than this one, which knows %d: take that program, or restore a backup of before the upgrade", have, need)
+	case have != need:
+		f.wrong("schema", "%v", remedied(&store.SchemaError{Have: have, Need: need}))
 	default:
 		f.ok("schema", "version %d", have)
-		return true
 	}
-	return false
+	return err == nil && foreign == nil && have == need
 }
 
 func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *findings) {

@@ -65,6 +65,9 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if words, known := move.Explain(err); known {
 		return errors.New(words)
 	}
+	if errors.As(err, new(*store.SchemaError)) {
+		return remedied(err) // as it will be the next time
+	}
 	if err != nil {
 		return cutShort(ctx, err)
 	}
@@ -107,7 +110,7 @@ func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) 
 		return nil, err
 	}
 	if have > need {
-		return nil, fmt.Errorf("the destination has schema version %d and this program knows %d: use the newer program", have, need)
+		return nil, fmt.Errorf("the destination: %w", &store.SchemaError{Have: have, Need: need})
 	}
 	source, err := from.OpenMoveSource(ctx)
 	if err != nil {
@@ -119,7 +122,8 @@ func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) 
 		return nil, err
 	}
 	if used && have < need { // a new database is made what it has to be, also where that was cut off; one that somebody used is his
-		return nil, fmt.Errorf("the destination has schema version %d and this program needs %d: give it a new, empty database, or run hookglass migrate on it", have, need)
+		err := &store.SchemaError{Have: have, Need: need}
+		return nil, remedy{fmt.Errorf("the destination: %w", err), "give it a new, empty database, or run hookglass migrate on it"}
 	}
 	if err := to.Migrate(ctx); err != nil {
 		return nil, err

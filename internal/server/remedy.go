@@ -22,6 +22,7 @@ func (r remedy) Unwrap() error { return r.error }
 // and was not said yet.
 func remedied(err error) error {
 	var what string
+	var schema *store.SchemaError
 	switch {
 	case errors.As(err, new(remedy)):
 		return err
@@ -31,6 +32,12 @@ func remedied(err error) error {
 		what = "run this as the user whose files these are (with a package, by hookglass-service), or give them to this one"
 	case errors.Is(err, store.ErrForeign):
 		what = "give the service a database of its own"
+	case errors.As(err, &schema) && schema.Newer():
+		what = "take that program, or restore a backup of before the upgrade"
+	case errors.As(err, &schema) && schema.Have == 0:
+		what = "start the service, or run hookglass migrate"
+	case errors.As(err, &schema):
+		what = "run hookglass migrate, after which an older program that still serves it can not be started again"
 	case store.Damaged(err):
 		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
 	case store.NoRoom(err):

@@ -54,12 +54,43 @@ func (db *DB) Foreign(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", ErrForeign, there[i])
 }
 
-// refuseNewer says that a newer program than this one made the schema, where that is so.
+// SchemaError says that the schema of a database is not the one that this program knows.
+type SchemaError struct {
+	Have, Need int64 // versions; Have is 0 where there is no schema
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Newer():
+		return fmt.Sprintf("the schema has version %d and was made by a newer program than this one, which knows %d", e.Have, e.Need)
+	case e.Have == 0:
+		return "the database has no schema yet"
+	}
+	return fmt.Sprintf("the schema has version %d and this program needs %d", e.Have, e.Need)
+}
+
+// Newer reports whether a newer program than this one made the schema.
+func (e *SchemaError) Newer() bool { return e.Have > e.Need }
+
+// Current answers a [SchemaError] where the schema is not the one that this program knows, and ErrForeign as Foreign
+// does. It changes nothing.
+func (db *DB) Current(ctx context.Context) error {
+	if err := db.Foreign(ctx); err != nil {
+		return err
+	}
+	have, need, err := db.SchemaVersion(ctx)
+	if err != nil || have == need {
+		return err
+	}
+	return &SchemaError{have, need}
+}
+
+// refuseNewer answers a [SchemaError] where a newer program than this one made the schema.
 func refuseNewer(have, need int64) error {
 	if have <= need {
 		return nil
 	}
-	return fmt.Errorf("store: the schema has version %d and was made by a newer program than this one, which knows %d", have, need)
+	return &SchemaError{have, need}
 }
 
 // MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.

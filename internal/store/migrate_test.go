@@ -3,6 +3,7 @@ package store_test
 import (
 	"database/sql"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -112,6 +113,46 @@ func TestASchemaOfANewerProgramIsRefused(t *testing.T) {
 			}
 			if _, err := db.OpenMoveSource(t.Context()); cfg.URL == "" && (err == nil || !strings.Contains(err.Error(), "newer program")) {
 				t.Errorf("moved: %v", err)
+			}
+		})
+	}
+}
+
+// Whoever looks must learn that what he would look at is another's, without changing it.
+func TestWhetherTheSchemaIsThisProgramsIsAskedFirst(t *testing.T) {
+	for name, cfg := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			db, err := store.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			have := func(version int64) {
+				t.Helper()
+				var schema *store.SchemaError
+				if err := db.Current(t.Context()); !errors.As(err, &schema) || schema.Have != version || schema.Need < 22 || schema.Newer() {
+					t.Errorf("with version %d: %v", version, err)
+				}
+				if have, _, err := db.SchemaVersion(t.Context()); err != nil || have != version {
+					t.Errorf("who looked made version %d of %d, %v", have, version, err)
+				}
+			}
+			have(0)
+			if err := db.MigrateTo(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			have(10)
+			if err := db.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Current(t.Context()); err != nil {
+				t.Error(err)
+			}
+			// Two times it was migrated, and each is one line for who starts it.
+			if lines := strings.Count(log.String(), "schema migrated"); lines != 2 || !strings.Contains(log.String(), "from=0 to=10 took=") || !strings.Contains(log.String(), "from=10 to=") {
+				t.Errorf("%d lines:\n%s", lines, log.String())
 			}
 		})
 	}

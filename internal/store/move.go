@@ -181,7 +181,7 @@ type MoveSource struct {
 }
 
 // OpenMoveSource begins to read. db must be an embedded database, which is good for nothing else until the source is
-// closed.
+// closed. It answers a [SchemaError] for a schema that is not this program's.
 func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
 	if db.dialect != sqliteDialect {
 		return nil, errors.New("store: only an embedded database can be moved")
@@ -190,11 +190,8 @@ func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseNewer(have, need); err != nil {
-		return nil, err
-	}
 	if have != need {
-		return nil, fmt.Errorf("store: the embedded database has schema version %d and this program needs %d: run hookglass migrate on it first", have, need)
+		return nil, fmt.Errorf("the embedded database: %w", &SchemaError{have, need})
 	}
 	tx, err := db.write.BeginTx(ctx, nil) // which takes the lock for writing
 	if err != nil {

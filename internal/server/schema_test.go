@@ -1,0 +1,122 @@
+package server_test
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hookglass/internal/server"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// older makes a database with the schema of an older program.
+func older(t *testing.T, s server.Storage) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(s.Data, "hookglass.db"), URL: s.DatabaseURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.MigrateTo(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func version(t *testing.T, s server.Storage) int64 {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Config{Path: filepath.Join(s.Data, "hookglass.db"), URL: s.DatabaseURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	have, _, err := db.SchemaVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have
+}
+
+// An older program that serves the database could not be started again on what a command of a newer one had made of it.
+func TestWhatOnlyLooksLeavesTheSchemaOfAnOlderProgram(t *testing.T) {
+	for name, s := range map[string]server.Storage{"sqlite": {Data: t.TempDir()}, "postgres": {Data: t.TempDir(), DatabaseURL: storetest.Postgres(t)}} {
+		t.Run(name, func(t *testing.T) {
+			older(t, s)
+			admin := &server.AdminCmd{Storage: s}
+			terminal := &server.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
+			lists := map[string]interface {
+				Run(context.Context, *server.Terminal, *server.AdminCmd) error
+			}{
+				"user list": &server.UserListCmd{}, "account list": &server.AccountListCmd{}, "workspace list": &server.WorkspaceListCmd{Account: 1},
+				"token list": &server.TokenListCmd{Email: "ada@example.com"},
+			}
+			for command, list := range lists {
+				err := list.Run(t.Context(), terminal, admin)
+				if err == nil || !strings.Contains(err.Error(), "version 10") || !strings.Contains(err.Error(), "run hookglass migrate") {
+					t.Errorf("%s: %v", command, err)
+				}
+			}
+			cfg := config(s.Data)
+			cfg.DatabaseURL = s.DatabaseURL
+			if found := examined(t, cfg); found["schema"] != "wrong" {
+				t.Errorf("doctor: %v", found)
+			}
+			if got := version(t, s); got != 10 {
+				t.Fatalf("who looked brought the schema to version %d", got)
+			}
+			if err := (&server.UserCreateCmd{Email: "ada@example.com"}).Run(t.Context(), terminal, admin); err != nil {
+				t.Fatal(err)
+			}
+			for command, list := range lists {
+				if err := list.Run(t.Context(), terminal, admin); err != nil {
+					t.Errorf("%s, up to date: %v", command, err)
+				}
+			}
+		})
+	}
+}
+
+// The same command meets the same schema again.
+func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
+	newer := func(t *testing.T, driver, source, applied string) {
+		t.Helper()
+		db, err := sql.Open(driver, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, "+applied+")"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, row := range map[string]struct {
+		prepare func(t *testing.T, from server.Storage, to string) (url string)
+		says    string
+	}{
+		"an older source": {func(*testing.T, server.Storage, string) string { return "" }, "run hookglass migrate"},
+		"a newer source": {func(t *testing.T, from server.Storage, _ string) string {
+			newer(t, "sqlite", filepath.Join(from.Data, "hookglass.db"), "1")
+			return ""
+		}, "take that program"},
+		"a newer destination": {func(t *testing.T, _ server.Storage, to string) string {
+			older(t, server.Storage{DatabaseURL: to})
+			newer(t, "pgx", to, "true")
+			return ""
+		}, "take that program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := server.Storage{Data: t.TempDir()}, storetest.NewCluster(t).DSN()
+			older(t, from)
+			if other := row.prepare(t, from, to); other != "" {
+				to = other
+			}
+			err := (&server.MigrateCmd{Storage: from, To: to}).Run(t.Context(), &server.Terminal{Out: io.Discard, Err: io.Discard})
+			if err == nil || !strings.Contains(err.Error(), row.says) || strings.Contains(err.Error(), "same command again") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
