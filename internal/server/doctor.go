@@ -249,7 +249,23 @@ func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings
 	default:
 		f.ok("schema", "version %d", have)
 	}
+	if err == nil && have <= need {
+		c.examineRights(ctx, db, f)
+	}
 	return err == nil && foreign == nil && have == need
+}
+
+// examineRights finds out whether tables can be made: all of them at first, and ranges of payloads every day.
+func (c *DoctorCmd) examineRights(ctx context.Context, db *store.DB, f *findings) {
+	if !db.Postgres() {
+		return
+	}
+	const name = "rights"
+	if err := db.MayCreate(ctx); err != nil {
+		f.wrong(name, "%v", remedied(err))
+		return
+	}
+	f.ok(name, "the role may make tables")
 }
 
 func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *findings) {

@@ -65,7 +65,7 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if words, known := move.Explain(err); known {
 		return errors.New(words)
 	}
-	if errors.As(err, new(*store.SchemaError)) {
+	if errors.As(err, new(*store.SchemaError)) || errors.As(err, new(*store.MissingRight)) {
 		return remedied(err) // as it will be the next time
 	}
 	if err != nil {

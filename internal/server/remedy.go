@@ -23,6 +23,7 @@ func (r remedy) Unwrap() error { return r.error }
 func remedied(err error) error {
 	var what string
 	var schema *store.SchemaError
+	var right *store.MissingRight
 	switch {
 	case errors.As(err, new(remedy)):
 		return err
@@ -38,6 +39,8 @@ func remedied(err error) error {
 		what = "start the service, or run hookglass migrate"
 	case errors.As(err, &schema):
 		what = "run hookglass migrate, after which an older program that still serves it can not be started again"
+	case errors.As(err, &right):
+		what = "have its owner or a superuser run: " + right.Grant
 	case store.Damaged(err):
 		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
 	case store.NoRoom(err):

@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -106,6 +108,27 @@ func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
 			newer(t, "pgx", to, "true")
 			return ""
 		}, "take that program"},
+		"no right": {func(t *testing.T, from server.Storage, to string) string {
+			db, err := sql.Open("pgx", to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.ExecContext(t.Context(), "CREATE ROLE mover LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC"); err != nil {
+				t.Fatal(err)
+			}
+			if err := (&server.MigrateCmd{Storage: from}).Run(t.Context(), &server.Terminal{Out: io.Discard, Err: io.Discard}); err != nil {
+				t.Fatal(err)
+			}
+			at, err := url.Parse(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := at.Query()
+			q.Set("user", "mover")
+			at.RawQuery = q.Encode()
+			return at.String()
+		}, "GRANT USAGE, CREATE ON SCHEMA public TO mover"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := server.Storage{Data: t.TempDir()}, storetest.NewCluster(t).DSN()
@@ -116,6 +139,15 @@ func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
 			err := (&server.MigrateCmd{Storage: from, To: to}).Run(t.Context(), &server.Terminal{Out: io.Discard, Err: io.Discard})
 			if err == nil || !strings.Contains(err.Error(), row.says) || strings.Contains(err.Error(), "same command again") {
 				t.Errorf("%v", err)
+			}
+			if name != "no right" {
+				return
+			}
+			cfg := config(from.Data)
+			cfg.DatabaseURL = to
+			var out bytes.Buffer
+			if err := (&server.DoctorCmd{Config: cfg}).Run(t.Context(), &server.Terminal{Out: &out, Err: io.Discard}); err == nil || !strings.Contains(out.String(), row.says) {
+				t.Errorf("doctor: %v\n%s", err, out.String())
 			}
 		})
 	}

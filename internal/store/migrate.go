@@ -17,8 +17,9 @@ import (
 var migrations embed.FS
 
 // Migrate brings the schema up to date. Processes that start together wait for each other; a migration cut
-// off by a crash is repeated or continued by the next call. A schema that a newer program made is refused: this one
-// does not know what it would have to keep.
+// off by a crash is repeated or continued by the next call. A schema that a newer program made is refused by a
+// [SchemaError]: this one does not know what it would have to keep. A role that lacks the right for it is answered a
+// [MissingRight].
 func (db *DB) Migrate(ctx context.Context) error {
 	if err := db.Foreign(ctx); err != nil {
 		return err
@@ -29,6 +30,11 @@ func (db *DB) Migrate(ctx context.Context) error {
 	}
 	if err := refuseNewer(have, need); err != nil {
 		return err
+	}
+	if have < need {
+		if err := db.MayCreate(ctx); err != nil {
+			return err
+		}
 	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
 }
@@ -96,6 +102,9 @@ func refuseNewer(have, need int64) error {
 // MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.
 func (db *DB) MigrateTo(ctx context.Context, version int64) error {
 	if err := db.Foreign(ctx); err != nil {
+		return err
+	}
+	if err := db.MayCreate(ctx); err != nil {
 		return err
 	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {

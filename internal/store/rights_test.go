@@ -1,0 +1,55 @@
+package store_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// The driver's own words name neither the role nor what would help.
+func TestARoleThatMayNotMakeTablesIsToldTheGrant(t *testing.T) {
+	for name, c := range map[string]struct{ schema, take, grant string }{
+		"no CREATE":       {"public", "REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC", `GRANT USAGE, CREATE ON SCHEMA public TO "Builder-1"`},
+		"not even USAGE":  {"public", "REVOKE ALL ON SCHEMA public FROM PUBLIC", `GRANT USAGE, CREATE ON SCHEMA public TO "Builder-1"`},
+		"its own schema":  {"Builder-1", `CREATE SCHEMA "Builder-1"; REVOKE ALL ON SCHEMA public FROM PUBLIC`, `GRANT USAGE, CREATE ON SCHEMA "Builder-1" TO "Builder-1"`},
+		"no schema there": {"", "DROP SCHEMA public", `CREATE SCHEMA AUTHORIZATION "Builder-1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := storetest.NewCluster(t).DSN()
+			do := func(statement string) {
+				t.Helper()
+				if _, err := raw(t, store.Config{URL: dsn}).ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			do(`CREATE ROLE "Builder-1" LOGIN`)
+			do(c.take)
+			at, err := url.Parse(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := at.Query()
+			q.Set("user", "Builder-1")
+			at.RawQuery = q.Encode()
+			db, err := store.Open(t.Context(), store.Config{URL: at.String()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			for what, err := range map[string]error{"looked": db.MayCreate(t.Context()), "migrated": db.Migrate(t.Context()), "to load": db.MigrateTo(t.Context(), 1)} {
+				var right *store.MissingRight
+				if !errors.As(err, &right) || right.Role != "Builder-1" || right.Schema != c.schema || right.Grant != c.grant || !strings.Contains(err.Error(), right.Schema) {
+					t.Errorf("%s: %v, %+v", what, err, right)
+				}
+			}
+			do(c.grant)
+			if err := errors.Join(db.MayCreate(t.Context()), db.Migrate(t.Context())); err != nil {
+				t.Errorf("with what was said to be granted: %v", err)
+			}
+		})
+	}
+}
