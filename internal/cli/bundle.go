@@ -36,7 +36,7 @@ type BundleCreateCmd struct {
 	remote
 	ofEndpoint
 	Events   []string `arg:"" optional:"" help:"The events' ids, or latest; or --query."`
-	Query    string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids; 100 at most."`
+	Query    string   `short:"q" type:"query" placeholder:"QUERY" help:"Which events, in place of ids; 100 at most."`
 	Pointers []string `name:"pointer" sep:"none" placeholder:"POINTER" help:"Replace this too: /data/email, header:NAME or query:NAME. Repeatable."`
 	Keep     []string `sep:"none" placeholder:"PLACE|KIND" help:"Leave this as it is: a place, or a kind such as ip. Repeatable."`
 	Output   string   `short:"o" default:"hookglass-bundle.json" placeholder:"FILE" help:"Where to write it; - is standard output (default: ${default})."`

@@ -90,6 +90,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.NamedMapper("query", kong.MapperFunc(readQuery)),
 		kong.Bind(terminal),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
@@ -137,6 +138,21 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	d, err := server.ParseDuration(text)
 	target.SetInt(int64(d))
+	return err
+}
+
+// readQuery reads a flag that is a search, which begins with a minus where it says what is not to be found. What may be a
+// flag that was meant behind a search that was forgotten is none.
+func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
+	next := ctx.Scan.Peek()
+	if text, plain := next.Value.(string); plain && next.Type == kong.UntypedToken && len(text) > 2 && text[0] == '-' && text[1] != '-' {
+		ctx.Scan.Pop()
+		target.SetString(text)
+		return nil
+	}
+	var text string
+	err := ctx.Scan.PopValueInto("search", &text)
+	target.SetString(text)
 	return err
 }
 

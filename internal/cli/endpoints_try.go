@@ -14,7 +14,7 @@ import (
 type EndpointsTryCmd struct {
 	Endpoint string  `arg:"" placeholder:"EP" help:"Its id or custom id."`
 	Rules    string  `placeholder:"FILE" help:"The rules to try, as of endpoints update; default: those that the endpoint has. - is standard input, none is no rules."`
-	Query    string  `short:"q" placeholder:"QUERY" help:"Which events, for example: method:POST after:2h."`
+	Query    string  `short:"q" type:"query" placeholder:"QUERY" help:"Which events, for example: method:POST after:2h."`
 	Limit    howMany `default:"25" help:"How many of the last, 1 to 100."`
 }
 

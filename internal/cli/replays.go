@@ -76,7 +76,7 @@ func (l *ReplaysListCmd) Run(ctx context.Context, t *server.Terminal, c *Replays
 // ReplaysRunCmd is `hookglass replays run`.
 type ReplaysRunCmd struct {
 	Events        []string `arg:"" optional:"" help:"The events' ids, 1,000 at most; or --query or --all."`
-	Query         string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids; 10,000 at most."`
+	Query         string   `short:"q" type:"query" placeholder:"QUERY" help:"Which events, in place of ids; 10,000 at most."`
 	All           bool     `help:"All events that are not ignored."`
 	To            string   `required:"" placeholder:"URL" help:"Where to send them, or the word tunnel."`
 	Identity      string   `enum:"original,regenerate" default:"original" help:"original or regenerate."`

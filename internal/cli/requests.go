@@ -37,7 +37,7 @@ type RequestsCmd struct {
 
 // RequestsListCmd is `hookglass requests list`.
 type RequestsListCmd struct {
-	Query  string  `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe sig:failed after:2h."`
+	Query  string  `short:"q" type:"query" placeholder:"QUERY" help:"Which events, for example: provider:stripe sig:failed after:2h."`
 	Limit  howMany `default:"25" help:"How many, 1 to 100."`
 	Cursor string  `placeholder:"CURSOR" help:"Go on where the list before ended."`
 }
@@ -88,7 +88,7 @@ func eventRow(e api.Event) []string {
 
 // RequestsTailCmd is `hookglass requests tail`.
 type RequestsTailCmd struct {
-	Query string `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe."`
+	Query string `short:"q" type:"query" placeholder:"QUERY" help:"Which events, for example: provider:stripe."`
 	After string `placeholder:"EVENT" help:"Begin behind this event instead of with what comes next."`
 }
 

@@ -17,7 +17,7 @@ import (
 // RequestsDeleteCmd is `hookglass requests delete`.
 type RequestsDeleteCmd struct {
 	Events []string `arg:"" optional:"" help:"The events' ids; or --query or --all."`
-	Query  string   `short:"q" placeholder:"QUERY" help:"Which events, in place of ids, as requests list shows them."`
+	Query  string   `short:"q" type:"query" placeholder:"QUERY" help:"Which events, in place of ids, as requests list shows them."`
 	All    bool     `help:"All events of the endpoint, also ignored ones and what comes meanwhile."`
 	Yes    bool     `short:"y" help:"Do not ask before what a search found, or all, is deleted."`
 }

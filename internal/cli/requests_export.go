@@ -13,7 +13,7 @@ import (
 
 // RequestsExportCmd is `hookglass requests export`.
 type RequestsExportCmd struct {
-	Query  string `short:"q" placeholder:"QUERY" help:"Which events, for example: provider:stripe after:2h; all that are not ignored when none is given."`
+	Query  string `short:"q" type:"query" placeholder:"QUERY" help:"Which events, for example: provider:stripe after:2h; all that are not ignored when none is given."`
 	Format string `enum:"ndjson,har,csv,mbox" default:"ndjson" help:"ndjson (an event with all its parts a line), har, csv, or mbox (the raw messages of mail)."`
 	Output string `short:"o" type:"path" placeholder:"FILE" help:"Write there instead of to standard output; the file is there whole or not at all."`
 }

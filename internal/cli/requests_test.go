@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,36 @@ func TestATotalThatWasNotCountedToItsEndIsALeast(t *testing.T) {
 	t.Setenv("HOOKGLASS_TOKEN", "hg_any")
 	if r := run(t, "", "requests", "list", "-e", "any", "-q", "rare"); r.code != 0 || !strings.Contains(r.out, "0 of at least 4200. More: --cursor c") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What is not to be found begins with a minus, which is no flag.
+func TestASearchMayBeginWithAMinus(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("q"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":[],"meta":{"total":0,"limit":25,"offset":0,"next_cursor":null}}`)
+	}))
+	defer server.Close()
+	t.Setenv("HOOKGLASS_SERVER", server.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_any")
+	for _, args := range [][]string{{"-q", "-delivery:none"}, {"--query", "-delivery:none"}, {"-q-delivery:none"}, {"--query=-delivery:none"}, {"-q", "-delivery:none", "--limit", "7"}} {
+		asked = nil
+		if r := run(t, "", append([]string{"requests", "list", "-e", "any"}, args...)...); r.code != 0 || len(asked) != 1 || asked[0] != "-delivery:none" {
+			t.Errorf("%q: asked for %q: %+v", args, asked, r)
+		}
+	}
+	// Every command that searches has it, and none takes the next flag for a search that was forgotten.
+	for _, command := range [][]string{
+		{"requests", "list"}, {"requests", "tail"}, {"requests", "export"}, {"requests", "delete"}, {"requests", "wait"}, {"replays", "run"},
+		{"endpoints", "try", "any"}, {"bundle", "create"}, {"retries"},
+	} {
+		fails(t, 2, "--query", append(slices.Clone(command), "-q", "--json")...)
+		fails(t, 2, "--query", append(slices.Clone(command), "-q", "-e", "any")...)
+		if r := run(t, "", append(slices.Clone(command), "-q", "-delivery:none", "--no-such-flag")...); !strings.Contains(r.err, "--no-such-flag") {
+			t.Errorf("%q: %+v", command, r)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // RequestsWaitCmd is `hookglass requests wait`.
 type RequestsWaitCmd struct {
-	Query   string        `short:"q" placeholder:"QUERY" help:"For which event, for example: subject:reset."`
+	Query   string        `short:"q" type:"query" placeholder:"QUERY" help:"For which event, for example: subject:reset."`
 	Since   time.Duration `placeholder:"TIME" help:"One that came in this time before does as well, the newest first; for example 1m."`
 	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait (default: ${default}); exit with 4 when it passes."`
 	Link    *string       `xor:"part" placeholder:"TEXT" help:"Print the first link of the mail with this text in it, alone; a mail without one is not what is waited for."`

@@ -19,7 +19,7 @@ type RetriesCmd struct {
 	byWordOrFlag
 	Endpoint string  `arg:"" optional:"" placeholder:"EP" help:"The endpoint's id or custom id."`
 	Script   *string `placeholder:"SCRIPT" help:"First have the endpoint answer each delivery by this script, for example 500*3,timeout,200; none ends it."`
-	Query    string  `short:"q" placeholder:"QUERY" help:"Of which events, for example: provider:stripe after:2h."`
+	Query    string  `short:"q" type:"query" placeholder:"QUERY" help:"Of which events, for example: provider:stripe after:2h."`
 	Events   howMany `placeholder:"N" help:"How many of the newest events are looked at, 1 to 2000; default 500."`
 	Limit    howMany `placeholder:"N" help:"How many deliveries are shown, 1 to 100; default 20."`
 }
