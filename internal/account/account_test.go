@@ -175,7 +175,7 @@ func TestATokenIsShownOnceAndIsWhoItWasMadeFor(t *testing.T) {
 		if who, err = s.Authenticate(t.Context(), secret); err != nil || who.Workspace != made.Workspace.ID {
 			t.Errorf("a workspace token without a workspace is of %d (%v), want the oldest, %d", who.Workspace, err, made.Workspace.ID)
 		}
-		secret, _ = token(t, s, account.TokenRequest{User: made.User.ID, Level: hookglass.LevelWorkspace, Workspace: other.ID})
+		secret, _ = token(t, s, account.TokenRequest{User: made.User.ID, Level: hookglass.LevelWorkspace, Workspace: &other.ID})
 		if who, err = s.Authenticate(t.Context(), secret); err != nil || who.Workspace != other.ID || who.Account != made.Account.ID {
 			t.Errorf("workspace token is %+v, %v", who, err)
 		}
@@ -233,13 +233,14 @@ func TestNobodyMakesATokenWithMoreRightsThanTheirOwn(t *testing.T) {
 		}{
 			"another user's":             {adas, account.TokenRequest{User: bob.User.ID, Level: hookglass.LevelAccount, Scopes: all}, hookglass.CodeForbidden},
 			"another account":            {adas, account.TokenRequest{User: ada.User.ID, Account: bob.Account.ID, Level: hookglass.LevelAccount, Scopes: all}, hookglass.CodeNotFound},
-			"another's workspace":        {adas, account.TokenRequest{User: ada.User.ID, Workspace: bob.Workspace.ID, Level: hookglass.LevelWorkspace, Scopes: all}, hookglass.CodeNotFound},
-			"another's, by admin":        {hookglass.System, account.TokenRequest{User: ada.User.ID, Workspace: bob.Workspace.ID, Level: hookglass.LevelWorkspace, Scopes: all}, hookglass.CodeNotFound},
+			"another's workspace":        {adas, account.TokenRequest{User: ada.User.ID, Workspace: &bob.Workspace.ID, Level: hookglass.LevelWorkspace, Scopes: all}, hookglass.CodeNotFound},
+			"workspace 0":                {adas, account.TokenRequest{User: ada.User.ID, Workspace: new(int64), Level: hookglass.LevelWorkspace, Scopes: all}, hookglass.CodeNotFound},
+			"another's, by admin":        {hookglass.System, account.TokenRequest{User: ada.User.ID, Workspace: &bob.Workspace.ID, Level: hookglass.LevelWorkspace, Scopes: all}, hookglass.CodeNotFound},
 			"the account of a workspace": {inWorkspace, account.TokenRequest{User: ada.User.ID, Level: hookglass.LevelAccount, Scopes: all}, hookglass.CodeForbidden},
 			"a scope more":               {reading, account.TokenRequest{User: ada.User.ID, Level: hookglass.LevelAccount, Scopes: all}, hookglass.CodeInsufficientScope},
 			"no level":                   {adas, account.TokenRequest{User: ada.User.ID, Scopes: all}, hookglass.CodeValidationFailed},
 			"no scope":                   {adas, account.TokenRequest{User: ada.User.ID, Level: hookglass.LevelAccount}, hookglass.CodeValidationFailed},
-			"account with a workspace":   {adas, account.TokenRequest{User: ada.User.ID, Level: hookglass.LevelAccount, Workspace: ada.Workspace.ID, Scopes: all}, hookglass.CodeValidationFailed},
+			"account with a workspace":   {adas, account.TokenRequest{User: ada.User.ID, Level: hookglass.LevelAccount, Workspace: &ada.Workspace.ID, Scopes: all}, hookglass.CodeValidationFailed},
 			"expired before it began":    {adas, account.TokenRequest{User: ada.User.ID, Level: hookglass.LevelAccount, Scopes: all, ExpiresIn: -1}, hookglass.CodeValidationFailed},
 			"nobody's":                   {hookglass.System, account.TokenRequest{User: 999, Level: hookglass.LevelAccount, Scopes: all}, hookglass.CodeNotFound},
 		} {

@@ -24,8 +24,8 @@ const maxBearer = 128
 // TokenRequest is what a new token shall be.
 type TokenRequest struct {
 	User      int64
-	Account   int64 // 0: the user's oldest
-	Workspace int64 // with level workspace; 0: the account's oldest
+	Account   int64  // 0: the user's oldest
+	Workspace *int64 // with level workspace; nil: the account's oldest
 	Level     hookglass.TokenLevel
 	Name      string
 	Scopes    []hookglass.Scope
@@ -96,7 +96,7 @@ func (r TokenRequest) check(who hookglass.Principal) error {
 	switch {
 	case r.Level != hookglass.LevelAccount && r.Level != hookglass.LevelWorkspace:
 		fault("level", "must be account or workspace")
-	case r.Level == hookglass.LevelAccount && r.Workspace != 0:
+	case r.Level == hookglass.LevelAccount && r.Workspace != nil:
 		fault("workspace", "is for tokens of level workspace")
 	}
 	if r.ExpiresIn < 0 {
@@ -118,8 +118,8 @@ func (r TokenRequest) place(v *store.View) (account, workspace int64, err error)
 		return 0, 0, hookglass.NotFound("user with an account")
 	}
 	account = accounts[0].ID
-	if r.Workspace != 0 {
-		w, err := v.Workspace(r.Workspace)
+	if r.Workspace != nil {
+		w, err := v.Workspace(*r.Workspace)
 		if err != nil {
 			return 0, 0, err
 		}

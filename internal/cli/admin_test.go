@@ -155,6 +155,7 @@ func TestWhatAdminCanNotDoItSays(t *testing.T) {
 		{"no such user", []string{"admin", "token", "create", "--email", "eve@example.com"}},
 		{"no such user", []string{"admin", "token", "list", "--email", "eve@example.com"}},
 		{"no such workspace", []string{"admin", "token", "create", "--email", "ada@example.com", "--workspace", "99"}},
+		{"no such workspace", []string{"admin", "token", "create", "--email", "ada@example.com", "--workspace", "0"}},
 		{"no such token", []string{"admin", "token", "revoke", "--id", "99"}},
 		{"no such account", []string{"admin", "account", "set", "--account", "99", "--plan", "pro"}},
 		{"at least 1m", []string{"admin", "account", "set", "--account", "1", "--retention", "59s"}},

@@ -17,7 +17,7 @@ import (
 // SecretsCmd is `hookglass secrets`.
 type SecretsCmd struct {
 	remote
-	Workspace int64 `placeholder:"ID" help:"Whose secrets (default: the workspace that the token sees, where it is one)."`
+	Workspace *int64 `placeholder:"ID" help:"Whose secrets (default: the workspace that the token sees, where it is one)."`
 
 	List   SecretsListCmd   `cmd:"" help:"List the secrets that steps of actions can name, oldest first. Their values are shown to nobody."`
 	Set    SecretsSetCmd    `cmd:"" help:"Create a secret, or give it another value, from standard input or a file."`
@@ -29,9 +29,10 @@ func (c *SecretsCmd) at(ctx context.Context) (at *client.Client, workspace int64
 	if at, _, err = c.connect(); err != nil {
 		return nil, 0, err
 	}
-	if workspace = c.Workspace; workspace == 0 {
-		workspace, err = onlyWorkspace(ctx, at)
+	if c.Workspace != nil {
+		return at, *c.Workspace, nil
 	}
+	workspace, err = onlyWorkspace(ctx, at)
 	return at, workspace, err
 }
 

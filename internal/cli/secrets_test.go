@@ -70,6 +70,7 @@ func TestTheWorkspaceOfASecretIsNotGuessed(t *testing.T) {
 	second := fmt.Sprint(member(t, all[1], "id"))
 	object(t, "", "endpoints", "create", "Other", "--workspace", second)
 	fails(t, 2, "--workspace, of "+first+" "+second, "secrets", "list")
+	fails(t, 1, "no such workspace", "secrets", "list", "--workspace", "0")
 	object(t, "v", "secrets", "set", "TWO", "--workspace", second)
 	if own := member(t, object(t, "", "secrets", "list", "--workspace", first), "data").([]any); len(own) != 1 {
 		t.Errorf("in the first: %v", own)

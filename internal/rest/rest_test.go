@@ -124,9 +124,11 @@ func (s *site) register(email string) account.Registered {
 
 func (s *site) newToken(r account.Registered, level hookglass.TokenLevel, workspace int64, scopes ...hookglass.Scope) string {
 	s.t.Helper()
-	token, _, err := s.accounts.CreateToken(s.t.Context(), hookglass.System, account.TokenRequest{
-		User: r.User.ID, Account: r.Account.ID, Level: level, Workspace: workspace, Scopes: scopes,
-	})
+	ask := account.TokenRequest{User: r.User.ID, Account: r.Account.ID, Level: level, Scopes: scopes}
+	if workspace != 0 {
+		ask.Workspace = &workspace
+	}
+	token, _, err := s.accounts.CreateToken(s.t.Context(), hookglass.System, ask)
 	if err != nil {
 		s.t.Fatal(err)
 	}

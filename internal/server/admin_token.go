@@ -23,7 +23,7 @@ type TokenCmd struct {
 type TokenCreateCmd struct {
 	Email     string                `required:"" placeholder:"ADDRESS" help:"The user whose token it is."`
 	Level     *hookglass.TokenLevel `enum:"account,workspace" placeholder:"LEVEL" help:"account (all workspaces; default) or workspace."`
-	Workspace int64                 `placeholder:"ID" help:"The workspace of a token of that level (default: the account's oldest)."`
+	Workspace *int64                `placeholder:"ID" help:"The workspace of a token of that level (default: the account's oldest)."`
 	Scopes    []string              `enum:"read,write,tunnel" default:"read,write,tunnel" placeholder:"SCOPE" help:"What it may do: read, write, tunnel (default: all)."`
 	Name      string                `placeholder:"NAME" help:"What it is for."`
 	ExpiresIn *span                 `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
@@ -32,7 +32,7 @@ type TokenCreateCmd struct {
 // Validate refuses a workspace for a token of the account, and no life at all, which would otherwise be a life without
 // end.
 func (c *TokenCreateCmd) Validate() error {
-	if c.Level != nil && *c.Level == hookglass.LevelAccount && c.Workspace != 0 {
+	if c.Level != nil && *c.Level == hookglass.LevelAccount && c.Workspace != nil {
 		return errors.New("--workspace is for tokens of --level workspace")
 	}
 	if c.ExpiresIn != nil && *c.ExpiresIn == 0 {
@@ -55,7 +55,7 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 	switch {
 	case c.Level != nil:
 		level = *c.Level
-	case c.Workspace != 0:
+	case c.Workspace != nil:
 		level = hookglass.LevelWorkspace
 	}
 	return a.with(ctx, func(_ *store.DB, s *account.Service) error {

@@ -103,8 +103,8 @@ func (a *app) createToken(w http.ResponseWriter, r *http.Request) error {
 	}
 	m.Workspace, _ = strconv.ParseInt(r.PostFormValue("workspace"), 10, 64) // what is no number is no workspace
 	ask := core.TokenRequest{User: v.user.ID, Account: v.who.Account, Level: m.Level, Name: m.Name, Scopes: m.Scopes}
-	if m.Level == hookglass.LevelWorkspace {
-		ask.Workspace = m.Workspace
+	if m.Level == hookglass.LevelWorkspace && r.PostFormValue("workspace") != "" {
+		ask.Workspace = &m.Workspace
 	}
 	if days, err := strconv.Atoi(m.Expires); err == nil && days > 0 && days <= 3650 {
 		ask.ExpiresIn = time.Duration(days) * 24 * time.Hour
