@@ -64,6 +64,8 @@ func (c *ListenCmd) Validate() error {
 		return err
 	}
 	switch {
+	case c.To == "help": // a host of that name is written as a URL
+		return errors.New(`help is no address of a local service, which is a port, a host or a URL: "hookglass listen --help" explains them`)
 	case c.To != "" && c.ToFlag != "":
 		return fmt.Errorf("where events go is named twice, %s and --forward-to %s", c.To, c.ToFlag)
 	case c.All && len(c.Endpoint) > 0:
