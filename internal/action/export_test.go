@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -9,6 +10,11 @@ import (
 
 // Sweep looks for runs that nobody holds once.
 func (s *Service) Sweep(ctx context.Context) error { return s.sweep(ctx) }
+
+// SetBacktestTimes sets for how long a backtest looks for events, and rehearses.
+func (s *Service) SetBacktestTimes(search, rehearse time.Duration) {
+	s.backtestSearch, s.backtestTime = search, rehearse
+}
 
 // Abandon ends a run as the sweep does with one that it found lost.
 func (s *Service) Abandon(ctx context.Context, h store.HeldRun) error {

@@ -278,7 +278,7 @@ func escapePointer(name string) string {
 const (
 	MaxBacktest      = 100 // events
 	defaultBacktest  = 25
-	backtestTime     = 20 * time.Second
+	backtestFor      = 20 * time.Second
 	backtestDiffs    = 50 // of one event
 	backtestDiffSize = 1 << 10
 )
@@ -286,7 +286,7 @@ const (
 // Backtest is what an action would have done with past events, and what another configuration of it would have.
 type Backtest struct {
 	Events   []BacktestEvent
-	Complete bool // false: the time for it ended first
+	Complete bool // false: the time for it, or for the search, ended first
 }
 
 // BacktestEvent is one event of a backtest.
@@ -330,7 +330,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
 			return err
 		}
-		page, err = v.Events(ref, store.EventList{Query: q, Limit: int(limit)})
+		page, err = v.Events(ref, store.EventList{Query: q, Limit: int(limit), Patience: s.backtestSearch})
 		return err
 	})
 	if err != nil {
@@ -344,7 +344,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	if err != nil {
 		return b, err
 	}
-	until := time.Now().Add(backtestTime)
+	until := time.Now().Add(s.backtestTime)
 	for _, listed := range page.Events {
 		if time.Now().After(until) || ctx.Err() != nil {
 			return b, ctx.Err()

@@ -43,6 +43,9 @@ type Service struct {
 	bodies *fair.Bodies
 	reruns *fair.Workers // that are under way here
 
+	backtestSearch time.Duration // for how long a backtest looks for events; 0: as any search. Of tests.
+	backtestTime   time.Duration // backtestFor; likewise
+
 	orphans int64 // the sweep has looked at runs up to here
 
 	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
@@ -60,7 +63,7 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 	return &Service{
 		Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes),
-		reruns: fair.NewWorkers(rerunsAtOnce, rerunsOfTenant),
+		reruns: fair.NewWorkers(rerunsAtOnce, rerunsOfTenant), backtestTime: backtestFor,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/action"
@@ -56,6 +57,41 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 		}
 		if _, err := b.actions.Try(t.Context(), b.who, string(b.ep.ID), "act_nothing", "", d); !hookglass.Is(err, hookglass.CodeNotFound) {
 			t.Errorf("an action that does not exist: %v", err)
+		}
+	})
+}
+
+// Who asked for more events than came must be able to tell whether there are no others.
+func TestABacktestThatEndedByItsTimeSaysSo(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Mark", step("tag", "Mark", `{"tag":"marked"}`)))
+		const query = "header.x-wanted:yes"
+		for range 600 { // more than are looked at before the time is
+			b.capture(`{}`)
+		}
+		wanted := b.capture(`{}`, func(e *hookglass.Event) {
+			e.Headers = append(e.Headers, hookglass.Header{Name: "X-Wanted", Value: "yes"})
+		})
+		for name, c := range map[string]struct {
+			search, rehearse time.Duration
+			limit            int64
+			events           int
+			complete         bool
+		}{
+			"all were looked at":     {time.Minute, time.Minute, 2, 1, true},
+			"the search ended first": {1, time.Minute, 2, 1, false},
+			"as many as were wanted": {1, time.Minute, 1, 1, true},
+			"no time to rehearse":    {time.Minute, -1, 2, 0, false},
+		} {
+			b.actions.SetBacktestTimes(c.search, c.rehearse)
+			got, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, query, c.limit, nil)
+			must(t, err)
+			if len(got.Events) != c.events || got.Complete != c.complete {
+				t.Errorf("%s: %d events, complete %t", name, len(got.Events), got.Complete)
+			}
+			if c.events > 0 && got.Events[0].Stored.EventID != wanted.ID {
+				t.Errorf("%s: tested on %s", name, got.Events[0].Stored.EventID)
+			}
 		}
 	})
 }
