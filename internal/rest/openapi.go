@@ -182,11 +182,11 @@ func (t *table) complete() {
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
 	for name, s := range schemas {
-		if goType := doc.Components.Schemas.TypeFromRef("#/components/schemas/" + name); goType != nil {
-			markNull(s, goType)
-		}
 		for _, p := range s.Properties {
 			noNullArrays(p)
+		}
+		if goType := doc.Components.Schemas.TypeFromRef("#/components/schemas/" + name); goType != nil {
+			markNull(s, goType)
 		}
 	}
 	for _, tag := range t.tags {
@@ -240,7 +240,7 @@ func markNull(s *huma.Schema, t reflect.Type) {
 	}
 }
 
-// noNullArrays takes back the framework's assumption that an array may be null: ours never are.
+// noNullArrays takes back the framework's assumption that an array may be null: ours are where a tag says so alone.
 func noNullArrays(s *huma.Schema) {
 	if s != nil && s.Type == huma.TypeArray {
 		s.Nullable = false

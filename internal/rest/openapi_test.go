@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -88,6 +89,23 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 			if described[bound] != value {
 				t.Errorf("%s of %s is %v, want %v", bound, name, described[bound], value)
 			}
+		}
+	}
+}
+
+// A list that null ends is described so, or a client that was generated from the description can not end it.
+func TestListsThatMayBeNullAreDescribedSo(t *testing.T) {
+	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
+	for name, want := range map[string]any{
+		"NewEndpoint/response_rules":    []any{"array", "null"},
+		"EndpointChange/response_rules": []any{"array", "null"},
+		"TryRules/response_rules":       []any{"array", "null"},
+		"Endpoint/response_rules":       "array",
+		"NewAction/conditions":          "array",
+	} {
+		of, field, _ := strings.Cut(name, "/")
+		if got := schemas[of].(map[string]any)["properties"].(map[string]any)[field].(map[string]any)["type"]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is described as %v, want %v", name, got, want)
 		}
 	}
 }
