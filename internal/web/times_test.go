@@ -4,11 +4,14 @@ import (
 	"context"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -18,6 +21,48 @@ func (c *chrome) zone(name string) {
 		_, err := cdp.Call(ctx, tab, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
 		return err
 	}))
+}
+
+// clock sets the browser's clock apart from the true one, in the pages that are opened from now on.
+func (c *chrome) clock(apart time.Duration) {
+	c.t.Helper()
+	apartBy := strconv.FormatInt(apart.Milliseconds(), 10)
+	script := `{
+		const Real = Date;
+		globalThis.Date = class extends Real {
+			constructor(...of) { of.length ? super(...of) : super(Real.now() + ` + apartBy + `); }
+			static now() { return Real.now() + ` + apartBy + `; }
+		};
+	}`
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	}))
+}
+
+// Ages, and what is unread, are told by the clock that dates requests, whatever that of the browser says.
+func TestAgesAreTrueWhereTheBrowsersClockIsWrong(t *testing.T) {
+	for _, apart := range []time.Duration{time.Hour, -time.Hour} {
+		s := newSite(t)
+		old := s.hook(json(`{}`))
+		c := s.chrome(1440, 900)
+		c.clock(apart)
+		c.open(s.link())
+		c.until(isLive)
+		event := s.hook(json(`{}`))
+		c.until(lists(event))
+		const ages = `document.dispatchEvent(new Event("visibilitychange")); [...document.querySelectorAll("#rows time")].map((time) => time.textContent).join()`
+		if told := eval[string](c, ages); !regexp.MustCompile(`^(just now|\d+s ago),(just now|\d+s ago)$`).MatchString(told) {
+			t.Errorf("with a clock that is %s ahead, requests of now are told to be of %s", apart, told)
+		}
+		if !eval[bool](c, `Date.now() - Date.parse(document.querySelector("#rows time").dateTime) > 0 === `+strconv.FormatBool(apart > 0)) {
+			t.Error("the browser's clock is right")
+		}
+		if !eval[bool](c, lists(event)+`.parentElement.matches("[data-unread]") && !`+lists(old)+`.parentElement.matches("[data-unread]")`) {
+			t.Errorf("with a clock that is %s ahead, what came since is not what is unread", apart)
+		}
+		c.silent()
+	}
 }
 
 func TestTimesSayTheirZoneAndWhatTheyAreHere(t *testing.T) {
@@ -75,14 +120,14 @@ func TestNoTimeIsToldWithoutItsZone(t *testing.T) {
 	element := regexp.MustCompile(`<(time|input|textarea|pre)[^>]*>[^<]*`)
 	tag := regexp.MustCompile(`<[^>]*>`)
 	moment := regexp.MustCompile(`\d{4}-\d\d-\d\d([T ][0-9:.]+( UTC|Z)?)?`)
-	for _, page := range []string{
+	for _, path := range []string{
 		"/account", "/account/tokens", "/account/sessions", "/account/workspaces", "/activity", "/endpoints", s.page(""), s.page("/settings"), s.page("/ledger"),
 		s.page("/requests/" + string(first)), s.page("/compare?left=" + string(first) + "&right=" + string(second)),
 	} {
-		text := tag.ReplaceAllString(element.ReplaceAllString(b.want(200, "GET", page, nil).body, ""), "")
+		text := tag.ReplaceAllString(element.ReplaceAllString(b.want(200, "GET", path, nil).body, ""), "")
 		for _, found := range moment.FindAllString(text, -1) {
 			if !strings.HasSuffix(found, "UTC") && !strings.HasSuffix(found, "Z") {
-				t.Errorf("%s: %s", page, found)
+				t.Errorf("%s: %s", path, found)
 			}
 		}
 	}
@@ -117,11 +162,11 @@ func TestWordsStandApartFromTimes(t *testing.T) {
 	}
 	c := s.chrome(1440, 900)
 	c.open(s.link())
-	for page, there := range map[string]string{s.page("/ledger"): ".ledger-counts", s.url + flow: "#flow time"} {
-		c.open(page)
+	for path, there := range map[string]string{s.page("/ledger"): ".ledger-counts", s.url + flow: "#flow time"} {
+		c.open(path)
 		c.until(`document.querySelector("` + there + `")`)
 		if text := glued(c); text != "" {
-			t.Error(page, text)
+			t.Error(path, text)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func (a *app) endpointFrame(ctx context.Context, v visitor, e hookglass.Endpoint
 // frame is what stands around a visitor's page.
 func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
 	return layout.Frame{
-		Title: title, Asset: a.assets.url, Scripts: scripts,
+		Title: title, Asset: a.assets.url, Scripts: scripts, Clock: time.Now(),
 		User: v.user.Email, Temporary: v.temporary(), Claims: v.claims,
 	}
 }

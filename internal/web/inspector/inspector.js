@@ -183,10 +183,11 @@ watch();
 
 const memory = `hookglass:seen:${base}`;
 const known = (() => {
+  const begun = { upTo: document.documentElement.dataset.now, ids: [] }; // by the clock that dates requests
   try {
-    return JSON.parse(localStorage.getItem(memory)) ?? { upTo: new Date().toISOString(), ids: [] };
+    return JSON.parse(localStorage.getItem(memory)) ?? begun;
   } catch {
-    return { upTo: new Date().toISOString(), ids: [] };
+    return begun;
   }
 })();
 

@@ -26,9 +26,10 @@ function show(token) {
     add("h3", "Payload");
     add("pre", lines(payload)).className = "raw";
     const claims = JSON.parse(payload);
+    const now = Date.now() - Number(document.documentElement.dataset.ahead); // the server's, of which the times are told
     for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
       const at = new Date(claims[name] * 1000);
-      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString().replace("T", " ").replace("Z", " UTC")}${name === "exp" && at < new Date() ? ", which is past" : ""}`).className = "small";
+      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString().replace("T", " ").replace("Z", " UTC")}${name === "exp" && at < now ? ", which is past" : ""}`).className = "small";
     }
     add("p", "Decoded in this browser. The signature was not verified.").className = "small";
   } catch {

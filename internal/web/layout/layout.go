@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"hookglass"
 )
@@ -21,6 +22,7 @@ type Frame struct {
 	Title   string
 	Asset   func(name string) string // the address of an asset
 	Scripts []string                 // names of the page's own modules; a page with one has shortcuts
+	Clock   time.Time                // what that of this node says, by which the page counts ages on whatever the browser's clock says
 
 	User      string // the email address; empty for visitors
 	Temporary bool   // a visitor with a temporary endpoint
