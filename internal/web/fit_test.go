@@ -4,8 +4,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
+	"hookglass/internal/capture"
 )
 
 // Whatever does not scroll by a wheel or a bar must not be cut: who has a mouse would not come to it.
@@ -48,6 +50,55 @@ func TestALongURLLeavesTheTabsInSight(t *testing.T) {
 		c.picture("url" + strconv.FormatInt(width, 10))
 		c.silent()
 	}
+}
+
+// What a request announces is cut before a short tag is, not even by the part of a pixel that makes it an ellipsis.
+func TestAShortTagIsWholeInTheList(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(s.github("pull_request_review_comment", "d", `{}`, "secret"))
+	if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(event), "vip"); err != nil {
+		t.Fatal(err)
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(lists(event))
+	for width := 210; width <= 225; width++ {
+		if !eval[bool](c, `(() => {
+			const tag = document.querySelector(".row-tags .tag"), what = document.querySelector(".row-what"), whole = document.createRange();
+			document.querySelector(".row-sub").style.width = "`+strconv.Itoa(width)+`px";
+			whole.selectNodeContents(tag);
+			const style = getComputedStyle(tag), room = tag.getBoundingClientRect().width - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+			return what.scrollWidth > what.clientWidth && whole.getBoundingClientRect().width <= room;
+		})()`) {
+			t.Errorf("in a row of %d pixels the tag is cut", width)
+		}
+	}
+	c.silent()
+}
+
+// A subject that does not fit beside what can be done with the mail has the width to itself.
+func TestALongSubjectHasItsOwnLine(t *testing.T) {
+	s := newSite(t)
+	inbox := s.create("inbox", hookglass.KindEmail)
+	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := s.captures.CaptureMail(t.Context(), &capture.Mail{
+		From: "shop@example.com", To: []capture.Recipient{{Address: inbox.EmailLocalPart + "@mail.test", Target: target}}, Protocol: "ESMTP", At: time.Now(),
+		Raw: []byte("Subject: " + strings.Repeat("a long subject ", 6) + "\r\n\r\nhello\r\n"),
+	})
+	if stored[0].Err != nil {
+		t.Fatal(stored[0].Err)
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/endpoints/" + string(inbox.ID) + "/requests/" + string(stored[0].Event))
+	c.until(shows(stored[0].Event))
+	if !eval[bool](c, `document.querySelector(".detail-path").getBoundingClientRect().bottom <= document.querySelector(".detail-actions").getBoundingClientRect().top`) {
+		t.Error("the subject is squeezed beside the buttons")
+	}
+	c.silent()
 }
 
 func TestTheURLOfAnEndpointIsInSight(t *testing.T) {
