@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -351,6 +352,36 @@ func TestWhilePausedAFloodWaitsInBounds(t *testing.T) {
 	if paths != strings.Join(append(want, "POST /passed", "POST /"), ",") {
 		t.Errorf("the list is %s", paths)
 	}
+	c.silent()
+}
+
+// A list under load that is read further down does not grow for ever, and what is read stays where it is.
+func TestAFloodWaitsWhereTheListIsReadBelow(t *testing.T) {
+	s := newSite(t)
+	for range 50 {
+		s.hook(json(`{}`))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `window.read = document.querySelectorAll("#rows > li")[20]; document.querySelector(".requests").scrollTop = read.offsetTop - 200`)
+	const top = `read.getBoundingClientRect().top`
+	at := eval[float64](c, top)
+	for range 2200 {
+		s.hook(json(`{}`))
+	}
+	c.untilIn(time.Minute, `document.querySelector("#live").textContent === "Paused" && document.querySelector("#count").textContent === "2,250"`)
+	c.until(`document.querySelector("#announce").textContent === "Paused: new requests wait"`)
+	if listed := eval[int](c, `document.querySelectorAll("a.row").length`); listed < 1000 || listed > 2200 {
+		t.Errorf("%d requests are listed", listed)
+	}
+	if now := eval[float64](c, top); math.Abs(now-at) > 2 {
+		t.Errorf("what is read went from %v to %v pixels", at, now)
+	}
+	c.click("#new")
+	c.untilIn(time.Minute, `document.querySelectorAll("a.row").length >= 1000 && document.querySelector("#new").hidden`)
+	c.click("#live")
+	c.until(isLive)
 	c.silent()
 }
 

@@ -315,6 +315,7 @@ function tell(request) {
 // In a flood many rows come between two pictures. They are put in together, and without the colour that fades.
 let coming = [];
 let lately = 0; // rows that were put in within the last second
+let grown = 0; // rows that were put in above what is read, since the list was no longer than it may be
 
 function arrive(html) {
   if (held !== null) {
@@ -334,6 +335,7 @@ function put() {
   if (items.length === 0) return;
   const first = rows.querySelector("a.row, a[data-more]") === null;
   if (lately < 5) for (const item of items) item.classList.add("fresh");
+  grown += items.length;
   lately += items.length;
   setTimeout(() => lately -= items.length, 1000);
   unread(items);
@@ -352,14 +354,21 @@ function put() {
 }
 
 // A list that grows all day would become slow. The last rows go, except those in use, and the link for more begins
-// where they were. Who has scrolled as far keeps what is read there, unless requests are missing before it.
+// where they were. Who has scrolled as far keeps what is read there, unless requests are missing before it; where more
+// came above it than the list holds, the next wait.
 function trim() {
-  if (rows.childElementCount <= maxRows && !gap) return;
   const all = rows.querySelectorAll(":scope > li:not(.more)");
-  if (all.length < maxRows || all.length === maxRows && !gap) return;
+  if (all.length < maxRows || all.length === maxRows && !gap) {
+    grown = 0;
+    return;
+  }
   const end = all[maxRows]?.getBoundingClientRect();
-  if (!gap && end.height > 0 && end.top < innerHeight) return;
+  if (!gap && end.height > 0 && end.top < innerHeight) {
+    if (grown > maxRows && held === null) pause(true);
+    return;
+  }
   gap = false;
+  grown = 0;
   cut([...all].slice(maxRows), all[maxRows - 1].dataset.at);
 }
 
