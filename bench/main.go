@@ -37,14 +37,8 @@ type plan struct {
 	warm      time.Duration
 	time      time.Duration
 	sizes     []int
-	samples   int
-	starts    int
-	bodies    int
-	bodyBytes int
-	settle    time.Duration
 	tunnels   int // idle ones
-	missed    int // events that a client misses
-	quiet     time.Duration
+	scale
 	peers     []peer
 	mailPeers []peer // by address, not URL
 	disk      disk
@@ -57,17 +51,42 @@ type peer struct{ name, url string }
 // The parts of a run.
 const (
 	partCapture = "capture"
-	partRead    = "read"
-	partAgents  = "agents"
-	partStart   = "start"
-	partMemory  = "memory"
 	partForward = "forward"
+	partActions = "actions"
 	partMail    = "mail"
 	partTunnel  = "tunnel"
-	partActions = "actions"
+	partAgents  = "agents"
 	partNodes   = "nodes"
+	partRead    = "read"
+	partStart   = "start"
+	partMemory  = "memory"
 	partErase   = "erase"
 )
+
+var allParts = []string{
+	partCapture, partForward, partActions, partMail, partTunnel, partAgents, partNodes, partRead, partStart, partMemory, partErase,
+}
+
+// scale is how much is done of what no flag says.
+type scale struct {
+	samples   int
+	starts    int
+	bodies    int
+	bodyBytes int
+	settle    time.Duration
+	missed    int // events that a client misses
+	quiet     time.Duration
+}
+
+var (
+	fullScale  = scale{samples: 200, starts: 5, bodies: 100, bodyBytes: 10 << 20, settle: 5 * time.Second, missed: 1000, quiet: 50 * time.Second}
+	smokeScale = scale{samples: 10, starts: 1, bodies: 8, bodyBytes: 1 << 20, settle: 200 * time.Millisecond, missed: 50, quiet: 200 * time.Millisecond}
+)
+
+// smokeFlags are the flags of a smoke run, where they are not given.
+var smokeFlags = map[string]string{
+	"out": "", "conns": "8", "sizes": "200", "rounds": "1", "time": "300ms", "patience": "0s", "warm": "100ms", "tunnels": "20",
+}
 
 func main() {
 	if beOther(os.Args) {
@@ -122,7 +141,7 @@ func parse(args []string) (*plan, error) {
 	fs.StringVar(&p.out, "out", "docs/performance.md", "file between whose markers the sections of what was measured are written, the others staying as they are; empty for none")
 	fs.StringVar(&p.load, "load", "auto", "load generator: own, wrk, or auto (wrk where it is installed)")
 	databases := fs.String("databases", "sqlite,postgres", "which to measure")
-	parts := fs.String("parts", strings.Join([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partNodes, partRead, partStart, partMemory, partErase}, ","), "which to measure; start, memory and erase use the events that read made")
+	parts := fs.String("parts", strings.Join(allParts, ","), "which to measure; start, memory and erase use the events that read made")
 	conns := fs.String("conns", "16,64,256", "connections of the capture part")
 	sizes := fs.String("sizes", "1000,100000,1000000", "numbers of events of the read part")
 	fs.IntVar(&p.rounds, "rounds", 3, "rounds of the capture, forward and mail parts; medians are reported")
@@ -131,60 +150,22 @@ func parse(args []string) (*plan, error) {
 	fs.StringVar(&p.profiles, "profile", "", "directory for processor profiles of the service during the forward part; empty for none")
 	fs.DurationVar(&p.time, "time", 5*time.Second, "length of one load")
 	fs.DurationVar(&p.warm, "warm", time.Second, "load before each measured one")
-	fs.Func("peer", "name=url of another service to load with the same requests; may be repeated", func(s string) error {
-		name, url, ok := strings.Cut(s, "=")
-		if !ok || name == "" || !strings.HasPrefix(url, "http://") {
-			return errors.New("want name=http://host:port/path")
-		}
-		p.peers = append(p.peers, peer{name, url})
-		return nil
-	})
-	fs.Func("mail-peer", "name=host:port of another SMTP service to send the same mail to; may be repeated", func(s string) error {
-		name, addr, ok := strings.Cut(s, "=")
-		if _, _, err := net.SplitHostPort(addr); !ok || name == "" || err != nil {
-			return errors.New("want name=host:port")
-		}
-		p.mailPeers = append(p.mailPeers, peer{name, addr})
-		return nil
-	})
+	fs.Func("peer", "name=url of another service to load with the same requests; may be repeated", p.addPeer)
+	fs.Func("mail-peer", "name=host:port of another SMTP service to send the same mail to; may be repeated", p.addMailPeer)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected %q", fs.Arg(0))
 	}
-	p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 200, 5, 100, 10<<20, 5*time.Second
-	p.quiet, p.missed = 50*time.Second, 1000
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	p.scale = fullScale
 	if *short {
-		shorten := func(name string, set func()) {
-			if !given[name] {
-				set()
-			}
+		p.scale = smokeScale
+		if err := setOthers(fs, smokeFlags); err != nil {
+			return nil, err
 		}
-		shorten("out", func() { p.out = "" })
-		shorten("conns", func() { *conns = "8" })
-		shorten("sizes", func() { *sizes = "200" })
-		shorten("rounds", func() { p.rounds = 1 })
-		shorten("time", func() { p.time = 300 * time.Millisecond })
-		shorten("patience", func() { p.disk.patience = 0 })
-		shorten("warm", func() { p.warm = 100 * time.Millisecond })
-		p.samples, p.starts, p.bodies, p.bodyBytes, p.settle = 10, 1, 8, 1<<20, 200*time.Millisecond
-		shorten("tunnels", func() { p.tunnels = 20 })
-		p.quiet, p.missed = p.settle, 50
 	}
 	p.databases, p.parts = strings.Split(*databases, ","), strings.Split(*parts, ",")
-	for _, d := range p.databases {
-		if d != sqlite && d != postgres {
-			return nil, fmt.Errorf("-databases: %q is neither %s nor %s", d, sqlite, postgres)
-		}
-	}
-	for _, part := range p.parts {
-		if !slices.Contains([]string{partCapture, partForward, partActions, partMail, partTunnel, partAgents, partNodes, partRead, partStart, partMemory, partErase}, part) {
-			return nil, fmt.Errorf("-parts: no part %q", part)
-		}
-	}
 	var err error
 	if p.conns, err = numbers(*conns); err != nil {
 		return nil, fmt.Errorf("-conns: %w", err)
@@ -192,16 +173,67 @@ func parse(args []string) (*plan, error) {
 	if p.sizes, err = numbers(*sizes); err != nil {
 		return nil, fmt.Errorf("-sizes: %w", err)
 	}
-	if !slices.IsSorted(p.sizes) {
-		return nil, errors.New("-sizes: want ascending numbers, because each fills up what the one before left")
-	}
 	if p.binary, err = filepath.Abs(p.binary); err != nil {
 		return nil, err
 	}
-	if p.rounds < 1 || p.time <= 0 {
-		return nil, errors.New("-rounds and -time must be positive")
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	return p, p.chooseLoad()
+}
+
+// setOthers sets flags that were not given.
+func setOthers(fs *flag.FlagSet, values map[string]string) error {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range values {
+		if given[name] {
+			continue
+		}
+		if err := fs.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) addPeer(s string) error {
+	name, url, ok := strings.Cut(s, "=")
+	if !ok || name == "" || !strings.HasPrefix(url, "http://") {
+		return errors.New("want name=http://host:port/path")
+	}
+	p.peers = append(p.peers, peer{name, url})
+	return nil
+}
+
+func (p *plan) addMailPeer(s string) error {
+	name, addr, ok := strings.Cut(s, "=")
+	if _, _, err := net.SplitHostPort(addr); !ok || name == "" || err != nil {
+		return errors.New("want name=host:port")
+	}
+	p.mailPeers = append(p.mailPeers, peer{name, addr})
+	return nil
+}
+
+// check says what is wrong with the values of the flags.
+func (p *plan) check() error {
+	for _, d := range p.databases {
+		if d != sqlite && d != postgres {
+			return fmt.Errorf("-databases: %q is neither %s nor %s", d, sqlite, postgres)
+		}
+	}
+	for _, part := range p.parts {
+		if !slices.Contains(allParts, part) {
+			return fmt.Errorf("-parts: no part %q", part)
+		}
+	}
+	if !slices.IsSorted(p.sizes) {
+		return errors.New("-sizes: want ascending numbers, because each fills up what the one before left")
+	}
+	if p.rounds < 1 || p.time <= 0 {
+		return errors.New("-rounds and -time must be positive")
+	}
+	return nil
 }
 
 func numbers(s string) ([]int, error) {
@@ -227,89 +259,69 @@ func (p *plan) run(ctx context.Context) (*report, error) {
 	if r.version, err = p.version(ctx); err != nil {
 		return nil, err
 	}
-	if slices.Contains(p.parts, partCapture) {
-		if err := p.measureCapture(ctx, dir, r); err != nil {
-			return nil, fmt.Errorf("capture: %w", err)
+	onEach := func(measure func(context.Context, string, string, *report) error) func() error {
+		return func() error {
+			for _, database := range p.databases {
+				if err := measure(ctx, dir, database, r); err != nil {
+					return fmt.Errorf("on %s: %w", database, err)
+				}
+			}
+			return nil
 		}
 	}
-	if slices.Contains(p.parts, partForward) {
-		for _, database := range p.databases {
-			if err := p.measureForward(ctx, dir, database, r); err != nil {
-				return nil, fmt.Errorf("forward: %s: %w", database, err)
-			}
+	for _, step := range []struct {
+		name    string
+		wanted  bool
+		measure func() error
+	}{
+		{"capture", p.wants(partCapture), func() error { return p.measureCapture(ctx, dir, r) }},
+		{"forward", p.wants(partForward), onEach(p.measureForward)},
+		{"actions", p.wants(partActions), onEach(p.measureActions)},
+		{"mail", p.wants(partMail), func() error { return p.measureMail(ctx, dir, r) }},
+		{"agents", p.wants(partAgents), onEach(p.measureAgents)},
+		{"tunnel", p.wants(partTunnel), onEach(p.measureTunnel)},
+		{"nodes", p.wants(partNodes) && slices.Contains(p.databases, postgres), func() error { return p.measureNodes(ctx, dir, r) }},
+		{"flood", p.wants(partNodes), onEach(p.measureFlood)},
+		{"stored events", p.wants(partRead, partStart, partMemory, partErase), onEach(p.measureStored)},
+	} {
+		if !step.wanted {
+			continue
 		}
-	}
-	if slices.Contains(p.parts, partActions) {
-		for _, database := range p.databases {
-			if err := p.measureActions(ctx, dir, database, r); err != nil {
-				return nil, fmt.Errorf("actions on %s: %w", database, err)
-			}
-		}
-	}
-	if slices.Contains(p.parts, partMail) {
-		if err := p.measureMail(ctx, dir, r); err != nil {
-			return nil, fmt.Errorf("mail: %w", err)
-		}
-	}
-	if slices.Contains(p.parts, partAgents) {
-		for _, database := range p.databases {
-			if err := p.measureAgents(ctx, dir, database, r); err != nil {
-				return nil, fmt.Errorf("agents on %s: %w", database, err)
-			}
-		}
-	}
-	if slices.Contains(p.parts, partTunnel) {
-		for _, database := range p.databases {
-			if err := p.measureTunnel(ctx, dir, database, r); err != nil {
-				return nil, fmt.Errorf("tunnel on %s: %w", database, err)
-			}
-		}
-	}
-	if slices.Contains(p.parts, partNodes) {
-		if slices.Contains(p.databases, postgres) {
-			if err := p.measureNodes(ctx, dir, r); err != nil {
-				return nil, fmt.Errorf("nodes: %w", err)
-			}
-		}
-		for _, database := range p.databases {
-			if err := p.measureFlood(ctx, dir, database, r); err != nil {
-				return nil, fmt.Errorf("flood on %s: %w", database, err)
-			}
-		}
-	}
-	if slices.ContainsFunc([]string{partRead, partStart, partMemory, partErase}, func(part string) bool { return slices.Contains(p.parts, part) }) {
-		for _, database := range p.databases {
-			if err := p.measureOne(ctx, dir, database, r); err != nil {
-				return nil, fmt.Errorf("%s: %w", database, err)
-			}
+		if err := step.measure(); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
 	return r, nil
 }
 
-// measureOne measures reading, starting and memory on one database, which it makes, fills and removes.
-func (p *plan) measureOne(ctx context.Context, dir, database string, r *report) (err error) {
+// wants reports whether any of some parts is asked for.
+func (p *plan) wants(parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(p.parts, part) })
+}
+
+// measureStored measures what is done with stored events on one database, which it makes, fills and removes.
+func (p *plan) measureStored(ctx context.Context, dir, database string, r *report) (err error) {
 	s, err := p.service(ctx, dir, database)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	if slices.Contains(p.parts, partRead) {
+	if p.wants(partRead) {
 		if err := p.measureReads(ctx, s, r); err != nil {
 			return fmt.Errorf("read: %w", err)
 		}
 	}
-	if slices.Contains(p.parts, partStart) {
+	if p.wants(partStart) {
 		if err := p.measureStarts(ctx, s, r); err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
 	}
-	if slices.Contains(p.parts, partMemory) {
+	if p.wants(partMemory) {
 		if err := p.measureMemory(ctx, s, r); err != nil {
 			return fmt.Errorf("memory: %w", err)
 		}
 	}
-	if slices.Contains(p.parts, partErase) { // the last: it leaves nothing
+	if p.wants(partErase) { // the last: it leaves nothing
 		if err := p.measureErase(ctx, s, r); err != nil {
 			return fmt.Errorf("erase: %w", err)
 		}
