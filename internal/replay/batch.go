@@ -45,33 +45,11 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	if err := who.MayManage(); err != nil {
 		return b, err
 	}
-	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
 	if r.Rate == 0 {
 		r.Rate = defaultRate
 	}
-	if r.Rate < 1 || r.Rate > MaxRate {
-		faults = append(faults, hookglass.FieldError{Field: "rate", Message: "must be from 1 to 100"})
-	}
-	if r.Events != nil && len(r.Events) == 0 {
-		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "must name at least one request"})
-	}
-	if len(r.Events) > 0 && r.Query != "" {
-		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "or query may be given, and not both"})
-	}
-	q, err := query.Filter{Q: r.Query}.Parse(s.db.Now())
-	var invalid *hookglass.Error
-	if errors.As(err, &invalid) {
-		for _, f := range invalid.Details {
-			faults = append(faults, hookglass.FieldError{Field: "query", Message: f.Message})
-		}
-	} else if err != nil {
-		return b, err
-	}
-	if err := hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL)); err != nil {
-		var refused *hookglass.Error
-		if invalid != nil && errors.As(err, &refused) {
-			refused.Extra = invalid.Extra
-		}
+	options, q, err := s.readBatch(r)
+	if err != nil {
 		return b, err
 	}
 	var src source
@@ -108,6 +86,35 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 		return tx.CreateReplayBatch(&b, seqs)
 	})
 	return b, err
+}
+
+// readBatch says what a request asks for, or what is wrong with it.
+func (s *Service) readBatch(r BatchRequest) (options hookglass.ReplayOptions, q query.Query, err error) {
+	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
+	if r.Rate < 1 || r.Rate > MaxRate {
+		faults = append(faults, hookglass.FieldError{Field: "rate", Message: "must be from 1 to 100"})
+	}
+	if r.Events != nil && len(r.Events) == 0 {
+		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "must name at least one request"})
+	}
+	if len(r.Events) > 0 && r.Query != "" {
+		faults = append(faults, hookglass.FieldError{Field: "request_ids", Message: "or query may be given, and not both"})
+	}
+	q, err = query.Filter{Q: r.Query}.Parse(s.db.Now())
+	var invalid *hookglass.Error
+	if errors.As(err, &invalid) {
+		for _, f := range invalid.Details {
+			faults = append(faults, hookglass.FieldError{Field: "query", Message: f.Message})
+		}
+	} else if err != nil {
+		return options, q, err
+	}
+	err = hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL))
+	var refused *hookglass.Error
+	if invalid != nil && errors.As(err, &refused) {
+		refused.Extra = invalid.Extra
+	}
+	return options, q, err
 }
 
 // picked finds the events that a bulk replay names, each once.

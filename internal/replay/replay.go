@@ -135,55 +135,16 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	if err := who.MayManage(); err != nil {
 		return nil, err
 	}
-	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
-	var shift timeshift.Shift
-	if r.TimeShift != "" {
-		var fault string
-		if shift, fault = timeshift.Parse(r.TimeShift); fault != "" {
-			faults = append(faults, hookglass.FieldError{Field: "time_shift", Message: fault})
-		}
-	}
-	if err := hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL)); err != nil {
-		return nil, err
-	}
-	var src source
-	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips
-	// more.
-	var size int64
-	err := s.db.Glance(ctx, who, func(v *store.View) error {
-		return v.Both(func(v *store.View) (err error) {
-			src.endpoint, err = v.Endpoint(ref)
-			return err
-		}, func(v *store.View) (err error) {
-			size, err = v.EventSize(eventID)
-			return err
-		})
-	})
+	options, shift, err := s.read(r)
 	if err != nil {
 		return nil, err
 	}
-	give, ok := s.bodies.Await(ctx, src.key(), size, s.roomTime)
-	if !ok {
-		return nil, errNoRoom
+	plain := options.Plain() && shift.IsZero() // what most replays do is everybody's
+	src, give, err := s.load(ctx, who, ref, eventID, plain)
+	if err != nil {
+		return nil, err
 	}
 	defer give()
-	err = s.db.Glance(ctx, who, func(v *store.View) (err error) {
-		if !options.Plain() || !shift.IsZero() { // what most replays do is everybody's
-			if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
-				return err
-			}
-		}
-		return v.Both(func(v *store.View) (err error) {
-			src.event, err = v.EventOf(src.endpoint, eventID)
-			return err
-		}, func(v *store.View) (err error) {
-			src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
-			return err
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
 	if r.Signature == "" && !shift.IsZero() && src.entitlements.MayRegenerateOrResign() == nil && delivery.Signable(src.event, src.configs) {
 		options.Signature = hookglass.SignatureResign // a captured signature does not fit what is moved
 	}
@@ -212,6 +173,61 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	}
 	full.Num, full.Verdict = made.kept.Num, made.kept.Verdict
 	return full, nil
+}
+
+// read says what a request asks for, or what is wrong with it.
+func (s *Service) read(r Request) (options hookglass.ReplayOptions, shift timeshift.Shift, err error) {
+	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
+	if r.TimeShift != "" {
+		var fault string
+		if shift, fault = timeshift.Parse(r.TimeShift); fault != "" {
+			faults = append(faults, hookglass.FieldError{Field: "time_shift", Message: fault})
+		}
+	}
+	return options, shift, hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL))
+}
+
+// load reads an event with what it takes to send it, once there is room for its body, and gives the room back when give
+// is called. A plain replay needs no entitlements, so they are not read for it.
+func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventID string, plain bool) (src source, give func(), err error) {
+	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips
+	// more.
+	var size int64
+	err = s.db.Glance(ctx, who, func(v *store.View) error {
+		return v.Both(func(v *store.View) (err error) {
+			src.endpoint, err = v.Endpoint(ref)
+			return err
+		}, func(v *store.View) (err error) {
+			size, err = v.EventSize(eventID)
+			return err
+		})
+	})
+	if err != nil {
+		return src, nil, err
+	}
+	give, ok := s.bodies.Await(ctx, src.key(), size, s.roomTime)
+	if !ok {
+		return src, nil, errNoRoom
+	}
+	err = s.db.Glance(ctx, who, func(v *store.View) (err error) {
+		if !plain {
+			if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
+				return err
+			}
+		}
+		return v.Both(func(v *store.View) (err error) {
+			src.event, err = v.EventOf(src.endpoint, eventID)
+			return err
+		}, func(v *store.View) (err error) {
+			src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
+			return err
+		})
+	})
+	if err != nil {
+		give()
+		return src, nil, err
+	}
+	return src, give, nil
 }
 
 // source reads what every delivery of an endpoint's events takes.

@@ -21,30 +21,25 @@ const slack = 10 * time.Second
 // ExecuteRun sends a queued run once and judges the answer. A run that is not queued any more is left alone: whoever
 // began it, or the sweep, finishes it. Its error is one of the storage, and calling again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
-	r, src, out, give, err := s.prepare(ctx, runID)
-	defer give()
-	var blocked *hookglass.Error
-	switch {
-	case err == nil && out == nil:
-		return nil
-	case hookglass.Is(err, hookglass.CodeUnavailable):
-		return err
-	case errors.Is(err, errNoRoom):
-		return s.postpone(ctx, r, err)
-	case errors.As(err, &blocked):
-		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
-		return s.finish(ctx, r)
-	case err != nil: // nothing that waiting mends
-		s.Log.ErrorContext(ctx, "a run of a replay case can not be sent", "run", runID, "error", err)
-		r.State, r.Failure = hookglass.RunBlocked, &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
-		return s.finish(ctx, r)
-	}
-	end, err := s.turn(src.source)
+	q, err := s.readRun(ctx, runID)
+	defer q.give()
 	if err != nil {
-		return s.postpone(ctx, r, err)
+		return s.unsendable(ctx, q.run, err)
+	}
+	if q.run.State != hookglass.RunQueued {
+		return nil
+	}
+	out, err := s.prepare(ctx, &q)
+	if err != nil {
+		return s.unsendable(ctx, q.run, err)
+	}
+	end, err := s.turn(q.source)
+	if err != nil {
+		return s.postpone(ctx, q.run, err)
 	}
 	defer end()
-	request := keepRequest(out.SentRequest, delivery.Secrets(src.configs, out.Headers))
+	r := q.run
+	request := keepRequest(out.SentRequest, delivery.Secrets(q.configs, out.Headers))
 	request.Body = nil // the case has it
 	r.Request = &request
 	if err := s.sealResult(&r); err != nil {
@@ -58,30 +53,26 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	if err != nil || !begun {
 		return err
 	}
-	got, unreached := s.send(ctx, src.source, src.target, r.ID, *out)
-	r.Duration = got.Duration
-	secrets := delivery.Secrets(src.configs, got.Headers)
-	r.Request.Headers = delivery.RedactHeaders(got.Headers, secrets)
+	got, blocked := s.send(ctx, q.source, q.target, r.ID, out)
+	q.settle(&r, got, blocked)
+	return s.finish(ctx, r)
+}
+
+// unsendable is what becomes of a run that can not be sent: it waits, or is blocked for good.
+func (s *Service) unsendable(ctx context.Context, r hookglass.ReplayCaseRun, why error) error {
+	var blocked *hookglass.Error
 	switch {
-	case got.Forbidden != nil, unreached:
-		r.State, r.Failure = hookglass.RunBlocked, got.Failure
-	case got.Failure != nil && got.MaySent:
-		r.State, r.Failure = hookglass.RunUnknown, got.Failure
-	case got.Failure != nil:
-		r.State, r.Failure = hookglass.RunTransportFailed, got.Failure
-	default:
-		r.State = hookglass.RunPassed
-		var passed bool
-		if r.Assertions, passed = Judge(src.assertions, got.Response); !passed {
-			r.State = hookglass.RunAssertionFailed
-		}
-		for i, a := range r.Assertions {
-			if delivery.RedactSecrets(string(a.Actual), secrets) != string(a.Actual) {
-				r.Assertions[i].Actual = []byte(`"[redacted]"`)
-			}
-		}
-		r.Response = keepResponse(delivery.Readable(got.Response), secrets)
+	case hookglass.Is(why, hookglass.CodeUnavailable):
+		return why
+	case errors.Is(why, errNoRoom):
+		return s.postpone(ctx, r, why)
+	case errors.As(why, &blocked):
+		r.Failure = &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
+	default: // nothing that waiting mends
+		s.Log.ErrorContext(ctx, "a run of a replay case can not be sent", "run", r.ID, "error", why)
+		r.Failure = &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
 	}
+	r.State = hookglass.RunBlocked
 	return s.finish(ctx, r)
 }
 
@@ -131,11 +122,43 @@ func (s *Service) CaseRun(ctx context.Context, who hookglass.Principal, ref, id 
 	return r, err
 }
 
-// runSource is what a run sends, and what its answer must be.
-type runSource struct {
+// queuedRun is a run with what it sends, and what its answer must be.
+type queuedRun struct {
+	run hookglass.ReplayCaseRun
 	source
+	snapshot   []byte // sealed
 	target     string
 	assertions hookglass.Assertions
+	give       func() // gives the room for the body back
+}
+
+// settle writes into a run what came of its delivery; blocked says that nothing was sent.
+func (q *queuedRun) settle(r *hookglass.ReplayCaseRun, got delivery.Outcome, blocked bool) {
+	r.Duration = got.Duration
+	secrets := delivery.Secrets(q.configs, got.Headers)
+	r.Request.Headers = delivery.RedactHeaders(got.Headers, secrets)
+	switch {
+	case got.Forbidden != nil, blocked:
+		r.State, r.Failure = hookglass.RunBlocked, got.Failure
+		return
+	case got.Failure != nil && got.MaySent:
+		r.State, r.Failure = hookglass.RunUnknown, got.Failure
+		return
+	case got.Failure != nil:
+		r.State, r.Failure = hookglass.RunTransportFailed, got.Failure
+		return
+	}
+	r.State = hookglass.RunPassed
+	var passed bool
+	if r.Assertions, passed = Judge(q.assertions, got.Response); !passed {
+		r.State = hookglass.RunAssertionFailed
+	}
+	for i, a := range r.Assertions {
+		if delivery.RedactSecrets(string(a.Actual), secrets) != string(a.Actual) {
+			r.Assertions[i].Actual = []byte(`"[redacted]"`)
+		}
+	}
+	r.Response = keepResponse(delivery.Readable(got.Response), secrets)
 }
 
 // postpone has a run wait by its own will: the sweep need not look for its job.
@@ -143,38 +166,34 @@ func (s *Service) postpone(ctx context.Context, r hookglass.ReplayCaseRun, why e
 	return errors.Join(why, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayRun(r.Num) }))
 }
 
-// prepare reads a run and makes its request. A coded error is what blocks the run, except errNoRoom; no request and no
-// error is a run that is not queued any more. give is to be called, whatever comes of it, when the request is no longer
-// needed.
-func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.ReplayCaseRun, src runSource, out *delivery.Request, give func(), err error) {
-	give = func() {}
-	var snap snapshot
-	var sealed []byte
-	var queued, connected bool
+// readRun reads a run and, while it is queued, what it takes to send it. A coded error is what blocks the run, except
+// errNoRoom. Its give is to be called, whatever comes of it, when the request is no longer needed.
+func (s *Service) readRun(ctx context.Context, runID string) (q queuedRun, err error) {
+	q.run.ID, q.give = runID, func() {}
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		if r, err = v.ReplayRunByID(runID); hookglass.Is(err, hookglass.CodeNotFound) {
+		r, err := v.ReplayRunByID(runID)
+		if hookglass.Is(err, hookglass.CodeNotFound) {
 			return nil // its endpoint was deleted
 		} else if err != nil {
 			return err
 		}
-		if queued = r.State == hookglass.RunQueued; !queued {
+		if q.run = r; r.State != hookglass.RunQueued {
 			return nil
 		}
-		if src.endpoint, err = v.EndpointByNum(r.EndpointNum); err != nil {
+		if q.endpoint, err = v.EndpointByNum(r.EndpointNum); err != nil {
 			return err
 		}
-		connected = src.endpoint.TunnelActive
 		if size, err := v.CaseSnapshotSize(r.CaseNum); err == nil {
-			room, ok := s.bodies.Take(src.key(), size)
+			give, ok := s.bodies.Take(q.key(), size)
 			if !ok {
 				return errNoRoom
 			}
-			give = room
+			q.give = give
 		} else if !hookglass.Is(err, hookglass.CodeNotFound) {
 			return err
 		}
 		var version int64
-		switch sealed, version, err = v.CaseSnapshot(r.CaseNum); {
+		switch q.snapshot, version, err = v.CaseSnapshot(r.CaseNum); {
 		case hookglass.Is(err, hookglass.CodeNotFound):
 			return hookglass.Errorf(hookglass.CodeNotFound, "The replay case was deleted before the run began.")
 		case err != nil:
@@ -182,33 +201,35 @@ func (s *Service) prepare(ctx context.Context, runID string) (r hookglass.Replay
 		case version != r.SnapshotVersion:
 			return hookglass.Errorf(hookglass.CodeConflict, "The replay case was given another source before the run began.")
 		}
-		return s.fill(v, &src.source)
+		return s.fill(v, &q.source)
 	})
-	if err != nil || !queued {
-		return r, src, nil, give, err
-	}
+	return q, err
+}
+
+// prepare opens what is sealed and makes the request. A coded error is what blocks the run.
+func (s *Service) prepare(ctx context.Context, q *queuedRun) (out delivery.Request, err error) {
 	var c hookglass.ReplayCaseConfig
-	if err := s.open(r.Sealed, configIn(r.ID), &c); err != nil {
-		return r, src, nil, give, unreadable(err)
+	if err := s.open(q.run.Sealed, configIn(q.run.ID), &c); err != nil {
+		return out, unreadable(err)
 	}
-	if err := s.open(sealed, snapshotIn(r.CaseID), &snap); err != nil {
-		return r, src, nil, give, unreadable(err)
+	var snap snapshot
+	if err := s.open(q.snapshot, snapshotIn(q.run.CaseID), &snap); err != nil {
+		return out, unreadable(err)
 	}
-	src.event, src.assertions, src.target = snap.event(src.endpoint), c.Assertions, c.TargetURL
-	if err := s.judged(ctx, src.endpoint, src.event); err != nil {
-		return r, src, nil, give, err
+	q.event, q.assertions, q.target = snap.event(q.endpoint), c.Assertions, c.TargetURL
+	if err := s.judged(ctx, q.endpoint, q.event); err != nil {
+		return out, err
 	}
-	if err := c.Options.Permitted(src.entitlements); err != nil {
-		return r, src, nil, give, err
+	if err := c.Options.Permitted(q.entitlements); err != nil {
+		return out, err
 	}
-	if c.TargetURL == hookglass.TunnelTarget && !connected {
-		return r, src, nil, give, &hookglass.Error{Code: hookglass.Code(hookglass.NoTunnel.Code), Message: hookglass.NoTunnel.Message}
+	if c.TargetURL == hookglass.TunnelTarget && !q.endpoint.TunnelActive {
+		return out, &hookglass.Error{Code: hookglass.Code(hookglass.NoTunnel.Code), Message: hookglass.NoTunnel.Message}
 	}
 	if err := s.checkTarget("target_url", c.TargetURL); err != nil {
-		return r, src, nil, give, err
+		return out, err
 	}
-	request, err := delivery.Build(s.order(src.source, c.TargetURL, c.Options, s.db.Now()))
-	return r, src, &request, give, err
+	return delivery.Build(s.order(q.source, c.TargetURL, c.Options, s.db.Now()))
 }
 
 // judged gives a mail of which a case was made before it was authenticated the verdict that there is by now, as long as
