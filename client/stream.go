@@ -125,48 +125,28 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 	id, text := "", ""
 	for lines.Scan() {
 		alarm.Reset(silence)
-		s.alive = true
-		if s.told {
-			s.told = false
-			s.away(nil)
-		}
+		s.connected()
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
-		switch {
-		case field == "": // a comment, or the end of an event
+		switch field {
+		case "": // a comment, or the end of an event
 			if place, ok := strings.CutPrefix(value, "begins behind "); ok && s.last == "" {
 				s.last = place
 			}
-			if s.before != nil {
-				alarm.Stop()
-				came, err := s.before(ctx)
-				if err != nil {
-					return true, err
+			alarm.Stop() // the reader may take its time
+			if more, err := s.giveBefore(ctx, yield); err != nil || !more {
+				return more, err
+			}
+			if text != "" {
+				if more, err := give(text, yield); err != nil || !more {
+					return more, err
 				}
-				s.before = nil
-				for _, e := range came {
-					if !yield(e, nil) {
-						return false, nil
-					}
-				}
-				alarm.Reset(silence)
-			}
-			if text == "" {
-				continue
-			}
-			var e api.Event
-			if err := json.Unmarshal([]byte(text), &e); err != nil {
-				return true, fmt.Errorf("an event of the stream: %w", err)
-			}
-			alarm.Stop() // the caller may take its time
-			if !yield(e, nil) {
-				return false, nil
+				s.last, text = id, ""
 			}
 			alarm.Reset(silence)
-			s.last, text = id, ""
-		case field == "id":
+		case "id":
 			id = value
-		case field == "data":
+		case "data":
 			text = value
 		}
 	}
@@ -174,4 +154,40 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 		return true, err
 	}
 	return true, io.ErrUnexpectedEOF
+}
+
+// connected notes a sign of life, and says that there is a connection again where it was said that there is none.
+func (s *stream) connected() {
+	s.alive = true
+	if s.told {
+		s.told = false
+		s.away(nil)
+	}
+}
+
+// giveBefore gives the reader what comes first, once.
+func (s *stream) giveBefore(ctx context.Context, yield func(api.Event, error) bool) (more bool, err error) {
+	if s.before == nil {
+		return true, nil
+	}
+	events, err := s.before(ctx)
+	if err != nil {
+		return true, err
+	}
+	s.before = nil
+	for _, e := range events {
+		if !yield(e, nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// give gives the reader an event as the stream spells it.
+func give(text string, yield func(api.Event, error) bool) (more bool, err error) {
+	var e api.Event
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return true, fmt.Errorf("an event of the stream: %w", err)
+	}
+	return yield(e, nil), nil
 }
