@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"modernc.org/sqlite"
@@ -66,60 +65,28 @@ type SealedSecret struct {
 // SealedSecrets returns up to limit secrets of every kind, the newest of each, for finding out whether a keyset
 // opens them. Whoever seals a new kind adds it here.
 func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
-	var a args
-	query := "SELECT s.endpoint, s.provider, s.sealed FROM signature_configs s JOIN endpoints e ON e.num = s.endpoint WHERE " +
-		v.accountScope(&a, "e.account_id", "e.workspace_id") + " ORDER BY s.id DESC LIMIT " + a.add(limit)
-	secrets, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
-		var endpoint int64
-		var provider string
-		err = scan(&endpoint, &provider, &s.Sealed)
-		s.Where = fmt.Sprintf("signature_configs:sealed:%d:%s", endpoint, provider)
-		return s, err
-	}, query, a.values...)
-	if err != nil {
-		return nil, err
+	var all []SealedSecret
+	for _, kind := range []struct{ where, key, from, account, workspace, age string }{
+		{"signature_configs:sealed:", "cast(s.endpoint AS text) || ':' || s.provider", "signature_configs s JOIN endpoints e ON e.num = s.endpoint", "e.account_id", "e.workspace_id", "s.id"},
+		{"replay_cases:config:", "s.id", "replay_cases s JOIN endpoints e ON e.num = s.endpoint", "e.account_id", "e.workspace_id", "s.num"},
+		{"action_secrets:value:", "s.id", "action_secrets s JOIN workspaces w ON w.id = s.workspace_id", "w.account_id", "w.id", "s.num"},
+		{"notification_channels:sealed:", "s.id", "notification_channels s JOIN workspaces w ON w.id = s.workspace_id", "w.account_id", "w.id", "s.num"},
+		{"acme:sealed:", "s.name", "acme s", "", "", "s.updated_at"}, // the installation's
+	} {
+		var a args
+		scope := "1 = 1"
+		if kind.account != "" {
+			scope = v.accountScope(&a, kind.account, kind.workspace)
+		}
+		found, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
+			err = scan(&s.Where, &s.Sealed)
+			s.Where = kind.where + s.Where
+			return s, err
+		}, "SELECT "+kind.key+", s.sealed FROM "+kind.from+" WHERE "+scope+" ORDER BY "+kind.age+" DESC LIMIT "+a.add(limit), a.values...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
 	}
-	var b args
-	query = "SELECT c.id, c.sealed FROM replay_cases c JOIN endpoints e ON e.num = c.endpoint WHERE " +
-		v.accountScope(&b, "e.account_id", "e.workspace_id") + " ORDER BY c.num DESC LIMIT " + b.add(limit)
-	cases, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
-		var id string
-		err = scan(&id, &s.Sealed)
-		s.Where = "replay_cases:config:" + id
-		return s, err
-	}, query, b.values...)
-	if err != nil {
-		return nil, err
-	}
-	var c args
-	query = "SELECT s.id, s.sealed FROM action_secrets s JOIN workspaces w ON w.id = s.workspace_id WHERE " +
-		v.accountScope(&c, "w.account_id", "w.id") + " ORDER BY s.num DESC LIMIT " + c.add(limit)
-	values, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
-		var id string
-		err = scan(&id, &s.Sealed)
-		s.Where = "action_secrets:value:" + id
-		return s, err
-	}, query, c.values...)
-	if err != nil {
-		return nil, err
-	}
-	var d args
-	query = "SELECT c.id, c.sealed FROM notification_channels c JOIN workspaces w ON w.id = c.workspace_id WHERE " +
-		v.accountScope(&d, "w.account_id", "w.id") + " ORDER BY c.num DESC LIMIT " + d.add(limit)
-	channels, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
-		var id string
-		err = scan(&id, &s.Sealed)
-		s.Where = "notification_channels:sealed:" + id
-		return s, err
-	}, query, d.values...)
-	if err != nil {
-		return nil, err
-	}
-	acme, err := queryAll(v, func(scan func(...any) error) (s SealedSecret, err error) {
-		var name string
-		err = scan(&name, &s.Sealed)
-		s.Where = "acme:sealed:" + name
-		return s, err
-	}, "SELECT name, sealed FROM acme ORDER BY updated_at DESC LIMIT $1", limit)
-	return slices.Concat(secrets, cases, values, channels, acme), err
+	return all, nil
 }

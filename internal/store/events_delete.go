@@ -208,9 +208,16 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	if reached < floor {
 		return false, nil
 	}
-	if !deleted.Valid {
-		return tx.shrink()
+	if deleted.Valid {
+		if gone, err := tx.eraseEndpoint(endpointNum); err != nil || !gone {
+			return false, err
+		}
 	}
+	return tx.shrink()
+}
+
+// eraseEndpoint removes what a deleted endpoint had besides events. It reports whether it is done.
+func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 	for _, many := range []struct {
 		rows string
 		most int64
@@ -256,7 +263,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 			return false, err
 		}
 	}
-	return tx.shrink()
+	return true, nil
 }
 
 // shrinkPages bounds the pages of SQLite that one transaction gives back.
