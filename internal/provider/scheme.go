@@ -293,7 +293,22 @@ func (s *scheme) parse(in *input, header string) (claim, reason) {
 			return c, malformedSignature
 		}
 	}
-	malformed := false
+	malformed := s.readEntries(header, &c)
+	switch {
+	case s.TimeField != "" && s.TimeHeader == "" && c.time == "":
+		return c, malformedSignature
+	case len(c.digests) > 0:
+		return c, verified
+	case otherVersion(header, s.Prefix):
+		return c, noSupportedScheme
+	case malformed || s.List == "" || s.TimeField == "" && !strings.Contains(header, s.List):
+		return c, malformedSignature
+	}
+	return c, noSupportedScheme
+}
+
+// readEntries reads the digests, and a time where one stands among them. It reports whether an entry is malformed.
+func (s *scheme) readEntries(header string, c *claim) (malformed bool) {
 	rest := header
 	for more := true; more && len(c.digests) < maxEntries; {
 		entry := rest
@@ -314,29 +329,24 @@ func (s *scheme) parse(in *input, header string) (claim, reason) {
 			malformed = malformed || s.List == ""
 			continue
 		}
-		digest, ok := decodeDigest(nil, text, s.Encoding)
-		if !ok && s.lenient {
-			if _, after, cut := strings.Cut(text, "="); cut {
-				digest, ok = decodeDigest(nil, after, s.Encoding)
-			}
-		}
-		if !ok {
+		if digest, ok := s.readDigest(text); ok {
+			c.digests = append(c.digests, digest)
+		} else {
 			malformed = true
-			continue
 		}
-		c.digests = append(c.digests, digest)
 	}
-	switch {
-	case s.TimeField != "" && s.TimeHeader == "" && c.time == "":
-		return c, malformedSignature
-	case len(c.digests) > 0:
-		return c, verified
-	case otherVersion(header, s.Prefix):
-		return c, noSupportedScheme
-	case malformed || s.List == "" || s.TimeField == "" && !strings.Contains(header, s.List):
-		return c, malformedSignature
+	return malformed
+}
+
+// readDigest decodes the digest of an entry.
+func (s *scheme) readDigest(text string) ([]byte, bool) {
+	digest, ok := decodeDigest(nil, text, s.Encoding)
+	if !ok && s.lenient {
+		if _, after, cut := strings.Cut(text, "="); cut {
+			return decodeDigest(nil, after, s.Encoding)
+		}
 	}
-	return c, noSupportedScheme
+	return digest, ok
 }
 
 // otherVersion reports whether a value names another version of a versioned scheme: v1= where v0= is known.

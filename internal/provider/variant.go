@@ -116,14 +116,14 @@ var (
 		apply func([]byte) []byte
 	}{
 		{"", same},
-		{`with \/ for /`, func(b []byte) []byte { return respell(b, `\/`, false, false) }},
-		{`with / for \/`, func(b []byte) []byte { return respell(b, `/`, false, false) }},
-		{`with \u escapes`, func(b []byte) []byte { return respell(b, "", true, false) }},
-		{`with \u escapes and \/ for /`, func(b []byte) []byte { return respell(b, `\/`, true, false) }},
-		{`with UTF-8 for \u escapes`, func(b []byte) []byte { return respell(b, "", false, true) }},
-		{`with UTF-8 for \u escapes and / for \/`, func(b []byte) []byte { return respell(b, "/", false, true) }},
+		{`with \/ for /`, func(b []byte) []byte { return respell(b, spelling{slash: `\/`}) }},
+		{`with / for \/`, func(b []byte) []byte { return respell(b, spelling{slash: "/"}) }},
+		{`with \u escapes`, func(b []byte) []byte { return respell(b, spelling{escape: true}) }},
+		{`with \u escapes and \/ for /`, func(b []byte) []byte { return respell(b, spelling{slash: `\/`, escape: true}) }},
+		{`with UTF-8 for \u escapes`, func(b []byte) []byte { return respell(b, spelling{unescape: true}) }},
+		{`with UTF-8 for \u escapes and / for \/`, func(b []byte) []byte { return respell(b, spelling{slash: "/", unescape: true}) }},
 		{`with <, > and & escaped`, escapeHTML},
-		{`with <, > and & escaped and \/ for /`, func(b []byte) []byte { return respell(escapeHTML(b), `\/`, false, false) }},
+		{`with <, > and & escaped and \/ for /`, func(b []byte) []byte { return respell(escapeHTML(b), spelling{slash: `\/`}) }},
 	}
 )
 
@@ -165,37 +165,27 @@ func spaced(b []byte) []byte {
 	return out
 }
 
-// respell rewrites valid JSON: slash is how a solidus is written ("": as it is), escape writes other than ASCII as \u,
-// unescape the reverse.
-func respell(b []byte, slash string, escape, unescape bool) []byte {
+// spelling is how characters of strings are written that JSON lets its writers choose for.
+type spelling struct {
+	slash    string // how a solidus is written; "": as it is
+	escape   bool   // what is not ASCII as \u
+	unescape bool   // the reverse
+}
+
+// respell rewrites valid JSON.
+func respell(b []byte, as spelling) []byte {
 	out := make([]byte, 0, len(b)+len(b)/8)
 	for i := 0; i < len(b); {
 		c := b[i]
 		switch {
 		case c == '\\' && i+1 < len(b):
-			size := 2
-			switch {
-			case b[i+1] == '/' && slash != "":
-				out = append(out, slash...)
-			case b[i+1] == 'u' && i+6 <= len(b):
-				size = 6
-				r := hexRune(b[i+2 : i+6])
-				if utf16.IsSurrogate(r) && i+12 <= len(b) && b[i+6] == '\\' && b[i+7] == 'u' {
-					r, size = utf16.DecodeRune(r, hexRune(b[i+8:i+12])), 12
-				}
-				if unescape && r > 0x7f && r != utf8.RuneError {
-					out = utf8.AppendRune(out, r)
-				} else {
-					out = append(out, b[i:i+size]...)
-				}
-			default:
-				out = append(out, b[i:i+2]...)
-			}
+			var size int
+			out, size = as.appendEscape(out, b[i:])
 			i += size
-		case c == '/' && slash != "":
-			out = append(out, slash...)
+		case c == '/' && as.slash != "":
+			out = append(out, as.slash...)
 			i++
-		case c >= utf8.RuneSelf && escape:
+		case c >= utf8.RuneSelf && as.escape:
 			r, size := utf8.DecodeRune(b[i:])
 			if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
 				out = fmt.Appendf(out, `\u%04x\u%04x`, r1, r2)
@@ -209,6 +199,25 @@ func respell(b []byte, slash string, escape, unescape bool) []byte {
 		}
 	}
 	return out
+}
+
+// appendEscape appends the escape that b begins with, and returns how many bytes of b it is. The halves of a surrogate
+// pair are one.
+func (as spelling) appendEscape(out, b []byte) ([]byte, int) {
+	if b[1] == '/' && as.slash != "" {
+		return append(out, as.slash...), 2
+	}
+	if b[1] != 'u' || len(b) < 6 {
+		return append(out, b[:2]...), 2
+	}
+	r, size := hexRune(b[2:6]), 6
+	if utf16.IsSurrogate(r) && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+		r, size = utf16.DecodeRune(r, hexRune(b[8:12])), 12
+	}
+	if as.unescape && r > 0x7f && r != utf8.RuneError {
+		return utf8.AppendRune(out, r), size
+	}
+	return append(out, b[:size]...), size
 }
 
 func hexRune(digits []byte) rune {
