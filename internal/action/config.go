@@ -80,20 +80,25 @@ func (c *configReader) member(name string) (jsondoc.Value, bool) {
 	return v, ok
 }
 
-// text reads a string that must be there unless it has a default.
-func (c *configReader) text(name, absent string, required bool) string {
+// text reads a string that has a default.
+func (c *configReader) text(name, absent string) string {
 	v, ok := c.member(name)
 	switch {
-	case !ok && required:
-		c.fault(name, "is required")
 	case !ok:
 		return absent
 	case v.Kind() != jsondoc.String:
 		c.fault(name, "must be a string")
-	default:
-		return v.Text()
+		return ""
 	}
-	return ""
+	return v.Text()
+}
+
+// required reads a string that must be there.
+func (c *configReader) required(name string) string {
+	if _, ok := c.of.Member(name); !ok {
+		c.fault(name, "is required")
+	}
+	return c.text(name, "")
 }
 
 func (c *configReader) whole(name string, absent, least, most int) int {
@@ -140,52 +145,18 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 	var made any
 	switch kind {
 	case hookglass.StepForward:
-		f := forwardConfig{
-			URL: c.text("url", "", true), TimeoutSeconds: c.whole("timeout_seconds", 30, 1, 300),
-			RetryCount: c.whole("retry_count", hookglass.DefaultForwardRetries, 0, hookglass.MaxForwardRetries),
-			AppendPath: c.flag("append_path"), AppendQuery: c.flag("append_query"),
-		}
-		if url, _ := v.Member("url"); len(f.URL) > maxForwardURL {
-			c.fault("url", "may have %d characters at most", maxForwardURL)
-		} else if url.Kind() == jsondoc.String {
-			c.refused(s.Client.Check("url", f.URL))
-		}
-		made = f
+		made = s.forwardConfig(c)
 	case hookglass.StepNotify:
-		n := notifyConfig{Channel: c.text("channel", "", true), Message: c.text("message", defaultMessage, false)}
-		if v, ok := v.Member("channel"); ok && v.Kind() == jsondoc.String && (n.Channel == "" || utf8.RuneCountInString(n.Channel) > maxChannelLength) {
-			c.fault("channel", "must be the id or the name of a notification channel")
-		}
-		if utf8.RuneCountInString(n.Message) > maxMessage {
-			c.fault("message", "may have %d characters at most", maxMessage)
-		}
-		if _, err := ParseMessage(n.Message); err != nil {
-			c.fault("message", "%s", err)
-		}
-		made = n
+		made = c.notifyConfig()
 	case hookglass.StepTag:
-		t := tagConfig{Tag: c.text("tag", "", true)}
-		if len(c.faults) == 0 && !hookglass.ValidTag(t.Tag) {
-			c.fault("tag", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength)
-		}
-		made = t
+		made = c.tagConfig()
 	case hookglass.StepIgnore:
-		i := ignoreConfig{Reason: c.text("reason", hookglass.IgnoreReasons[0], false)}
-		if len(c.faults) == 0 && !slices.Contains(hookglass.IgnoreReasons, i.Reason) {
-			c.fault("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
-		}
-		made = i
+		made = c.ignoreConfig()
 	case hookglass.StepTransform:
 		_, faults := ParseTransform(raw)
 		return v.Bytes(), faults, false
 	case hookglass.StepRequest:
-		r := requestConfig{
-			Method: c.text("method", defaultMethod, false), URL: c.text("url", "", true), Body: c.text("body", "", false),
-			TimeoutSeconds: c.whole("timeout_seconds", int(defaultRequest/time.Second), 1, int(maxRequestTime/time.Second)),
-		}
-		c.requestHeaders(&r)
-		s.checkRequest(c, r)
-		made = r
+		made = s.requestConfig(c)
 	}
 	if faults := c.end(); len(faults) > 0 {
 		return nil, faults, c.forbidden
@@ -195,6 +166,60 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 		return nil, []hookglass.FieldError{{Field: "", Message: "can not be stored"}}, false
 	}
 	return stored, nil, false
+}
+
+func (s *Service) forwardConfig(c *configReader) forwardConfig {
+	f := forwardConfig{
+		URL: c.required("url"), TimeoutSeconds: c.whole("timeout_seconds", 30, 1, 300),
+		RetryCount: c.whole("retry_count", hookglass.DefaultForwardRetries, 0, hookglass.MaxForwardRetries),
+		AppendPath: c.flag("append_path"), AppendQuery: c.flag("append_query"),
+	}
+	if url, _ := c.of.Member("url"); len(f.URL) > maxForwardURL {
+		c.fault("url", "may have %d characters at most", maxForwardURL)
+	} else if url.Kind() == jsondoc.String {
+		c.refused(s.Client.Check("url", f.URL))
+	}
+	return f
+}
+
+func (c *configReader) notifyConfig() notifyConfig {
+	n := notifyConfig{Channel: c.required("channel"), Message: c.text("message", defaultMessage)}
+	if v, ok := c.of.Member("channel"); ok && v.Kind() == jsondoc.String && (n.Channel == "" || utf8.RuneCountInString(n.Channel) > maxChannelLength) {
+		c.fault("channel", "must be the id or the name of a notification channel")
+	}
+	if utf8.RuneCountInString(n.Message) > maxMessage {
+		c.fault("message", "may have %d characters at most", maxMessage)
+	}
+	if _, err := ParseMessage(n.Message); err != nil {
+		c.fault("message", "%s", err)
+	}
+	return n
+}
+
+func (c *configReader) tagConfig() tagConfig {
+	t := tagConfig{Tag: c.required("tag")}
+	if len(c.faults) == 0 && !hookglass.ValidTag(t.Tag) {
+		c.fault("tag", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength)
+	}
+	return t
+}
+
+func (c *configReader) ignoreConfig() ignoreConfig {
+	i := ignoreConfig{Reason: c.text("reason", hookglass.IgnoreReasons[0])}
+	if len(c.faults) == 0 && !slices.Contains(hookglass.IgnoreReasons, i.Reason) {
+		c.fault("reason", "must be one of %s", strings.Join(hookglass.IgnoreReasons, ", "))
+	}
+	return i
+}
+
+func (s *Service) requestConfig(c *configReader) requestConfig {
+	r := requestConfig{
+		Method: c.text("method", defaultMethod), URL: c.required("url"), Body: c.text("body", ""),
+		TimeoutSeconds: c.whole("timeout_seconds", int(defaultRequest/time.Second), 1, int(maxRequestTime/time.Second)),
+	}
+	c.requestHeaders(&r)
+	s.checkRequest(c, r)
+	return r
 }
 
 // template reports whether a text is a template.

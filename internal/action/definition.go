@@ -200,52 +200,60 @@ func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
 	}
 	made := make([]hookglass.Step, 0, len(sent))
 	for i, d := range sent {
-		at := fmt.Sprintf("steps.%d.", i)
-		st := hookglass.Step{Type: hookglass.StepType(d.Type), ConfigVersion: hookglass.ConfigVersion}
-		if d.Name != nil {
-			st.Name = strings.TrimSpace(*d.Name)
-			if fault := nameFault(st.Name); fault != "" {
-				def.fault(at+"name", "%s", fault)
-			}
-		} else {
-			st.Name = d.Type
-		}
-		if d.ReferenceKey != nil {
-			st.ReferenceKey = *d.ReferenceKey
-		} else {
-			st.ReferenceKey = deriveKey(st.Name, d.Type, taken)
-			taken[st.ReferenceKey] = true
-		}
-		if d.ConfigVersion != nil && *d.ConfigVersion != hookglass.ConfigVersion {
-			def.fault(at+"config_version", "must be %d, the current version", hookglass.ConfigVersion)
-		}
-		if d.FailurePolicy != nil {
-			if st.FailurePolicy = hookglass.FailurePolicy(*d.FailurePolicy); !validPolicy(st.FailurePolicy) {
-				def.fault(at+"failure_policy", "must be continue, stop or null")
-			}
-		}
-		if !slices.Contains(hookglass.StepTypes, st.Type) {
-			def.fault(at+"step_type", "must be one of forward, notify, tag, ignore, transform and http_request")
-		} else {
-			config := d.Config
-			if config == nil {
-				config = []byte("{}")
-			}
-			stored, faults, forbidden := s.checkConfig(st.Type, config)
-			def.forbidden = def.forbidden || forbidden
-			for _, f := range faults {
-				field := at + "config"
-				if f.Field != "" {
-					field += "." + f.Field
-				}
-				def.fault(field, "%s", f.Message)
-			}
-			st.Config = stored
-		}
-		st.Conditions = def.stepConditions(at, d.Conditions)
-		made = append(made, st)
+		made = append(made, s.step(def, fmt.Sprintf("steps.%d.", i), d, taken))
 	}
 	return made
+}
+
+// step reads a step. Its fields lie in at; taken are the reference keys of the action, to which it adds.
+func (s *Service) step(def *definition, at string, d StepDraft, taken map[string]bool) hookglass.Step {
+	st := hookglass.Step{Type: hookglass.StepType(d.Type), ConfigVersion: hookglass.ConfigVersion}
+	if d.Name != nil {
+		st.Name = strings.TrimSpace(*d.Name)
+		if fault := nameFault(st.Name); fault != "" {
+			def.fault(at+"name", "%s", fault)
+		}
+	} else {
+		st.Name = d.Type
+	}
+	if d.ReferenceKey != nil {
+		st.ReferenceKey = *d.ReferenceKey
+	} else {
+		st.ReferenceKey = deriveKey(st.Name, d.Type, taken)
+		taken[st.ReferenceKey] = true
+	}
+	if d.ConfigVersion != nil && *d.ConfigVersion != hookglass.ConfigVersion {
+		def.fault(at+"config_version", "must be %d, the current version", hookglass.ConfigVersion)
+	}
+	if d.FailurePolicy != nil {
+		if st.FailurePolicy = hookglass.FailurePolicy(*d.FailurePolicy); !validPolicy(st.FailurePolicy) {
+			def.fault(at+"failure_policy", "must be continue, stop or null")
+		}
+	}
+	if slices.Contains(hookglass.StepTypes, st.Type) {
+		st.Config = s.config(def, at+"config", st.Type, d.Config)
+	} else {
+		def.fault(at+"step_type", "must be one of forward, notify, tag, ignore, transform and http_request")
+	}
+	st.Conditions = def.stepConditions(at, d.Conditions)
+	return st
+}
+
+// config reads the configuration of a step, whose field is at. It may be left out.
+func (s *Service) config(def *definition, at string, kind hookglass.StepType, sent []byte) []byte {
+	if sent == nil {
+		sent = []byte("{}")
+	}
+	stored, faults, forbidden := s.checkConfig(kind, sent)
+	def.forbidden = def.forbidden || forbidden
+	for _, f := range faults {
+		field := at
+		if f.Field != "" {
+			field += "." + f.Field
+		}
+		def.fault(field, "%s", f.Message)
+	}
+	return stored
 }
 
 // referenceKey is the form of reference keys: names in templates, which dots divide.

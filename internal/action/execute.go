@@ -222,25 +222,29 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 		return outcome{wait: max(wait, time.Millisecond)}
 	}
 	o := completed(r.forwardSummary(st))
-	if state == hookglass.ForwardDelivered {
-		return o
+	if state != hookglass.ForwardDelivered {
+		o.status, o.failure = hookglass.StepFailed, a.Failure
+		if a.Failure == nil {
+			o.failure = &hookglass.Failure{Code: hookglass.FailureHTTPStatus, Message: fmt.Sprintf("The target answered %d.", a.StatusCode)}
+		}
+		line := r.forwardFailed(st, a)
+		r.afterwards(func(tx *store.Tx) error { return tx.AddActivity(line) })
 	}
-	o.status, o.failure = hookglass.StepFailed, a.Failure
-	if a.Failure == nil {
-		o.failure = &hookglass.Failure{Code: hookglass.FailureHTTPStatus, Message: fmt.Sprintf("The target answered %d.", a.StatusCode)}
-	}
-	host := hostOf(st.forward.URL)
-	data := map[string]any{
-		"action_id": r.held.ActionID, "run_id": r.held.ID, "step": st.ReferenceKey, "url_host": host, "status_code": nil, "error": nil, "attempts": len(r.tries),
-	}
-	if a.Failure != nil {
-		data["error"] = map[string]any{"code": a.Failure.Code, "message": a.Failure.Message}
-	} else {
-		data["status_code"] = a.StatusCode
-	}
-	line := hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: a.At, EndpointID: r.endpoint.ID, EventID: r.event.ID, Data: data}
-	r.afterwards(func(tx *store.Tx) error { return tx.AddActivity(line) })
 	return o
+}
+
+// forwardFailed is the line of the feed about a step whose last attempt failed.
+func (r *run) forwardFailed(st *step, last hookglass.ForwardAttempt) hookglass.Activity {
+	data := map[string]any{
+		"action_id": r.held.ActionID, "run_id": r.held.ID, "step": st.ReferenceKey, "url_host": hostOf(st.forward.URL),
+		"status_code": nil, "error": nil, "attempts": len(r.tries),
+	}
+	if last.Failure != nil {
+		data["error"] = map[string]any{"code": last.Failure.Code, "message": last.Failure.Message}
+	} else {
+		data["status_code"] = last.StatusCode
+	}
+	return hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: last.At, EndpointID: r.endpoint.ID, EventID: r.event.ID, Data: data}
 }
 
 // forwardSummary tells of each attempt, and the beginning of the last answer.

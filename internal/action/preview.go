@@ -131,55 +131,26 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	switch {
 	case failure != nil:
 		fail(failure)
-		return output, nil
+		return nil, nil
 	case !matched:
 		shown.Status, shown.Reason = hookglass.StepSkipped, hookglass.ReasonConditionFalse
-		return output, nil
+		return nil, nil
 	}
 	if err := mayRun(sc.rights, st.Step); err != nil {
 		fail(failedBy(err).failure)
-		return output, nil
+		return nil, nil
 	}
 	shown.Status = hookglass.StepCompleted
-	var value jsondoc.Value
-	var target, targetShown string
-	switch st.Type {
-	case hookglass.StepForward:
-		value, target, sensitive, failure = s.rehearseForward(sc, st, redactor)
-		targetShown = target // no secret can be in it
-	case hookglass.StepNotify:
-		text, err := st.message.RenderMessage(sc.event, &sc.endpoint)
-		if err != nil {
-			failure = &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
-			break
-		}
-		value = jsondoc.Members(named("channel", jsondoc.Text(st.notify.Channel)), named("message", jsondoc.Text(text)))
-	case hookglass.StepTag:
-		value = jsondoc.Members(named("tag", jsondoc.Text(st.tag.Tag)))
-	case hookglass.StepIgnore:
-		value = jsondoc.Members(named("reason", jsondoc.Text(st.ignore.Reason)))
-	case hookglass.StepTransform:
-		var made jsondoc.Value
-		if made, failure = st.transform.Run(in); failure == nil {
-			output = &made
-			value, sensitive = redactor.Value(made)
-		}
-	case hookglass.StepRequest:
-		if value, target, sensitive, failure = rehearseRequest(st, in, redactor, 100*MaxRendered); failure == nil && value.Size() > maxShown {
-			value, target, sensitive, failure = rehearseRequest(st, in, redactor, maxPart)
-			shown.Truncated = true
-		}
-		targetShown = redactor.secrets(target)
+	r := s.renderStep(sc, st, in, redactor)
+	if r.failure != nil {
+		fail(r.failure)
+		return nil, nil
 	}
-	if failure != nil {
-		fail(failure)
-		return output, nil
-	}
-	if f := s.refused(target, targetShown); f != nil {
+	if f := s.refused(r.target, r.targetShown); f != nil {
 		fail(f) // what would have been sent is shown all the same
 	}
-	shown.shown = value
-	text := value.Bytes()
+	shown.shown, shown.Truncated = r.shown, r.truncated
+	text := r.shown.Bytes()
 	if len(text) > maxShown {
 		part, _ := Cut(string(text), maxShown)
 		text, shown.Truncated = jsondoc.Text(part).Bytes(), true
@@ -189,7 +160,49 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	} else {
 		shown.Rendered = text
 	}
-	return output, sensitive
+	return r.output, r.sensitive
+}
+
+// renderedStep is what a step would do.
+type renderedStep struct {
+	shown               jsondoc.Value
+	truncated           bool
+	output              *jsondoc.Value // as later steps see it; nil: it has none
+	target, targetShown string         // "": it sends nothing
+	sensitive           []string       // the places that are blotted out of what is shown
+	failure             *hookglass.Failure
+}
+
+func (s *Service) renderStep(sc *scene, st *step, in Values, redactor *Redactor) (r renderedStep) {
+	switch st.Type {
+	case hookglass.StepForward:
+		r.shown, r.target, r.sensitive, r.failure = s.rehearseForward(sc, st, redactor)
+		r.targetShown = r.target // no secret can be in it
+	case hookglass.StepNotify:
+		text, err := st.message.RenderMessage(sc.event, &sc.endpoint)
+		if err != nil {
+			r.failure = &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
+			break
+		}
+		r.shown = jsondoc.Members(named("channel", jsondoc.Text(st.notify.Channel)), named("message", jsondoc.Text(text)))
+	case hookglass.StepTag:
+		r.shown = jsondoc.Members(named("tag", jsondoc.Text(st.tag.Tag)))
+	case hookglass.StepIgnore:
+		r.shown = jsondoc.Members(named("reason", jsondoc.Text(st.ignore.Reason)))
+	case hookglass.StepTransform:
+		var made jsondoc.Value
+		if made, r.failure = st.transform.Run(in); r.failure == nil {
+			r.output = &made
+			r.shown, r.sensitive = redactor.Value(made)
+		}
+	case hookglass.StepRequest:
+		if r.shown, r.target, r.sensitive, r.failure = rehearseRequest(st, in, redactor, 100*MaxRendered); r.failure == nil && r.shown.Size() > maxShown {
+			r.shown, r.target, r.sensitive, r.failure = rehearseRequest(st, in, redactor, maxPart)
+			r.truncated = true
+		}
+		r.targetShown = redactor.secrets(r.target)
+	}
+	return r
 }
 
 // refused is why a target would be refused when it is sent to, judged as it is spelled, without the network; nil: it

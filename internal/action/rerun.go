@@ -53,18 +53,8 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 			return err
 		}
 		if parentID != "" {
-			parent, err := tx.ActionRun(ref, parentID)
-			if err != nil {
+			if eventID, err = eventOfParent(tx, ref, a, parentID, eventID); err != nil {
 				return err
-			}
-			if parent.ActionNum != a.Num {
-				return hookglass.Invalid("run.parent_run_id", "is a run of another action")
-			}
-			if eventID == "" {
-				eventID = string(parent.EventID)
-			}
-			if named, err := hookglass.ParseEventID(eventID); err == nil && named != parent.EventID {
-				return hookglass.Invalid("run.parent_run_id", "is a run on another event")
 			}
 		}
 		if eventID == "" {
@@ -98,6 +88,24 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		return nil
 	})
 	return r, err
+}
+
+// eventOfParent is the event that a rerun of a parent is on. One that is named must be the same.
+func eventOfParent(tx *store.Tx, ref string, a hookglass.Action, parentID, eventID string) (string, error) {
+	parent, err := tx.ActionRun(ref, parentID)
+	if err != nil {
+		return "", err
+	}
+	if parent.ActionNum != a.Num {
+		return "", hookglass.Invalid("run.parent_run_id", "is a run of another action")
+	}
+	if eventID == "" {
+		return string(parent.EventID), nil
+	}
+	if named, err := hookglass.ParseEventID(eventID); err == nil && named != parent.EventID {
+		return "", hookglass.Invalid("run.parent_run_id", "is a run on another event")
+	}
+	return eventID, nil
 }
 
 // queuedRun is a rerun with what it takes.
