@@ -53,6 +53,7 @@ type EventDetail struct {
 	QueryParams     map[string]string `json:"query_params" doc:"The same as strings, for older clients; repeated values are joined by a comma and a space." example:"{\"page\":\"2\"}"`
 	Body            *string           `json:"body" doc:"The body, or the raw message of mail. In base64 where it is not UTF-8; see body_encoding." example:"{\"amount\":100}"`
 	BodyEncoding    string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
+	BodyParts       []BodyPart        `json:"body_parts,omitempty" doc:"The parts of a multipart body, as a form with files; each is at …/parts/{index}. 100 at most."`
 	SourceIP        *string           `json:"source_ip" doc:"The same as ip_address, for older clients." example:"203.0.113.7"`
 	ReceivedAt      Time              `json:"received_at" doc:"The same as requested_at, for older clients." example:"2026-11-20T10:15:30.123456Z"`
 
@@ -73,6 +74,16 @@ type EventDetail struct {
 	Deliveries []TunnelDelivery `json:"deliveries" doc:"What connected local machines made of it, newest first, 50 at most." example:"[]"`
 
 	MailDetail
+}
+
+// BodyPart is what is known of a part of a multipart body.
+type BodyPart struct {
+	Index       int    `json:"index" doc:"Counted from 0: its place in …/parts/{index}." example:"0"`
+	Name        string `json:"name" doc:"Of the form's field; empty where it has none." example:"avatar"`
+	Filename    string `json:"filename" doc:"Its last element, where it is a path; empty where it has none." example:"cat.png"`
+	ContentType string `json:"content_type" doc:"As sent; empty where it has none." example:"image/png"`
+	Size        int64  `json:"size" doc:"Bytes." example:"48213"`
+	SHA256      string `json:"sha256" doc:"Of the bytes, in hexadecimal." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 }
 
 // EventList is the answer of GET /endpoints/{id}/requests.
@@ -149,14 +160,14 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	if e.Type == hookglass.EventEmail {
 		out.MailDetail, out.SourceIP = mailOf(e), nil
 	}
-	body, encoding := bodyOf(e.Body)
+	body, encoding := Body(e.Body)
 	out.Body, out.BodyEncoding = &body, encoding
 	if r := e.Reply; r != nil && r.Unanswered() {
 		delay := r.Delay.Milliseconds()
 		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
 	} else if r != nil {
 		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(e.Sent())
-		body, encoding := bodyOf(r.Body)
+		body, encoding := Body(r.Body)
 		delay := r.Delay.Milliseconds()
 		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay
 		out.ResponseStatusSent, out.ResponseSource, out.ResponseRule = &r.Status, string(r.Source), FromReplyRule(r.Rule)
@@ -185,7 +196,8 @@ func headersOf(headers hookglass.Headers) (map[string]string, [][2]string) {
 	return object, list
 }
 
-func bodyOf(b []byte) (body, encoding string) {
+// Body is a body as text, in base64 where it is not UTF-8, and which of the two.
+func Body(b []byte) (body, encoding string) {
 	if utf8.Valid(b) {
 		return string(b), "utf8"
 	}

@@ -166,11 +166,11 @@ func FromForwardEvidence(f hookglass.Forward, evidence []hookglass.ForwardEviden
 		a := &d.Attempts[e.Attempt-1]
 		a.Request = &DeliveryRequest{Method: e.Request.Method, URL: Text(e.Request.URL), BodyTruncated: e.Request.Truncated}
 		a.Request.Headers, a.Request.HeaderList = headersOf(e.Request.Headers)
-		a.Request.Body, a.Request.BodyEncoding = bodyOf(e.Request.Body)
+		a.Request.Body, a.Request.BodyEncoding = Body(e.Request.Body)
 		if res := e.Response; res != nil {
 			a.Response = &DeliveryResponse{StatusCode: res.Status, BodyTruncated: res.Truncated}
 			a.Response.Headers, a.Response.HeaderList = headersOf(res.Headers)
-			a.Response.Body, a.Response.BodyEncoding = bodyOf(res.Body)
+			a.Response.Body, a.Response.BodyEncoding = Body(res.Body)
 		}
 	}
 	return d

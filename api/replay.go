@@ -181,7 +181,7 @@ func FromReplay(r *hookglass.Replay) Replay {
 	out.DryRun = r.DryRun
 	out.RequestHeadersSent, _ = headersOf(r.Request.Headers)
 	if res := r.Response; res != nil {
-		body, encoding := bodyOf(res.Body)
+		body, encoding := Body(res.Body)
 		out.Delivered, out.StatusCode, out.ResponseTruncated = true, &res.Status, res.Truncated
 		out.ResponseHeaders, _ = headersOf(res.Headers)
 		out.ResponseBody, out.ResponseBodyEncoding = &body, encoding
@@ -192,7 +192,7 @@ func FromReplay(r *hookglass.Replay) Replay {
 // FromReplayRecord writes an attempt as it is remembered.
 func FromReplayRecord(r *hookglass.Replay) ReplayRecord {
 	out := ReplayRecord{Replay: FromReplay(r), RequestURL: Text(r.Request.URL), RequestBodyTruncated: r.Request.Truncated}
-	out.RequestBody, out.RequestBodyEncoding = bodyOf(r.Request.Body)
+	out.RequestBody, out.RequestBodyEncoding = Body(r.Request.Body)
 	return out
 }
 
@@ -374,7 +374,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 	if res := r.Response; res != nil {
 		out.Response = &RunResponse{StatusCode: res.Status, Truncated: res.Truncated}
 		out.Response.Headers, _ = headersOf(res.Headers)
-		out.Response.Body, out.Response.BodyEncoding = bodyOf(res.Body)
+		out.Response.Body, out.Response.BodyEncoding = Body(res.Body)
 	}
 	for _, a := range r.Assertions {
 		out.Assertions = append(out.Assertions, AssertionResult{Kind: a.Kind, Path: a.Path, Expected: a.Expected, Actual: a.Actual, Passed: a.Passed})

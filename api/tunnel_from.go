@@ -91,7 +91,7 @@ func FromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 		out.Status = "delivered"
 	}
 	if e := r.Evidence; e != nil {
-		body, encoding := bodyOf(e.Body)
+		body, encoding := Body(e.Body)
 		out.ContentType, out.Body, out.BodyEncoding, out.TruncationReason = textOrNil(e.ContentType), &body, encoding, textOrNil(e.TruncationReason)
 		out.ResponseHeaders, _ = headersOf(e.Headers)
 		out.RetainedBytes, out.ObservedBytes, out.CaptureComplete = &e.RetainedBytes, &e.ObservedBytes, &e.Complete

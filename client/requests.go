@@ -85,6 +85,11 @@ func (c *Client) Attachment(ctx context.Context, endpoint, id string, index int,
 	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "attachments", strconv.Itoa(index)), nil, to)
 }
 
+// Part writes the bytes of a part of a multipart body, by its index in body_parts.
+func (c *Client) Part(ctx context.Context, endpoint, id string, index int, to io.Writer) error {
+	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "parts", strconv.Itoa(index)), nil, to)
+}
+
 // Export writes the events that a filter selects, oldest first, as ndjson, har or csv.
 func (c *Client) Export(ctx context.Context, endpoint, format string, filter Filter, to io.Writer) error {
 	query := filter.values()

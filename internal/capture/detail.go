@@ -19,6 +19,7 @@ func Detail(e *hookglass.Event) api.EventDetail {
 		found := provider.Detect(req)
 		out.Relay, out.InnerProvider, out.Flavour = &found.Relay, found.Inner, found.Flavour
 		out.ProviderAction = provider.Action(req, found.Provider)
+		out.BodyParts = bodyParts(e)
 		return out
 	}
 	m := email.Parse(e.Body)

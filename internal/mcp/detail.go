@@ -51,11 +51,24 @@ func parsePointers(texts []string) ([]jsondoc.Pointer, error) {
 	return pointers, nil
 }
 
-// detail writes an event with at most most bytes of each body.
-func detail(e *hookglass.Event, most int, pointers []jsondoc.Pointer) (out requestDetail, err error) {
+// detail writes an event with at most most bytes of each body. part, if any, is the one part of a multipart body that
+// its body is to be.
+func detail(e *hookglass.Event, most int, part *int, pointers []jsondoc.Pointer) (out requestDetail, err error) {
 	out.EventDetail, out.Truncated = capture.Detail(e), []string{}
+	body := e.Body
+	if part != nil {
+		p, err := capture.Part(e, *part)
+		if err != nil {
+			return out, err
+		}
+		body = p.Content
+		text, encoding := api.Body(body)
+		out.Body, out.BodyEncoding = &text, encoding
+	} else if len(pointers) > 0 {
+		body = coding.Plain(body, e.Headers, maxParsed)
+	}
 	if len(pointers) > 0 {
-		if out.Parts, err = partsOf(e, most, pointers); err != nil {
+		if out.Parts, err = partsOf(body, most, pointers); err != nil {
 			return out, err
 		}
 		out.Body = nil
@@ -101,13 +114,9 @@ func shorten(text *string, most int, encoding string) bool {
 	return true
 }
 
-// partsOf finds what pointers mean in a body, decompressed where it is compressed. All values together take most bytes;
-// one that does not fit is there with its beginning.
-func partsOf(e *hookglass.Event, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
-	body, err := coding.Decoded(e.Body, coding.Of(e.Headers), maxParsed)
-	if err != nil {
-		body = e.Body // it may not be what its header says
-	}
+// partsOf finds what pointers mean in a body. All values together take most bytes; one that does not fit is there with
+// its beginning.
+func partsOf(body []byte, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
 	doc, err := jsondoc.Parse(body, jsondoc.Bounds{Bytes: maxParsed, Depth: jsondoc.MaxDepth})
 	if err != nil {
 		return nil, hookglass.Invalid("pointers", "need a JSON body of up to 8 MiB; leave them out to see the body as it is")

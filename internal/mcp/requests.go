@@ -39,6 +39,7 @@ type (
 		RequestPath
 		MaxBytes int      `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of each body is returned."`
 		Pointers []string `json:"pointers" maxItems:"50" doc:"JSON Pointers (RFC 6901) into a JSON body, for example /data/object/id; one that came compressed is decompressed for them. Only these parts of the body are returned then."`
+		Part     *int     `json:"part" minimum:"0" maximum:"99" doc:"Of a multipart body, as a form with files: the index in body_parts of the one part that body is to be, and that pointers look into."`
 	}
 
 	eventRange struct {
@@ -62,7 +63,7 @@ func requestTools() []tool {
 		}, (*service).listRequests),
 		define(tool{
 			name: "get_request", title: "Read a captured request", scope: hookglass.ScopeRead, hints: reads, captured: true,
-			text: "Use this to see exactly what was sent and answered: headers, query, body, the detected provider, the signature's verdict and the response that the sender was given; of mail its text, HTML, attachments and authentication. Bodies are cut at max_bytes; for a large JSON body name the parts you need by pointers.",
+			text: "Use this to see exactly what was sent and answered: headers, query, body, the detected provider, the signature's verdict and the response that the sender was given; of mail its text, HTML, attachments and authentication. Bodies are cut at max_bytes; for a large JSON body name what you need by pointers, for a form with files the part.",
 		}, (*service).getRequest),
 		define(tool{
 			name: "delete_request", title: "Delete a captured request", scope: hookglass.ScopeWrite, hints: clears,
@@ -152,7 +153,7 @@ func (s *service) getRequest(ctx context.Context, in *oneEvent) (out api.One[req
 	if err != nil {
 		return out, err
 	}
-	out.Data, err = detail(e, in.MaxBytes, pointers)
+	out.Data, err = detail(e, in.MaxBytes, in.Part, pointers)
 	return out, err
 }
 

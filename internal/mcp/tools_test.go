@@ -447,6 +447,31 @@ func fits(schema map[string]any, v any, path string) string {
 }
 
 // What came compressed is looked into as it is meant, and shown as it came.
+func TestAPartOfAFormIsReadAlone(t *testing.T) {
+	storetest1(t, func(s *site) {
+		ep := s.endpoint("Uploads")
+		form := "--x\r\nContent-Disposition: form-data; name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{\"id\":\"in_1\"}\r\n" +
+			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\n\r\n\x00\xff\r\n--x--\r\n"
+		id := s.receive(ep, "/", "multipart/form-data; boundary=x", form)
+		_, got := s.call("get_request", args{"request_id": id})
+		if at(got, "data", "body_parts", 0, "name") != "meta" || at(got, "data", "body_parts", 1, "filename") != "a.bin" || at(got, "data", "body_parts", 1, "size") != 2.0 {
+			t.Errorf("parts: %v", at(got, "data", "body_parts"))
+		}
+		if _, got = s.call("get_request", args{"request_id": id, "part": 1}); at(got, "data", "body") != "AP8=" || at(got, "data", "body_encoding") != "base64" {
+			t.Errorf("part 1: %v", at(got, "data", "body"))
+		}
+		if _, got = s.call("get_request", args{"request_id": id, "part": 0, "pointers": []string{"/id"}}); at(got, "data", "parts", 0, "value") != "in_1" || at(got, "data", "body") != nil {
+			t.Errorf("pointers into part 0: %v", got)
+		}
+		if _, got = s.call("get_request", args{"request_id": id, "part": 0, "max_bytes": 5}); at(got, "data", "body") != `{"id"` || at(got, "data", "truncated", 0) != "body" {
+			t.Errorf("the beginning of part 0: %v", got)
+		}
+		if got := s.fails(s.token, "get_request", args{"request_id": id, "part": 2}); !strings.Contains(got, "not_found: There is no such part.") {
+			t.Errorf("part 2: %s", got)
+		}
+	})
+}
+
 func TestCompressedBodiesAreReadByPointerAndCompared(t *testing.T) {
 	storetest1(t, func(s *site) {
 		ep, encoded := s.endpoint("Payments"), hookglass.Header{Name: "Content-Encoding", Value: "gzip"}

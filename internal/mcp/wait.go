@@ -122,7 +122,7 @@ func (s *service) waitEnd(ctx context.Context, in *wait, found *hookglass.Event,
 	if err != nil {
 		return out, err
 	}
-	d, err := detail(e, in.MaxBytes, nil)
+	d, err := detail(e, in.MaxBytes, nil, nil)
 	out.Data = &d
 	return out, err
 }

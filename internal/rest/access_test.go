@@ -43,6 +43,7 @@ var accessFor = map[string]access{
 	"get-request-body":           {scope: hookglass.ScopeRead, key: true},
 	"get-request-raw":            {scope: hookglass.ScopeRead, key: true},
 	"get-request-attachment":     {scope: hookglass.ScopeRead, key: true, none: true},
+	"get-request-part":           {scope: hookglass.ScopeRead, key: true, none: true},
 	"create-share-link":          {scope: hookglass.ScopeWrite, body: `{"share_link":{"expires_in":60}}`},
 	"list-request-share-links":   {scope: hookglass.ScopeRead},
 	"list-share-links":           {scope: hookglass.ScopeRead},

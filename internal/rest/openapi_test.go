@@ -326,6 +326,7 @@ func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
 		"get-request-body":       {"application/octet-stream", "message/rfc822"},
 		"get-request-raw":        {"application/octet-stream", "message/rfc822"},
 		"get-request-attachment": {"*/*"},
+		"get-request-part":       {"*/*"},
 		"export-requests":        {"application/json", "application/mbox", "application/x-ndjson", "text/csv"},
 	}
 	s.describe().each(func(method, path string, op described) {

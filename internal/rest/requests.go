@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"mime"
@@ -36,6 +37,12 @@ type (
 	attachmentPath struct {
 		EventPath
 		Index string `path:"index" doc:"Its index in attachment_metadata, counted from 0." example:"0"`
+	}
+
+	// partPath is the path of a part of a multipart body.
+	partPath struct {
+		EventPath
+		Index string `path:"index" doc:"Its index in body_parts, counted from 0." example:"0"`
 	}
 
 	// EventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
@@ -160,6 +167,10 @@ func (s *service) requests(t *table) {
 		id: "get-request-attachment", method: http.MethodGet, path: base + "/{id}/attachments/{index}", tag: tag, summary: "Download an attachment", access: read,
 		text: "Decoded, as a file to be kept, of the type that its sender gave it. attachment_metadata of the detail form lists what there is, inline images included.",
 	}, []string{"*/*"}, s.getAttachment)
+	handleRaw(t, operation{
+		id: "get-request-part", method: http.MethodGet, path: base + "/{id}/parts/{index}", tag: tag, summary: "Download a part of a multipart body", access: read,
+		text: "A field or file of a form as it was sent, as a file to be kept. body_parts of the detail form lists what there is. What came compressed is decompressed, up to 8 MiB.",
+	}, []string{"*/*"}, s.getPart)
 	handle(t, operation{
 		id: "delete-request", method: http.MethodDelete, path: base + "/{id}", tag: tag, summary: "Delete a captured event", access: remove,
 	}, s.deleteRequest)
@@ -271,6 +282,30 @@ func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *ht
 	download(w, file.ContentType, file.Filename)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	_, _ = w.Write(content)
+	return nil
+}
+
+// getPart gives a part of a multipart body as a file, whatever it says that it is.
+func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) error {
+	e, err := s.held(r.Context(), &in.EventPath, 2) // the body, and the part of it
+	if err != nil {
+		return err
+	}
+	index, err := strconv.Atoi(in.Index)
+	if err != nil {
+		return hookglass.NotFound("part")
+	}
+	part, err := capture.Part(e, index)
+	if err != nil {
+		return err
+	}
+	media := part.ContentType
+	if _, _, err := mime.ParseMediaType(media); err != nil {
+		media = "application/octet-stream"
+	}
+	download(w, media, cmp.Or(part.Filename, "part-"+strconv.Itoa(index)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(part.Content)))
+	_, _ = w.Write(part.Content)
 	return nil
 }
 

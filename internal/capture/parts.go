@@ -1,0 +1,44 @@
+package capture
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/coding"
+)
+
+// maxUnpacked bounds the compressed body whose parts are read.
+const maxUnpacked = 8 << 20
+
+// parts are the parts of a webhook's multipart body, decompressed where that was compressed.
+func parts(e *hookglass.Event) iter.Seq2[int, coding.Part] {
+	if e.Payload == nil || e.Type == hookglass.EventEmail {
+		return func(func(int, coding.Part) bool) {}
+	}
+	return coding.Parts(coding.Plain(e.Body, e.Headers, maxUnpacked), e.ContentType)
+}
+
+// bodyParts lists them.
+func bodyParts(e *hookglass.Event) (all []api.BodyPart) {
+	for i, p := range parts(e) {
+		sum := sha256.Sum256(p.Content)
+		all = append(all, api.BodyPart{
+			Index: i, Name: api.Text(p.Name), Filename: api.Text(p.Filename), ContentType: api.Text(p.ContentType),
+			Size: int64(len(p.Content)), SHA256: hex.EncodeToString(sum[:]),
+		})
+	}
+	return all
+}
+
+// Part is a part of a webhook's multipart body by its index in the detail form, or not_found.
+func Part(e *hookglass.Event, index int) (coding.Part, error) {
+	for i, p := range parts(e) {
+		if i == index {
+			return p, nil
+		}
+	}
+	return coding.Part{}, hookglass.NotFound("part")
+}
