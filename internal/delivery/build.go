@@ -41,6 +41,7 @@ const (
 type Order struct {
 	Event     *hookglass.Event // with its payload
 	TargetURL string
+	Local     bool // instead of to TargetURL, to a connected local machine, whose own address only that machine knows
 	Options   hookglass.ReplayOptions
 	Overrides Overrides
 	Configs   []provider.Config // the endpoint's enabled ones, secrets in the clear
@@ -85,6 +86,9 @@ func Build(o Order) (Request, error) {
 			Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}},
 		}
 	}
+	if o.Local {
+		out.URL = received(o.Event)
+	}
 	out.Headers = outbound.Sanitize(out.Headers)
 	if o.Proxied {
 		out.Headers = slices.DeleteFunc(out.Headers, proxyTrace)
@@ -117,8 +121,33 @@ func Build(o Order) (Request, error) {
 		hookglass.Header{Name: headerReplay, Value: "true"},
 		hookglass.Header{Name: HeaderOriginal, Value: string(o.Event.ID)},
 		hookglass.Header{Name: headerTime, Value: o.At.UTC().Format(hookglass.TimeLayout)})
+	if o.Local {
+		out.URL = below(o.Event, out.URL)
+	}
 	r.SentRequest = hookglass.SentRequest{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body}
 	return r, nil
+}
+
+// received is where the event came. A handler behind the tunnel checks the deliveries of who signs URLs against it: it
+// is the one that the sender signed.
+func received(e *hookglass.Event) string {
+	base, _, _ := strings.Cut(e.URL, "?")
+	if e.RawQuery != "" {
+		base += "?" + e.RawQuery
+	}
+	return base
+}
+
+// below is where a request goes below the address of a local machine: the path as it came, with the query of url.
+func below(e *hookglass.Event, url string) string {
+	path := e.Path
+	if e.Type == hookglass.EventEmail {
+		path = "/"
+	}
+	if _, query, _ := strings.Cut(url, "?"); query != "" {
+		path += "?" + query
+	}
+	return path
 }
 
 // identify gives the copy a new delivery identity where it shall have one.

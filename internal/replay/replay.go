@@ -261,12 +261,9 @@ func (s source) key() string { return fair.Tenant(s.endpoint.AccountID, s.endpoi
 
 // order is what a delivery is made of.
 func (s *Service) order(src source, target string, options hookglass.ReplayOptions, at time.Time) delivery.Order {
-	if target == hookglass.TunnelTarget {
-		target = place(src.event)
-	}
 	return delivery.Order{
-		Event: src.event, TargetURL: target, Options: options, Configs: src.configs, Proxied: s.Proxied, Identity: provider.NewIdentity(),
-		At: at.UTC().Truncate(time.Microsecond),
+		Event: src.event, TargetURL: target, Local: target == hookglass.TunnelTarget, Options: options, Configs: src.configs, Proxied: s.Proxied,
+		Identity: provider.NewIdentity(), At: at.UTC().Truncate(time.Microsecond),
 	}
 }
 

@@ -35,14 +35,3 @@ func (s *Service) sendLocally(ctx context.Context, src source, runID string, out
 	}
 	return delivery.Outcome{Headers: out.Headers, Response: o.Response, Failure: o.Failure, MaySent: o.MaySent, Duration: o.Duration}, o.Blocked
 }
-
-// place is where an event goes below the address of a local machine: as it came.
-func place(e *hookglass.Event) string {
-	switch {
-	case e.Type == hookglass.EventEmail:
-		return "/"
-	case e.RawQuery != "":
-		return e.Path + "?" + e.RawQuery
-	}
-	return e.Path
-}

@@ -2,10 +2,13 @@ package replay_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/provider"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -75,6 +78,48 @@ func TestARunKeepsAnAddressThatIsNoText(t *testing.T) {
 		const want = "/caf\xe9?a=\xff"
 		if machine.request.URL != want || run.Request == nil || run.Request.URL != want {
 			t.Errorf("%q was sent, and the record says %+v", machine.request.URL, run.Request)
+		}
+	})
+}
+
+// Who signs the URL signs the one that events come to, and a handler behind the tunnel checks what it is given against
+// that, live and replayed.
+func TestWhatASenderSignsOfTheURLIsThePublicOneThroughTheTunnel(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		machine := &local{outcome: hookglass.TunnelOutcome{Response: &hookglass.TargetResponse{Status: 200}, Duration: time.Millisecond}}
+		b.replays.Tunnel = machine
+		b.connected()
+		_, err := b.endpoints.CreateSignatureConfig(t.Context(), b.who, string(b.ep.ID), endpoint.SignatureDraft{Provider: ptr("twilio"), Secret: ptr("12345")}, false)
+		must(t, err)
+		const public = "https://hooks.example.com/hooks/ep_x/sms"
+		valid := func() {
+			t.Helper()
+			r := &provider.Request{
+				Method: "POST", URL: strings.Replace(machine.request.URL, "/sms", public, 1), Headers: machine.request.Headers, Body: machine.request.Body,
+			}
+			_, r.RawQuery, _ = strings.Cut(r.URL, "?")
+			got := provider.Verify(r, provider.Detection{Provider: "twilio"}, []provider.Config{{Provider: "twilio", Secrets: []string{"12345"}}})
+			if got.Status != hookglass.SignatureVerified {
+				t.Errorf("%s at %s is %+v", r.Headers.Get("X-Twilio-Signature"), machine.request.URL, got)
+			}
+		}
+		form := b.prepared("POST", "Content-Type: application/x-www-form-urlencoded\r\nX-Twilio-Signature: old\r\n", "Body=hi&From=%2B1")
+		form.Provider, form.Path, form.RawQuery, form.URL = "twilio", "/sms", "a=%20b", public+"?a=%20b"
+		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, form))
+		body := b.prepared("POST", "Content-Type: application/json\r\nX-Twilio-Signature: old\r\n", `{"a":1}`)
+		body.Provider, body.Path, body.URL = "twilio", "/sms", public
+		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, body))
+		for _, e := range []*hookglass.Event{form, body} {
+			_, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: "tunnel", Signature: "resign"})
+			must(t, err)
+			valid()
+			c := b.newCase(e, func(d *replay.CaseDraft) {
+				d.TargetURL, d.Options = ptr("tunnel"), &replay.CaseOptions{Signature: "resign"}
+			})
+			if run := b.run(c, "k"); run.State != hookglass.RunPassed {
+				t.Errorf("the run is %s: %+v", run.State, run.Failure)
+			}
+			valid()
 		}
 	})
 }
