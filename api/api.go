@@ -39,6 +39,12 @@ type Deleted struct {
 	Deleted bool   `json:"deleted" example:"true"`
 }
 
+// DeletedChannel is the answer to the deletion of a notification channel.
+type DeletedChannel struct {
+	Deleted
+	References []Reference `json:"references,omitempty" doc:"The steps of actions that name the channel: they fail until they name another, or a channel takes its name."`
+}
+
 // DeletedNumber is the answer to a deletion of what has a number for an id.
 type DeletedNumber struct {
 	ID      int64 `json:"id" doc:"What was deleted." example:"7"`
@@ -63,6 +69,15 @@ type Reference struct {
 	ActionID   string `json:"action_id"`
 	ActionName string `json:"action_name"`
 	Step       string `json:"step" doc:"The step's reference key."`
+}
+
+// FromStepReferences maps the steps that refer to something.
+func FromStepReferences(by []hookglass.StepReference) []Reference {
+	references := make([]Reference, len(by))
+	for i, r := range by {
+		references[i] = Reference{EndpointID: string(r.EndpointID), ActionID: r.ActionID, ActionName: r.ActionName, Step: r.Step}
+	}
+	return references
 }
 
 // FieldError says what is wrong with one field of a request.

@@ -29,10 +29,10 @@ func (c *Client) UpdateNotificationChannel(ctx context.Context, id string, chang
 	return data[api.NotificationChannel](ctx, c, http.MethodPatch, join("notification_channels", id), nil, api.UpdateNotificationChannel{NotificationChannel: &change})
 }
 
-// DeleteNotificationChannel deletes a notification channel; what waits for it is not sent.
-func (c *Client) DeleteNotificationChannel(ctx context.Context, id string) error {
-	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("notification_channels", id), nil, nil)
-	return err
+// DeleteNotificationChannel deletes a notification channel; what waits for it is not sent. The answer lists the steps of
+// actions that name it, which fail from then on.
+func (c *Client) DeleteNotificationChannel(ctx context.Context, id string) (api.DeletedChannel, error) {
+	return data[api.DeletedChannel](ctx, c, http.MethodDelete, join("notification_channels", id), nil, nil)
 }
 
 // TestNotificationChannel sends a message to a notification channel at once. That it did not arrive is in the answer,

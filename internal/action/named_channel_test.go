@@ -53,7 +53,17 @@ func TestAChannelThatAStepNamesKeepsItsName(t *testing.T) {
 		left := create("left")
 		_, err = b.actions.Update(t.Context(), b.who, string(b.ep.ID), byName.ID, notify("by name", left.Name))
 		must(t, err)
-		must(t, channels.DeleteChannel(t.Context(), b.who, left.ID))
+		gone, err := channels.DeleteChannel(t.Context(), b.who, left.ID)
+		must(t, err)
+		if len(gone) != 1 || gone[0].ActionID != byName.ID || gone[0].Step != "ping" || gone[0].EndpointID != b.ep.ID {
+			t.Errorf("the steps that a deletion leaves without a channel are %+v", gone)
+		}
+		if gone, err := channels.DeleteChannel(t.Context(), b.who, ops.ID); err != nil || len(gone) != 1 || gone[0].ActionID != byID.ID {
+			t.Errorf("a channel that a step names by its id: %+v, %v", gone, err)
+		}
+		if gone, err := channels.DeleteChannel(t.Context(), b.who, create("free").ID); err != nil || len(gone) != 0 {
+			t.Errorf("a channel that nobody names: %+v, %v", gone, err)
+		}
 		if err := rename(create(left.Name), "right"); !hookglass.Is(err, hookglass.CodeConflict) {
 			t.Errorf("a channel that took the place of another was renamed: %v", err)
 		}
@@ -74,7 +84,8 @@ func TestAChannelThatAStepNamesKeepsItsName(t *testing.T) {
 			default:
 				t.Fatalf("added: %v, renamed: %v", addErr, renameErr)
 			}
-			must(t, channels.DeleteChannel(t.Context(), b.who, c.ID))
+			_, err := channels.DeleteChannel(t.Context(), b.who, c.ID)
+			must(t, err)
 		}
 	})
 }

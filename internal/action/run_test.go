@@ -163,7 +163,7 @@ func TestANotifyStepContinuesUnlessItSaysOtherwise(t *testing.T) {
 		d := draft("Gone", step("notify", "Ping", `{"channel":"`+channel.ID+`"}`), step("tag", "Mark", `{"tag":"t"}`))
 		d.FailurePolicy = &stop
 		a := b.create(d)
-		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DeleteChannel(channel.ID) }))
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, err := tx.DeleteChannel(channel.ID); return err }))
 		wantOutcome(t, b.ran(a, body), "failed ping=failed(channel_not_found) mark=completed")
 	})
 }

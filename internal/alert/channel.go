@@ -204,15 +204,20 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 	return c, err
 }
 
-// DeleteChannel deletes a channel and what waits for it. It answers not_found.
-func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id string) error {
+// DeleteChannel deletes a channel and what waits for it. It returns the steps of actions that name it, which fail from
+// now on, until they name another or one takes its name. It answers not_found.
+func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id string) (steps []hookglass.StepReference, err error) {
 	if err := who.MayManage(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.forget(ctx, who, id, true); err != nil {
-		return err
+		return nil, err
 	}
-	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteChannel(id) })
+	err = s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
+		steps, err = tx.DeleteChannel(id)
+		return err
+	})
+	return steps, err
 }
 
 // forget forgets piece by piece, so that captures come in between, what waits for a channel that is disabled, or for

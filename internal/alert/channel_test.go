@@ -235,7 +235,8 @@ func TestMessagesWaitInTheTable(t *testing.T) {
 				})
 			}
 		}
-		must(t, y.svc.DeleteChannel(t.Context(), y.who, dropped.ID))
+		_, err := y.svc.DeleteChannel(t.Context(), y.who, dropped.ID)
+		must(t, err)
 		y.run(y.node())
 		until(t, "a message", func() bool { return len(r.got()) > 0 && y.channel(kept.ID).LastDeliveredAt.After(time.Time{}) })
 		if hits := r.got(); len(hits) != 1 || hits[0].path != "/kept" || hits[0].body["message"] != "hello" {

@@ -215,8 +215,16 @@ func (r *ChannelsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 	if r.Channel, err = channelNamed(ctx, at, r.Channel); err != nil {
 		return err
 	}
-	if err := at.DeleteNotificationChannel(ctx, r.Channel); err != nil {
+	gone, err := at.DeleteNotificationChannel(ctx, r.Channel)
+	if err != nil {
 		return err
 	}
-	return c.deleted(t, r.Channel)
+	return c.print(t, api.One[api.DeletedChannel]{Data: gone}, func(w io.Writer) error {
+		text := fmt.Sprintf("Deleted %s.\n", gone.ID)
+		for _, r := range gone.References {
+			text += fmt.Sprintf("Step %s of action %s (%s) of endpoint %s names it, and fails from now on.\n", r.Step, visible(r.ActionName), r.ActionID, r.EndpointID)
+		}
+		_, err := io.WriteString(w, text)
+		return err
+	})
 }

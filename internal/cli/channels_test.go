@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -14,8 +15,18 @@ func TestAChannelIsNamedByItsName(t *testing.T) {
 	}
 	fails(t, 1, "channel_ids", "alerts", "create", "-e", endpoint, "Quiet", "missing_webhook", "--window", "5", "--channel", "oops")
 	object(t, "", "channels", "enable", "ops")
-	if gone := object(t, "", "channels", "delete", "ops"); member(t, gone, "data", "id") != id {
+	action := object(t, `{"name":"Tell","steps":[{"step_type":"notify","name":"Ping","config":{"channel":"ops"}}]}`, "actions", "create", "-e", endpoint, "-")
+	object(t, "", "channels", "create", "night", "slack", "--url", "https://hooks.slack.example.com/services/y")
+	if gone := object(t, "", "channels", "delete", "ops"); member(t, gone, "data", "id") != id ||
+		member(t, member(t, gone, "data", "references").([]any)[0], "action_id") != member(t, action, "data", "id") {
 		t.Errorf("%v", gone)
+	}
+	if r := run(t, "", "channels", "delete", "night"); r.code != 0 || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("a channel that no step names: %+v", r)
+	}
+	object(t, "", "channels", "create", "ops", "slack", "--url", "https://hooks.slack.example.com/services/x")
+	if r := run(t, "", "channels", "delete", "ops"); r.code != 0 || !strings.Contains(r.out, "Step ping of action Tell") {
+		t.Errorf("%+v", r)
 	}
 	fails(t, 1, "no such notification channel", "channels", "delete", "ops")
 }

@@ -40,7 +40,7 @@ func (s *service) channels(t *table) {
 	}, s.updateChannel)
 	handle(t, operation{
 		id: "delete-notification-channel", method: http.MethodDelete, path: base + "/{channel_id}", tag: tag, summary: "Delete a notification channel", access: write,
-		text: "What waits for it is not sent, and alerts no longer tell it.",
+		text: "What waits for it is not sent, and alerts no longer tell it. Steps of actions that name it, which the answer lists, fail until they name another.",
 	}, s.deleteChannel)
 	handle(t, operation{
 		id: "test-notification-channel", method: http.MethodPost, path: base + "/{channel_id}/test", tag: tag, summary: "Send a test message", access: write,
@@ -105,9 +105,9 @@ func (s *service) updateChannel(ctx context.Context, in *channelPath, body *api.
 	return out, err
 }
 
-func (s *service) deleteChannel(ctx context.Context, in *channelPath) (out api.One[api.Deleted], err error) {
-	err = s.Alerts.DeleteChannel(ctx, asker(ctx), in.ID)
-	out.Data = api.Deleted{ID: in.ID, Deleted: true}
+func (s *service) deleteChannel(ctx context.Context, in *channelPath) (out api.One[api.DeletedChannel], err error) {
+	steps, err := s.Alerts.DeleteChannel(ctx, asker(ctx), in.ID)
+	out.Data = api.DeletedChannel{Deleted: api.Deleted{ID: in.ID, Deleted: true}, References: api.FromStepReferences(steps)}
 	return out, err
 }
 

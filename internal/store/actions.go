@@ -187,9 +187,8 @@ func (v *View) ActionReferences(kind string, target int64) ([]hookglass.StepRefe
 		WHERE r.kind = $1 AND r.target = $2 AND e.deleted_at IS NULL ORDER BY a.num, r.step`, kind, target)
 }
 
-// ChannelReferences lists the steps of a workspace that name a channel by its name; those that do by its id mind no
-// other name. The steps themselves tell: a channel may have gone from under a step, and another come by that name.
-func (v *View) ChannelReferences(workspaceID int64, name string) (by []hookglass.StepReference, err error) {
+// ChannelReferences lists the steps of a workspace that name a channel by one of its names: its id is one too. The steps themselves tell: a channel may have gone from under a step, and another come by that name.
+func (v *View) ChannelReferences(workspaceID int64, names ...string) (by []hookglass.StepReference, err error) {
 	actions, err := queryAll(v, scanAction, "SELECT "+actionColumns+actionTables+
 		` WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND a.steps LIKE '%"Type":"notify"%' ORDER BY a.num`, workspaceID)
 	if err != nil {
@@ -206,7 +205,7 @@ func (v *View) ChannelReferences(workspaceID int64, name string) (by []hookglass
 			if err := json.Unmarshal(step.Config, &config); err != nil {
 				return nil, fmt.Errorf("step %s of %s: %w", step.ReferenceKey, a.ID, err)
 			}
-			if config.Channel == name {
+			if slices.Contains(names, config.Channel) {
 				by = append(by, hookglass.StepReference{EndpointID: a.EndpointID, ActionID: a.ID, ActionName: a.Name, Step: step.ReferenceKey})
 			}
 		}

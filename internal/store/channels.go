@@ -157,20 +157,24 @@ func (tx *Tx) ForgetMessages(id string, deleting bool) (more bool, err error) {
 }
 
 // DeleteChannel deletes a channel, what waits for it, and its place in alerts. Where much waits [Tx.ForgetMessages]
-// goes before. Steps that name it fail. It answers not_found.
-func (tx *Tx) DeleteChannel(id string) error {
+// goes before. It returns the steps that name it, which fail from now on. It answers not_found.
+func (tx *Tx) DeleteChannel(id string) ([]hookglass.StepReference, error) {
 	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
 	if err != nil {
-		return err
+		return nil, err
+	}
+	steps, err := tx.ChannelReferences(c.WorkspaceID, c.ID, c.Name)
+	if err != nil {
+		return nil, err
 	}
 	for _, statement := range []string{
 		"DELETE FROM notifications WHERE channel = $1", "DELETE FROM alert_channels WHERE channel = $1", "DELETE FROM notification_channels WHERE num = $1",
 	} {
 		if _, err := tx.exec(statement, c.Num); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return steps, nil
 }
 
 func channelJSON(c *hookglass.Channel) (shown, events string, err error) {

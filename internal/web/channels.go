@@ -248,8 +248,12 @@ func (a *app) deleteChannel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Alerts.DeleteChannel(r.Context(), v.who, r.PathValue("channel")); err != nil {
+	steps, err := a.Alerts.DeleteChannel(r.Context(), v.who, r.PathValue("channel"))
+	if err != nil {
 		return err
+	}
+	if len(steps) > 0 {
+		return a.renderChannels(w, r, http.StatusOK, v, channels.Model{Bereft: steps, Form: channels.Form{Kind: hookglass.ChannelSlack}})
 	}
 	redirect(w, r, "/channels?done=deleted")
 	return nil

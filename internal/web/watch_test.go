@@ -221,8 +221,10 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	eve.want(404, "POST", path, url.Values{"name": {"x"}})
 	eve.want(404, "POST", path+"/test", url.Values{})
 	eve.want(404, "POST", path+"/delete", url.Values{})
-	b.want(303, "POST", path+"/delete", url.Values{})
+	b.want(200, "POST", path+"/delete", url.Values{}).holds(t, "Deleted. Steps of actions name the channel",
+		`href="/endpoints/`+string(w.endpoint.ID)+"/actions/"+byName.ID+`"`, "Ping &lt;b&gt;them&lt;/b&gt;")
 	b.want(404, "GET", path, nil)
+	b.want(303, "POST", hook+"/delete", url.Values{})
 }
 
 func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {

@@ -25,8 +25,9 @@ type Model struct {
 	Problems   map[hookglass.ChannelKind]string // why nothing can be sent to a kind here
 	Now        time.Time
 	Notice     string
-	Refused    string // why the form was refused, beside its fields
-	Secret     string // of the webhook channel that was just made: shown this once
+	Bereft     []hookglass.StepReference // steps that name the channel that was just deleted
+	Refused    string                    // why the form was refused, beside its fields
+	Secret     string                    // of the webhook channel that was just made: shown this once
 	SecretOf   hookglass.Channel
 	Form       Form
 }
