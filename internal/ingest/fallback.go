@@ -130,7 +130,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 		a.Body, err = f.collect(body, r.ContentLength, l, func(d time.Duration) { body.pace.Stood(d, largeRate*f.cfg.MinBodyRate) })
 		store.resume()
 		if err != nil {
-			if err == error(errTooLarge) {
+			if errors.Is(err, errTooLarge) {
 				f.capturer.Refuse(store.ctx, t)
 			}
 			return nil, err

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"runtime/debug"
 	"slices"
@@ -99,31 +100,38 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 		}
 	}
 	c.body.expected = expects
-	switch n := int(h.length); {
-	case c.body.ended():
-	case h.length > 0 && n <= c.w-c.r:
+	if c.body.ended() {
+		return store.capture(t, a)
+	}
+	if n := int(h.length); n > 0 && n <= c.w-c.r { // it came with the head
 		a.Body = slices.Clone(c.buf[c.r : c.r+n])
 		c.consume(n)
 		c.body.left = 0
-	default:
-		size := h.length
-		if h.chunked {
-			size = -1
+		return store.capture(t, a)
+	}
+	err = c.readBody(h, a, began)
+	store.resume()
+	if err != nil {
+		if errors.Is(err, errTooLarge) {
+			f.capturer.Refuse(store.ctx, t)
 		}
-		c.body.pace = f.newPace(began)
-		if a.Body, err = f.collect(&c.body, size, &c.lease, c.body.waited); err != nil {
-			if err == error(errTooLarge) {
-				store.resume()
-				f.capturer.Refuse(store.ctx, t)
-			}
-			return nil, err
-		}
-		if a.Trailers, err = c.body.trailers(); err != nil {
-			return nil, err
-		}
-		store.resume()
+		return nil, err
 	}
 	return store.capture(t, a)
+}
+
+// readBody reads the body of an arrival, and its trailers, from the connection.
+func (c *conn) readBody(h *head, a *capture.Arrival, began time.Time) (err error) {
+	size := h.length
+	if h.chunked {
+		size = -1
+	}
+	c.body.pace = c.front.newPace(began)
+	if a.Body, err = c.front.collect(&c.body, size, &c.lease, c.body.waited); err != nil {
+		return err
+	}
+	a.Trailers, err = c.body.trailers()
+	return err
 }
 
 // maxDelayed bounds the bytes of the answers that wait to be given, which are not of the budget: it would starve
