@@ -64,19 +64,7 @@ func write(method string, to Target, target string, fields, set, added hookglass
 	if !hookglass.IsToken(method) || method == "CONNECT" {
 		return outgoing{}, fmt.Errorf("the method %q can not be sent", method)
 	}
-	drop := make(map[string]bool)
-	for _, v := range fields.Values("Connection") {
-		for option := range strings.SplitSeq(v, ",") {
-			drop[strings.ToLower(strings.Trim(option, " \t"))] = true
-		}
-	}
-	for _, h := range set {
-		drop[strings.ToLower(h.Name)] = true
-	}
-	drop[strings.ToLower(serviceTunnel)], drop[strings.ToLower(serviceID)] = true, true
-	delete(drop, "host")
-	delete(drop, "content-length")
-
+	drop := replaced(fields, set)
 	b := make([]byte, 0, 512+len(target))
 	b = append(append(append(b, method...), ' '), target...)
 	b = append(b, " HTTP/1.1\r\n"...)
@@ -124,6 +112,24 @@ func write(method string, to Target, target string, fields, set, added hookglass
 	}
 	b = append(b, "\r\n"...)
 	return outgoing{method: method, to: to, target: target, head: b, body: body}, nil
+}
+
+// replaced names the fields that do not go on as they came, in lower case: those that the sender said are for its
+// connection alone, and those that others take the place of. What Host and Content-Length become is seen to by itself.
+func replaced(fields, set hookglass.Headers) map[string]bool {
+	drop := make(map[string]bool)
+	for _, v := range fields.Values("Connection") {
+		for option := range strings.SplitSeq(v, ",") {
+			drop[strings.ToLower(strings.Trim(option, " \t"))] = true
+		}
+	}
+	for _, h := range set {
+		drop[strings.ToLower(h.Name)] = true
+	}
+	drop[strings.ToLower(serviceTunnel)], drop[strings.ToLower(serviceID)] = true, true
+	delete(drop, "host")
+	delete(drop, "content-length")
+	return drop
 }
 
 // fieldsOf takes the list, which is in order, or else the object.
