@@ -73,6 +73,7 @@ type Request struct {
 	Turn          *outbound.Turn
 
 	signedChanged bool // a new identity or body changed what a captured signature is over
+	keep          bool // the connection may serve others like it, where they may arrive twice
 }
 
 // Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override

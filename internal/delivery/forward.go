@@ -151,7 +151,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 // round takes what is due and starts to send it. It returns when to look again.
 func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	now := f.Now()
-	more, err := f.recall(ctx, now)
+	recalling, err := f.recall(ctx, now)
 	if err != nil {
 		return lookEvery, err
 	}
@@ -166,11 +166,28 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	if f.Now().Before(now.Add(-clockJump)) {
 		return 0, nil // the clock went back, and by now leases would have ended that have just begun
 	}
-	wait := lookEvery
+	due, ended, wait := sortQueues(queues, now)
+	if recalling {
+		wait = 0
+	}
+	places := f.reserve(due)
+	if len(places) == 0 && len(ended) == 0 {
+		f.note(due, nil, nil)
+		return wait, nil
+	}
+	claimed, more, err := f.claim(ctx, now, due, ended, places)
+	f.note(due, places, claimed)
+	f.start(sends, due, places, claimed)
 	if more {
 		wait = 0
 	}
-	var due, ended []store.ForwardQueue
+	return wait, err
+}
+
+// sortQueues tells the queues with deliveries due from those whose deliveries nobody will send, and when the first of
+// the others is due, lookEvery at most.
+func sortQueues(queues []store.ForwardQueue, now time.Time) (due, ended []store.ForwardQueue, wait time.Duration) {
+	wait = lookEvery
 	for _, q := range queues {
 		switch {
 		case q.Gone || !q.Target.Enabled || q.AccountID != 0 && q.Entitlements.MayForward() != nil:
@@ -182,12 +199,13 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 			due = append(due, q)
 		}
 	}
-	places := f.reserve(due)
-	if len(places) == 0 && len(ended) == 0 {
-		f.note(due, nil, nil)
-		return wait, nil
-	}
-	claimed := make(map[int64][]store.ClaimedForward)
+	return due, ended, wait
+}
+
+// claim takes deliveries of the queues that are due, as many as there are places for them, and ends those that nobody
+// will send. more says that there may be others of either.
+func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (claimed map[int64][]store.ClaimedForward, more bool, err error) {
+	claimed = make(map[int64][]store.ClaimedForward)
 	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
 		tx.MayBeLost() // what was claimed and what is skipped would be due again
@@ -213,12 +231,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	if err != nil {
 		clear(claimed)
 	}
-	f.note(due, places, claimed)
-	f.start(sends, due, places, claimed)
-	if more {
-		wait = 0
-	}
-	return wait, err
+	return claimed, more, err
 }
 
 // recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
@@ -385,25 +398,18 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeAbandoned, Message: "The delivery was begun several times and never came to an end."}})
 		return
 	}
-	key := tenant(&s.queue)
 	if s.event.Payload == nil {
-		size := s.event.Size
-		give, fits := f.bodies.Take(key, size)
-		if !fits {
+		light := s.event // which deliveries to other targets have as well
+		full, give := f.loadLarge(ctx, s)
+		if full == nil {
 			f.later(s, handBack)
 			return
 		}
-		light := s.event // which deliveries to other targets have as well
+		s.event = full
 		defer func() {
 			s.event = light
 			give()
 		}()
-		full, err := f.load(ctx, []int64{s.EventSeq}, size)
-		if err != nil || full[s.EventSeq] == nil || full[s.EventSeq].Payload == nil {
-			f.later(s, handBack)
-			return
-		}
-		s.event = full[s.EventSeq]
 	}
 	r, failure := buildForward(s.event, s.queue.Target.URL, f.Proxied, f.Now())
 	if failure != nil {
@@ -412,7 +418,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	}
 	waiting, cancel := context.WithTimeout(ctx, turnPatience)
 	var err error
-	r.Turn, err = f.Client.Turn(waiting, key, 0) // its targets share the tenant's places already
+	r.Turn, err = f.Client.Turn(waiting, tenant(&s.queue), 0) // its targets share the tenant's places already
 	cancel()
 	if err != nil {
 		f.later(s, 0)
@@ -422,8 +428,8 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	// A connection for each would wear out the ports between two machines, at some 470 a second. One that others used
 	// before may end with the request on it, so only an attempt that another can follow shares one, and that other does
 	// not.
-	shared := s.many && len(s.Attempts) == s.Spent && s.queue.Target.RetryCount > 0
-	a, evidence, retryAfter := attemptKept(ctx, f.Client, key, s.queue.Target.Timeout, s.event, r, shared, f.Now)
+	r.keep = s.many && len(s.Attempts) == s.Spent && s.queue.Target.RetryCount > 0
+	a, evidence, retryAfter := f.attempt(ctx, s, r)
 	if withdrawn(a) {
 		f.later(s, 0)
 		return
@@ -437,6 +443,21 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		s.FinishedAt = f.Now()
 	}
 	f.Observe(outcome(a), state, a.Duration)
+}
+
+// loadLarge loads an event whose body is large, once there is room for it; nil: there is none, or the event is gone. The
+// caller gives the room back.
+func (f *Forwarder) loadLarge(ctx context.Context, s *settled) (full *hookglass.Event, give func()) {
+	give, fits := f.bodies.Take(tenant(&s.queue), s.event.Size)
+	if !fits {
+		return nil, nil
+	}
+	events, err := f.load(ctx, []int64{s.EventSeq}, s.event.Size)
+	if full = events[s.EventSeq]; err != nil || full == nil || full.Payload == nil {
+		give()
+		return nil, nil
+	}
+	return full, give
 }
 
 // outcome is what came of an attempt, in one of few words.

@@ -49,14 +49,14 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 	return r, nil
 }
 
-// attemptKept sends a request and tells what came of it, how long the target asks to be left alone, and what was sent
-// and answered.
-func attemptKept(ctx context.Context, c Client, key string, timeout time.Duration, ev *hookglass.Event, r Request, keep bool, now func() time.Time) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
-	a.At, r.MaxResponse = now().UTC(), readBody
-	out := send(ctx, c, key, timeout, r, keep)
+// attempt sends a request and tells what came of it, how long the target asks to be left alone, and what was sent and
+// answered.
+func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
+	a.At, r.MaxResponse = f.Now().UTC(), readBody
+	out := Send(ctx, f.Client, tenant(&s.queue), s.queue.Target.Timeout, r)
 	a.Duration = out.Duration
 	secrets := Secrets(nil, out.Headers)
-	e = evidenceOf(ev, r.SentRequest, out, secrets)
+	e = evidenceOf(s.event, r.SentRequest, out, secrets)
 	if out.Failure != nil {
 		a.Failure = out.Failure
 		return a, e, 0
@@ -65,7 +65,7 @@ func attemptKept(ctx context.Context, c Client, key string, timeout time.Duratio
 	text, longer := said(out.Response, readBody)
 	a.Body, a.Truncated = beginning([]byte(RedactSecrets(string(text), secrets)))
 	a.Truncated = a.Truncated || longer
-	return a, e, outbound.RetryAfter(out.Response.Headers, now(), hookglass.MaxForwardWait)
+	return a, e, outbound.RetryAfter(out.Response.Headers, f.Now(), hookglass.MaxForwardWait)
 }
 
 // readBody is how much of an answer is read. More than is kept, so that few targets see their connection closed before

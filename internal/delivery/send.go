@@ -47,15 +47,10 @@ func (o Outcome) Withheld() bool {
 // Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together; without
 // the request's Turn, timeout is for the wait for one too.
 func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Request) Outcome {
-	return send(ctx, c, key, timeout, r, false)
-}
-
-// send is Send; keep lets the connection serve others like it, where they may arrive twice.
-func send(ctx context.Context, c Client, key string, timeout time.Duration, r Request, keep bool) Outcome {
 	began := time.Now()
 	res, err := c.Do(ctx, outbound.Request{
 		Method: r.Method, URL: r.URL, Headers: r.Headers, Body: r.Body, Timeout: timeout, Key: key, Turn: r.Turn,
-		MaxResponseBytes: r.MaxResponse, Keep: keep,
+		MaxResponseBytes: r.MaxResponse, Keep: r.keep,
 	})
 	if err == nil {
 		return Outcome{
