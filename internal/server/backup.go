@@ -79,17 +79,8 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if err := syncDir(filepath.Dir(place)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	note := "It does not hold the keyset, without which secrets can not be read."
-	switch keys {
-	case keysIn:
-		note = "It holds the keyset: keep it as safe as the secrets."
-	case keysMissing:
-		note = fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they can not be read without it.", c.KeyFile())
-	case keysOfAnother:
-		note = fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they can not be read.", c.KeyFile())
-	}
 	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys == keysIn},
-		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, note))
+		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, c.keysNote(keys)))
 }
 
 // keysTaken is what became of the keyset in a backup.
@@ -101,6 +92,19 @@ const (
 	keysMissing                    // secrets were sealed with it, and it is not where it was said to be
 	keysOfAnother                  // left out, because it is not what the secrets were sealed with
 )
+
+// keysNote says what became of the keyset.
+func (c *BackupCmd) keysNote(taken keysTaken) string {
+	switch taken {
+	case keysIn:
+		return "It holds the keyset: keep it as safe as the secrets."
+	case keysMissing:
+		return fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they can not be read without it.", c.KeyFile())
+	case keysOfAnother:
+		return fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they can not be read.", c.KeyFile())
+	}
+	return "It does not hold the keyset, without which secrets can not be read."
+}
 
 // mayTake refuses a file whose place the backup can not take. No device, pipe or directory is there for that, and what
 // the installation consists of would be gone: its name is given by who takes it for what is backed up.
@@ -144,74 +148,93 @@ func sweep(place string) {
 	}
 }
 
-// write writes the backup and reports how many rows it has and what became of the keyset. One that opens no secret is
-// not in it: who restores it would believe to have the right one, and be refused with the right one.
+// write writes the backup and reports how many rows it has and what became of the keyset.
 func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (rows int64, taken keysTaken, err error) {
-	m := manifest{Format: archiveFormat, Program: hookglass.Version, CreatedAt: time.Now().UTC(), Database: "sqlite"}
-	if db.Postgres() {
-		m.Database = "postgres"
-	}
-	var need int64
-	if m.Schema, need, err = db.SchemaVersion(ctx); err != nil {
-		return 0, keysOut, err
-	}
-	if err := db.Foreign(ctx); err != nil {
-		return 0, keysOut, err
-	}
-	if m.Schema == 0 { // the empty backup would take the place of the last good one, and none restores it
-		return 0, keysOut, errors.New("nothing was ever stored in the database: name the one of the service by --data or --database-url")
-	}
-	if m.Schema == need {
-		if err := filled(ctx, db); err != nil { // half of an installation is not one that can be told from the whole once it is restored
-			return 0, keysOut, err
-		}
-	}
-	keys, err := seal.Load(c.KeyFile())
-	missing := errors.Is(err, fs.ErrNotExist)
-	var sealed []store.SealedSecret
-	if (err == nil || missing) && m.Schema == need { // those of an older schema can not be told here
-		var fault error
-		if sealed, fault = newestSealed(ctx, db); fault != nil {
-			return 0, keysOut, fault
-		}
-	}
-	switch {
-	case missing && len(sealed) > 0 && !c.WithoutKeys:
-		taken = keysMissing
-	case err == nil && opensNone(keys, sealed):
-		taken = keysOfAnother
-	case err == nil:
-		if m.Keys = !c.WithoutKeys; m.Keys {
-			taken = keysIn
-		}
-		if m.KeyCheck, err = keys.Seal([]byte(keyCheckText), keyCheckWhere); err != nil {
-			return 0, keysOut, err
-		}
-	case !missing: // without a keyset there is nothing to take
-		return 0, keysOut, err
+	m, taken, err := c.describe(ctx, db)
+	if err != nil {
+		return 0, taken, err
 	}
 	a, err := newArchiveWriter(out, m)
 	if err != nil {
-		return 0, keysOut, err
+		return 0, taken, err
 	}
 	schema, err := db.Dump(ctx, a)
 	if err != nil {
-		return 0, keysOut, err
+		return 0, taken, err
 	}
 	if schema != m.Schema {
-		return 0, keysOut, errors.New("the schema was migrated meanwhile; try again")
+		return 0, taken, errors.New("the schema was migrated meanwhile; try again")
 	}
 	if m.Keys {
 		// After the rows: a key that was added meanwhile has sealed some of them, and none is ever taken away.
 		content, err := os.ReadFile(c.KeyFile())
 		if err != nil {
-			return 0, keysOut, err
+			return 0, taken, err
 		}
 		if err := a.entry(keysEntry, content); err != nil {
-			return 0, keysOut, err
+			return 0, taken, err
 		}
 	}
 	return a.rows, taken, a.close()
+}
+
+// describe says what the backup will hold. It refuses a database that makes no backup worth the name.
+func (c *BackupCmd) describe(ctx context.Context, db *store.DB) (m manifest, taken keysTaken, err error) {
+	m = manifest{Format: archiveFormat, Program: hookglass.Version, CreatedAt: time.Now().UTC(), Database: "sqlite"}
+	if db.Postgres() {
+		m.Database = "postgres"
+	}
+	var need int64
+	if m.Schema, need, err = db.SchemaVersion(ctx); err != nil {
+		return m, taken, err
+	}
+	if err := db.Foreign(ctx); err != nil {
+		return m, taken, err
+	}
+	if m.Schema == 0 { // the empty backup would take the place of the last good one, and none restores it
+		return m, taken, errors.New("nothing was ever stored in the database: name the one of the service by --data or --database-url")
+	}
+	current := m.Schema == need
+	if current {
+		if err := filled(ctx, db); err != nil { // half of an installation is not one that can be told from the whole once it is restored
+			return m, taken, err
+		}
+	}
+	taken, err = c.takeKeys(ctx, db, current, &m)
+	return m, taken, err
+}
+
+// takeKeys says in the manifest whether the keyset is in the backup, and what tells it from others. One that opens no
+// secret is left out: who restores it would believe to have the right one, and be refused with the right one. The
+// secrets of a schema that is not current can not be told.
+func (c *BackupCmd) takeKeys(ctx context.Context, db *store.DB, current bool, m *manifest) (keysTaken, error) {
+	keys, err := seal.Load(c.KeyFile())
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return keysOut, err
+	}
+	var sealed []store.SealedSecret
+	if current {
+		var err error
+		if sealed, err = newestSealed(ctx, db); err != nil {
+			return keysOut, err
+		}
+	}
+	switch {
+	case missing && len(sealed) > 0 && !c.WithoutKeys:
+		return keysMissing, nil
+	case missing: // there is nothing to take
+		return keysOut, nil
+	case opensNone(keys, sealed):
+		return keysOfAnother, nil
+	}
+	if m.KeyCheck, err = keys.Seal([]byte(keyCheckText), keyCheckWhere); err != nil {
+		return keysOut, err
+	}
+	if m.Keys = !c.WithoutKeys; m.Keys {
+		return keysIn, nil
+	}
+	return keysOut, nil
 }
 
 // RestoreCmd is `hookglass restore`.

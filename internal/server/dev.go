@@ -86,36 +86,17 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 // and what was deleted since is made anew.
 func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 	path := filepath.Join(s.cfg.Data, devFile)
-	var state devState
-	switch data, err := os.ReadFile(path); {
-	case err == nil:
-		if err := json.Unmarshal(data, &state); err != nil {
-			return devInfo{}, fmt.Errorf("%s: %w", path, err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
+	state, err := readDevState(path)
+	if err != nil {
 		return devInfo{}, err
 	}
-
-	user, err := s.accounts.UserByEmail(ctx, devEmail)
-	if hookglass.Is(err, hookglass.CodeNotFound) {
-		var made account.Registered
-		made, err = s.accounts.Register(ctx, account.Registration{Email: devEmail, AccountName: "Development"})
-		user = made.User
-	}
+	user, err := s.devUser(ctx)
 	if err != nil {
 		return devInfo{}, err
 	}
 	who, err := s.accounts.Authenticate(ctx, state.Token)
 	if err != nil {
-		token, _, err := s.accounts.CreateToken(ctx, hookglass.System, account.TokenRequest{
-			User: user.ID, Level: hookglass.LevelAccount, Name: "hookglass dev",
-			Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
-		})
-		if err != nil {
-			return devInfo{}, err
-		}
-		state.Token = token
-		if who, err = s.accounts.Authenticate(ctx, token); err != nil {
+		if state.Token, who, err = s.devToken(ctx, user); err != nil {
 			return devInfo{}, err
 		}
 	}
@@ -135,19 +116,62 @@ func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 	if err != nil {
 		return devInfo{}, err
 	}
+	return s.devInfo(state.Token, link, hooks, inbox), nil
+}
+
+// readDevState reads what an earlier start remembered; nothing is remembered before the first.
+func readDevState(path string) (state devState, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state, nil
+	}
+	if err != nil {
+		return state, err
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		return state, fmt.Errorf("%s: %w", path, err)
+	}
+	return state, nil
+}
+
+// devUser finds or creates the owner.
+func (s *Server) devUser(ctx context.Context) (hookglass.User, error) {
+	user, err := s.accounts.UserByEmail(ctx, devEmail)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		var made account.Registered
+		made, err = s.accounts.Register(ctx, account.Registration{Email: devEmail, AccountName: "Development"})
+		user = made.User
+	}
+	return user, err
+}
+
+// devToken creates the owner's token.
+func (s *Server) devToken(ctx context.Context, user hookglass.User) (token string, who hookglass.Principal, err error) {
+	token, _, err = s.accounts.CreateToken(ctx, hookglass.System, account.TokenRequest{
+		User: user.ID, Level: hookglass.LevelAccount, Name: "hookglass dev",
+		Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+	})
+	if err == nil {
+		who, err = s.accounts.Authenticate(ctx, token)
+	}
+	return token, who, err
+}
+
+// devInfo is where everything is.
+func (s *Server) devInfo(token, link string, hooks, inbox hookglass.Endpoint) devInfo {
 	hook := s.URL() + "/hooks/" + string(hooks.ID)
 	info := devInfo{
 		Web: s.URL() + "/", SignIn: s.URL() + "/auth/link/" + link, WebhookURL: hook,
-		Email: inbox.EmailLocalPart + "@" + s.cfg.MailDomain, Token: state.Token, API: s.URL() + "/api/v1", MCP: s.URL() + "/mcp",
+		Email: inbox.EmailLocalPart + "@" + s.cfg.MailDomain, Token: token, API: s.URL() + "/api/v1", MCP: s.URL() + "/mcp",
 		EndpointID:  string(hooks.ID),
 		Curl:        `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
-		Environment: "HOOKGLASS_SERVER=" + s.URL() + " HOOKGLASS_TOKEN=" + state.Token + " HOOKGLASS_ENDPOINT=" + string(hooks.ID),
+		Environment: "HOOKGLASS_SERVER=" + s.URL() + " HOOKGLASS_TOKEN=" + token + " HOOKGLASS_ENDPOINT=" + string(hooks.ID),
 		MailURL:     s.URL() + "/mail/" + string(inbox.ID), SMTP: s.SMTPAddr(),
 	}
 	if info.SMTP != "" {
 		info.Swaks = "swaks --server " + reachable(s.smtpListener.Addr()) + " --to " + info.Email
 	}
-	return info, nil
+	return info
 }
 
 // devEndpoint returns the remembered endpoint, else one of that name, else a new one.

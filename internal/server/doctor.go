@@ -162,22 +162,38 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		f.wrong(name, "others can enter it (mode %04o): chmod 700 %s", mode, c.Data)
 	}
-	entries, err := os.ReadDir(c.Data)
-	if err != nil {
+	if err := c.examineModes(name, f); err != nil {
 		f.wrong(name, "%v", remedied(err))
 		return
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		// The database is guarded by the directory; files that hold keys and tokens are guarded twice.
-		if err == nil && (e.Name() == devFile || strings.HasPrefix(e.Name(), "keys.json.")) && info.Mode().Perm()&0o077 != 0 {
-			f.wrong(name, "others can read %s (mode %04o): chmod 600", e.Name(), info.Mode().Perm())
-		}
 	}
 	if err := writable(c.Data); err != nil {
 		f.wrong(name, "it can not be written to: %v", remedied(err))
 	}
-	// What a command that ran as root left behind is in the way of the service's user.
+	c.examineLeftovers(name, f)
+	if len(*f) == faults {
+		f.ok(name, "%s, private and writable", c.Data)
+	}
+	c.examineDiskSpace(f)
+	if c.DatabaseURL == "" {
+		c.examineReserve(f)
+	}
+}
+
+// examineModes finds files that others can read. The database is guarded by the directory; files that hold keys and
+// tokens are guarded twice.
+func (c *DoctorCmd) examineModes(name string, f *findings) error {
+	entries, err := os.ReadDir(c.Data)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && (e.Name() == devFile || strings.HasPrefix(e.Name(), "keys.json.")) && info.Mode().Perm()&0o077 != 0 {
+			f.wrong(name, "others can read %s (mode %04o): chmod 600", e.Name(), info.Mode().Perm())
+		}
+	}
+	return err
+}
+
+// examineLeftovers finds what a command that ran as root left behind, in the way of the service's user.
+func (c *DoctorCmd) examineLeftovers(name string, f *findings) {
 	for _, one := range []struct{ file, trouble string }{
 		{lockFile, "its lock can not be taken"}, {databaseFile + "-wal", "the log of the database can not be written"}, {databaseFile + "-shm", "the index of that log can not be written"},
 	} {
@@ -187,9 +203,9 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 			f.wrong(name, "%s: %v", one.trouble, remedied(err))
 		}
 	}
-	if len(*f) == faults {
-		f.ok(name, "%s, private and writable", c.Data)
-	}
+}
+
+func (c *DoctorCmd) examineDiskSpace(f *findings) {
 	switch _, free, err := store.DiskSpace(c.Data); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
@@ -200,9 +216,6 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 		f.warn("disk space", "%d MiB are free: "+moreRoom, free>>20)
 	default:
 		f.ok("disk space", "%d GiB are free", free>>30)
-	}
-	if c.DatabaseURL == "" {
-		c.examineReserve(f)
 	}
 }
 
