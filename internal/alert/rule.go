@@ -135,25 +135,36 @@ func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (ch
 		faults = append(faults, d.Config.apply(a.Kind, &a.Config)...)
 	}
 	if d.ChannelIDs != nil {
-		channels = []int64{}
-		if len(*d.ChannelIDs) > hookglass.MaxAlertTargets {
-			faults = append(faults, alertFault("channel_ids", fmt.Sprintf("may name %d channels at most", hookglass.MaxAlertTargets)))
-		} else {
-			for i, id := range *d.ChannelIDs {
-				c, err := tx.ChannelIn(e.WorkspaceID, id)
-				if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && c.ID != id {
-					faults = append(faults, alertFault(fmt.Sprintf("channel_ids.%d", i), "is no notification channel of the endpoint's workspace"))
-				} else if err != nil {
-					return nil, err
-				}
-				channels = append(channels, c.Num)
-			}
+		var wrong []hookglass.FieldError
+		if channels, wrong, err = channelsNamed(tx, e, *d.ChannelIDs); err != nil {
+			return nil, err
 		}
+		faults = append(faults, wrong...)
 	}
 	if len(faults) > 0 {
 		return nil, hookglass.InvalidFields(faults)
 	}
 	return channels, nil
+}
+
+// channelsNamed finds the channels of the endpoint's workspace by their ids.
+func channelsNamed(tx *store.Tx, e hookglass.Endpoint, ids []string) (channels []int64, faults []hookglass.FieldError, err error) {
+	if len(ids) > hookglass.MaxAlertTargets {
+		return nil, []hookglass.FieldError{alertFault("channel_ids", fmt.Sprintf("may name %d channels at most", hookglass.MaxAlertTargets))}, nil
+	}
+	channels = []int64{}
+	for i, id := range ids {
+		c, err := tx.ChannelIn(e.WorkspaceID, id)
+		if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && c.ID != id {
+			faults = append(faults, alertFault(fmt.Sprintf("channel_ids.%d", i), "is no notification channel of the endpoint's workspace"))
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		channels = append(channels, c.Num)
+	}
+	return channels, faults, nil
 }
 
 // apply sets what is named, refuses what the kind does not have, and judges the whole (decisions, sections 11 and 13).
