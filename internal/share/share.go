@@ -163,24 +163,12 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 		payload.Body = plainMail(payload.Body)
 	}
 	payload.Body = coding.Plain(payload.Body, e.Headers, maxBody) // what is compressed holds no secret to be found
-	if len(payload.Body) > maxBody {
-		payload.Body = payload.Body[:maxBody]
-	}
-	if plain, charset := coding.Text(payload.Body, e.ContentType, maxBody); charset != "" { // nor does what is in UTF-16
-		payload.Body = plain
-	}
-	payload.Body = []byte(r.Body(address(string(payload.Body))))
+	payload.Body = []byte(r.Body(address(string(beginning(payload.Body, e.ContentType)))))
 	if payload.Reply != nil {
 		reply := *payload.Reply
 		reply.Rule = nil // its condition may hold what a sender proves itself by
 		reply.Headers = r.Headers(reply.Headers)
-		if len(reply.Body) > maxBody {
-			reply.Body = reply.Body[:maxBody]
-		}
-		if plain, charset := coding.Text(reply.Body, reply.Headers.Get("Content-Type"), maxBody); charset != "" {
-			reply.Body = plain
-		}
-		reply.Body = []byte(r.Body(string(reply.Body)))
+		reply.Body = []byte(r.Body(string(beginning(reply.Body, reply.Headers.Get("Content-Type")))))
 		payload.Reply = &reply
 	}
 	e.Payload = &payload
@@ -190,6 +178,15 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	}
 	e.From, e.To, e.Subject, e.EventRef = text(e.From), text(e.To), text(e.Subject), address(e.EventRef)
 	e.Tags, e.Ignored = nil, ""
+}
+
+// beginning is as much of a body as is shown, in UTF-8: secrets are not found in UTF-16 either.
+func beginning(body []byte, contentType string) []byte {
+	body = body[:min(len(body), maxBody)]
+	if plain, charset := coding.Text(body, contentType, maxBody); charset != "" {
+		return plain
+	}
+	return body
 }
 
 // addressOf finds the address of a mail endpoint, with what may follow a plus sign in it: whoever knows it can send
