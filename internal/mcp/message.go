@@ -222,8 +222,8 @@ func wantsJSON(r *http.Request) error {
 // read takes a message apart strictly: two readers of one message must not see two. A batch is none, as the protocol
 // has it since 2025-06-18.
 func read(text []byte) (m message, _ *fault) {
-	invalid := func(format string) (message, *fault) {
-		return m, &fault{status: http.StatusBadRequest, code: codeInvalid, message: "Invalid request: " + format}
+	invalid := func(wrong string) (message, *fault) {
+		return m, &fault{status: http.StatusBadRequest, code: codeInvalid, message: "Invalid request: " + wrong}
 	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -237,18 +237,10 @@ func read(text []byte) (m message, _ *fault) {
 	}
 	id, hasID := members["id"]
 	if hasID {
-		switch id.Kind() {
-		case '"':
-			m.id = id
-		case '0':
-			// The SDK reads it as a float, so a longer one would come back as another: RFC 8259, section 6.
-			if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
-				return invalid("id must be a string or a whole number of at most 53 bits.")
-			}
-			m.id = id
-		default:
-			return invalid("id must be a string or a whole number.")
+		if wrong := idFault(id); wrong != "" {
+			return invalid(wrong)
 		}
+		m.id = id
 	}
 	if string(members["jsonrpc"]) != `"2.0"` {
 		return invalid(`jsonrpc must be "2.0".`)
@@ -280,6 +272,21 @@ func read(text []byte) (m message, _ *fault) {
 		return m, &fault{status: http.StatusOK, code: codeParams, message: "Invalid params: " + wrong}
 	}
 	return m, nil
+}
+
+// idFault says what is wrong with the id of a message. The SDK reads numbers as floats, so a longer one would come back
+// as another: RFC 8259, section 6.
+func idFault(id jsontext.Value) string {
+	switch id.Kind() {
+	case '"':
+		return ""
+	case '0':
+		if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
+			return "id must be a string or a whole number of at most 53 bits."
+		}
+		return ""
+	}
+	return "id must be a string or a whole number."
 }
 
 // take looks at the params of a request, and says what is wrong with their shape: the SDK has no code of JSON-RPC for
