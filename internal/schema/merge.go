@@ -15,15 +15,32 @@ func (n *Node) merge(o *Node) {
 	if o.Collapsed && !n.Collapsed {
 		(&Schema{Root: n}).collapse(n)
 	}
-	for t, seen := range o.Types {
-		if n.Types == nil {
-			n.Types = make(map[string]*Seen, len(o.Types))
-		}
-		if n.Types[t] == nil {
-			n.Types[t] = &Seen{}
-		}
-		n.Types[t].add(*seen)
+	n.Types = withSeen(n.Types, o.Types)
+	n.mergeMembers(o)
+	if o.Rest != nil {
+		n.Rest = merged(n.Rest, o.Rest)
 	}
+	if o.Items != nil {
+		n.Items = merged(n.Items, o.Items)
+	}
+	n.add(o.Seen)
+	n.Absent.add(o.Absent)
+	for f, count := range o.Formats {
+		if n.Formats == nil {
+			n.Formats = make(map[string]int64, len(o.Formats))
+		}
+		n.Formats[f] += count
+	}
+	if n.Many = n.Many || o.Many; !n.Many {
+		n.Words = withSeen(n.Words, o.Words)
+		n.Many = len(n.Words) > MaxValues
+	}
+	if n.Many {
+		n.Words = nil
+	}
+}
+
+func (n *Node) mergeMembers(o *Node) {
 	for _, name := range sortedNames(o.Members) {
 		switch {
 		case n.Collapsed:
@@ -39,36 +56,20 @@ func (n *Node) merge(o *Node) {
 			n.Members[name] = merged(n.Members[name], o.Members[name])
 		}
 	}
-	if o.Rest != nil {
-		n.Rest = merged(n.Rest, o.Rest)
-	}
-	if o.Items != nil {
-		n.Items = merged(n.Items, o.Items)
-	}
-	n.add(o.Seen)
-	n.Absent.add(o.Absent)
-	for f, count := range o.Formats {
-		if n.Formats == nil {
-			n.Formats = make(map[string]int64, len(o.Formats))
+}
+
+// withSeen adds to what was seen, by name, what else was.
+func withSeen(all, others map[string]*Seen) map[string]*Seen {
+	for name, seen := range others {
+		if all == nil {
+			all = make(map[string]*Seen, len(others))
 		}
-		n.Formats[f] += count
-	}
-	if n.Many = n.Many || o.Many; n.Many {
-		n.Words = nil
-		return
-	}
-	for w, seen := range o.Words {
-		if n.Words == nil {
-			n.Words = make(map[string]*Seen, len(o.Words))
+		if all[name] == nil {
+			all[name] = &Seen{}
 		}
-		if n.Words[w] == nil {
-			n.Words[w] = &Seen{}
-		}
-		n.Words[w].add(*seen)
+		all[name].add(*seen)
 	}
-	if len(n.Words) > MaxValues {
-		n.Words, n.Many = nil, true
-	}
+	return all
 }
 
 func merged(n, o *Node) *Node {
