@@ -159,10 +159,11 @@ func eventNamed(ctx context.Context, from *client.Client, endpoint, word string)
 
 // RequestsGetCmd is `hookglass requests get`.
 type RequestsGetCmd struct {
-	Event      string `arg:"" help:"The event's id, latest, or latest and an event type."`
-	Body       bool   `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
-	Attachment *int   `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
-	Part       *int   `xor:"bytes" placeholder:"N" help:"Write a part of a multipart body alone, by its number."`
+	Event      string  `arg:"" help:"The event's id, latest, or latest and an event type."`
+	Body       bool    `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
+	Attachment *int    `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
+	Part       *int    `xor:"bytes" placeholder:"N" help:"Write a part of a multipart body alone, by its number."`
+	As         *string `xor:"bytes" enum:"curl,httpie,fetch,go,python" placeholder:"LANGUAGE" help:"Write what sends the request again: curl, httpie, fetch, go or python."`
 }
 
 // Run implements the command.
@@ -172,8 +173,8 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 		return err
 	}
 	alone := c.Body || c.Attachment != nil || c.Part != nil
-	if r.JSON && alone {
-		return outcome{exitUsage, "--body, --attachment and --part write what came, which is no JSON: leave --json out"}
+	if r.JSON && (alone || c.As != nil) {
+		return outcome{exitUsage, "--body, --attachment, --part and --as write no JSON: leave --json out"}
 	}
 	if c.Event, err = eventNamed(ctx, from, r.Endpoint, c.Event); err != nil {
 		return err
@@ -184,6 +185,9 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	e, err := from.Request(ctx, r.Endpoint, c.Event)
 	if err != nil {
 		return err
+	}
+	if c.As != nil {
+		return pasted(t, e, *c.As)
 	}
 	return r.print(t, api.One[api.EventDetail]{Data: e}, func(w io.Writer) error {
 		_, err := io.WriteString(w, detail(e))

@@ -11,6 +11,7 @@ import (
 	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/delivery"
+	"hookglass/internal/paste"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
@@ -311,7 +312,7 @@ func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
 		o.Query = &q
 	}
 	if form.Has("headers") {
-		o.Headers = changedHeaders(inspector.EditableHeaders(e.Headers), form.Get("headers"))
+		o.Headers = changedHeaders(paste.EditableHeaders(e.Headers), form.Get("headers"))
 	}
 	if form.Has("body") {
 		body := string(e.Body)

@@ -10,6 +10,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/coding"
+	"hookglass/internal/paste"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
 )
@@ -36,6 +37,18 @@ type Model struct {
 
 // nothing is said of a search that has looked at all requests.
 const nothing = "Nothing matches yet."
+
+// Mailbox is how mail reaches an email endpoint.
+type Mailbox struct {
+	paste.Mailbox
+	SMTP string // where the server takes it by SMTP, for people; empty: nowhere
+}
+
+// plus is an example of an address that is the endpoint's as well.
+func (m Model) plus() string {
+	local, domain, _ := strings.Cut(m.Address, "@")
+	return local + "+test1@" + domain
+}
 
 // List is the list of requests, or a part of it.
 type List struct {
@@ -95,7 +108,7 @@ type Detail struct {
 	Now     time.Time
 	Writes  bool // who looks may do more than read and delete
 	First   Tab  // shown at first; empty: what fits the request
-	Copies  []Copy
+	Copies  []paste.Copy
 	Mail    *Mail // nil for webhooks
 
 	// What a handler reads besides.
@@ -183,7 +196,7 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 		Query: pairs(e.RawQuery), Message: verdict(e), Writes: l.Writes,
 	}
 	if e.Type == hookglass.EventWebhook {
-		d.Copies = copies(e)
+		d.Copies = paste.Copies(e)
 		d.Curl = d.Copies[0].Text
 	} else {
 		d.Mail = newMail(e)

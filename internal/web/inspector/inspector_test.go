@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/hex"
-	"html"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -223,88 +221,6 @@ func TestABombIsDecodedInPart(t *testing.T) {
 	b := inspector.NewBody(packed.Bytes(), "", "gzip")
 	if !b.Cut || len(b.Hex) > 128<<10 {
 		t.Errorf("cut %v, %d characters", b.Cut, len(b.Hex))
-	}
-}
-
-func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
-	e := &hookglass.Event{
-		ID: "req_1", Type: hookglass.EventWebhook, Method: "PUT", URL: "http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's",
-		Payload: &hookglass.Payload{
-			Headers: hookglass.Headers{
-				{Name: "Host", Value: "x"}, {Name: "Content-Length", Value: "9"}, {Name: "X-Empty", Value: ""},
-				{Name: "X-Quote", Value: `it's "so"`}, {Name: "X-Control", Value: "\x1b[2J"},
-			},
-			Body: []byte("@it's\n$HOME `id`"),
-		},
-	}
-	page := render(t, e)
-	start := strings.Index(page, `data-copy="curl`) + len(`data-copy="`)
-	line := strings.NewReplacer("&#39;", "'", "&#34;", `"`, "&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(page[start : start+strings.Index(page[start:], `"`)])
-
-	// A shell reads it; in place of curl stands a program that prints its arguments.
-	out, err := exec.Command("sh", "-c", `curl() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, line)
-	}
-	want := "-X|PUT|--globoff|--path-as-is|http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's|-H|X-Empty;|-H|X-Quote: it's \"so\"|" +
-		"-H|User-Agent:|-H|Accept:|-H|Content-Type:|--data-raw|@it's\n$HOME `id`|"
-	if string(out) != want {
-		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
-	}
-
-	e.Body = []byte("\x03\xff")
-	if page := render(t, e); !strings.Contains(page, "--data-binary &#39;@req_1.bin&#39;") {
-		t.Error("bytes that can not be pasted stand in the line")
-	}
-}
-
-// curl refuses --head beside a body, and without it waits for the body that the answer's Content-Length tells of.
-func TestTheCurlLineOfAHeadSendsItsBody(t *testing.T) {
-	e := &hookglass.Event{ID: "req_1", Type: hookglass.EventWebhook, Method: "HEAD", URL: "http://127.0.0.1/hooks/ep_x", Payload: &hookglass.Payload{}}
-	if page := render(t, e); !strings.Contains(page, "data-copy=\"curl --head &#39;") {
-		t.Error("a HEAD without a body is not curl --head")
-	}
-	e.Body = []byte("hi")
-	page := html.UnescapeString(render(t, e))
-	if !strings.Contains(page, "curl -X HEAD --ignore-content-length -H 'Connection: close' 'http://127.0.0.1/hooks/ep_x'") ||
-		!strings.Contains(page, "--data-raw hi") || strings.Contains(page, "curl --head") {
-		t.Error("the line of a HEAD with a body is one that curl refuses")
-	}
-}
-
-func TestCopiesSendTheHeadersThatCame(t *testing.T) {
-	page := render(t, &hookglass.Event{
-		ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", URL: "http://127.0.0.1/hooks/ep_x/./a",
-		Payload: &hookglass.Payload{
-			Headers: hookglass.Headers{
-				{Name: "Accept", Value: "*/*"}, {Name: "X-File", Value: "@/etc/hostname"}, {Name: "X-JSON", Value: "=1"}, {Name: "X-Name", Value: "a\t\"é日\\"}, {Name: "-ofile", Value: "x"},
-			},
-			Body: []byte("{}"),
-		},
-	})
-	page = html.UnescapeString(page)
-	start := strings.Index(page, "<code>http ") + len("<code>")
-	line := page[start : start+strings.Index(page[start:], "</code>")]
-
-	// HTTPie reads a file for what stands behind :@, JSON behind :=, and options up to --.
-	out, err := exec.Command("sh", "-c", `http() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, line)
-	}
-	want := `--ignore-stdin|--path-as-is|--raw={}|GET|http://127.0.0.1/hooks/ep_x/./a|--|Accept:*/*|X-File:\@/etc/hostname|X-JSON:\=1|X-Name:a` + "\t" + `"é日\|` +
-		`-ofile:x|User-Agent:|Content-Type:|`
-	if string(out) != want {
-		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
-	}
-	for _, want := range []string{
-		`["X-Name", "a\x09\"\xc3\xa9\xe6\x97\xa5\\"]`, // a string of JavaScript stands for the bytes of a header
-		`"X-Name": "a\x09\"\xc3\xa9\xe6\x97\xa5\\",`,  // and so does one of Python
-		`req.Header.Add("X-Name", "a\t\"é日\\")`,
-		"// The body is left out: fetch sends none with GET.",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"hookglass/internal/web/show"
 )
@@ -160,4 +161,16 @@ func (n *Node) class() string {
 		return "j-number"
 	}
 	return "j-word"
+}
+
+// jwt is the JSON Web Token that a header's value is or carries; empty: none.
+func jwt(value string) string {
+	_, token, ok := strings.Cut(value, " ")
+	if !ok {
+		token = value
+	}
+	if strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 && len(token) < 16<<10 {
+		return token
+	}
+	return ""
 }

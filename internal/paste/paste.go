@@ -1,4 +1,9 @@
-package inspector
+// Package paste writes requests and mails as commands and programs that people paste elsewhere: a captured request, to be
+// sent again, and the first one of a new endpoint.
+//
+// Whatever a sender wrote, a shell or an interpreter takes it for text, and nothing is in it that a terminal could take
+// for the press of a key.
+package paste
 
 import (
 	"fmt"
@@ -13,12 +18,15 @@ import (
 // Copy is a request in one of the languages that people paste.
 type Copy struct{ Name, Text string }
 
-// copies are the request in each of the languages; the first is curl. Where a body can not be pasted, or is too long,
-// the text reads the file that the download makes.
-func copies(e *hookglass.Event) []Copy {
+// Copies are a request in each of the languages; the first is curl. Where its body can not be pasted, or is too long, the
+// text reads it from a file, which [BodyFile] names.
+func Copies(e *hookglass.Event) []Copy {
 	r := newPasted(e)
 	return []Copy{{"curl", curl(e)}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}
 }
+
+// BodyFile is the file that a copy reads the body of a request from; empty: the copy has it.
+func BodyFile(e *hookglass.Event) string { return newPasted(e).file }
 
 // pasted is a request reduced to what can be pasted.
 type pasted struct {
@@ -215,18 +223,6 @@ func Samples(url string) []Copy {
 		{"Java", "HttpClient.newHttpClient().send(\n    HttpRequest.newBuilder(URI.create(" + literal(url) + "))\n        .header(\"Content-Type\", \"application/json\")\n        .POST(HttpRequest.BodyPublishers.ofString(" + quoted + ")).build(),\n    HttpResponse.BodyHandlers.ofString());"},
 		{"C#", "using var client = new HttpClient();\nawait client.PostAsync(" + literal(url) + ",\n    new StringContent(" + quoted + ", Encoding.UTF8, \"application/json\"));"},
 	}
-}
-
-// jwt is the JSON Web Token that a header's value is or carries; empty: none.
-func jwt(value string) string {
-	_, token, ok := strings.Cut(value, " ")
-	if !ok {
-		token = value
-	}
-	if strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 && len(token) < 16<<10 {
-		return token
-	}
-	return ""
 }
 
 // EditableHeaders are the headers that a form of a replay shows: those that are written anew, or can not be typed, are

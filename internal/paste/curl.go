@@ -1,4 +1,4 @@
-package inspector
+package paste
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ const maxCurl = 32 << 10
 var leftOut = []string{"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect", "te", "keep-alive", "upgrade"}
 
 // curl is a command that sends the request again, as it was. What a terminal could take for a key press never
-// stands in it: such a body is read from the file that the download makes.
+// stands in it: such a body is read from a file.
 func curl(e *hookglass.Event) string {
 	var b strings.Builder
 	b.WriteString("curl")

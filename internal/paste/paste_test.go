@@ -1,0 +1,97 @@
+package paste_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/paste"
+)
+
+func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
+	e := &hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: "PUT", URL: "http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's",
+		Payload: &hookglass.Payload{
+			Headers: hookglass.Headers{
+				{Name: "Host", Value: "x"}, {Name: "Content-Length", Value: "9"}, {Name: "X-Empty", Value: ""},
+				{Name: "X-Quote", Value: `it's "so"`}, {Name: "X-Control", Value: "\x1b[2J"},
+			},
+			Body: []byte("@it's\n$HOME `id`"),
+		},
+	}
+	line := paste.Copies(e)[0].Text
+	if file := paste.BodyFile(e); file != "" {
+		t.Errorf("it reads %s", file)
+	}
+
+	// A shell reads it; in place of curl stands a program that prints its arguments.
+	out, err := exec.Command("sh", "-c", `curl() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, line)
+	}
+	want := "-X|PUT|--globoff|--path-as-is|http://127.0.0.1/hooks/ep_x/a/../b?x={1,2}&y=it's|-H|X-Empty;|-H|X-Quote: it's \"so\"|" +
+		"-H|User-Agent:|-H|Accept:|-H|Content-Type:|--data-raw|@it's\n$HOME `id`|"
+	if string(out) != want {
+		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
+	}
+
+	e.Body = []byte("\x03\xff")
+	if line := paste.Copies(e)[0].Text; !strings.Contains(line, "--data-binary '@req_1.bin'") || paste.BodyFile(e) != "req_1.bin" {
+		t.Errorf("bytes that can not be pasted stand in %s", line)
+	}
+}
+
+// curl refuses --head beside a body, and without it waits for the body that the answer's Content-Length tells of.
+func TestTheCurlLineOfAHeadSendsItsBody(t *testing.T) {
+	e := &hookglass.Event{ID: "req_1", Type: hookglass.EventWebhook, Method: "HEAD", URL: "http://127.0.0.1/hooks/ep_x", Payload: &hookglass.Payload{}}
+	if line := paste.Copies(e)[0].Text; !strings.HasPrefix(line, "curl --head '") {
+		t.Error("a HEAD without a body is not curl --head")
+	}
+	e.Body = []byte("hi")
+	line := paste.Copies(e)[0].Text
+	if !strings.Contains(line, "curl -X HEAD --ignore-content-length -H 'Connection: close' 'http://127.0.0.1/hooks/ep_x'") ||
+		!strings.Contains(line, "--data-raw hi") || strings.Contains(line, "--head") {
+		t.Error("the line of a HEAD with a body is one that curl refuses")
+	}
+}
+
+func TestCopiesSendTheHeadersThatCame(t *testing.T) {
+	copies := paste.Copies(&hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", URL: "http://127.0.0.1/hooks/ep_x/./a",
+		Payload: &hookglass.Payload{
+			Headers: hookglass.Headers{
+				{Name: "Accept", Value: "*/*"}, {Name: "X-File", Value: "@/etc/hostname"}, {Name: "X-JSON", Value: "=1"}, {Name: "X-Name", Value: "a\t\"é日\\"}, {Name: "-ofile", Value: "x"},
+			},
+			Body: []byte("{}"),
+		},
+	})
+	all := map[string]string{}
+	for _, c := range copies {
+		all[c.Name] = c.Text
+	}
+	line := all["HTTPie"]
+
+	// HTTPie reads a file for what stands behind :@, JSON behind :=, and options up to --.
+	out, err := exec.Command("sh", "-c", `http() { for a in "$@"; do printf '%s|' "$a"; done; }; `+line).Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, line)
+	}
+	want := `--ignore-stdin|--path-as-is|--raw={}|GET|http://127.0.0.1/hooks/ep_x/./a|--|Accept:*/*|X-File:\@/etc/hostname|X-JSON:\=1|X-Name:a` + "\t" + `"é日\|` +
+		`-ofile:x|User-Agent:|Content-Type:|`
+	if string(out) != want {
+		t.Errorf("the shell reads\n%s\nwant\n%s", out, want)
+	}
+	for name, want := range map[string]string{
+		"fetch":  `["X-Name", "a\x09\"\xc3\xa9\xe6\x97\xa5\\"]`, // a string of JavaScript stands for the bytes of a header
+		"Python": `"X-Name": "a\x09\"\xc3\xa9\xe6\x97\xa5\\",`,  // and so does one of Python
+		"Go":     `req.Header.Add("X-Name", "a\t\"é日\\")`,
+	} {
+		if !strings.Contains(all[name], want) {
+			t.Errorf("%s lacks %s:\n%s", name, want, all[name])
+		}
+	}
+	if !strings.Contains(all["fetch"], "// The body is left out: fetch sends none with GET.") {
+		t.Errorf("fetch does not say that it sends no body:\n%s", all["fetch"])
+	}
+}
