@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,7 +101,7 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		err := c.nextHead(idle)
 		if err != nil {
 			if r, ok := errors.AsType[*refusal](err); ok {
-				if r != errSlow && !c.front.claimsHook(c.buf[c.r:c.w]) {
+				if path := claimed(c.buf[c.r:c.w]); r != errSlow && !c.front.isHook(path) && !c.front.isAPI(path) {
 					c.startRaw()
 					return nil
 				}
@@ -110,7 +111,7 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		}
 		text := string(c.buf[c.r : c.r+c.headLen])
 		if r := c.head.parse(text, c.front.cfg.MaxHeaders); r != nil {
-			if !r.misframed() && !c.front.claimsHook(c.buf[c.r:c.r+c.headLen]) {
+			if !r.misframed() && !c.front.isHook(claimed(c.buf[c.r:c.r+c.headLen])) {
 				c.startRaw()
 				return nil
 			}
@@ -118,6 +119,10 @@ func (c *conn) serveHooks(idle time.Duration) error {
 			return io.EOF
 		}
 		if c.head.method != "CONNECT" && !c.front.isHook(c.head.path) {
+			if _, err := url.ParseRequestURI(c.head.target); err != nil && c.front.isAPI(c.head.path) {
+				c.answerMalformed(malformed("The request target is malformed."))
+				return io.EOF
+			}
 			c.startPass()
 			return nil
 		}

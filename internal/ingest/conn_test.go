@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -259,16 +261,16 @@ func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
 		"GET /api HTTP/1.1\r\n\r\n":                      400, // no Host
 		"GET /api HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n": 400,
 		"nonsense\r\n\r\n":                               400,
-		"GET /api HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n": 200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                    501,
-		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":       400,
-		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":      200, // echo ignores the error
-		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n":        417,
-		"GET /api%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                             400,
-		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                         200,
-		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                       200,
-		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                            200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n":  200,
+		"GET /page HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n": 200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                     501,
+		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":        400,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":       200, // echo ignores the error
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n":         417,
+		"GET /api%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                              400,
+		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                          200,
+		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                        200,
+		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                             200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n":   200,
 	} {
 		c := sv.dial()
 		c.send(text)
@@ -288,6 +290,37 @@ func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
 	c.want(200)
 	if a := s.all()[1]; wire(a.Headers) != oddWire {
 		t.Errorf("got %q", wire(a.Headers))
+	}
+}
+
+// Whoever calls the API reads its errors as JSON, those of HTTP itself too.
+func TestWhatNeverBecomesACallOfTheAPIIsRefusedInItsForm(t *testing.T) {
+	at, err := url.Parse("https://hooks.example.com/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sv := start(t, ingest.Config{MaxHeaderBytes: 8 << 10, PublicURL: at}, new(stub), nil)
+	long := strings.Repeat("v", 20<<10)
+	for text, want := range map[string]string{
+		"GET /api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                          "400 bad_request",
+		"GET /base/api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                     "400 bad_request",
+		"POST /api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}":  "400 bad_request",
+		"GET http://x/api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                  "400 bad_request",
+		"GET /api/v1/endpoints?q=" + long + " HTTP/1.1\r\nHost: x\r\n\r\n":               "414 uri_too_long",
+		"GET /api/v1/endpoints HTTP/1.1\r\nHost: x\r\nX-Long: " + long + "\r\n\r\n":      "431 headers_too_large",
+		"GET /base/api/v1/endpoints HTTP/1.1\r\nHost: x\r\nX-Long: " + long + "\r\n\r\n": "431 headers_too_large",
+		"GET /page/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                      "400",
+		"GET /apis/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                      "400",
+	} {
+		c := sv.dial()
+		go func() { c.nc.Write([]byte(text)) }()
+		a := c.read("GET")
+		var said struct{ Error, Message string }
+		_ = json.Unmarshal([]byte(a.body), &said)
+		got := strings.TrimSpace(fmt.Sprint(a.StatusCode, " ", said.Error))
+		if got != want || (said.Error != "") != (a.Header.Get("Content-Type") == "application/json") {
+			t.Errorf("%.60q answered %s, want %s: %s", text, got, want, a.body)
+		}
 	}
 }
 
@@ -320,7 +353,7 @@ func TestNothingIsReadBehindARequestThatMayEndElsewhere(t *testing.T) {
 func TestRawConnectionsReachTheFallback(t *testing.T) {
 	s := new(stub)
 	c := start(t, ingest.Config{MaxHeaderBytes: 8 << 10, MaxBodyBytes: 100}, s, nil).dial()
-	c.send("GET /api HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n") // raw from here
+	c.send("GET /page HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n") // raw from here
 	c.want(200)
 	c.send("POST " + hook("//a/../%2F?q;") + " HTTP/1.1\r\nHost: x\r\nx-b: 1\r\nX-A: 2\r\nContent-Length: 4\r\n\r\nbody")
 	c.want(200)

@@ -25,10 +25,11 @@ func splitTarget(target string) (authority, path, query string, hasQuery bool) {
 	return authority, path, query, hasQuery
 }
 
-// The receptions, by the beginning of their paths.
+// The receptions, by the beginning of their paths, and the API.
 const (
 	hooks = "/hooks"
 	mails = "/mail"
+	api   = "/api"
 )
 
 // reception returns the one that a path belongs to, or "", and what follows its name. The path may stand below that of
@@ -58,16 +59,24 @@ func (f *Front) isHook(path string) bool {
 	return kind != ""
 }
 
-// claimsHook reports whether a head that may be malformed or incomplete asks for a hook.
-func (f *Front) claimsHook(text []byte) bool {
+// isAPI reports whether a path, as received, is one of the API, whose errors have the form of refusals. net/http would
+// answer in plain text what never becomes a request of its own.
+func (f *Front) isAPI(path string) bool {
+	path, _ = cutPath(path, f.base)
+	_, ok := cutPath(path, api)
+	return ok
+}
+
+// claimed is the path that a head asks for which may be malformed or incomplete, as far as it is there; "" for none.
+func claimed(text []byte) string {
 	line, _, _ := strings.Cut(string(text[:min(len(text), 512)]), "\n")
 	_, rest, ok := strings.Cut(line, " ")
 	if !ok {
-		return false
+		return ""
 	}
 	target, _, _ := strings.Cut(rest, " ")
 	_, path, _, _ := splitTarget(strings.TrimSuffix(target, "\r"))
-	return f.isHook(path)
+	return path
 }
 
 // splitHook cuts the path of a hook behind its reception into the endpoint's id and what follows it, as received. The
