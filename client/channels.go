@@ -29,8 +29,8 @@ func (c *Client) UpdateNotificationChannel(ctx context.Context, id string, chang
 	return data[api.NotificationChannel](ctx, c, http.MethodPatch, join("notification_channels", id), nil, api.UpdateNotificationChannel{NotificationChannel: &change})
 }
 
-// DeleteNotificationChannel deletes a notification channel; what waits for it is not sent. The answer lists the steps of
-// actions that name it, which fail from then on.
+// DeleteNotificationChannel deletes a notification channel; what waits for it is not sent. The answer lists the steps
+// of actions that name it, which fail from then on.
 func (c *Client) DeleteNotificationChannel(ctx context.Context, id string) (api.DeletedChannel, error) {
 	return data[api.DeletedChannel](ctx, c, http.MethodDelete, join("notification_channels", id), nil, nil)
 }

@@ -141,8 +141,8 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// readQuery reads a flag that is a search, which begins with a minus where it says what is not to be found. What may be a
-// flag that was meant behind a search that was forgotten is none.
+// readQuery reads a flag that is a search, which begins with a minus where it says what is not to be found. What may
+// be a flag that was meant behind a search that was forgotten is none.
 func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
 	next := ctx.Scan.Peek()
 	if text, plain := next.Value.(string); plain && next.Type == kong.UntypedToken && len(text) > 2 && text[0] == '-' && text[1] != '-' {

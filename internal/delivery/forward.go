@@ -235,8 +235,8 @@ func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store
 }
 
 // recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
-// just now, must not make deliveries wait until it is there again. It does a piece a round, because there may be as many
-// as events came while a target was away, and reports whether there may be more.
+// just now, must not make deliveries wait until it is there again. It does a piece a round, because there may be as
+// many as events came while a target was away, and reports whether there may be more.
 func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err error) {
 	beyond := now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
 	if !now.After(f.looked.Add(-clockJump)) || f.recalled.IsZero() || time.Since(f.recalled) >= recallEvery {
@@ -445,8 +445,8 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	f.Observe(outcome(a), state, a.Duration)
 }
 
-// loadLarge loads an event whose body is large, once there is room for it; nil: there is none, or the event is gone. The
-// caller gives the room back.
+// loadLarge loads an event whose body is large, once there is room for it; nil: there is none, or the event is gone.
+// The caller gives the room back.
 func (f *Forwarder) loadLarge(ctx context.Context, s *settled) (full *hookglass.Event, give func()) {
 	give, fits := f.bodies.Take(tenant(&s.queue), s.event.Size)
 	if !fits {

@@ -1,5 +1,5 @@
-// Package paste writes requests and mails as commands and programs that people paste elsewhere: a captured request, to be
-// sent again, and the first one of a new endpoint.
+// Package paste writes requests and mails as commands and programs that people paste elsewhere: a captured request, to
+// be sent again, and the first one of a new endpoint.
 //
 // Whatever a sender wrote, a shell or an interpreter takes it for text, and nothing is in it that a terminal could take
 // for the press of a key.
@@ -18,8 +18,8 @@ import (
 // Copy is a request in one of the languages that people paste.
 type Copy struct{ Name, Text string }
 
-// Copies are a request in each of the languages; the first is curl. Where its body can not be pasted, or is too long, the
-// text reads it from a file, which [BodyFile] names.
+// Copies are a request in each of the languages; the first is curl. Where its body can not be pasted, or is too long,
+// the text reads it from a file, which [BodyFile] names.
 func Copies(e *hookglass.Event) []Copy {
 	r := newPasted(e)
 	return []Copy{{"curl", curl(e)}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}

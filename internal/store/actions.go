@@ -187,7 +187,8 @@ func (v *View) ActionReferences(kind string, target int64) ([]hookglass.StepRefe
 		WHERE r.kind = $1 AND r.target = $2 AND e.deleted_at IS NULL ORDER BY a.num, r.step`, kind, target)
 }
 
-// ChannelReferences lists the steps of a workspace that name a channel by one of its names: its id is one too. The steps themselves tell: a channel may have gone from under a step, and another come by that name.
+// ChannelReferences lists the steps of a workspace that name a channel by one of its names: its id is one too. The
+// steps themselves tell: a channel may have gone from under a step, and another come by that name.
 func (v *View) ChannelReferences(workspaceID int64, names ...string) (by []hookglass.StepReference, err error) {
 	actions, err := queryAll(v, scanAction, "SELECT "+actionColumns+actionTables+
 		` WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND a.steps LIKE '%"Type":"notify"%' ORDER BY a.num`, workspaceID)

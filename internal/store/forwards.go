@@ -21,8 +21,8 @@ type ForwardQueue struct {
 	FirstAt      time.Time              // when the first of them is due
 }
 
-// awaited are the targets with deliveries that are not final and a NULL. It finds each by one look into an index, however
-// much waits for it.
+// awaited are the targets with deliveries that are not final and a NULL. It finds each by one look into an index,
+// however much waits for it.
 const awaited = `WITH RECURSIVE q (target) AS (
 	SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL ORDER BY f.target, f.due_at, f.num LIMIT 1)
 	UNION ALL

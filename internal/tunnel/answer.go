@@ -19,7 +19,8 @@ func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
 }
 
 // Answer waits for what a local machine answers to an event that is stored, and returns nil where none does in time:
-// none is connected, the machine gives no answer, the event is deleted, of which nobody can report any more, or ctx ends.
+// none is connected, the machine gives no answer, the event is deleted, of which nobody can report any more, or ctx
+// ends.
 func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
 	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
 	defer heard.Close()
