@@ -371,6 +371,41 @@ func TestManyWindowsSideBySideLeaveConnectionsToOneAnother(t *testing.T) {
 	}
 }
 
+// Who goes back from a request, on a phone too, or reloads it, is in the list where it was opened.
+func TestThePlaceInTheListIsKept(t *testing.T) {
+	s := newSite(t)
+	var all []hookglass.EventID
+	for range 130 {
+		all = append(all, s.hook(json(`{}`)))
+	}
+	far := all[10]
+	const end = `document.querySelector("#rows").lastElementChild.scrollIntoView()`
+	inSight := `(() => { const at = ` + lists(far) + `?.getBoundingClientRect(); return at?.height > 0 && at.top >= 0 && at.bottom <= innerHeight; })()`
+
+	phone := s.chrome(390, 844)
+	phone.open(s.link())
+	phone.until(isLive)
+	for _, id := range []hookglass.EventID{all[80], all[30], far} {
+		eval[any](phone, end)
+		phone.until(lists(id))
+	}
+	eval[any](phone, lists(far)+`.scrollIntoView({ block: "center" })`)
+	phone.click("#" + string(far) + " a")
+	phone.until(shows(far) + ` && scrollY === 0`)
+	eval[any](phone, `history.back()`)
+	phone.until(`!document.querySelector("[data-open]") && scrollY > 2000`)
+	phone.until(inSight)
+	phone.silent()
+
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(far)))
+	c.until(isLive + ` && ` + shows(far) + ` && !` + lists(far)) // who follows a link begins with the newest
+	eval[any](c, `location.reload()`)
+	c.until(lists(far) + `?.ariaCurrent === "true" && ` + inSight)
+	c.silent()
+}
+
 // hide has the tab take itself for one in the background.
 func (c *chrome) hide() {
 	c.t.Helper()

@@ -76,8 +76,8 @@ func TestAShortTagIsWholeInTheList(t *testing.T) {
 	c.silent()
 }
 
-// A subject that does not fit beside what can be done with the mail has the width to itself.
-func TestALongSubjectHasItsOwnLine(t *testing.T) {
+// A subject has room beside what can be done with the mail, or the width to itself.
+func TestALongSubjectIsNotSqueezed(t *testing.T) {
 	s := newSite(t)
 	inbox := s.create("inbox", hookglass.KindEmail)
 	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))

@@ -40,15 +40,16 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   busy(false);
   detail.scrollTop = 0;
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";
-  root.setAttribute("data-open", "");
-  if (narrow) scrollTo(0, 0);
   const kept = document.getElementById(wanted ? `tab-${wanted}` : tab);
-  if (kept && (wanted || sideBySide())) select(kept);
-  if (!lost) seen(id);
-  title(detail.querySelector("[data-panel]")?.dataset.title ?? null);
+  // The address comes before the list gives way: the entry that the browser goes back to has the place in it.
   const address = `${base}/requests/${id}${location.search}${kept && sideBySide() ? location.hash : ""}`;
   if (entry === "push") history.pushState({}, "", address);
   if (entry === "replace") history.replaceState({}, "", address);
+  root.setAttribute("data-open", "");
+  if (narrow) scrollTo(0, 0);
+  if (kept && (wanted || sideBySide())) select(kept);
+  if (!lost) seen(id);
+  title(detail.querySelector("[data-panel]")?.dataset.title ?? null);
   if (narrow) detail.focus({ preventScroll: true });
 }
 
@@ -160,6 +161,17 @@ async function load(link, { focus = true } = {}) {
   }
 }
 
+// regain brings the list to where it was: who reloads the page of a request, or comes back to it, finds it among the others.
+async function regain(id) {
+  for (let left = maxRows / 50; id && left > 0 && !document.getElementById(id); left--) {
+    const more = rows.querySelector("a[data-more]");
+    if (!more || more.ariaDisabled === "true" || more.parentElement.previousElementSibling?.id < id) break; // it is not behind
+    await load(more, { focus: false });
+    if ("failed" in more.dataset) break;
+  }
+  mark(id);
+}
+
 // found says of a search that looked further what came of it.
 function found() {
   const none = document.getElementById("none");
@@ -222,6 +234,7 @@ unread();
 const opened = detail.querySelector("[data-panel]")?.dataset.panel;
 if (opened) seen(opened);
 reveal();
+if (opened && ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) regain(opened);
 
 // ---- Tabs of the detail
 

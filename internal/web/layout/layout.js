@@ -102,6 +102,13 @@ document.addEventListener("pointerover", (event) => {
   time.title = `${time.title ? `${time.title}\n` : ""}${text} here`;
 });
 
+// What is cut to fit is told whole where it is pointed at.
+document.addEventListener("pointerover", (event) => {
+  const cut = event.target;
+  if (cut.title || cut.scrollWidth <= cut.clientWidth || getComputedStyle(cut).textOverflow !== "ellipsis" || cut.closest("[title]")) return;
+  cut.title = cut.textContent.trim();
+});
+
 // Shortcuts are off where people type and with a modifier, which belongs to the browser. A page hears of the
 // rest by an event of its own, and cancels it when it used the key.
 const keys = document.getElementById("keys");
