@@ -250,22 +250,28 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err e
 		f.recalled = time.Now()
 	}
 	f.looked = now
-	if len(f.recalls) == 0 {
-		return false, nil
+	for len(f.recalls) > 0 {
+		var late []int64
+		var left store.ForwardRecall
+		err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+			late, left, err = v.LateForwards(f.recalls[0], beyond)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if len(late) == 0 {
+			f.recalls = f.recalls[1:]
+			continue
+		}
+		err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecallForwards(late, now, beyond) })
+		if err != nil {
+			return false, err
+		}
+		f.recalls[0] = left
+		return true, nil
 	}
-	var left store.ForwardRecall
-	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		left, err = tx.RecallForwards(f.recalls[0], now, beyond)
-		return err
-	})
-	if err != nil {
-		return true, err
-	}
-	f.recalls[0] = left
-	if left.Done {
-		f.recalls = f.recalls[1:]
-	}
-	return len(f.recalls) > 0, nil
+	return false, nil
 }
 
 // reserve takes places for targets with deliveries due.

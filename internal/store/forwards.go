@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -163,54 +162,49 @@ func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, erro
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
-// recallRows bounds what one transaction looks at to recall it: captures stand behind it.
+// recallRows bounds what one transaction recalls: captures stand behind it.
 const recallRows = 500
 
-// ForwardRecall makes deliveries to a target due that are so later than a time that nothing is ever put off to, but for
-// what the target asked for.
+// dueTooLate says of a delivery that is due later than $1 that nothing is ever put off so far, but for what a target
+// asks for, until $2. One that came after that time itself came before the clock went back.
+const dueTooLate = "due_at > $1 AND (state <> 'pending' OR attempts IS NULL OR created_at > $1 OR due_at > $2)"
+
+func tooLate(beyond time.Time) []any {
+	return []any{beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro()}
+}
+
+// ForwardRecall looks for deliveries to a target that are due later than anything is put off.
 type ForwardRecall struct {
 	TargetID int64
-	Done     bool
 
 	due, num int64 // where it goes on
 }
 
 // ForwardRecalls lists the targets with deliveries that are due later than a time.
 func (v *View) ForwardRecalls(beyond time.Time) ([]ForwardRecall, error) {
-	return queryAll(v, func(scan func(...any) error) (r ForwardRecall, err error) { err = scan(&r.TargetID); return r, err }, awaited+`SELECT q.target FROM q WHERE (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at DESC, f.num DESC LIMIT 1) > $1
+	return queryAll(v, func(scan func(...any) error) (r ForwardRecall, err error) { err = scan(&r.TargetID); return r, err }, awaited+`SELECT q.target FROM q
+		WHERE (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at DESC, f.num DESC LIMIT 1) > $1
 		ORDER BY q.target`, beyond.UnixMicro())
 }
 
-// RecallForwards does a piece of a recall of what is due later than a time and returns what is left of it. The caller
-// goes on with that, in a transaction of its own each time, until it is Done. A delivery that came after that time
-// itself came before the clock went back.
-func (tx *Tx) RecallForwards(r ForwardRecall, now, beyond time.Time) (ForwardRecall, error) {
-	type row struct {
-		due, num int64
-		late     bool
+// LateForwards finds the next few deliveries of a recall, and returns what is left of it. Where it finds none there are
+// no more.
+func (v *View) LateForwards(r ForwardRecall, beyond time.Time) (nums []int64, left ForwardRecall, err error) {
+	type place struct{ due, num int64 }
+	found, err := queryAll(v, func(scan func(...any) error) (p place, err error) { err = scan(&p.due, &p.num); return p, err },
+		"SELECT due_at, num FROM forwards WHERE "+dueTooLate+" AND target = $3 AND due_at IS NOT NULL AND (due_at, num) > ($4, $5) ORDER BY due_at, num LIMIT $6",
+		append(tooLate(beyond), r.TargetID, max(r.due, beyond.UnixMicro()), r.num, recallRows)...)
+	for _, p := range found {
+		nums = append(nums, p.num)
+		r.due, r.num = p.due, p.num
 	}
-	if b := beyond.UnixMicro(); b >= r.due {
-		r.due, r.num = b, math.MaxInt64
-	}
-	rows, err := queryAll(&tx.View, func(scan func(...any) error) (w row, err error) { err = scan(&w.due, &w.num, &w.late); return w, err },
-		`SELECT due_at, num, state <> 'pending' OR attempts IS NULL OR created_at > $4 OR due_at > $5 FROM forwards
-		WHERE target = $1 AND due_at IS NOT NULL AND (due_at, num) > ($2, $3) ORDER BY due_at, num LIMIT $6`,
-		r.TargetID, r.due, r.num, beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro(), recallRows)
-	if err != nil {
-		return r, err
-	}
-	var late []int64
-	for _, w := range rows {
-		r.due, r.num = w.due, w.num
-		if w.late {
-			late = append(late, w.num)
-		}
-	}
-	r.Done = len(rows) < recallRows
-	if len(late) > 0 {
-		_, err = tx.exec("UPDATE forwards SET due_at = $1 WHERE "+tx.dialect.among("num", "$2")+" AND due_at > $3", now.UnixMicro(), tx.dialect.list(late), beyond.UnixMicro())
-	}
-	return r, err
+	return nums, r, err
+}
+
+// RecallForwards makes those of some deliveries due that are too late still.
+func (tx *Tx) RecallForwards(nums []int64, now, beyond time.Time) error {
+	_, err := tx.exec("UPDATE forwards SET due_at = $3 WHERE "+tx.dialect.among("num", "$4")+" AND "+dueTooLate, append(tooLate(beyond), now.UnixMicro(), tx.dialect.list(nums))...)
+	return err
 }
 
 // CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It
